@@ -1,0 +1,78 @@
+// Regenerates packages/xds/src/generated: Envoy's API as typed messages. `npm run generate:xds`; needs Go on the PATH,
+// which reads Envoy's descriptors out of its published Go modules (tools/xds-descriptors); nothing else is fetched.
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import {
+  type FileDescriptorProto,
+  CodeGeneratorRequestSchema,
+  CodeGeneratorResponseSchema,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const descriptorsFolder = join(root, "tools/xds-descriptors");
+const outputFolder = join(root, "packages/xds/src/generated");
+const maxOutputBytes = 64 * 1024 * 1024;
+
+function run(command: string, args: readonly string[], cwd: string, input?: Uint8Array): Buffer {
+  const result = spawnSync(command, args, { cwd, input, maxBuffer: maxOutputBytes });
+  if (result.error !== undefined) throw new Error(`${command}: ${result.error.message}`);
+  if (result.status !== 0) throw new Error(`${command} ${args.join(" ")} failed:\n${result.stderr.toString()}`);
+  return result.stdout;
+}
+
+/** The entries and all that they import, in an order where imports come first. */
+function closureOf(entries: readonly string[], files: ReadonlyMap<string, FileDescriptorProto>): FileDescriptorProto[] {
+  const ordered = new Map<string, FileDescriptorProto>();
+  const visit = (path: string): void => {
+    if (ordered.has(path)) return;
+    const file = files.get(path);
+    if (file === undefined)
+      throw new Error(`${path}: not in Envoy's Go modules; see tools/xds-descriptors/entries.txt`);
+    file.dependency.forEach(visit);
+    ordered.set(path, file);
+  };
+  entries.forEach(visit);
+  return [...ordered.values()];
+}
+
+const entries = readFileSync(join(descriptorsFolder, "entries.txt"), "utf8")
+  .split("\n")
+  .filter((line) => line !== "" && !line.startsWith("#"));
+const goPackages = [...new Set(entries.map((entry) => `github.com/envoyproxy/go-control-plane/${dirname(entry)}`))]
+  .map((path) => path.replace("github.com/envoyproxy/go-control-plane/xds/", "github.com/cncf/xds/go/xds/"))
+  .map((path) => path.replace("github.com/envoyproxy/go-control-plane/udpa/", "github.com/cncf/xds/go/udpa/"));
+writeFileSync(
+  join(descriptorsFolder, "imports.go"),
+  `// The packages whose descriptors main.go prints; written by tools/generate-xds.ts from entries.txt.
+package main
+
+import (
+${goPackages.map((path) => `\t_ "${path}"`).join("\n")}
+)
+`,
+);
+
+const descriptorSet = fromBinary(FileDescriptorSetSchema, run("go", ["run", "."], descriptorsFolder));
+const files = closureOf(entries, new Map(descriptorSet.file.map((file) => [file.name, file])));
+const request = create(CodeGeneratorRequestSchema, {
+  fileToGenerate: files.map((file) => file.name).filter((name) => !name.startsWith("google/protobuf/")),
+  parameter: "target=ts,import_extension=ts,erasable_syntax=true",
+  protoFile: files,
+});
+const generator = join(root, "node_modules/@bufbuild/protoc-gen-es/bin/protoc-gen-es");
+const response = fromBinary(
+  CodeGeneratorResponseSchema,
+  run(process.execPath, [generator], root, toBinary(CodeGeneratorRequestSchema, request)),
+);
+if (response.error !== "") throw new Error(response.error);
+rmSync(outputFolder, { recursive: true, force: true });
+for (const file of response.file) {
+  const path = join(outputFolder, file.name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, file.content);
+}
+console.log(`${response.file.length} files written to packages/xds/src/generated`);
