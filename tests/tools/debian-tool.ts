@@ -1,0 +1,101 @@
+// Finds the programs that tests borrow from Debian (peers, load generators, browsers, databases) and installs a missing one where that is allowed.
+import { access, constants, glob } from "node:fs/promises";
+import path from "node:path";
+import { lastLines, runCommand } from "./run-command.ts";
+import { ToolUnavailable } from "./tool-unavailable.ts";
+
+interface DebianProgram {
+  /** Debian's package that brings the program. */
+  readonly packageName: string;
+  /** The program's file name, looked up in `folders` and in PATH. */
+  readonly program: string;
+  /** Folders, or patterns of them, that are looked into before PATH. */
+  readonly folders?: readonly string[];
+}
+
+const programs = {
+  nginx: { packageName: "nginx-light", program: "nginx" },
+  haproxy: { packageName: "haproxy", program: "haproxy" },
+  wrk: { packageName: "wrk", program: "wrk" },
+  h2load: { packageName: "nghttp2-client", program: "h2load" },
+  nghttp: { packageName: "nghttp2-client", program: "nghttp" },
+  chromium: { packageName: "chromium", program: "chromium" },
+  "chromium-driver": { packageName: "chromium-driver", program: "chromedriver" },
+  /** The server program; `initdb`, `pg_ctl` and `psql` lie in the same folder. */
+  postgresql: { packageName: "postgresql-15", program: "postgres", folders: ["/usr/lib/postgresql/*/bin"] },
+  nftables: { packageName: "nftables", program: "nft" },
+  iproute2: { packageName: "iproute2", program: "ip" },
+  tmux: { packageName: "tmux", program: "tmux" },
+  curl: { packageName: "curl", program: "curl" },
+  openssl: { packageName: "openssl", program: "openssl" },
+  taskset: { packageName: "util-linux", program: "taskset" },
+} as const satisfies Record<string, DebianProgram>;
+
+export type DebianToolName = keyof typeof programs;
+
+export const debianToolNames = Object.keys(programs) as readonly DebianToolName[];
+
+const found = new Map<DebianToolName, Promise<string>>();
+
+/** The absolute path of the program that the tool's name stands for. @throws {ToolUnavailable} */
+export function debianTool(name: DebianToolName): Promise<string> {
+  let result = found.get(name);
+  if (result === undefined) {
+    result = findOrInstall(programs[name]);
+    found.set(name, result);
+  }
+  return result;
+}
+
+async function findOrInstall(tool: DebianProgram): Promise<string> {
+  const present = await find(tool);
+  if (present !== undefined) return present;
+  await install(tool);
+  const installed = await find(tool);
+  if (installed !== undefined) return installed;
+  throw new ToolUnavailable(tool.program, `the package ${tool.packageName} is installed, but the program is not found`);
+}
+
+async function find(tool: DebianProgram): Promise<string | undefined> {
+  const candidates: string[] = [];
+  for (const folder of tool.folders ?? []) {
+    for await (const match of glob(path.join(folder, tool.program))) candidates.push(match);
+  }
+  const onPath = (process.env["PATH"] ?? "").split(path.delimiter).filter((folder) => folder !== "");
+  // Debian keeps daemons in the sbin folders, which an ordinary user's PATH leaves out.
+  for (const folder of [...onPath, "/usr/local/sbin", "/usr/sbin", "/sbin"]) {
+    candidates.push(path.join(folder, tool.program));
+  }
+  for (const candidate of candidates) {
+    const executable = await access(candidate, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (executable) return candidate;
+  }
+  return undefined;
+}
+
+async function install(tool: DebianProgram): Promise<void> {
+  const byHand = `install Debian's package ${tool.packageName} (apt-get install ${tool.packageName})`;
+  if (process.getuid?.() !== 0) throw new ToolUnavailable(tool.program, `${byHand}; this user may not`);
+  let result = await aptInstall(tool.packageName);
+  if (result.code === 127) throw new ToolUnavailable(tool.program, `no apt-get here: ${byHand} or its like`);
+  if (result.code !== 0) {
+    // An image without package lists, or with stale ones, fails the first time; the lists are fetched only then.
+    await runCommand("apt-get", [...aptOptions, "update"], { timeoutMs: 180_000 });
+    result = await aptInstall(tool.packageName);
+  }
+  if (result.code !== 0) throw new ToolUnavailable(tool.program, `${byHand}; tried: ${lastLines(result)}`);
+}
+
+/** Several test processes may install at once: each waits for dpkg's lock. */
+const aptOptions = ["-qq", "-o", "DPkg::Lock::Timeout=300"];
+
+function aptInstall(packageName: string) {
+  return runCommand("apt-get", [...aptOptions, "install", "--yes", "--no-install-recommends", packageName], {
+    // RUNLEVEL=1 keeps Debian's packages from starting their daemons (nginx on port 80, PostgreSQL on 5432).
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" },
+    timeoutMs: 300_000,
+  });
+}

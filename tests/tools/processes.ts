@@ -1,0 +1,245 @@
+// Real processes for tests: started with captured output, waited for by condition, ended by id. Nothing here sleeps for a fixed time.
+import { spawn, type ChildProcess } from "node:child_process";
+import { createServer, type AddressInfo } from "node:net";
+
+export interface WaitOptions {
+  /** What is waited for, for the message: "the gateway to answer 200". */
+  readonly what: string;
+  /** Default 10,000. */
+  readonly timeoutMs?: number;
+  /** Time between two looks; default 20. */
+  readonly intervalMs?: number;
+  /** More to tell when it fails, such as a process's output. */
+  readonly details?: () => string;
+}
+
+type Falsy = false | undefined | null | 0 | "";
+
+/**
+ * Looks at a condition until it gives a truthy value, which is returned. A condition that throws counts as not yet met, and
+ * the last reason is part of the error when time runs out.
+ */
+export async function waitFor<T>(
+  condition: () => T | Falsy | Promise<T | Falsy>,
+  options: WaitOptions,
+): Promise<Exclude<T, Falsy>> {
+  const timeoutMs = options.timeoutMs ?? 10_000;
+  const deadline = performance.now() + timeoutMs;
+  let last: unknown = "the condition never ended";
+  for (;;) {
+    try {
+      const value = await condition();
+      if (value) return value as Exclude<T, Falsy>;
+      last = `last value: ${String(value)}`;
+    } catch (error) {
+      last = error;
+    }
+    if (performance.now() >= deadline) break;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    setTimeout(resolve, options.intervalMs ?? 20);
+    await promise;
+  }
+  const reason = last instanceof Error ? last.message : String(last);
+  const details = options.details === undefined ? "" : `\n${options.details()}`;
+  throw new Error(`waited ${timeoutMs} ms for ${options.what} (${reason})${details}`, { cause: last });
+}
+
+export interface ProcessExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface StartOptions {
+  /** How messages call the process; default the command's last path segment. */
+  readonly name?: string;
+  readonly cwd?: string;
+  /** Added to this process's environment; undefined removes a variable. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** A process group of its own, so that `stop` and `kill` reach its children too. */
+  readonly group?: boolean;
+  /** Written to the process's standard input, which is then closed; without it standard input is /dev/null. */
+  readonly input?: string;
+}
+
+export interface StartedProcess extends AsyncDisposable {
+  readonly name: string;
+  readonly pid: number;
+  readonly child: ChildProcess;
+  /** Standard output and standard error, as they came, at most the last 4 MiB. */
+  output(): string;
+  stdout(): string;
+  stderr(): string;
+  readonly exited: Promise<ProcessExit>;
+  /** undefined while it runs. */
+  readonly exit: ProcessExit | undefined;
+  /** Waits until the whole output matches; fails at once when the process ends without it. */
+  waitForOutput(pattern: RegExp, options?: { readonly timeoutMs?: number }): Promise<RegExpMatchArray>;
+  /** Sends a signal and returns; a process that is gone is no error. */
+  kill(signal?: NodeJS.Signals): void;
+  /** SIGTERM (or `signal`), then SIGKILL when the time is over; returns how it ended. */
+  stop(options?: { readonly signal?: NodeJS.Signals; readonly timeoutMs?: number }): Promise<ProcessExit>;
+}
+
+const maxOutputBytes = 4 * 1024 * 1024;
+const running = new Set<StartedProcess>();
+
+// A test file that fails half-way must not leave servers behind.
+process.once("exit", () => {
+  for (const started of running) started.kill("SIGKILL");
+});
+
+/** Starts a program without a shell. @throws when it cannot be started */
+export async function startProcess(
+  command: string,
+  args: readonly string[],
+  options: StartOptions = {},
+): Promise<StartedProcess> {
+  const started = new CapturedProcess(command, args, options);
+  await started.spawned;
+  return started;
+}
+
+class CapturedProcess implements StartedProcess {
+  readonly name: string;
+  readonly child: ChildProcess;
+  readonly spawned: Promise<void>;
+  readonly exited: Promise<ProcessExit>;
+  exit: ProcessExit | undefined;
+  readonly #group: boolean;
+  #stdout = "";
+  #stderr = "";
+  #all = "";
+
+  constructor(command: string, args: readonly string[], options: StartOptions) {
+    this.name = options.name ?? command.slice(command.lastIndexOf("/") + 1);
+    this.#group = options.group ?? false;
+    this.child = spawn(command, args, {
+      cwd: options.cwd,
+      env: { ...process.env, ...options.env },
+      stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
+      detached: this.#group,
+    });
+    const spawned = Promise.withResolvers<void>();
+    const exited = Promise.withResolvers<ProcessExit>();
+    this.spawned = spawned.promise;
+    this.exited = exited.promise;
+    this.child.once("spawn", () => {
+      running.add(this);
+      spawned.resolve();
+    });
+    this.child.once("error", (error) => spawned.reject(new Error(`cannot start ${this.name}: ${error.message}`)));
+    this.child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stdout = append(this.#stdout, text);
+      this.#all = append(this.#all, text);
+    });
+    this.child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr = append(this.#stderr, text);
+      this.#all = append(this.#all, text);
+    });
+    // 'exit', not 'close': a grandchild that keeps the pipe open must not hide that the process has ended.
+    this.child.once("exit", (code, signal) => {
+      running.delete(this);
+      this.exit = { code, signal };
+      exited.resolve(this.exit);
+    });
+    if (options.input !== undefined) this.child.stdin?.end(options.input);
+  }
+
+  get pid(): number {
+    if (this.child.pid === undefined) throw new Error(`${this.name} was not started`);
+    return this.child.pid;
+  }
+
+  output(): string {
+    return this.#all;
+  }
+
+  stdout(): string {
+    return this.#stdout;
+  }
+
+  stderr(): string {
+    return this.#stderr;
+  }
+
+  async waitForOutput(pattern: RegExp, options: { readonly timeoutMs?: number } = {}): Promise<RegExpMatchArray> {
+    const outcome = await waitFor<{ match?: RegExpMatchArray }>(
+      () => {
+        // Read before the match: what was printed before the end has arrived once both streams are closed.
+        const ended =
+          this.exit !== undefined && this.child.stdout?.closed === true && this.child.stderr?.closed === true;
+        const match = this.#all.match(pattern);
+        if (match !== null) return { match };
+        return ended ? {} : undefined;
+      },
+      {
+        what: `${this.name} to print ${pattern}`,
+        timeoutMs: options.timeoutMs ?? 10_000,
+        details: () => `its output so far:\n${this.#all}`,
+      },
+    );
+    if (outcome.match !== undefined) return outcome.match;
+    throw new Error(`${this.name} ended (${describe(this.exit)}) without printing ${pattern}:\n${this.#all}`);
+  }
+
+  kill(signal: NodeJS.Signals = "SIGTERM"): void {
+    try {
+      process.kill(this.#group ? -this.pid : this.pid, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
+  }
+
+  async stop(options: { readonly signal?: NodeJS.Signals; readonly timeoutMs?: number } = {}): Promise<ProcessExit> {
+    if (this.exit !== undefined) return this.exit;
+    this.kill(options.signal ?? "SIGTERM");
+    const timer = setTimeout(() => this.kill("SIGKILL"), options.timeoutMs ?? 5_000);
+    const exit = await this.exited;
+    clearTimeout(timer);
+    return exit;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}
+
+function append(before: string, text: string): string {
+  const after = before + text;
+  return after.length > maxOutputBytes ? after.slice(-maxOutputBytes) : after;
+}
+
+function describe(exit: ProcessExit | undefined): string {
+  return exit?.signal ? `signal ${exit.signal}` : `exit status ${exit?.code}`;
+}
+
+/**
+ * A port that was free a moment ago, for programs that cannot be told "port zero" (Envoy's and nginx's configuration files).
+ * The kernel hands out ephemeral ports in turn, so that it is not given again soon; prefer port zero wherever it is possible.
+ */
+export async function freePort(address = "127.0.0.1"): Promise<number> {
+  const [port] = await freePorts(1, address);
+  return port!;
+}
+
+/** Several different free ports, held together until all are known. */
+export async function freePorts(count: number, address = "127.0.0.1"): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, () => {
+      const { promise, resolve, reject } = Promise.withResolvers<ReturnType<typeof createServer>>();
+      const server = createServer();
+      server.once("error", reject);
+      server.listen(0, address, () => resolve(server));
+      return promise;
+    }),
+  );
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(
+    servers.map((server) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      server.close(() => resolve());
+      return promise;
+    }),
+  );
+  return ports;
+}
