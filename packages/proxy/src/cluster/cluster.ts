@@ -1,0 +1,131 @@
+// A compiled cluster: what the router needs to send a request upstream. Immutable but for its host set, which endpoint
+// updates replace, and its counters (Envoy: config.cluster.v3.Cluster, ClusterLoadAssignment).
+import type { Counter, Gauge } from "@tulle/telemetry";
+
+export type ClusterType = "static" | "eds" | "strict_dns" | "logical_dns" | "dynamic_forward_proxy" | "original_dst";
+
+export type HostAddress =
+  | { readonly type: "ip"; readonly ip: string; readonly port: number }
+  | { readonly type: "pipe"; readonly path: string };
+
+/** One endpoint. It outlives endpoint updates that keep its address, so pools and counters stay. */
+export class Host {
+  readonly address: HostAddress;
+  /** `ip:port` or the path; `%UPSTREAM_HOST%`. */
+  readonly addressText: string;
+  readonly hostname: string;
+  weight: number;
+  /** Endpoint metadata as plain JSON by filter name (`istio`, `envoy.lb` …). */
+  metadata: Readonly<Record<string, unknown>>;
+  healthy: boolean;
+  activeRequests = 0;
+  /** False once an endpoint update has dropped it: its connections drain. */
+  active = true;
+  /** Made and owned by the connection pool of the worker; opaque elsewhere. */
+  pool: unknown = undefined;
+  /** Made and owned by the metrics filter: label values resolved from `metadata`. */
+  metricLabels: unknown = undefined;
+  readonly stats: HostStats;
+
+  constructor(
+    address: HostAddress,
+    hostname: string,
+    weight: number,
+    metadata: Readonly<Record<string, unknown>>,
+    healthy: boolean,
+  ) {
+    this.address = address;
+    this.addressText = address.type === "ip" ? ipPortText(address.ip, address.port) : address.path;
+    this.hostname = hostname;
+    this.weight = weight;
+    this.metadata = metadata;
+    this.healthy = healthy;
+    this.stats = new HostStats();
+  }
+}
+
+/** Counts shown by the admin's `/clusters`. */
+export class HostStats {
+  connectionsTotal = 0;
+  connectionsActive = 0;
+  connectFailures = 0;
+  requestsTotal = 0;
+  requestsSuccess = 0;
+  requestsError = 0;
+  requestTimeouts = 0;
+}
+
+export function ipPortText(ip: string, port: number): string {
+  return ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`;
+}
+
+export interface LoadBalancerContext {
+  /** True for a host that this request should avoid if another can be had (Envoy: previous_hosts retry predicate). */
+  shouldAvoid(host: Host): boolean;
+  /** Host picks tried at most before an avoided host is taken (Envoy: host_selection_retry_max_attempts). */
+  readonly maxHostPicks: number;
+}
+
+export interface LoadBalancer {
+  /** A healthy host by the cluster's policy (or any host in panic); undefined when there is none (503 UH). */
+  chooseHost(context: LoadBalancerContext | undefined): Host | undefined;
+}
+
+/** Counters of `cluster.<name>.…` that the data path adds to; resolved once when the cluster is compiled. */
+export interface ClusterStats {
+  readonly upstreamRequestsTotal: Counter;
+  readonly upstreamRequestsActive: Gauge;
+  readonly upstreamRequests2xx: Counter;
+  readonly upstreamRequests3xx: Counter;
+  readonly upstreamRequests4xx: Counter;
+  readonly upstreamRequests5xx: Counter;
+  readonly upstreamRequestRetries: Counter;
+  readonly upstreamRequestRetrySuccess: Counter;
+  readonly upstreamRequestRetryLimitExceeded: Counter;
+  readonly upstreamRequestRetryOverflow: Counter;
+  readonly upstreamRequestTimeouts: Counter;
+  readonly upstreamRequestPerTryTimeouts: Counter;
+  readonly upstreamRequestPendingOverflow: Counter;
+  readonly upstreamRequestResets: Counter;
+  readonly upstreamConnectionsTotal: Counter;
+  readonly upstreamConnectionsActive: Gauge;
+  readonly upstreamConnectFailures: Counter;
+  readonly upstreamConnectTimeouts: Counter;
+  readonly upstreamConnectionOverflow: Counter;
+  readonly upstreamBytesReceived: Counter;
+  readonly upstreamBytesSent: Counter;
+  readonly upstreamProtocolErrors: Counter;
+  readonly noHealthyHosts: Counter;
+}
+
+/** Envoy: Cluster.circuit_breakers, default priority; what is not set is Envoy's default of 1024 (retries 3). */
+export interface CircuitBreakerLimits {
+  readonly maxConnections: number;
+  readonly maxPendingRequests: number;
+  readonly maxRequests: number;
+  readonly maxRetries: number;
+}
+
+export interface Cluster {
+  readonly name: string;
+  readonly type: ClusterType;
+  readonly connectTimeoutMs: number;
+  /** Close an upstream connection that has been idle so long; 0 = never. Envoy's default is one hour. */
+  readonly idleTimeoutMs: number;
+  /** 0 = no limit (Envoy: HttpProtocolOptions.max_requests_per_connection). */
+  readonly maxRequestsPerConnection: number;
+  /** Bytes buffered for one upstream connection before its reading pauses (per_connection_buffer_limit_bytes, 1 MiB). */
+  readonly perConnectionBufferLimitBytes: number;
+  /** Source address for upstream connections (upstream_bind_config), undefined = the kernel chooses. */
+  readonly sourceAddress: string | undefined;
+  readonly circuitBreakers: CircuitBreakerLimits;
+  /** Cluster metadata as plain JSON by filter name. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly loadBalancer: LoadBalancer;
+  readonly stats: ClusterStats;
+  /**
+   * dynamic_forward_proxy only: the host for an authority, resolved by DNS with a bounded cache; a failure gives
+   * `undefined` (503 DF).
+   */
+  resolveAuthority?(authority: string): Promise<Host | undefined>;
+}

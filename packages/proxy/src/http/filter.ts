@@ -1,0 +1,51 @@
+// An HTTP filter as the data path sees it. A filter is one folder under `filters/`: its configuration type, its compile
+// function, these hooks, its test; `filters/table.ts` lists them all. One instance serves every stream of a connection
+// manager; what it keeps for a stream lies in `stream.filterState` (Envoy: `Http::StreamFilter`).
+import type { Logger } from "@tulle/telemetry";
+import type { RouteMatch } from "../route/route-table.ts";
+import type { HeaderMap } from "./header-map.ts";
+import type { RequestHead, ResponseHead } from "./message.ts";
+import type { ResponseFlag } from "./response-flags.ts";
+import type { StreamInfo } from "./stream-info.ts";
+
+/**
+ * `continue`: the next filter runs. `stop`: the filter goes on later with `stream.continueRequest()`, or has answered
+ * with `stream.sendLocalReply()`; body bytes wait meanwhile under the stream's buffer limit.
+ */
+export type FilterStatus = "continue" | "stop";
+
+export interface HttpFilter {
+  /** Name in the HTTP connection manager's list, such as `envoy.filters.http.router`. */
+  readonly name: string;
+  onRequestHead?(stream: HttpStream, endStream: boolean): FilterStatus;
+  onRequestData?(stream: HttpStream, chunk: Uint8Array, endStream: boolean): void;
+  onRequestTrailers?(stream: HttpStream, trailers: HeaderMap): void;
+  onResponseHead?(stream: HttpStream, response: ResponseHead, endStream: boolean): void;
+  onResponseData?(stream: HttpStream, chunk: Uint8Array, endStream: boolean): void;
+  /** The stream has ended in whatever way; `stream.info` is complete. */
+  onComplete?(stream: HttpStream): void;
+}
+
+export interface LocalReply {
+  readonly status: number;
+  readonly body: string;
+  readonly flag?: ResponseFlag;
+  /** `%RESPONSE_CODE_DETAILS%`. */
+  readonly details: string;
+  readonly headers?: HeaderMap;
+}
+
+/** One request and its response, seen by filters. */
+export interface HttpStream {
+  readonly info: StreamInfo;
+  readonly request: RequestHead;
+  /** Route of the request, matched before the first filter runs; undefined = no route. */
+  readonly routeMatch: RouteMatch | undefined;
+  /** Free place for each filter, by its index; undefined at first. */
+  readonly filterState: unknown[];
+  readonly log: Logger;
+  /** Matches again after a filter has changed what routing depends on. */
+  clearRouteCache(): void;
+  continueRequest(): void;
+  sendLocalReply(reply: LocalReply): void;
+}

@@ -1,0 +1,57 @@
+// What is known about one request while it lives: filled by the data path, read by access log, metrics and filters.
+// One class, all fields set in the constructor, so that every request has the same shape (Envoy: `StreamInfo`).
+import type { Cluster, Host } from "../cluster/cluster.ts";
+import type { Route } from "../route/route-table.ts";
+import type { RequestHead, ResponseHead } from "./message.ts";
+
+export class StreamInfo {
+  /** Wall clock, for `%START_TIME%`. */
+  readonly startTimeMs: number;
+  /** Monotonic clock (performance.now), for durations. */
+  readonly startMonotonicMs: number;
+  readonly downstreamLocalAddress: string;
+  readonly downstreamRemoteAddress: string;
+  /** Server name of the TLS handshake, empty without. */
+  readonly requestedServerName: string;
+
+  request: RequestHead | undefined = undefined;
+  /** The head that went to the client, once it did. */
+  response: ResponseHead | undefined = undefined;
+  route: Route | undefined = undefined;
+  cluster: Cluster | undefined = undefined;
+  /** Host of the last try. */
+  upstreamHost: Host | undefined = undefined;
+  upstreamLocalAddress: string | undefined = undefined;
+  upstreamTransportFailureReason: string | undefined = undefined;
+
+  /** 0 while no response has been sent. */
+  responseCode = 0;
+  /** Bits of `responseFlags`. */
+  responseFlags = 0;
+  /** Envoy's `%RESPONSE_CODE_DETAILS%`, such as `via_upstream` or `route_not_found`. */
+  responseCodeDetails: string | undefined = undefined;
+  connectionTerminationDetails: string | undefined = undefined;
+
+  /** Body bytes from the client and to the client. */
+  bytesReceived = 0;
+  bytesSent = 0;
+  attemptCount = 0;
+  /** From start to the end of the stream; set just before the completion hooks run. */
+  durationMs = 0;
+  /** From the last byte of the request to the first of the upstream's response; -1 while unknown. */
+  upstreamServiceTimeMs = -1;
+
+  constructor(
+    startTimeMs: number,
+    startMonotonicMs: number,
+    downstreamLocalAddress: string,
+    downstreamRemoteAddress: string,
+    requestedServerName: string,
+  ) {
+    this.startTimeMs = startTimeMs;
+    this.startMonotonicMs = startMonotonicMs;
+    this.downstreamLocalAddress = downstreamLocalAddress;
+    this.downstreamRemoteAddress = downstreamRemoteAddress;
+    this.requestedServerName = requestedServerName;
+  }
+}

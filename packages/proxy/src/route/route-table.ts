@@ -1,0 +1,103 @@
+// A compiled route configuration and what it decides for a request. Compilation resolves every name and pre-builds every
+// matcher; matching is pure, so that the explain command and the simulation tests walk the same code as traffic
+// (Envoy: config.route.v3.RouteConfiguration).
+import type { Cluster } from "../cluster/cluster.ts";
+import type { RequestHead, ResponseHead } from "../http/message.ts";
+import type { StreamInfo } from "../http/stream-info.ts";
+import type { Slot } from "../runtime/slot.ts";
+
+export interface RouteTable {
+  readonly name: string;
+  /**
+   * Virtual host by authority (exact, then suffix wildcard, prefix wildcard, `*`), then the first route that matches.
+   * `random` is a number in [0, 1) that decides weighted clusters and runtime fractions.
+   */
+  match(request: RequestHead, random: () => number): RouteMatch | undefined;
+  /** Names of all clusters that it may choose. */
+  readonly clusterNames: ReadonlySet<string>;
+}
+
+/** A route together with the cluster chosen among its weighted ones. */
+export interface RouteMatch {
+  readonly route: Route;
+  readonly virtualHostName: string;
+  readonly action: RouteAction;
+}
+
+export interface Route {
+  /** `%ROUTE_NAME%`; empty when unnamed. */
+  readonly name: string;
+  /** Route metadata as plain JSON by filter name. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** typed_per_filter_config compiled by each filter, by filter name; virtual host's and route's already merged. */
+  readonly perFilterConfig: ReadonlyMap<string, unknown>;
+}
+
+export type RouteAction = ForwardAction | RedirectAction | DirectResponseAction;
+
+export interface ForwardAction {
+  readonly type: "forward";
+  readonly clusterSlot: Slot<Cluster>;
+  /** Whole request; 0 = none. Envoy's default is 15 s where the route sets nothing; Istio writes 0s. */
+  readonly timeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly retryPolicy: RetryPolicy | undefined;
+  /** Status when the cluster does not exist (cluster_not_found_response_code, 503). */
+  readonly clusterNotFoundStatus: number;
+  /** x-envoy-attempt-count towards upstream and downstream (virtual host's include_*_attempt_count). */
+  readonly includeRequestAttemptCount: boolean;
+  readonly includeAttemptCountInResponse: boolean;
+  /** Rewrites and header changes of route, virtual host and configuration, in Envoy's order. */
+  finalizeRequest(request: RequestHead, info: StreamInfo): void;
+  finalizeResponse(response: ResponseHead, info: StreamInfo): void;
+  /** True when finalizeResponse would change nothing: the data path then skips it. */
+  readonly responseIsUntouched: boolean;
+}
+
+export interface RedirectAction {
+  readonly type: "redirect";
+  readonly status: number;
+  location(request: RequestHead): string;
+  finalizeResponse(response: ResponseHead, info: StreamInfo): void;
+}
+
+export interface DirectResponseAction {
+  readonly type: "direct";
+  readonly status: number;
+  readonly body: Uint8Array;
+  finalizeResponse(response: ResponseHead, info: StreamInfo): void;
+}
+
+/** Envoy: config.route.v3.RetryPolicy. `retryOn` bits are of `retryConditions`. */
+export interface RetryPolicy {
+  readonly retryOn: number;
+  readonly numRetries: number;
+  /** 0 = none. */
+  readonly perTryTimeoutMs: number;
+  readonly perTryIdleTimeoutMs: number;
+  readonly retriableStatusCodes: readonly number[];
+  readonly backOffBaseMs: number;
+  readonly backOffMaxMs: number;
+  readonly avoidPreviousHosts: boolean;
+  readonly hostSelectionMaxAttempts: number;
+}
+
+/** Bits of `RetryPolicy.retryOn`, by Envoy's token (`x-envoy-retry-on`). */
+export const retryConditions = {
+  "5xx": 1 << 0,
+  "gateway-error": 1 << 1,
+  reset: 1 << 2,
+  "reset-before-request": 1 << 3,
+  "connect-failure": 1 << 4,
+  "retriable-4xx": 1 << 5,
+  "refused-stream": 1 << 6,
+  "retriable-status-codes": 1 << 7,
+  "retriable-headers": 1 << 8,
+  "envoy-ratelimited": 1 << 9,
+  "http3-post-connect-failure": 1 << 10,
+  cancelled: 1 << 11,
+  "deadline-exceeded": 1 << 12,
+  internal: 1 << 13,
+  "resource-exhausted": 1 << 14,
+  unavailable: 1 << 15,
+} as const;

@@ -1,0 +1,119 @@
+// The compiled configuration of a proxy: listeners with their filter chains, route tables, clusters. Immutable; the next
+// one replaces it in one synchronous step (`RuntimeOwner.swap`), and requests in flight finish on what they resolved.
+import type { Counter, Gauge, Histogram } from "@tulle/telemetry";
+import type { Cluster } from "../cluster/cluster.ts";
+import type { HttpFilter } from "../http/filter.ts";
+import type { StreamInfo } from "../http/stream-info.ts";
+import type { RouteTable } from "../route/route-table.ts";
+import type { Slot } from "./slot.ts";
+
+export interface ProxyRuntime {
+  readonly listeners: ReadonlyMap<string, Listener>;
+  readonly clusters: ReadonlyMap<string, Slot<Cluster>>;
+  readonly routeTables: ReadonlyMap<string, Slot<RouteTable>>;
+}
+
+export interface ListenAddress {
+  readonly ip: string;
+  readonly port: number;
+}
+
+export interface Listener {
+  readonly name: string;
+  /** The main address and `additional_addresses`. */
+  readonly addresses: readonly ListenAddress[];
+  /** In order of specificity; the first whose match accepts the connection. */
+  readonly filterChains: readonly FilterChain[];
+  readonly defaultFilterChain: FilterChain | undefined;
+  readonly perConnectionBufferLimitBytes: number;
+  /** False for a listener that only use_original_dst redirects to. */
+  readonly bindToPort: boolean;
+  readonly stats: ListenerStats;
+}
+
+export interface ListenerStats {
+  readonly connectionsTotal: Counter;
+  readonly connectionsActive: Gauge;
+  readonly noFilterChainMatch: Counter;
+}
+
+/** What a connection offers to filter-chain matching (Envoy: FilterChainMatch). */
+export interface ConnectionProperties {
+  readonly localIp: string;
+  readonly localPort: number;
+  readonly remoteIp: string;
+  readonly remotePort: number;
+  readonly transportProtocol: "raw_buffer" | "tls";
+  readonly serverName: string;
+  readonly applicationProtocols: readonly string[];
+}
+
+export interface FilterChain {
+  readonly name: string;
+  matches(connection: ConnectionProperties): boolean;
+  /** The terminal network filter; TCP proxy and TLS come with later issues as further types. */
+  readonly network: HttpConnectionManagerConfig;
+}
+
+/** Envoy: HttpConnectionManager, compiled. */
+export interface HttpConnectionManagerConfig {
+  readonly type: "http_connection_manager";
+  readonly statPrefix: string;
+  /** The route table's slot: RDS by name, or an inline table already in place. */
+  readonly routeTable: Slot<RouteTable>;
+  readonly filters: readonly HttpFilter[];
+  readonly accessLogs: readonly AccessLog[];
+  /** `server:` of responses; "pass_through" leaves the upstream's (server_header_transformation). */
+  readonly serverName: string;
+  readonly serverHeaderTransformation: "overwrite" | "append_if_absent" | "pass_through";
+  /** 0 = none. Envoy: common_http_protocol_options.idle_timeout (1 h), request_headers_timeout, stream_idle_timeout (5 min), request_timeout. */
+  readonly connectionIdleTimeoutMs: number;
+  readonly requestHeadersTimeoutMs: number;
+  readonly streamIdleTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly maxRequestHeadersBytes: number;
+  readonly maxRequestHeadersCount: number;
+  readonly generateRequestId: boolean;
+  readonly preserveExternalRequestId: boolean;
+  readonly alwaysSetRequestIdInResponse: boolean;
+  readonly useRemoteAddress: boolean;
+  readonly xffNumTrustedHops: number;
+  readonly skipXffAppend: boolean;
+  readonly via: string;
+  readonly normalizePath: boolean;
+  readonly mergeSlashes: boolean;
+  readonly pathWithEscapedSlashesAction:
+    | "keep_unchanged"
+    | "reject_request"
+    | "unescape_and_redirect"
+    | "unescape_and_forward";
+  readonly stripMatchingHostPort: boolean;
+  readonly stripAnyHostPort: boolean;
+  readonly acceptHttp10: boolean;
+  readonly allowAbsoluteUrl: boolean;
+  /** upgrade_configs: lower-case protocol names (`websocket`, `connect`) that may be upgraded. */
+  readonly upgradeTypes: ReadonlySet<string>;
+  readonly drainTimeoutMs: number;
+  readonly stats: HttpConnectionManagerStats;
+}
+
+export interface HttpConnectionManagerStats {
+  readonly downstreamConnectionsTotal: Counter;
+  readonly downstreamConnectionsActive: Gauge;
+  readonly downstreamRequestsTotal: Counter;
+  readonly downstreamRequestsActive: Gauge;
+  readonly downstreamRequests1xx: Counter;
+  readonly downstreamRequests2xx: Counter;
+  readonly downstreamRequests3xx: Counter;
+  readonly downstreamRequests4xx: Counter;
+  readonly downstreamRequests5xx: Counter;
+  readonly downstreamProtocolErrors: Counter;
+  readonly downstreamRequestTimeMs: Histogram;
+  readonly downstreamBytesReceived: Counter;
+  readonly downstreamBytesSent: Counter;
+}
+
+export interface AccessLog {
+  /** Called once when the stream has ended; must not throw. */
+  log(info: StreamInfo): void;
+}

@@ -1,0 +1,3 @@
+// The public face of the telemetry package: logs and metrics that every other package takes by hand-over.
+export * from "./log.ts";
+export * from "./metrics.ts";
