@@ -1,0 +1,67 @@
+// What a proxy and the ADS client say to each other. The proxy subscribes, is handed one response at a time, and gives a
+// verdict on it; the client turns verdicts into ACK and NACK and keeps the stream alive.
+import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
+import type { SubscribedNames } from "./ads-server-api.ts";
+import type { ResourceMessages, ResourceTypeName } from "./resource-types.ts";
+
+export interface ResourceError {
+  readonly name: string;
+  readonly message: string;
+}
+
+/** One response, decoded. Resources that could not be decoded stand in `errors` and are refused whatever the verdict. */
+export type AdsResponse = {
+  readonly [T in ResourceTypeName]: {
+    readonly type: T;
+    readonly versionInfo: string;
+    readonly nonce: string;
+    readonly resources: ReadonlyMap<string, ResourceMessages[T]>;
+    /** Content hash of each resource, as control planes of Tulle compute it too. */
+    readonly versions: ReadonlyMap<string, string>;
+    /** CDS and LDS: names of earlier responses that this one leaves out, so that they are to be deleted. */
+    readonly removed: readonly string[];
+    readonly errors: readonly ResourceError[];
+  };
+}[ResourceTypeName];
+
+/** The resources that the proxy refuses, each with its reason; empty accepts the response. */
+export type Verdict = readonly ResourceError[];
+
+/**
+ * - `connecting`: a stream is being opened.
+ * - `streaming`: requests have been sent on an open stream.
+ * - `waiting`: the stream ended; the next try is due at `retryAtMs`.
+ * - `closed`: by `close()`, for good.
+ */
+export type AdsClientState =
+  | { readonly kind: "connecting" }
+  | { readonly kind: "streaming" }
+  | { readonly kind: "waiting"; readonly reason: string; readonly retryAtMs: number }
+  | { readonly kind: "closed" };
+
+export interface AdsClientHandlers {
+  /**
+   * Apply the valid resources, keep the previous version of the others, and name these. Responses come strictly one
+   * after another: the next one waits for this verdict. Subscriptions changed meanwhile are sent before the ACK, as Envoy
+   * does. Rejecting the promise refuses the whole response with the error's message.
+   */
+  onResponse(response: AdsResponse): Verdict | Promise<Verdict>;
+  onState?(state: AdsClientState): void;
+}
+
+/** `http://host:port` or `unix:/path`. */
+export type AdsTarget = string;
+
+export interface AdsClient {
+  /** Sets the whole subscription of a type: names, or `*` for all (CDS and LDS). Sent at the end of this turn. */
+  subscribe(type: ResourceTypeName, names: SubscribedNames): void;
+  readonly state: AdsClientState;
+  close(): void;
+}
+
+export interface AdsClientOptions {
+  readonly target: AdsTarget;
+  readonly node: Node;
+  readonly handlers: AdsClientHandlers;
+  readonly backOff?: { readonly baseMs: number; readonly maxMs: number };
+}

@@ -1,0 +1,142 @@
+// What a control plane and the ADS server say to each other. The control plane declares, connection by connection and
+// type by type, which resources a proxy should have; the server works out what to send, when, and in which responses.
+import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
+import type { EncodedResource } from "./encoded-resource.ts";
+import type { ResourceTypeName } from "./resource-types.ts";
+
+/** `*` is the wildcard subscription: all listeners, or all clusters. */
+export type SubscribedNames = ReadonlySet<string> | "*";
+
+/** A resource that the proxy refused; kept until a different version of it is declared. */
+export interface RejectedResource {
+  readonly name: string;
+  /** The version that was refused; the proxy is served the one that it accepted last, or none. */
+  readonly version: string;
+  /** The proxy's own words. */
+  readonly message: string;
+  readonly atMs: number;
+}
+
+/**
+ * - `NOT SENT`: no response of this type was sent on this stream.
+ * - `SYNCED`: the proxy has acknowledged everything declared that it subscribes to.
+ * - `STALE`: something was sent, or waits to be sent, and is not acknowledged.
+ * - `ERROR`: the proxy refused a version that is still the declared one. It wins over the others.
+ * - `IGNORED`: was sent once, and the proxy has given up its subscription since.
+ */
+export type SyncState = "NOT SENT" | "SYNCED" | "STALE" | "ERROR" | "IGNORED";
+
+export interface TypeStatus {
+  readonly type: ResourceTypeName;
+  readonly state: SyncState;
+  /** Undefined where the proxy never subscribed. */
+  readonly subscribed: SubscribedNames | undefined;
+  /** `version_info` and nonce of the newest response, and of the newest acknowledged one; empty before the first. */
+  readonly sentVersion: string;
+  readonly sentNonce: string;
+  readonly ackedVersion: string;
+  readonly ackedNonce: string;
+  /** Milliseconds of the server's clock; 0 before the first. */
+  readonly sentAtMs: number;
+  readonly ackedAtMs: number;
+  readonly rejected: readonly RejectedResource[];
+}
+
+/** One proxy's stream. Valid from `onConnect` to `onDisconnect`; calls after that do nothing. */
+export interface AdsConnection {
+  /** Unique in this process, in the order of arrival. */
+  readonly id: number;
+  /** The peer's address as gRPC gives it: `127.0.0.1:4711` or `unix:…`. */
+  readonly peer: string;
+  readonly node: Node;
+  readonly connectedAtMs: number;
+  /**
+   * Declares all resources of `type` that the proxy should have, subscribed or not (the server picks what it subscribes
+   * to). Calls of one event-loop turn form one push: they are sent together, in make-before-break order.
+   */
+  set(type: ResourceTypeName, resources: ReadonlyMap<string, EncodedResource>): void;
+  status(): ReadonlyMap<ResourceTypeName, TypeStatus>;
+  /** Ends the stream; the proxy reconnects. */
+  close(reason: string): void;
+}
+
+export interface Subscription {
+  readonly type: ResourceTypeName;
+  readonly names: SubscribedNames;
+}
+
+export interface Acknowledgement {
+  readonly type: ResourceTypeName;
+  readonly nonce: string;
+  readonly versionInfo: string;
+  /** The resources of the responses that it acknowledges. */
+  readonly names: readonly string[];
+}
+
+export interface Rejection {
+  readonly type: ResourceTypeName;
+  readonly nonce: string;
+  /** The proxy's own words, as it put them into `error_detail.message`. */
+  readonly message: string;
+  /** What the response held. */
+  readonly offered: readonly string[];
+  /** Those that the message names; those that were new, where it names none. */
+  readonly offenders: readonly RejectedResource[];
+}
+
+/** Implemented by the control plane. A handler that throws ends the stream with INTERNAL, and the error is logged. */
+export interface AdsServerHandlers {
+  /** The first request has arrived, so that the node is known. */
+  onConnect(connection: AdsConnection): void;
+  /** The first subscription to a type, or one whose names have changed. Answer by `connection.set`, now or later. */
+  onSubscribe(connection: AdsConnection, subscription: Subscription): void;
+  onAck?(connection: AdsConnection, acknowledgement: Acknowledgement): void;
+  onNack?(connection: AdsConnection, rejection: Rejection): void;
+  onSent?(
+    connection: AdsConnection,
+    sent: {
+      readonly type: ResourceTypeName;
+      readonly nonce: string;
+      readonly resources: number;
+      readonly bytes: number;
+    },
+  ): void;
+  onDisconnect(connection: AdsConnection, reason: string): void;
+}
+
+/** Where a server listens: a TCP address (port 0 takes a free one) or the path of a Unix socket. */
+export type AdsAddress = { readonly host: string; readonly port: number } | { readonly path: string };
+
+export interface AdsServerLimits {
+  /** Streams over all connections; one more gets RESOURCE_EXHAUSTED. */
+  readonly maxStreams: number;
+  readonly maxRequestBytes: number;
+  readonly maxResponseBytes: number;
+  /** Unacknowledged responses of a type with one resource a response. The other types have one. */
+  readonly maxOutstandingResponses: number;
+  /** After this long without an answer a newer push is sent all the same, if the stream takes it. */
+  readonly ackTimeoutMs: number;
+  /** How long listeners and routes wait for the clusters and endpoints of the same push to be acknowledged. */
+  readonly dependencyTimeoutMs: number;
+  /** How long a removed cluster is kept for routes that still name it. */
+  readonly removalTimeoutMs: number;
+  /** HTTP/2 pings: a peer that is merely stopped must outlast them, so that it can be shown as STALE. */
+  readonly keepAliveIntervalMs: number;
+  readonly keepAliveTimeoutMs: number;
+}
+
+export interface AdsServerOptions {
+  readonly address: AdsAddress;
+  readonly handlers: AdsServerHandlers;
+  readonly limits?: Partial<AdsServerLimits>;
+  /** Put into each response's `control_plane.identifier`. */
+  readonly controlPlaneId?: string;
+}
+
+export interface RunningAdsServer {
+  /** The address that was bound, with the port taken. */
+  readonly address: AdsAddress;
+  readonly connections: ReadonlySet<AdsConnection>;
+  /** Ends all streams and closes the socket. */
+  close(): Promise<void>;
+}

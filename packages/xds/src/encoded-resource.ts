@@ -1,0 +1,47 @@
+// A resource in the form in which it is sent: encoded once, known by name and by the hash of its content, and shared
+// by every connection whose proxy has the same view.
+import { createHash } from "node:crypto";
+import { type DescMessage, type MessageShape, create, toBinary } from "@bufbuild/protobuf";
+import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
+import type { Cluster } from "./generated/envoy/config/cluster/v3/cluster_pb.ts";
+
+export interface EncodedResource {
+  readonly name: string;
+  /** The first 16 hexadecimal digits of the content's SHA-256: equal content, equal version, in every replica. */
+  readonly version: string;
+  readonly any: Any;
+  /**
+   * For a cluster whose endpoints come by EDS: the name that it asks for. A proxy that receives such a cluster anew
+   * waits for these endpoints again ("warming"), though it may already have been sent them.
+   */
+  readonly endpointsName?: string;
+}
+
+export function contentVersion(content: Uint8Array): string {
+  return createHash("sha256").update(content).digest("hex").slice(0, 16);
+}
+
+function nameOf(message: object): string {
+  if ("clusterName" in message && typeof message.clusterName === "string") return message.clusterName;
+  if ("name" in message && typeof message.name === "string") return message.name;
+  throw new Error("a resource needs a name");
+}
+
+/** Encodes a CDS, EDS, LDS, RDS, ECDS or SDS message; its name is the resource's name. */
+export function encodeResource<D extends DescMessage>(schema: D, message: MessageShape<D>): EncodedResource {
+  const value = toBinary(schema, message);
+  const encoded = {
+    name: nameOf(message),
+    version: contentVersion(value),
+    any: create(AnySchema, { typeUrl: `type.googleapis.com/${schema.typeName}`, value }),
+  };
+  const endpointsName = schema.typeName === "envoy.config.cluster.v3.Cluster" ? endpointsNameOf(message) : undefined;
+  return endpointsName === undefined ? encoded : { ...encoded, endpointsName };
+}
+
+function endpointsNameOf(message: object): string | undefined {
+  const cluster = message as Cluster;
+  const byEds = cluster.clusterDiscoveryType.case === "type" && cluster.edsClusterConfig !== undefined;
+  if (!byEds) return undefined;
+  return cluster.edsClusterConfig?.serviceName || cluster.name;
+}

@@ -1,0 +1,6 @@
+// The entry of the package: resource types, and the ADS server and client. Importing it loads neither gRPC nor any
+// message schema but those of the discovery protocol; `./json`, `./resource-schemas` and `./*_pb` load more when asked.
+export * from "./ads-client-api.ts";
+export * from "./ads-server-api.ts";
+export * from "./encoded-resource.ts";
+export * from "./resource-types.ts";
