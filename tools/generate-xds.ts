@@ -2,13 +2,14 @@
 // which reads Envoy's descriptors out of its published Go modules (tools/xds-descriptors); nothing else is fetched.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { clone, create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   type FileDescriptorProto,
   CodeGeneratorRequestSchema,
   CodeGeneratorResponseSchema,
+  FileDescriptorProtoSchema,
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 
@@ -39,6 +40,38 @@ function closureOf(entries: readonly string[], files: ReadonlyMap<string, FileDe
   return [...ordered.values()];
 }
 
+/** Files that only define custom options, for people and for other generators. */
+const annotationFiles =
+  /^(validate\/|udpa\/annotations\/|envoy\/annotations\/|xds\/annotations\/|google\/api\/(annotations|http)\.)/;
+
+/** Options that say something to a codec (`map_entry`, `packed`, `deprecated`), rather than nothing or custom ones. */
+function isMeaningful(options: object): boolean {
+  return Object.entries(options).some(
+    ([key, value]) => !key.startsWith("$") && !(Array.isArray(value) && value.length === 0),
+  );
+}
+
+/**
+ * Leaves out custom options (validation rules, status and version marks) and the imports that define them: nothing reads
+ * them, and every process would pay for parsing them at its start. Options of the file itself are for other languages.
+ */
+function withoutCustomOptions(file: FileDescriptorProto): FileDescriptorProto {
+  const strip = (value: unknown): void => {
+    if (Array.isArray(value)) value.forEach(strip);
+    if (typeof value !== "object" || value === null || value instanceof Uint8Array) return;
+    for (const [key, member] of Object.entries(value)) {
+      if (key !== "options" || typeof member !== "object" || member === null) strip(member);
+      else if (isMeaningful(member)) Reflect.deleteProperty(member, "$unknown");
+      else Reflect.deleteProperty(value, "options");
+    }
+  };
+  const stripped = clone(FileDescriptorProtoSchema, file);
+  strip(stripped);
+  delete stripped.options;
+  stripped.dependency = file.dependency.filter((path) => !annotationFiles.test(path));
+  return stripped;
+}
+
 const entries = readFileSync(join(descriptorsFolder, "entries.txt"), "utf8")
   .split("\n")
   .filter((line) => line !== "" && !line.startsWith("#"));
@@ -57,7 +90,7 @@ ${goPackages.map((path) => `\t_ "${path}"`).join("\n")}
 );
 
 const descriptorSet = fromBinary(FileDescriptorSetSchema, run("go", ["run", "."], descriptorsFolder));
-const files = closureOf(entries, new Map(descriptorSet.file.map((file) => [file.name, file])));
+const files = closureOf(entries, new Map(descriptorSet.file.map((file) => [file.name, withoutCustomOptions(file)])));
 const request = create(CodeGeneratorRequestSchema, {
   fileToGenerate: files.map((file) => file.name).filter((name) => !name.startsWith("google/protobuf/")),
   parameter: "target=ts,import_extension=ts,erasable_syntax=true",
@@ -73,6 +106,7 @@ rmSync(outputFolder, { recursive: true, force: true });
 for (const file of response.file) {
   const path = join(outputFolder, file.name);
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, file.content);
+  const hydrate = relative(dirname(path), join(outputFolder, "../hydrate.ts"));
+  writeFileSync(path, file.content.replaceAll('"@bufbuild/protobuf/codegenv2"', JSON.stringify(hydrate)));
 }
 console.log(`${response.file.length} files written to packages/xds/src/generated`);

@@ -2,19 +2,17 @@
 // @generated from file envoy/admin/v3/listeners.proto (package envoy.admin.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../hydrate.ts";
 import type { Address } from "../../config/core/v3/address_pb.ts";
 import { file_envoy_config_core_v3_address } from "../../config/core/v3/address_pb.ts";
-import { file_udpa_annotations_status } from "../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/admin/v3/listeners.proto.
  */
 export const file_envoy_admin_v3_listeners: GenFile = /*@__PURE__*/
-  fileDesc("Ch5lbnZveS9hZG1pbi92My9saXN0ZW5lcnMucHJvdG8SDmVudm95LmFkbWluLnYzImwKCUxpc3RlbmVycxI5ChFsaXN0ZW5lcl9zdGF0dXNlcxgBIAMoCzIeLmVudm95LmFkbWluLnYzLkxpc3RlbmVyU3RhdHVzOiSaxYgeHwodZW52b3kuYWRtaW4udjJhbHBoYS5MaXN0ZW5lcnMiwgEKDkxpc3RlbmVyU3RhdHVzEgwKBG5hbWUYASABKAkSNAoNbG9jYWxfYWRkcmVzcxgCIAEoCzIdLmVudm95LmNvbmZpZy5jb3JlLnYzLkFkZHJlc3MSQQoaYWRkaXRpb25hbF9sb2NhbF9hZGRyZXNzZXMYAyADKAsyHS5lbnZveS5jb25maWcuY29yZS52My5BZGRyZXNzOimaxYgeJAoiZW52b3kuYWRtaW4udjJhbHBoYS5MaXN0ZW5lclN0YXR1c0J3Chxpby5lbnZveXByb3h5LmVudm95LmFkbWluLnYzQg5MaXN0ZW5lcnNQcm90b1ABWj1naXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9hZG1pbi92MzthZG1pbnYzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_config_core_v3_address, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("Ch5lbnZveS9hZG1pbi92My9saXN0ZW5lcnMucHJvdG8SDmVudm95LmFkbWluLnYzIkYKCUxpc3RlbmVycxI5ChFsaXN0ZW5lcl9zdGF0dXNlcxgBIAMoCzIeLmVudm95LmFkbWluLnYzLkxpc3RlbmVyU3RhdHVzIpcBCg5MaXN0ZW5lclN0YXR1cxIMCgRuYW1lGAEgASgJEjQKDWxvY2FsX2FkZHJlc3MYAiABKAsyHS5lbnZveS5jb25maWcuY29yZS52My5BZGRyZXNzEkEKGmFkZGl0aW9uYWxfbG9jYWxfYWRkcmVzc2VzGAMgAygLMh0uZW52b3kuY29uZmlnLmNvcmUudjMuQWRkcmVzc2IGcHJvdG8z", [file_envoy_config_core_v3_address]);
 
 /**
  * @generated from message envoy.admin.v3.Listeners

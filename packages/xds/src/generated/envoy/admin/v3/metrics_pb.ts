@@ -2,17 +2,15 @@
 // @generated from file envoy/admin/v3/metrics.proto (package envoy.admin.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../udpa/annotations/versioning_pb.ts";
+import type { GenEnum, GenFile, GenMessage } from "../../../../hydrate.ts";
+import { enumDesc, fileDesc, messageDesc } from "../../../../hydrate.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/admin/v3/metrics.proto.
  */
 export const file_envoy_admin_v3_metrics: GenFile = /*@__PURE__*/
-  fileDesc("ChxlbnZveS9hZG1pbi92My9tZXRyaWNzLnByb3RvEg5lbnZveS5hZG1pbi52MyKlAQoMU2ltcGxlTWV0cmljEi8KBHR5cGUYASABKA4yIS5lbnZveS5hZG1pbi52My5TaW1wbGVNZXRyaWMuVHlwZRINCgV2YWx1ZRgCIAEoBBIMCgRuYW1lGAMgASgJIh4KBFR5cGUSCwoHQ09VTlRFUhAAEgkKBUdBVUdFEAE6J5rFiB4iCiBlbnZveS5hZG1pbi52MmFscGhhLlNpbXBsZU1ldHJpY0J1Chxpby5lbnZveXByb3h5LmVudm95LmFkbWluLnYzQgxNZXRyaWNzUHJvdG9QAVo9Z2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvYWRtaW4vdjM7YWRtaW52M7qAyNEGAhACYgZwcm90bzM", [file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("ChxlbnZveS9hZG1pbi92My9tZXRyaWNzLnByb3RvEg5lbnZveS5hZG1pbi52MyJ8CgxTaW1wbGVNZXRyaWMSLwoEdHlwZRgBIAEoDjIhLmVudm95LmFkbWluLnYzLlNpbXBsZU1ldHJpYy5UeXBlEg0KBXZhbHVlGAIgASgEEgwKBG5hbWUYAyABKAkiHgoEVHlwZRILCgdDT1VOVEVSEAASCQoFR0FVR0UQAWIGcHJvdG8z");
 
 /**
  * @generated from message envoy.admin.v3.SimpleMetric

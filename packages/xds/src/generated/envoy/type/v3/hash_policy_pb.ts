@@ -2,18 +2,15 @@
 // @generated from file envoy/type/v3/hash_policy.proto (package envoy.type.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../validate/validate_pb.ts";
+import type { GenFile, GenMessage } from "../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/v3/hash_policy.proto.
  */
 export const file_envoy_type_v3_hash_policy: GenFile = /*@__PURE__*/
-  fileDesc("Ch9lbnZveS90eXBlL3YzL2hhc2hfcG9saWN5LnByb3RvEg1lbnZveS50eXBlLnYzIpMCCgpIYXNoUG9saWN5EjcKCXNvdXJjZV9pcBgBIAEoCzIiLmVudm95LnR5cGUudjMuSGFzaFBvbGljeS5Tb3VyY2VJcEgAEj0KDGZpbHRlcl9zdGF0ZRgCIAEoCzIlLmVudm95LnR5cGUudjMuSGFzaFBvbGljeS5GaWx0ZXJTdGF0ZUgAGjEKCFNvdXJjZUlwOiWaxYgeIAoeZW52b3kudHlwZS5IYXNoUG9saWN5LlNvdXJjZUlwGiMKC0ZpbHRlclN0YXRlEhQKA2tleRgBIAEoCUIH+kIEcgIQATocmsWIHhcKFWVudm95LnR5cGUuSGFzaFBvbGljeUIXChBwb2xpY3lfc3BlY2lmaWVyEgP4QgFCdQobaW8uZW52b3lwcm94eS5lbnZveS50eXBlLnYzQg9IYXNoUG9saWN5UHJvdG9QAVo7Z2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvdHlwZS92Mzt0eXBldjO6gMjRBgIQAmIGcHJvdG8z", [file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("Ch9lbnZveS90eXBlL3YzL2hhc2hfcG9saWN5LnByb3RvEg1lbnZveS50eXBlLnYzIsABCgpIYXNoUG9saWN5EjcKCXNvdXJjZV9pcBgBIAEoCzIiLmVudm95LnR5cGUudjMuSGFzaFBvbGljeS5Tb3VyY2VJcEgAEj0KDGZpbHRlcl9zdGF0ZRgCIAEoCzIlLmVudm95LnR5cGUudjMuSGFzaFBvbGljeS5GaWx0ZXJTdGF0ZUgAGgoKCFNvdXJjZUlwGhoKC0ZpbHRlclN0YXRlEgsKA2tleRgBIAEoCUISChBwb2xpY3lfc3BlY2lmaWVyYgZwcm90bzM");
 
 /**
  * @generated from message envoy.type.v3.HashPolicy

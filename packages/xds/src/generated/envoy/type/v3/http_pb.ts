@@ -2,16 +2,15 @@
 // @generated from file envoy/type/v3/http.proto (package envoy.type.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../udpa/annotations/status_pb.ts";
+import type { GenEnum, GenFile } from "../../../../hydrate.ts";
+import { enumDesc, fileDesc } from "../../../../hydrate.ts";
 import type { UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/v3/http.proto.
  */
 export const file_envoy_type_v3_http: GenFile = /*@__PURE__*/
-  fileDesc("ChhlbnZveS90eXBlL3YzL2h0dHAucHJvdG8SDWVudm95LnR5cGUudjMqMgoPQ29kZWNDbGllbnRUeXBlEgkKBUhUVFAxEAASCQoFSFRUUDIQARIJCgVIVFRQMxACQm8KG2lvLmVudm95cHJveHkuZW52b3kudHlwZS52M0IJSHR0cFByb3RvUAFaO2dpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L3R5cGUvdjM7dHlwZXYzuoDI0QYCEAJiBnByb3RvMw", [file_udpa_annotations_status]);
+  fileDesc("ChhlbnZveS90eXBlL3YzL2h0dHAucHJvdG8SDWVudm95LnR5cGUudjMqMgoPQ29kZWNDbGllbnRUeXBlEgkKBUhUVFAxEAASCQoFSFRUUDIQARIJCgVIVFRQMxACYgZwcm90bzM");
 
 /**
  * @generated from enum envoy.type.v3.CodecClientType

@@ -2,18 +2,15 @@
 // @generated from file envoy/type/v3/percent.proto (package envoy.type.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../validate/validate_pb.ts";
+import type { GenEnum, GenFile, GenMessage } from "../../../../hydrate.ts";
+import { enumDesc, fileDesc, messageDesc } from "../../../../hydrate.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/v3/percent.proto.
  */
 export const file_envoy_type_v3_percent: GenFile = /*@__PURE__*/
-  fileDesc("ChtlbnZveS90eXBlL3YzL3BlcmNlbnQucHJvdG8SDWVudm95LnR5cGUudjMiTAoHUGVyY2VudBImCgV2YWx1ZRgBIAEoAUIX+kIUEhIZAAAAAAAAWUApAAAAAAAAAAA6GZrFiB4UChJlbnZveS50eXBlLlBlcmNlbnQi2wEKEUZyYWN0aW9uYWxQZXJjZW50EhEKCW51bWVyYXRvchgBIAEoDRJPCgtkZW5vbWluYXRvchgCIAEoDjIwLmVudm95LnR5cGUudjMuRnJhY3Rpb25hbFBlcmNlbnQuRGVub21pbmF0b3JUeXBlQgj6QgWCAQIQASI9Cg9EZW5vbWluYXRvclR5cGUSCwoHSFVORFJFRBAAEhAKDFRFTl9USE9VU0FORBABEgsKB01JTExJT04QAjojmsWIHh4KHGVudm95LnR5cGUuRnJhY3Rpb25hbFBlcmNlbnRCcgobaW8uZW52b3lwcm94eS5lbnZveS50eXBlLnYzQgxQZXJjZW50UHJvdG9QAVo7Z2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvdHlwZS92Mzt0eXBldjO6gMjRBgIQAmIGcHJvdG8z", [file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("ChtlbnZveS90eXBlL3YzL3BlcmNlbnQucHJvdG8SDWVudm95LnR5cGUudjMiGAoHUGVyY2VudBINCgV2YWx1ZRgBIAEoASKsAQoRRnJhY3Rpb25hbFBlcmNlbnQSEQoJbnVtZXJhdG9yGAEgASgNEkUKC2Rlbm9taW5hdG9yGAIgASgOMjAuZW52b3kudHlwZS52My5GcmFjdGlvbmFsUGVyY2VudC5EZW5vbWluYXRvclR5cGUiPQoPRGVub21pbmF0b3JUeXBlEgsKB0hVTkRSRUQQABIQCgxURU5fVEhPVVNBTkQQARILCgdNSUxMSU9OEAJiBnByb3RvMw");
 
 /**
  * @generated from message envoy.type.v3.Percent

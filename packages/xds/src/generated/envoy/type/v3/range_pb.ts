@@ -2,17 +2,15 @@
 // @generated from file envoy/type/v3/range.proto (package envoy.type.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../udpa/annotations/versioning_pb.ts";
+import type { GenFile, GenMessage } from "../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/v3/range.proto.
  */
 export const file_envoy_type_v3_range: GenFile = /*@__PURE__*/
-  fileDesc("ChllbnZveS90eXBlL3YzL3JhbmdlLnByb3RvEg1lbnZveS50eXBlLnYzIkYKCkludDY0UmFuZ2USDQoFc3RhcnQYASABKAMSCwoDZW5kGAIgASgDOhyaxYgeFwoVZW52b3kudHlwZS5JbnQ2NFJhbmdlIkYKCkludDMyUmFuZ2USDQoFc3RhcnQYASABKAUSCwoDZW5kGAIgASgFOhyaxYgeFwoVZW52b3kudHlwZS5JbnQzMlJhbmdlIkgKC0RvdWJsZVJhbmdlEg0KBXN0YXJ0GAEgASgBEgsKA2VuZBgCIAEoATodmsWIHhgKFmVudm95LnR5cGUuRG91YmxlUmFuZ2VCcAobaW8uZW52b3lwcm94eS5lbnZveS50eXBlLnYzQgpSYW5nZVByb3RvUAFaO2dpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L3R5cGUvdjM7dHlwZXYzuoDI0QYCEAJiBnByb3RvMw", [file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("ChllbnZveS90eXBlL3YzL3JhbmdlLnByb3RvEg1lbnZveS50eXBlLnYzIigKCkludDY0UmFuZ2USDQoFc3RhcnQYASABKAMSCwoDZW5kGAIgASgDIigKCkludDMyUmFuZ2USDQoFc3RhcnQYASABKAUSCwoDZW5kGAIgASgFIikKC0RvdWJsZVJhbmdlEg0KBXN0YXJ0GAEgASgBEgsKA2VuZBgCIAEoAWIGcHJvdG8z");
 
 /**
  * @generated from message envoy.type.v3.Int64Range

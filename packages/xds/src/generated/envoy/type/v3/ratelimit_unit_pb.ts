@@ -2,16 +2,15 @@
 // @generated from file envoy/type/v3/ratelimit_unit.proto (package envoy.type.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../udpa/annotations/status_pb.ts";
+import type { GenEnum, GenFile } from "../../../../hydrate.ts";
+import { enumDesc, fileDesc } from "../../../../hydrate.ts";
 import type { UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/v3/ratelimit_unit.proto.
  */
 export const file_envoy_type_v3_ratelimit_unit: GenFile = /*@__PURE__*/
-  fileDesc("CiJlbnZveS90eXBlL3YzL3JhdGVsaW1pdF91bml0LnByb3RvEg1lbnZveS50eXBlLnYzKlwKDVJhdGVMaW1pdFVuaXQSCwoHVU5LTk9XThAAEgoKBlNFQ09ORBABEgoKBk1JTlVURRACEggKBEhPVVIQAxIHCgNEQVkQBBIJCgVNT05USBAFEggKBFlFQVIQBkJ4Chtpby5lbnZveXByb3h5LmVudm95LnR5cGUudjNCElJhdGVsaW1pdFVuaXRQcm90b1ABWjtnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS90eXBlL3YzO3R5cGV2M7qAyNEGAhACYgZwcm90bzM", [file_udpa_annotations_status]);
+  fileDesc("CiJlbnZveS90eXBlL3YzL3JhdGVsaW1pdF91bml0LnByb3RvEg1lbnZveS50eXBlLnYzKlwKDVJhdGVMaW1pdFVuaXQSCwoHVU5LTk9XThAAEgoKBlNFQ09ORBABEgoKBk1JTlVURRACEggKBEhPVVIQAxIHCgNEQVkQBBIJCgVNT05USBAFEggKBFlFQVIQBmIGcHJvdG8z");
 
 /**
  * @generated from enum envoy.type.v3.RateLimitUnit

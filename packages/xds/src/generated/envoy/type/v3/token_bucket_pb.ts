@@ -2,20 +2,17 @@
 // @generated from file envoy/type/v3/token_bucket.proto (package envoy.type.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../hydrate.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/v3/token_bucket.proto.
  */
 export const file_envoy_type_v3_token_bucket: GenFile = /*@__PURE__*/
-  fileDesc("CiBlbnZveS90eXBlL3YzL3Rva2VuX2J1Y2tldC5wcm90bxINZW52b3kudHlwZS52MyLHAQoLVG9rZW5CdWNrZXQSGwoKbWF4X3Rva2VucxgBIAEoDUIH+kIEKgIoABI+Cg90b2tlbnNfcGVyX2ZpbGwYAiABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWVCB/pCBCoCIAASPAoNZmlsbF9pbnRlcnZhbBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIK+kIHqgEECAEqADodmsWIHhgKFmVudm95LnR5cGUuVG9rZW5CdWNrZXRCdgobaW8uZW52b3lwcm94eS5lbnZveS50eXBlLnYzQhBUb2tlbkJ1Y2tldFByb3RvUAFaO2dpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L3R5cGUvdjM7dHlwZXYzuoDI0QYCEAJiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_wrappers, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CiBlbnZveS90eXBlL3YzL3Rva2VuX2J1Y2tldC5wcm90bxINZW52b3kudHlwZS52MyKKAQoLVG9rZW5CdWNrZXQSEgoKbWF4X3Rva2VucxgBIAEoDRI1Cg90b2tlbnNfcGVyX2ZpbGwYAiABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWUSMAoNZmlsbF9pbnRlcnZhbBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbmIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.type.v3.TokenBucket

@@ -2,8 +2,8 @@
 // @generated from file udpa/type/v1/typed_struct.proto (package udpa.type.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../hydrate.ts";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 
@@ -11,7 +11,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file udpa/type/v1/typed_struct.proto.
  */
 export const file_udpa_type_v1_typed_struct: GenFile = /*@__PURE__*/
-  fileDesc("Ch91ZHBhL3R5cGUvdjEvdHlwZWRfc3RydWN0LnByb3RvEgx1ZHBhLnR5cGUudjEiRwoLVHlwZWRTdHJ1Y3QSEAoIdHlwZV91cmwYASABKAkSJgoFdmFsdWUYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QlcKHGNvbS5naXRodWIudWRwYS51ZHBhLnR5cGUudjFCEFR5cGVkU3RydWN0UHJvdG9QAVojZ2l0aHViLmNvbS9jbmNmL3hkcy9nby91ZHBhL3R5cGUvdjFiBnByb3RvMw", [file_google_protobuf_struct]);
+  fileDesc("Ch91ZHBhL3R5cGUvdjEvdHlwZWRfc3RydWN0LnByb3RvEgx1ZHBhLnR5cGUudjEiRwoLVHlwZWRTdHJ1Y3QSEAoIdHlwZV91cmwYASABKAkSJgoFdmFsdWUYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0YgZwcm90bzM", [file_google_protobuf_struct]);
 
 /**
  * @generated from message udpa.type.v1.TypedStruct

@@ -2,17 +2,15 @@
 // @generated from file xds/core/v3/authority.proto (package xds.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_xds_annotations_v3_status } from "../../annotations/v3/status_pb.ts";
-import { file_validate_validate } from "../../../validate/validate_pb.ts";
+import type { GenFile, GenMessage } from "../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file xds/core/v3/authority.proto.
  */
 export const file_xds_core_v3_authority: GenFile = /*@__PURE__*/
-  fileDesc("Cht4ZHMvY29yZS92My9hdXRob3JpdHkucHJvdG8SC3hkcy5jb3JlLnYzIiIKCUF1dGhvcml0eRIVCgRuYW1lGAEgASgJQgf6QgRyAhABQlYKFmNvbS5naXRodWIueGRzLmNvcmUudjNCDkF1dGhvcml0eVByb3RvUAFaImdpdGh1Yi5jb20vY25jZi94ZHMvZ28veGRzL2NvcmUvdjPSxqThBgIIAWIGcHJvdG8z", [file_xds_annotations_v3_status, file_validate_validate]);
+  fileDesc("Cht4ZHMvY29yZS92My9hdXRob3JpdHkucHJvdG8SC3hkcy5jb3JlLnYzIhkKCUF1dGhvcml0eRIMCgRuYW1lGAEgASgJYgZwcm90bzM");
 
 /**
  * @generated from message xds.core.v3.Authority

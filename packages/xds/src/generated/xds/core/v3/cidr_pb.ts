@@ -2,18 +2,16 @@
 // @generated from file xds/core/v3/cidr.proto (package xds.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_xds_annotations_v3_status } from "../../annotations/v3/status_pb.ts";
+import type { GenFile, GenMessage } from "../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../hydrate.ts";
 import { file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_validate_validate } from "../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file xds/core/v3/cidr.proto.
  */
 export const file_xds_core_v3_cidr: GenFile = /*@__PURE__*/
-  fileDesc("ChZ4ZHMvY29yZS92My9jaWRyLnByb3RvEgt4ZHMuY29yZS52MyJoCglDaWRyUmFuZ2USHwoOYWRkcmVzc19wcmVmaXgYASABKAlCB/pCBHICEAESOgoKcHJlZml4X2xlbhgCIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZUII+kIFKgMYgAFCTgoWY29tLmdpdGh1Yi54ZHMuY29yZS52M0IOQ2lkclJhbmdlUHJvdG9QAVoiZ2l0aHViLmNvbS9jbmNmL3hkcy9nby94ZHMvY29yZS92M2IGcHJvdG8z", [file_xds_annotations_v3_status, file_google_protobuf_wrappers, file_validate_validate]);
+  fileDesc("ChZ4ZHMvY29yZS92My9jaWRyLnByb3RvEgt4ZHMuY29yZS52MyJVCglDaWRyUmFuZ2USFgoOYWRkcmVzc19wcmVmaXgYASABKAkSMAoKcHJlZml4X2xlbhgCIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZWIGcHJvdG8z", [file_google_protobuf_wrappers]);
 
 /**
  * @generated from message xds.core.v3.CidrRange

@@ -2,21 +2,19 @@
 // @generated from file xds/core/v3/collection_entry.proto (package xds.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../hydrate.ts";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_any } from "@bufbuild/protobuf/wkt";
-import { file_xds_annotations_v3_status } from "../../annotations/v3/status_pb.ts";
 import type { ResourceLocator } from "./resource_locator_pb.ts";
 import { file_xds_core_v3_resource_locator } from "./resource_locator_pb.ts";
-import { file_validate_validate } from "../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file xds/core/v3/collection_entry.proto.
  */
 export const file_xds_core_v3_collection_entry: GenFile = /*@__PURE__*/
-  fileDesc("CiJ4ZHMvY29yZS92My9jb2xsZWN0aW9uX2VudHJ5LnByb3RvEgt4ZHMuY29yZS52MyKTAgoPQ29sbGVjdGlvbkVudHJ5Ei8KB2xvY2F0b3IYASABKAsyHC54ZHMuY29yZS52My5SZXNvdXJjZUxvY2F0b3JIABJACgxpbmxpbmVfZW50cnkYAiABKAsyKC54ZHMuY29yZS52My5Db2xsZWN0aW9uRW50cnkuSW5saW5lRW50cnlIABpyCgtJbmxpbmVFbnRyeRIqCgRuYW1lGAEgASgJQhz6QhlyFzIVXlswLTlhLXpBLVpfXC1cLn46XSskEg8KB3ZlcnNpb24YAiABKAkSJgoIcmVzb3VyY2UYAyABKAsyFC5nb29nbGUucHJvdG9idWYuQW55QhkKEnJlc291cmNlX3NwZWNpZmllchID+EIBQlwKFmNvbS5naXRodWIueGRzLmNvcmUudjNCFENvbGxlY3Rpb25FbnRyeVByb3RvUAFaImdpdGh1Yi5jb20vY25jZi94ZHMvZ28veGRzL2NvcmUvdjPSxqThBgIIAWIGcHJvdG8z", [file_google_protobuf_any, file_xds_annotations_v3_status, file_xds_core_v3_resource_locator, file_validate_validate]);
+  fileDesc("CiJ4ZHMvY29yZS92My9jb2xsZWN0aW9uX2VudHJ5LnByb3RvEgt4ZHMuY29yZS52MyLwAQoPQ29sbGVjdGlvbkVudHJ5Ei8KB2xvY2F0b3IYASABKAsyHC54ZHMuY29yZS52My5SZXNvdXJjZUxvY2F0b3JIABJACgxpbmxpbmVfZW50cnkYAiABKAsyKC54ZHMuY29yZS52My5Db2xsZWN0aW9uRW50cnkuSW5saW5lRW50cnlIABpUCgtJbmxpbmVFbnRyeRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoIcmVzb3VyY2UYAyABKAsyFC5nb29nbGUucHJvdG9idWYuQW55QhQKEnJlc291cmNlX3NwZWNpZmllcmIGcHJvdG8z", [file_google_protobuf_any, file_xds_core_v3_resource_locator]);
 
 /**
  * @generated from message xds.core.v3.CollectionEntry

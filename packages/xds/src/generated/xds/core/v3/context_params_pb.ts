@@ -2,16 +2,15 @@
 // @generated from file xds/core/v3/context_params.proto (package xds.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_xds_annotations_v3_status } from "../../annotations/v3/status_pb.ts";
+import type { GenFile, GenMessage } from "../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file xds/core/v3/context_params.proto.
  */
 export const file_xds_core_v3_context_params: GenFile = /*@__PURE__*/
-  fileDesc("CiB4ZHMvY29yZS92My9jb250ZXh0X3BhcmFtcy5wcm90bxILeGRzLmNvcmUudjMidgoNQ29udGV4dFBhcmFtcxI2CgZwYXJhbXMYASADKAsyJi54ZHMuY29yZS52My5Db250ZXh0UGFyYW1zLlBhcmFtc0VudHJ5Gi0KC1BhcmFtc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCWgoWY29tLmdpdGh1Yi54ZHMuY29yZS52M0ISQ29udGV4dFBhcmFtc1Byb3RvUAFaImdpdGh1Yi5jb20vY25jZi94ZHMvZ28veGRzL2NvcmUvdjPSxqThBgIIAWIGcHJvdG8z", [file_xds_annotations_v3_status]);
+  fileDesc("CiB4ZHMvY29yZS92My9jb250ZXh0X3BhcmFtcy5wcm90bxILeGRzLmNvcmUudjMidgoNQ29udGV4dFBhcmFtcxI2CgZwYXJhbXMYASADKAsyJi54ZHMuY29yZS52My5Db250ZXh0UGFyYW1zLlBhcmFtc0VudHJ5Gi0KC1BhcmFtc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFiBnByb3RvMw");
 
 /**
  * @generated from message xds.core.v3.ContextParams

@@ -2,9 +2,8 @@
 // @generated from file xds/core/v3/extension.proto (package xds.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_validate_validate } from "../../../validate/validate_pb.ts";
+import type { GenFile, GenMessage } from "../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../hydrate.ts";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_any } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -13,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file xds/core/v3/extension.proto.
  */
 export const file_xds_core_v3_extension: GenFile = /*@__PURE__*/
-  fileDesc("Cht4ZHMvY29yZS92My9leHRlbnNpb24ucHJvdG8SC3hkcy5jb3JlLnYzImMKFFR5cGVkRXh0ZW5zaW9uQ29uZmlnEhUKBG5hbWUYASABKAlCB/pCBHICEAESNAoMdHlwZWRfY29uZmlnGAIgASgLMhQuZ29vZ2xlLnByb3RvYnVmLkFueUII+kIFogECCAFCTgoWY29tLmdpdGh1Yi54ZHMuY29yZS52M0IORXh0ZW5zaW9uUHJvdG9QAVoiZ2l0aHViLmNvbS9jbmNmL3hkcy9nby94ZHMvY29yZS92M2IGcHJvdG8z", [file_validate_validate, file_google_protobuf_any]);
+  fileDesc("Cht4ZHMvY29yZS92My9leHRlbnNpb24ucHJvdG8SC3hkcy5jb3JlLnYzIlAKFFR5cGVkRXh0ZW5zaW9uQ29uZmlnEgwKBG5hbWUYASABKAkSKgoMdHlwZWRfY29uZmlnGAIgASgLMhQuZ29vZ2xlLnByb3RvYnVmLkFueWIGcHJvdG8z", [file_google_protobuf_any]);
 
 /**
  * @generated from message xds.core.v3.TypedExtensionConfig

@@ -2,19 +2,17 @@
 // @generated from file xds/core/v3/resource_locator.proto (package xds.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_xds_annotations_v3_status } from "../../annotations/v3/status_pb.ts";
+import type { GenEnum, GenFile, GenMessage } from "../../../../hydrate.ts";
+import { enumDesc, fileDesc, messageDesc } from "../../../../hydrate.ts";
 import type { ContextParams } from "./context_params_pb.ts";
 import { file_xds_core_v3_context_params } from "./context_params_pb.ts";
-import { file_validate_validate } from "../../../validate/validate_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file xds/core/v3/resource_locator.proto.
  */
 export const file_xds_core_v3_resource_locator: GenFile = /*@__PURE__*/
-  fileDesc("CiJ4ZHMvY29yZS92My9yZXNvdXJjZV9sb2NhdG9yLnByb3RvEgt4ZHMuY29yZS52MyLCAwoPUmVzb3VyY2VMb2NhdG9yEj0KBnNjaGVtZRgBIAEoDjIjLnhkcy5jb3JlLnYzLlJlc291cmNlTG9jYXRvci5TY2hlbWVCCPpCBYIBAhABEgoKAmlkGAIgASgJEhEKCWF1dGhvcml0eRgDIAEoCRIeCg1yZXNvdXJjZV90eXBlGAQgASgJQgf6QgRyAhABEjMKDWV4YWN0X2NvbnRleHQYBSABKAsyGi54ZHMuY29yZS52My5Db250ZXh0UGFyYW1zSAASOgoKZGlyZWN0aXZlcxgGIAMoCzImLnhkcy5jb3JlLnYzLlJlc291cmNlTG9jYXRvci5EaXJlY3RpdmUafAoJRGlyZWN0aXZlEisKA2FsdBgBIAEoCzIcLnhkcy5jb3JlLnYzLlJlc291cmNlTG9jYXRvckgAEjAKBWVudHJ5GAIgASgJQh/6QhxyGhABMhZeWzAtOWEtekEtWl9cLVwuL346XSskSABCEAoJZGlyZWN0aXZlEgP4QgEiJwoGU2NoZW1lEgkKBVhEU1RQEAASCAoESFRUUBABEggKBEZJTEUQAkIZChdjb250ZXh0X3BhcmFtX3NwZWNpZmllckJcChZjb20uZ2l0aHViLnhkcy5jb3JlLnYzQhRSZXNvdXJjZUxvY2F0b3JQcm90b1ABWiJnaXRodWIuY29tL2NuY2YveGRzL2dvL3hkcy9jb3JlL3Yz0sak4QYCCAFiBnByb3RvMw", [file_xds_annotations_v3_status, file_xds_core_v3_context_params, file_validate_validate]);
+  fileDesc("CiJ4ZHMvY29yZS92My9yZXNvdXJjZV9sb2NhdG9yLnByb3RvEgt4ZHMuY29yZS52MyKJAwoPUmVzb3VyY2VMb2NhdG9yEjMKBnNjaGVtZRgBIAEoDjIjLnhkcy5jb3JlLnYzLlJlc291cmNlTG9jYXRvci5TY2hlbWUSCgoCaWQYAiABKAkSEQoJYXV0aG9yaXR5GAMgASgJEhUKDXJlc291cmNlX3R5cGUYBCABKAkSMwoNZXhhY3RfY29udGV4dBgFIAEoCzIaLnhkcy5jb3JlLnYzLkNvbnRleHRQYXJhbXNIABI6CgpkaXJlY3RpdmVzGAYgAygLMiYueGRzLmNvcmUudjMuUmVzb3VyY2VMb2NhdG9yLkRpcmVjdGl2ZRpWCglEaXJlY3RpdmUSKwoDYWx0GAEgASgLMhwueGRzLmNvcmUudjMuUmVzb3VyY2VMb2NhdG9ySAASDwoFZW50cnkYAiABKAlIAEILCglkaXJlY3RpdmUiJwoGU2NoZW1lEgkKBVhEU1RQEAASCAoESFRUUBABEggKBEZJTEUQAkIZChdjb250ZXh0X3BhcmFtX3NwZWNpZmllcmIGcHJvdG8z", [file_xds_core_v3_context_params]);
 
 /**
  * @generated from message xds.core.v3.ResourceLocator

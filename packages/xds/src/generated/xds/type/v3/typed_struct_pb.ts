@@ -2,8 +2,8 @@
 // @generated from file xds/type/v3/typed_struct.proto (package xds.type.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../hydrate.ts";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 
@@ -11,7 +11,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file xds/type/v3/typed_struct.proto.
  */
 export const file_xds_type_v3_typed_struct: GenFile = /*@__PURE__*/
-  fileDesc("Ch54ZHMvdHlwZS92My90eXBlZF9zdHJ1Y3QucHJvdG8SC3hkcy50eXBlLnYzIkcKC1R5cGVkU3RydWN0EhAKCHR5cGVfdXJsGAEgASgJEiYKBXZhbHVlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEJQChZjb20uZ2l0aHViLnhkcy50eXBlLnYzQhBUeXBlZFN0cnVjdFByb3RvUAFaImdpdGh1Yi5jb20vY25jZi94ZHMvZ28veGRzL3R5cGUvdjNiBnByb3RvMw", [file_google_protobuf_struct]);
+  fileDesc("Ch54ZHMvdHlwZS92My90eXBlZF9zdHJ1Y3QucHJvdG8SC3hkcy50eXBlLnYzIkcKC1R5cGVkU3RydWN0EhAKCHR5cGVfdXJsGAEgASgJEiYKBXZhbHVlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdGIGcHJvdG8z", [file_google_protobuf_struct]);
 
 /**
  * @generated from message xds.type.v3.TypedStruct

@@ -2,24 +2,21 @@
 // @generated from file envoy/config/cluster/v3/circuit_breaker.proto (package envoy.config.cluster.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { RoutingPriority } from "../../core/v3/base_pb.ts";
 import { file_envoy_config_core_v3_base } from "../../core/v3/base_pb.ts";
 import type { Percent } from "../../../type/v3/percent_pb.ts";
 import { file_envoy_type_v3_percent } from "../../../type/v3/percent_pb.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/cluster/v3/circuit_breaker.proto.
  */
 export const file_envoy_config_cluster_v3_circuit_breaker: GenFile = /*@__PURE__*/
-  fileDesc("Ci1lbnZveS9jb25maWcvY2x1c3Rlci92My9jaXJjdWl0X2JyZWFrZXIucHJvdG8SF2Vudm95LmNvbmZpZy5jbHVzdGVyLnYzIt4HCg9DaXJjdWl0QnJlYWtlcnMSRwoKdGhyZXNob2xkcxgBIAMoCzIzLmVudm95LmNvbmZpZy5jbHVzdGVyLnYzLkNpcmN1aXRCcmVha2Vycy5UaHJlc2hvbGRzElAKE3Blcl9ob3N0X3RocmVzaG9sZHMYAiADKAsyMy5lbnZveS5jb25maWcuY2x1c3Rlci52My5DaXJjdWl0QnJlYWtlcnMuVGhyZXNob2xkcxqCBgoKVGhyZXNob2xkcxJBCghwcmlvcml0eRgBIAEoDjIlLmVudm95LmNvbmZpZy5jb3JlLnYzLlJvdXRpbmdQcmlvcml0eUII+kIFggECEAESNQoPbWF4X2Nvbm5lY3Rpb25zGAIgASgLMhwuZ29vZ2xlLnByb3RvYnVmLlVJbnQzMlZhbHVlEjoKFG1heF9wZW5kaW5nX3JlcXVlc3RzGAMgASgLMhwuZ29vZ2xlLnByb3RvYnVmLlVJbnQzMlZhbHVlEjIKDG1heF9yZXF1ZXN0cxgEIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZRIxCgttYXhfcmV0cmllcxgFIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZRJVCgxyZXRyeV9idWRnZXQYCCABKAsyPy5lbnZveS5jb25maWcuY2x1c3Rlci52My5DaXJjdWl0QnJlYWtlcnMuVGhyZXNob2xkcy5SZXRyeUJ1ZGdldBIXCg90cmFja19yZW1haW5pbmcYBiABKAgSOgoUbWF4X2Nvbm5lY3Rpb25fcG9vbHMYByABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWUa8gEKC1JldHJ5QnVkZ2V0Ei4KDmJ1ZGdldF9wZXJjZW50GAEgASgLMhYuZW52b3kudHlwZS52My5QZXJjZW50EjIKD2J1ZGdldF9pbnRlcnZhbBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI7ChVtaW5fcmV0cnlfY29uY3VycmVuY3kYAiABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWU6QprFiB49CjtlbnZveS5hcGkudjIuY2x1c3Rlci5DaXJjdWl0QnJlYWtlcnMuVGhyZXNob2xkcy5SZXRyeUJ1ZGdldDo2msWIHjEKL2Vudm95LmFwaS52Mi5jbHVzdGVyLkNpcmN1aXRCcmVha2Vycy5UaHJlc2hvbGRzOiuaxYgeJgokZW52b3kuYXBpLnYyLmNsdXN0ZXIuQ2lyY3VpdEJyZWFrZXJzQpABCiVpby5lbnZveXByb3h5LmVudm95LmNvbmZpZy5jbHVzdGVyLnYzQhNDaXJjdWl0QnJlYWtlclByb3RvUAFaSGdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2NvbmZpZy9jbHVzdGVyL3YzO2NsdXN0ZXJ2M7qAyNEGAhACYgZwcm90bzM", [file_envoy_config_core_v3_base, file_envoy_type_v3_percent, file_google_protobuf_duration, file_google_protobuf_wrappers, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("Ci1lbnZveS9jb25maWcvY2x1c3Rlci92My9jaXJjdWl0X2JyZWFrZXIucHJvdG8SF2Vudm95LmNvbmZpZy5jbHVzdGVyLnYzIqsGCg9DaXJjdWl0QnJlYWtlcnMSRwoKdGhyZXNob2xkcxgBIAMoCzIzLmVudm95LmNvbmZpZy5jbHVzdGVyLnYzLkNpcmN1aXRCcmVha2Vycy5UaHJlc2hvbGRzElAKE3Blcl9ob3N0X3RocmVzaG9sZHMYAiADKAsyMy5lbnZveS5jb25maWcuY2x1c3Rlci52My5DaXJjdWl0QnJlYWtlcnMuVGhyZXNob2xkcxr8BAoKVGhyZXNob2xkcxI3Cghwcmlvcml0eRgBIAEoDjIlLmVudm95LmNvbmZpZy5jb3JlLnYzLlJvdXRpbmdQcmlvcml0eRI1Cg9tYXhfY29ubmVjdGlvbnMYAiABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWUSOgoUbWF4X3BlbmRpbmdfcmVxdWVzdHMYAyABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWUSMgoMbWF4X3JlcXVlc3RzGAQgASgLMhwuZ29vZ2xlLnByb3RvYnVmLlVJbnQzMlZhbHVlEjEKC21heF9yZXRyaWVzGAUgASgLMhwuZ29vZ2xlLnByb3RvYnVmLlVJbnQzMlZhbHVlElUKDHJldHJ5X2J1ZGdldBgIIAEoCzI/LmVudm95LmNvbmZpZy5jbHVzdGVyLnYzLkNpcmN1aXRCcmVha2Vycy5UaHJlc2hvbGRzLlJldHJ5QnVkZ2V0EhcKD3RyYWNrX3JlbWFpbmluZxgGIAEoCBI6ChRtYXhfY29ubmVjdGlvbl9wb29scxgHIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZRquAQoLUmV0cnlCdWRnZXQSLgoOYnVkZ2V0X3BlcmNlbnQYASABKAsyFi5lbnZveS50eXBlLnYzLlBlcmNlbnQSMgoPYnVkZ2V0X2ludGVydmFsGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjsKFW1pbl9yZXRyeV9jb25jdXJyZW5jeRgCIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZWIGcHJvdG8z", [file_envoy_config_core_v3_base, file_envoy_type_v3_percent, file_google_protobuf_duration, file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.config.cluster.v3.CircuitBreakers

@@ -2,22 +2,19 @@
 // @generated from file envoy/config/cluster/v3/filter.proto (package envoy.config.cluster.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { ExtensionConfigSource } from "../../core/v3/config_source_pb.ts";
 import { file_envoy_config_core_v3_config_source } from "../../core/v3/config_source_pb.ts";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_any } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/cluster/v3/filter.proto.
  */
 export const file_envoy_config_cluster_v3_filter: GenFile = /*@__PURE__*/
-  fileDesc("CiRlbnZveS9jb25maWcvY2x1c3Rlci92My9maWx0ZXIucHJvdG8SF2Vudm95LmNvbmZpZy5jbHVzdGVyLnYzIrYBCgZGaWx0ZXISFQoEbmFtZRgBIAEoCUIH+kIEcgIQARIqCgx0eXBlZF9jb25maWcYAiABKAsyFC5nb29nbGUucHJvdG9idWYuQW55EkUKEGNvbmZpZ19kaXNjb3ZlcnkYAyABKAsyKy5lbnZveS5jb25maWcuY29yZS52My5FeHRlbnNpb25Db25maWdTb3VyY2U6IprFiB4dChtlbnZveS5hcGkudjIuY2x1c3Rlci5GaWx0ZXJCiAEKJWlvLmVudm95cHJveHkuZW52b3kuY29uZmlnLmNsdXN0ZXIudjNCC0ZpbHRlclByb3RvUAFaSGdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2NvbmZpZy9jbHVzdGVyL3YzO2NsdXN0ZXJ2M7qAyNEGAhACYgZwcm90bzM", [file_envoy_config_core_v3_config_source, file_google_protobuf_any, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CiRlbnZveS9jb25maWcvY2x1c3Rlci92My9maWx0ZXIucHJvdG8SF2Vudm95LmNvbmZpZy5jbHVzdGVyLnYzIokBCgZGaWx0ZXISDAoEbmFtZRgBIAEoCRIqCgx0eXBlZF9jb25maWcYAiABKAsyFC5nb29nbGUucHJvdG9idWYuQW55EkUKEGNvbmZpZ19kaXNjb3ZlcnkYAyABKAsyKy5lbnZveS5jb25maWcuY29yZS52My5FeHRlbnNpb25Db25maWdTb3VyY2ViBnByb3RvMw", [file_envoy_config_core_v3_config_source, file_google_protobuf_any]);
 
 /**
  * @generated from message envoy.config.cluster.v3.Filter

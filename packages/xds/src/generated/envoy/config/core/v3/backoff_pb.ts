@@ -2,20 +2,17 @@
 // @generated from file envoy/config/core/v3/backoff.proto (package envoy.config.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/core/v3/backoff.proto.
  */
 export const file_envoy_config_core_v3_backoff: GenFile = /*@__PURE__*/
-  fileDesc("CiJlbnZveS9jb25maWcvY29yZS92My9iYWNrb2ZmLnByb3RvEhRlbnZveS5jb25maWcuY29yZS52MyK4AQoPQmFja29mZlN0cmF0ZWd5EkAKDWJhc2VfaW50ZXJ2YWwYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDvpCC6oBCAgBMgQQwIQ9EjkKDG1heF9pbnRlcnZhbBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkII+kIFqgECKgA6KJrFiB4jCiFlbnZveS5hcGkudjIuY29yZS5CYWNrb2ZmU3RyYXRlZ3lCgAEKImlvLmVudm95cHJveHkuZW52b3kuY29uZmlnLmNvcmUudjNCDEJhY2tvZmZQcm90b1ABWkJnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9jb25maWcvY29yZS92Mztjb3JldjO6gMjRBgIQAmIGcHJvdG8z", [file_google_protobuf_duration, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CiJlbnZveS9jb25maWcvY29yZS92My9iYWNrb2ZmLnByb3RvEhRlbnZveS5jb25maWcuY29yZS52MyJ0Cg9CYWNrb2ZmU3RyYXRlZ3kSMAoNYmFzZV9pbnRlcnZhbBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgxtYXhfaW50ZXJ2YWwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25iBnByb3RvMw", [file_google_protobuf_duration]);
 
 /**
  * @generated from message envoy.config.core.v3.BackoffStrategy

@@ -2,16 +2,15 @@
 // @generated from file envoy/config/core/v3/cel.proto (package envoy.config.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/core/v3/cel.proto.
  */
 export const file_envoy_config_core_v3_cel: GenFile = /*@__PURE__*/
-  fileDesc("Ch5lbnZveS9jb25maWcvY29yZS92My9jZWwucHJvdG8SFGVudm95LmNvbmZpZy5jb3JlLnYzInYKE0NlbEV4cHJlc3Npb25Db25maWcSIAoYZW5hYmxlX3N0cmluZ19jb252ZXJzaW9uGAEgASgIEhwKFGVuYWJsZV9zdHJpbmdfY29uY2F0GAIgASgIEh8KF2VuYWJsZV9zdHJpbmdfZnVuY3Rpb25zGAMgASgIQnwKImlvLmVudm95cHJveHkuZW52b3kuY29uZmlnLmNvcmUudjNCCENlbFByb3RvUAFaQmdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2NvbmZpZy9jb3JlL3YzO2NvcmV2M7qAyNEGAhACYgZwcm90bzM", [file_udpa_annotations_status]);
+  fileDesc("Ch5lbnZveS9jb25maWcvY29yZS92My9jZWwucHJvdG8SFGVudm95LmNvbmZpZy5jb3JlLnYzInYKE0NlbEV4cHJlc3Npb25Db25maWcSIAoYZW5hYmxlX3N0cmluZ19jb252ZXJzaW9uGAEgASgIEhwKFGVuYWJsZV9zdHJpbmdfY29uY2F0GAIgASgIEh8KF2VuYWJsZV9zdHJpbmdfZnVuY3Rpb25zGAMgASgIYgZwcm90bzM");
 
 /**
  * @generated from message envoy.config.core.v3.CelExpressionConfig

@@ -2,20 +2,17 @@
 // @generated from file envoy/config/core/v3/event_service_config.proto (package envoy.config.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { GrpcService } from "./grpc_service_pb.ts";
 import { file_envoy_config_core_v3_grpc_service } from "./grpc_service_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/core/v3/event_service_config.proto.
  */
 export const file_envoy_config_core_v3_event_service_config: GenFile = /*@__PURE__*/
-  fileDesc("Ci9lbnZveS9jb25maWcvY29yZS92My9ldmVudF9zZXJ2aWNlX2NvbmZpZy5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMinAEKEkV2ZW50U2VydmljZUNvbmZpZxI5CgxncnBjX3NlcnZpY2UYASABKAsyIS5lbnZveS5jb25maWcuY29yZS52My5HcnBjU2VydmljZUgAOiuaxYgeJgokZW52b3kuYXBpLnYyLmNvcmUuRXZlbnRTZXJ2aWNlQ29uZmlnQh4KF2NvbmZpZ19zb3VyY2Vfc3BlY2lmaWVyEgP4QgFCiwEKImlvLmVudm95cHJveHkuZW52b3kuY29uZmlnLmNvcmUudjNCF0V2ZW50U2VydmljZUNvbmZpZ1Byb3RvUAFaQmdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2NvbmZpZy9jb3JlL3YzO2NvcmV2M7qAyNEGAhACYgZwcm90bzM", [file_envoy_config_core_v3_grpc_service, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("Ci9lbnZveS9jb25maWcvY29yZS92My9ldmVudF9zZXJ2aWNlX2NvbmZpZy5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMiagoSRXZlbnRTZXJ2aWNlQ29uZmlnEjkKDGdycGNfc2VydmljZRgBIAEoCzIhLmVudm95LmNvbmZpZy5jb3JlLnYzLkdycGNTZXJ2aWNlSABCGQoXY29uZmlnX3NvdXJjZV9zcGVjaWZpZXJiBnByb3RvMw", [file_envoy_config_core_v3_grpc_service]);
 
 /**
  * @generated from message envoy.config.core.v3.EventServiceConfig

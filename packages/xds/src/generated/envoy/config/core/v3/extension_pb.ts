@@ -2,19 +2,17 @@
 // @generated from file envoy/config/core/v3/extension.proto (package envoy.config.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_any } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/core/v3/extension.proto.
  */
 export const file_envoy_config_core_v3_extension: GenFile = /*@__PURE__*/
-  fileDesc("CiRlbnZveS9jb25maWcvY29yZS92My9leHRlbnNpb24ucHJvdG8SFGVudm95LmNvbmZpZy5jb3JlLnYzImMKFFR5cGVkRXh0ZW5zaW9uQ29uZmlnEhUKBG5hbWUYASABKAlCB/pCBHICEAESNAoMdHlwZWRfY29uZmlnGAIgASgLMhQuZ29vZ2xlLnByb3RvYnVmLkFueUII+kIFogECCAFCggEKImlvLmVudm95cHJveHkuZW52b3kuY29uZmlnLmNvcmUudjNCDkV4dGVuc2lvblByb3RvUAFaQmdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2NvbmZpZy9jb3JlL3YzO2NvcmV2M7qAyNEGAhACYgZwcm90bzM", [file_google_protobuf_any, file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("CiRlbnZveS9jb25maWcvY29yZS92My9leHRlbnNpb24ucHJvdG8SFGVudm95LmNvbmZpZy5jb3JlLnYzIlAKFFR5cGVkRXh0ZW5zaW9uQ29uZmlnEgwKBG5hbWUYASABKAkSKgoMdHlwZWRfY29uZmlnGAIgASgLMhQuZ29vZ2xlLnByb3RvYnVmLkFueWIGcHJvdG8z", [file_google_protobuf_any]);
 
 /**
  * @generated from message envoy.config.core.v3.TypedExtensionConfig

@@ -2,20 +2,17 @@
 // @generated from file envoy/config/core/v3/http_uri.proto (package envoy.config.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/core/v3/http_uri.proto.
  */
 export const file_envoy_config_core_v3_http_uri: GenFile = /*@__PURE__*/
-  fileDesc("CiNlbnZveS9jb25maWcvY29yZS92My9odHRwX3VyaS5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMiuAEKB0h0dHBVcmkSFAoDdXJpGAEgASgJQgf6QgRyAhABEhoKB2NsdXN0ZXIYAiABKAlCB/pCBHICEAFIABI+Cgd0aW1lb3V0GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhL6Qg+qAQwIARoGCICAgIAQMgA6IJrFiB4bChllbnZveS5hcGkudjIuY29yZS5IdHRwVXJpQhkKEmh0dHBfdXBzdHJlYW1fdHlwZRID+EIBQoABCiJpby5lbnZveXByb3h5LmVudm95LmNvbmZpZy5jb3JlLnYzQgxIdHRwVXJpUHJvdG9QAVpCZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvY29uZmlnL2NvcmUvdjM7Y29yZXYzuoDI0QYCEAJiBnByb3RvMw", [file_google_protobuf_duration, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CiNlbnZveS9jb25maWcvY29yZS92My9odHRwX3VyaS5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMiawoHSHR0cFVyaRILCgN1cmkYASABKAkSEQoHY2x1c3RlchgCIAEoCUgAEioKB3RpbWVvdXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CFAoSaHR0cF91cHN0cmVhbV90eXBlYgZwcm90bzM", [file_google_protobuf_duration]);
 
 /**
  * @generated from message envoy.config.core.v3.HttpUri

@@ -2,19 +2,17 @@
 // @generated from file envoy/config/core/v3/proxy_protocol.proto (package envoy.config.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { enumDesc, fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { SubstitutionFormatString } from "./substitution_format_string_pb.ts";
 import { file_envoy_config_core_v3_substitution_format_string } from "./substitution_format_string_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/core/v3/proxy_protocol.proto.
  */
 export const file_envoy_config_core_v3_proxy_protocol: GenFile = /*@__PURE__*/
-  fileDesc("CillbnZveS9jb25maWcvY29yZS92My9wcm94eV9wcm90b2NvbC5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMizAEKHFByb3h5UHJvdG9jb2xQYXNzVGhyb3VnaFRMVnMSWAoKbWF0Y2hfdHlwZRgBIAEoDjJELmVudm95LmNvbmZpZy5jb3JlLnYzLlByb3h5UHJvdG9jb2xQYXNzVGhyb3VnaFRMVnMuUGFzc1RMVnNNYXRjaFR5cGUSHwoIdGx2X3R5cGUYAiADKA1CDfpCCpIBByIFKgMQgAIiMQoRUGFzc1RMVnNNYXRjaFR5cGUSDwoLSU5DTFVERV9BTEwQABILCgdJTkNMVURFEAEieAoIVGx2RW50cnkSFgoEdHlwZRgBIAEoDUII+kIFKgMQgAISDQoFdmFsdWUYAiABKAwSRQoNZm9ybWF0X3N0cmluZxgDIAEoCzIuLmVudm95LmNvbmZpZy5jb3JlLnYzLlN1YnN0aXR1dGlvbkZvcm1hdFN0cmluZyL3AQoTUHJveHlQcm90b2NvbENvbmZpZxJCCgd2ZXJzaW9uGAEgASgOMjEuZW52b3kuY29uZmlnLmNvcmUudjMuUHJveHlQcm90b2NvbENvbmZpZy5WZXJzaW9uEk0KEXBhc3NfdGhyb3VnaF90bHZzGAIgASgLMjIuZW52b3kuY29uZmlnLmNvcmUudjMuUHJveHlQcm90b2NvbFBhc3NUaHJvdWdoVExWcxIyCgphZGRlZF90bHZzGAMgAygLMh4uZW52b3kuY29uZmlnLmNvcmUudjMuVGx2RW50cnkiGQoHVmVyc2lvbhIGCgJWMRAAEgYKAlYyEAEiQwoNUGVySG9zdENvbmZpZxIyCgphZGRlZF90bHZzGAEgAygLMh4uZW52b3kuY29uZmlnLmNvcmUudjMuVGx2RW50cnlChgEKImlvLmVudm95cHJveHkuZW52b3kuY29uZmlnLmNvcmUudjNCElByb3h5UHJvdG9jb2xQcm90b1ABWkJnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9jb25maWcvY29yZS92Mztjb3JldjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_core_v3_substitution_format_string, file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("CillbnZveS9jb25maWcvY29yZS92My9wcm94eV9wcm90b2NvbC5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMivQEKHFByb3h5UHJvdG9jb2xQYXNzVGhyb3VnaFRMVnMSWAoKbWF0Y2hfdHlwZRgBIAEoDjJELmVudm95LmNvbmZpZy5jb3JlLnYzLlByb3h5UHJvdG9jb2xQYXNzVGhyb3VnaFRMVnMuUGFzc1RMVnNNYXRjaFR5cGUSEAoIdGx2X3R5cGUYAiADKA0iMQoRUGFzc1RMVnNNYXRjaFR5cGUSDwoLSU5DTFVERV9BTEwQABILCgdJTkNMVURFEAEibgoIVGx2RW50cnkSDAoEdHlwZRgBIAEoDRINCgV2YWx1ZRgCIAEoDBJFCg1mb3JtYXRfc3RyaW5nGAMgASgLMi4uZW52b3kuY29uZmlnLmNvcmUudjMuU3Vic3RpdHV0aW9uRm9ybWF0U3RyaW5nIvcBChNQcm94eVByb3RvY29sQ29uZmlnEkIKB3ZlcnNpb24YASABKA4yMS5lbnZveS5jb25maWcuY29yZS52My5Qcm94eVByb3RvY29sQ29uZmlnLlZlcnNpb24STQoRcGFzc190aHJvdWdoX3RsdnMYAiABKAsyMi5lbnZveS5jb25maWcuY29yZS52My5Qcm94eVByb3RvY29sUGFzc1Rocm91Z2hUTFZzEjIKCmFkZGVkX3RsdnMYAyADKAsyHi5lbnZveS5jb25maWcuY29yZS52My5UbHZFbnRyeSIZCgdWZXJzaW9uEgYKAlYxEAASBgoCVjIQASJDCg1QZXJIb3N0Q29uZmlnEjIKCmFkZGVkX3RsdnMYASADKAsyHi5lbnZveS5jb25maWcuY29yZS52My5UbHZFbnRyeWIGcHJvdG8z", [file_envoy_config_core_v3_substitution_format_string]);
 
 /**
  * @generated from message envoy.config.core.v3.ProxyProtocolPassThroughTLVs

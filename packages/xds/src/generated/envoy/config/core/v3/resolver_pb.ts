@@ -2,19 +2,17 @@
 // @generated from file envoy/config/core/v3/resolver.proto (package envoy.config.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { Address } from "./address_pb.ts";
 import { file_envoy_config_core_v3_address } from "./address_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/core/v3/resolver.proto.
  */
 export const file_envoy_config_core_v3_resolver: GenFile = /*@__PURE__*/
-  fileDesc("CiNlbnZveS9jb25maWcvY29yZS92My9yZXNvbHZlci5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMiVwoSRG5zUmVzb2x2ZXJPcHRpb25zEh8KF3VzZV90Y3BfZm9yX2Ruc19sb29rdXBzGAEgASgIEiAKGG5vX2RlZmF1bHRfc2VhcmNoX2RvbWFpbhgCIAEoCCKZAQoTRG5zUmVzb2x1dGlvbkNvbmZpZxI6CglyZXNvbHZlcnMYASADKAsyHS5lbnZveS5jb25maWcuY29yZS52My5BZGRyZXNzQgj6QgWSAQIIARJGChRkbnNfcmVzb2x2ZXJfb3B0aW9ucxgCIAEoCzIoLmVudm95LmNvbmZpZy5jb3JlLnYzLkRuc1Jlc29sdmVyT3B0aW9uc0KBAQoiaW8uZW52b3lwcm94eS5lbnZveS5jb25maWcuY29yZS52M0INUmVzb2x2ZXJQcm90b1ABWkJnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9jb25maWcvY29yZS92Mztjb3JldjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_core_v3_address, file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("CiNlbnZveS9jb25maWcvY29yZS92My9yZXNvbHZlci5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMiVwoSRG5zUmVzb2x2ZXJPcHRpb25zEh8KF3VzZV90Y3BfZm9yX2Ruc19sb29rdXBzGAEgASgIEiAKGG5vX2RlZmF1bHRfc2VhcmNoX2RvbWFpbhgCIAEoCCKPAQoTRG5zUmVzb2x1dGlvbkNvbmZpZxIwCglyZXNvbHZlcnMYASADKAsyHS5lbnZveS5jb25maWcuY29yZS52My5BZGRyZXNzEkYKFGRuc19yZXNvbHZlcl9vcHRpb25zGAIgASgLMiguZW52b3kuY29uZmlnLmNvcmUudjMuRG5zUmVzb2x2ZXJPcHRpb25zYgZwcm90bzM", [file_envoy_config_core_v3_address]);
 
 /**
  * @generated from message envoy.config.core.v3.DnsResolverOptions

@@ -2,17 +2,16 @@
 // @generated from file envoy/config/core/v3/socket_cmsg_headers.proto (package envoy.config.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import { file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/core/v3/socket_cmsg_headers.proto.
  */
 export const file_envoy_config_core_v3_socket_cmsg_headers: GenFile = /*@__PURE__*/
-  fileDesc("Ci5lbnZveS9jb25maWcvY29yZS92My9zb2NrZXRfY21zZ19oZWFkZXJzLnByb3RvEhRlbnZveS5jb25maWcuY29yZS52MyKDAQoRU29ja2V0Q21zZ0hlYWRlcnMSKwoFbGV2ZWwYASABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWUSKgoEdHlwZRgCIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZRIVCg1leHBlY3RlZF9zaXplGAMgASgNQooBCiJpby5lbnZveXByb3h5LmVudm95LmNvbmZpZy5jb3JlLnYzQhZTb2NrZXRDbXNnSGVhZGVyc1Byb3RvUAFaQmdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2NvbmZpZy9jb3JlL3YzO2NvcmV2M7qAyNEGAhACYgZwcm90bzM", [file_google_protobuf_wrappers, file_udpa_annotations_status]);
+  fileDesc("Ci5lbnZveS9jb25maWcvY29yZS92My9zb2NrZXRfY21zZ19oZWFkZXJzLnByb3RvEhRlbnZveS5jb25maWcuY29yZS52MyKDAQoRU29ja2V0Q21zZ0hlYWRlcnMSKwoFbGV2ZWwYASABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWUSKgoEdHlwZRgCIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZRIVCg1leHBlY3RlZF9zaXplGAMgASgNYgZwcm90bzM", [file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.config.core.v3.SocketCmsgHeaders

@@ -2,23 +2,20 @@
 // @generated from file envoy/config/core/v3/substitution_format_string.proto (package envoy.config.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { DataSource } from "./base_pb.ts";
 import { file_envoy_config_core_v3_base } from "./base_pb.ts";
 import type { TypedExtensionConfig } from "./extension_pb.ts";
 import { file_envoy_config_core_v3_extension } from "./extension_pb.ts";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
-import { file_envoy_annotations_deprecation } from "../../../annotations/deprecation_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/core/v3/substitution_format_string.proto.
  */
 export const file_envoy_config_core_v3_substitution_format_string: GenFile = /*@__PURE__*/
-  fileDesc("CjVlbnZveS9jb25maWcvY29yZS92My9zdWJzdGl0dXRpb25fZm9ybWF0X3N0cmluZy5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMiOQoRSnNvbkZvcm1hdE9wdGlvbnMSJAoPc29ydF9wcm9wZXJ0aWVzGAEgASgIQgsYAZLHhtgEAzMuMCKLAwoYU3Vic3RpdHV0aW9uRm9ybWF0U3RyaW5nEiIKC3RleHRfZm9ybWF0GAEgASgJQgsYAZLHhtgEAzMuMEgAEjgKC2pzb25fZm9ybWF0GAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEII+kIFigECEAFIABI+ChJ0ZXh0X2Zvcm1hdF9zb3VyY2UYBSABKAsyIC5lbnZveS5jb25maWcuY29yZS52My5EYXRhU291cmNlSAASGQoRb21pdF9lbXB0eV92YWx1ZXMYAyABKAgSIQoMY29udGVudF90eXBlGAQgASgJQgv6QghyBsgBAMABAhI+Cgpmb3JtYXR0ZXJzGAYgAygLMiouZW52b3kuY29uZmlnLmNvcmUudjMuVHlwZWRFeHRlbnNpb25Db25maWcSRAoTanNvbl9mb3JtYXRfb3B0aW9ucxgHIAEoCzInLmVudm95LmNvbmZpZy5jb3JlLnYzLkpzb25Gb3JtYXRPcHRpb25zQg0KBmZvcm1hdBID+EIBQpEBCiJpby5lbnZveXByb3h5LmVudm95LmNvbmZpZy5jb3JlLnYzQh1TdWJzdGl0dXRpb25Gb3JtYXRTdHJpbmdQcm90b1ABWkJnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9jb25maWcvY29yZS92Mztjb3JldjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_core_v3_base, file_envoy_config_core_v3_extension, file_google_protobuf_struct, file_envoy_annotations_deprecation, file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("CjVlbnZveS9jb25maWcvY29yZS92My9zdWJzdGl0dXRpb25fZm9ybWF0X3N0cmluZy5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMiMAoRSnNvbkZvcm1hdE9wdGlvbnMSGwoPc29ydF9wcm9wZXJ0aWVzGAEgASgIQgIYASLmAgoYU3Vic3RpdHV0aW9uRm9ybWF0U3RyaW5nEhkKC3RleHRfZm9ybWF0GAEgASgJQgIYAUgAEi4KC2pzb25fZm9ybWF0GAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEgAEj4KEnRleHRfZm9ybWF0X3NvdXJjZRgFIAEoCzIgLmVudm95LmNvbmZpZy5jb3JlLnYzLkRhdGFTb3VyY2VIABIZChFvbWl0X2VtcHR5X3ZhbHVlcxgDIAEoCBIUCgxjb250ZW50X3R5cGUYBCABKAkSPgoKZm9ybWF0dGVycxgGIAMoCzIqLmVudm95LmNvbmZpZy5jb3JlLnYzLlR5cGVkRXh0ZW5zaW9uQ29uZmlnEkQKE2pzb25fZm9ybWF0X29wdGlvbnMYByABKAsyJy5lbnZveS5jb25maWcuY29yZS52My5Kc29uRm9ybWF0T3B0aW9uc0IICgZmb3JtYXRiBnByb3RvMw", [file_envoy_config_core_v3_base, file_envoy_config_core_v3_extension, file_google_protobuf_struct]);
 
 /**
  * @generated from message envoy.config.core.v3.JsonFormatOptions

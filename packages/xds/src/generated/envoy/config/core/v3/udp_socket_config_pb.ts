@@ -2,18 +2,16 @@
 // @generated from file envoy/config/core/v3/udp_socket_config.proto (package envoy.config.core.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import { file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/core/v3/udp_socket_config.proto.
  */
 export const file_envoy_config_core_v3_udp_socket_config: GenFile = /*@__PURE__*/
-  fileDesc("CixlbnZveS9jb25maWcvY29yZS92My91ZHBfc29ja2V0X2NvbmZpZy5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMiigEKD1VkcFNvY2tldENvbmZpZxJHChRtYXhfcnhfZGF0YWdyYW1fc2l6ZRgBIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50NjRWYWx1ZUIL+kIIMgYQgIAEIAASLgoKcHJlZmVyX2dybxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWVCiAEKImlvLmVudm95cHJveHkuZW52b3kuY29uZmlnLmNvcmUudjNCFFVkcFNvY2tldENvbmZpZ1Byb3RvUAFaQmdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2NvbmZpZy9jb3JlL3YzO2NvcmV2M7qAyNEGAhACYgZwcm90bzM", [file_google_protobuf_wrappers, file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("CixlbnZveS9jb25maWcvY29yZS92My91ZHBfc29ja2V0X2NvbmZpZy5wcm90bxIUZW52b3kuY29uZmlnLmNvcmUudjMifQoPVWRwU29ja2V0Q29uZmlnEjoKFG1heF9yeF9kYXRhZ3JhbV9zaXplGAEgASgLMhwuZ29vZ2xlLnByb3RvYnVmLlVJbnQ2NFZhbHVlEi4KCnByZWZlcl9ncm8YAiABKAsyGi5nb29nbGUucHJvdG9idWYuQm9vbFZhbHVlYgZwcm90bzM", [file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.config.core.v3.UdpSocketConfig

@@ -2,24 +2,21 @@
 // @generated from file envoy/config/endpoint/v3/endpoint.proto (package envoy.config.endpoint.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { Endpoint, LocalityLbEndpoints } from "./endpoint_components_pb.ts";
 import { file_envoy_config_endpoint_v3_endpoint_components } from "./endpoint_components_pb.ts";
 import type { FractionalPercent } from "../../../type/v3/percent_pb.ts";
 import { file_envoy_type_v3_percent } from "../../../type/v3/percent_pb.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/endpoint/v3/endpoint.proto.
  */
 export const file_envoy_config_endpoint_v3_endpoint: GenFile = /*@__PURE__*/
-  fileDesc("CidlbnZveS9jb25maWcvZW5kcG9pbnQvdjMvZW5kcG9pbnQucHJvdG8SGGVudm95LmNvbmZpZy5lbmRwb2ludC52MyK3BwoVQ2x1c3RlckxvYWRBc3NpZ25tZW50Eh0KDGNsdXN0ZXJfbmFtZRgBIAEoCUIH+kIEcgIQARJACgllbmRwb2ludHMYAiADKAsyLS5lbnZveS5jb25maWcuZW5kcG9pbnQudjMuTG9jYWxpdHlMYkVuZHBvaW50cxJcCg9uYW1lZF9lbmRwb2ludHMYBSADKAsyQy5lbnZveS5jb25maWcuZW5kcG9pbnQudjMuQ2x1c3RlckxvYWRBc3NpZ25tZW50Lk5hbWVkRW5kcG9pbnRzRW50cnkSRgoGcG9saWN5GAQgASgLMjYuZW52b3kuY29uZmlnLmVuZHBvaW50LnYzLkNsdXN0ZXJMb2FkQXNzaWdubWVudC5Qb2xpY3kakAQKBlBvbGljeRJbCg5kcm9wX292ZXJsb2FkcxgCIAMoCzJDLmVudm95LmNvbmZpZy5lbmRwb2ludC52My5DbHVzdGVyTG9hZEFzc2lnbm1lbnQuUG9saWN5LkRyb3BPdmVybG9hZBJGChdvdmVycHJvdmlzaW9uaW5nX2ZhY3RvchgDIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZUIH+kIEKgIgABJBChRlbmRwb2ludF9zdGFsZV9hZnRlchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkII+kIFqgECKgASIAoYd2VpZ2h0ZWRfcHJpb3JpdHlfaGVhbHRoGAYgASgIGqMBCgxEcm9wT3ZlcmxvYWQSGQoIY2F0ZWdvcnkYASABKAlCB/pCBHICEAESOQoPZHJvcF9wZXJjZW50YWdlGAIgASgLMiAuZW52b3kudHlwZS52My5GcmFjdGlvbmFsUGVyY2VudDo9msWIHjgKNmVudm95LmFwaS52Mi5DbHVzdGVyTG9hZEFzc2lnbm1lbnQuUG9saWN5LkRyb3BPdmVybG9hZDowmsWIHisKKWVudm95LmFwaS52Mi5DbHVzdGVyTG9hZEFzc2lnbm1lbnQuUG9saWN5SgQIARACSgQIBRAGUhhkaXNhYmxlX292ZXJwcm92aXNpb25pbmcaWQoTTmFtZWRFbmRwb2ludHNFbnRyeRILCgNrZXkYASABKAkSMQoFdmFsdWUYAiABKAsyIi5lbnZveS5jb25maWcuZW5kcG9pbnQudjMuRW5kcG9pbnQ6AjgBOimaxYgeJAoiZW52b3kuYXBpLnYyLkNsdXN0ZXJMb2FkQXNzaWdubWVudEKNAQomaW8uZW52b3lwcm94eS5lbnZveS5jb25maWcuZW5kcG9pbnQudjNCDUVuZHBvaW50UHJvdG9QAVpKZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvY29uZmlnL2VuZHBvaW50L3YzO2VuZHBvaW50djO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_endpoint_v3_endpoint_components, file_envoy_type_v3_percent, file_google_protobuf_duration, file_google_protobuf_wrappers, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CidlbnZveS9jb25maWcvZW5kcG9pbnQvdjMvZW5kcG9pbnQucHJvdG8SGGVudm95LmNvbmZpZy5lbmRwb2ludC52MyL1BQoVQ2x1c3RlckxvYWRBc3NpZ25tZW50EhQKDGNsdXN0ZXJfbmFtZRgBIAEoCRJACgllbmRwb2ludHMYAiADKAsyLS5lbnZveS5jb25maWcuZW5kcG9pbnQudjMuTG9jYWxpdHlMYkVuZHBvaW50cxJcCg9uYW1lZF9lbmRwb2ludHMYBSADKAsyQy5lbnZveS5jb25maWcuZW5kcG9pbnQudjMuQ2x1c3RlckxvYWRBc3NpZ25tZW50Lk5hbWVkRW5kcG9pbnRzRW50cnkSRgoGcG9saWN5GAQgASgLMjYuZW52b3kuY29uZmlnLmVuZHBvaW50LnYzLkNsdXN0ZXJMb2FkQXNzaWdubWVudC5Qb2xpY3kaggMKBlBvbGljeRJbCg5kcm9wX292ZXJsb2FkcxgCIAMoCzJDLmVudm95LmNvbmZpZy5lbmRwb2ludC52My5DbHVzdGVyTG9hZEFzc2lnbm1lbnQuUG9saWN5LkRyb3BPdmVybG9hZBI9ChdvdmVycHJvdmlzaW9uaW5nX2ZhY3RvchgDIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZRI3ChRlbmRwb2ludF9zdGFsZV9hZnRlchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIgChh3ZWlnaHRlZF9wcmlvcml0eV9oZWFsdGgYBiABKAgaWwoMRHJvcE92ZXJsb2FkEhAKCGNhdGVnb3J5GAEgASgJEjkKD2Ryb3BfcGVyY2VudGFnZRgCIAEoCzIgLmVudm95LnR5cGUudjMuRnJhY3Rpb25hbFBlcmNlbnRKBAgBEAJKBAgFEAZSGGRpc2FibGVfb3ZlcnByb3Zpc2lvbmluZxpZChNOYW1lZEVuZHBvaW50c0VudHJ5EgsKA2tleRgBIAEoCRIxCgV2YWx1ZRgCIAEoCzIiLmVudm95LmNvbmZpZy5lbmRwb2ludC52My5FbmRwb2ludDoCOAFiBnByb3RvMw", [file_envoy_config_endpoint_v3_endpoint_components, file_envoy_type_v3_percent, file_google_protobuf_duration, file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.config.endpoint.v3.ClusterLoadAssignment

@@ -2,19 +2,17 @@
 // @generated from file envoy/config/listener/v3/api_listener.proto (package envoy.config.listener.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_any } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/listener/v3/api_listener.proto.
  */
 export const file_envoy_config_listener_v3_api_listener: GenFile = /*@__PURE__*/
-  fileDesc("CitlbnZveS9jb25maWcvbGlzdGVuZXIvdjMvYXBpX2xpc3RlbmVyLnByb3RvEhhlbnZveS5jb25maWcubGlzdGVuZXIudjMiZgoLQXBpTGlzdGVuZXISKgoMYXBpX2xpc3RlbmVyGAEgASgLMhQuZ29vZ2xlLnByb3RvYnVmLkFueTormsWIHiYKJGVudm95LmNvbmZpZy5saXN0ZW5lci52Mi5BcGlMaXN0ZW5lckKQAQomaW8uZW52b3lwcm94eS5lbnZveS5jb25maWcubGlzdGVuZXIudjNCEEFwaUxpc3RlbmVyUHJvdG9QAVpKZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvY29uZmlnL2xpc3RlbmVyL3YzO2xpc3RlbmVydjO6gMjRBgIQAmIGcHJvdG8z", [file_google_protobuf_any, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CitlbnZveS9jb25maWcvbGlzdGVuZXIvdjMvYXBpX2xpc3RlbmVyLnByb3RvEhhlbnZveS5jb25maWcubGlzdGVuZXIudjMiOQoLQXBpTGlzdGVuZXISKgoMYXBpX2xpc3RlbmVyGAEgASgLMhQuZ29vZ2xlLnByb3RvYnVmLkFueWIGcHJvdG8z", [file_google_protobuf_any]);
 
 /**
  * @generated from message envoy.config.listener.v3.ApiListener

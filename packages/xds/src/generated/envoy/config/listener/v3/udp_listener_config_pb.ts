@@ -2,23 +2,21 @@
 // @generated from file envoy/config/listener/v3/udp_listener_config.proto (package envoy.config.listener.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { TypedExtensionConfig } from "../../core/v3/extension_pb.ts";
 import { file_envoy_config_core_v3_extension } from "../../core/v3/extension_pb.ts";
 import type { UdpSocketConfig } from "../../core/v3/udp_socket_config_pb.ts";
 import { file_envoy_config_core_v3_udp_socket_config } from "../../core/v3/udp_socket_config_pb.ts";
 import type { QuicProtocolOptions } from "./quic_config_pb.ts";
 import { file_envoy_config_listener_v3_quic_config } from "./quic_config_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/listener/v3/udp_listener_config.proto.
  */
 export const file_envoy_config_listener_v3_udp_listener_config: GenFile = /*@__PURE__*/
-  fileDesc("CjJlbnZveS9jb25maWcvbGlzdGVuZXIvdjMvdWRwX2xpc3RlbmVyX2NvbmZpZy5wcm90bxIYZW52b3kuY29uZmlnLmxpc3RlbmVyLnYzIswCChFVZHBMaXN0ZW5lckNvbmZpZxJHChhkb3duc3RyZWFtX3NvY2tldF9jb25maWcYBSABKAsyJS5lbnZveS5jb25maWcuY29yZS52My5VZHBTb2NrZXRDb25maWcSQwoMcXVpY19vcHRpb25zGAcgASgLMi0uZW52b3kuY29uZmlnLmxpc3RlbmVyLnYzLlF1aWNQcm90b2NvbE9wdGlvbnMSUwofdWRwX3BhY2tldF9wYWNrZXRfd3JpdGVyX2NvbmZpZxgIIAEoCzIqLmVudm95LmNvbmZpZy5jb3JlLnYzLlR5cGVkRXh0ZW5zaW9uQ29uZmlnOi6axYgeKQonZW52b3kuYXBpLnYyLmxpc3RlbmVyLlVkcExpc3RlbmVyQ29uZmlnSgQIARACSgQIAhADSgQIAxAESgQIBBAFSgQIBhAHUgZjb25maWciVQoaQWN0aXZlUmF3VWRwTGlzdGVuZXJDb25maWc6N5rFiB4yCjBlbnZveS5hcGkudjIubGlzdGVuZXIuQWN0aXZlUmF3VWRwTGlzdGVuZXJDb25maWdClgEKJmlvLmVudm95cHJveHkuZW52b3kuY29uZmlnLmxpc3RlbmVyLnYzQhZVZHBMaXN0ZW5lckNvbmZpZ1Byb3RvUAFaSmdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2NvbmZpZy9saXN0ZW5lci92MztsaXN0ZW5lcnYzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_config_core_v3_extension, file_envoy_config_core_v3_udp_socket_config, file_envoy_config_listener_v3_quic_config, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CjJlbnZveS9jb25maWcvbGlzdGVuZXIvdjMvdWRwX2xpc3RlbmVyX2NvbmZpZy5wcm90bxIYZW52b3kuY29uZmlnLmxpc3RlbmVyLnYzIpwCChFVZHBMaXN0ZW5lckNvbmZpZxJHChhkb3duc3RyZWFtX3NvY2tldF9jb25maWcYBSABKAsyJS5lbnZveS5jb25maWcuY29yZS52My5VZHBTb2NrZXRDb25maWcSQwoMcXVpY19vcHRpb25zGAcgASgLMi0uZW52b3kuY29uZmlnLmxpc3RlbmVyLnYzLlF1aWNQcm90b2NvbE9wdGlvbnMSUwofdWRwX3BhY2tldF9wYWNrZXRfd3JpdGVyX2NvbmZpZxgIIAEoCzIqLmVudm95LmNvbmZpZy5jb3JlLnYzLlR5cGVkRXh0ZW5zaW9uQ29uZmlnSgQIARACSgQIAhADSgQIAxAESgQIBBAFSgQIBhAHUgZjb25maWciHAoaQWN0aXZlUmF3VWRwTGlzdGVuZXJDb25maWdiBnByb3RvMw", [file_envoy_config_core_v3_extension, file_envoy_config_core_v3_udp_socket_config, file_envoy_config_listener_v3_quic_config]);
 
 /**
  * @generated from message envoy.config.listener.v3.UdpListenerConfig

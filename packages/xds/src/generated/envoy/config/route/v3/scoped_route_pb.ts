@@ -2,21 +2,17 @@
 // @generated from file envoy/config/route/v3/scoped_route.proto (package envoy.config.route.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { RouteConfiguration } from "./route_pb.ts";
 import { file_envoy_config_route_v3_route } from "./route_pb.ts";
-import { file_udpa_annotations_migrate } from "../../../../udpa/annotations/migrate_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/route/v3/scoped_route.proto.
  */
 export const file_envoy_config_route_v3_scoped_route: GenFile = /*@__PURE__*/
-  fileDesc("CihlbnZveS9jb25maWcvcm91dGUvdjMvc2NvcGVkX3JvdXRlLnByb3RvEhVlbnZveS5jb25maWcucm91dGUudjMi0wQKGFNjb3BlZFJvdXRlQ29uZmlndXJhdGlvbhIRCglvbl9kZW1hbmQYBCABKAgSFQoEbmFtZRgBIAEoCUIH+kIEcgIQARI2Chhyb3V0ZV9jb25maWd1cmF0aW9uX25hbWUYAiABKAlCFPKY/o8FDhIMcm91dGVfY29uZmlnElwKE3JvdXRlX2NvbmZpZ3VyYXRpb24YBSABKAsyKS5lbnZveS5jb25maWcucm91dGUudjMuUm91dGVDb25maWd1cmF0aW9uQhTymP6PBQ4SDHJvdXRlX2NvbmZpZxJKCgNrZXkYAyABKAsyMy5lbnZveS5jb25maWcucm91dGUudjMuU2NvcGVkUm91dGVDb25maWd1cmF0aW9uLktleUII+kIFigECEAEa/AEKA0tleRJZCglmcmFnbWVudHMYASADKAsyPC5lbnZveS5jb25maWcucm91dGUudjMuU2NvcGVkUm91dGVDb25maWd1cmF0aW9uLktleS5GcmFnbWVudEII+kIFkgECCAEaaAoIRnJhZ21lbnQSFAoKc3RyaW5nX2tleRgBIAEoCUgAOjmaxYgeNAoyZW52b3kuYXBpLnYyLlNjb3BlZFJvdXRlQ29uZmlndXJhdGlvbi5LZXkuRnJhZ21lbnRCCwoEdHlwZRID+EIBOjCaxYgeKwopZW52b3kuYXBpLnYyLlNjb3BlZFJvdXRlQ29uZmlndXJhdGlvbi5LZXk6LJrFiB4nCiVlbnZveS5hcGkudjIuU2NvcGVkUm91dGVDb25maWd1cmF0aW9uQocBCiNpby5lbnZveXByb3h5LmVudm95LmNvbmZpZy5yb3V0ZS52M0IQU2NvcGVkUm91dGVQcm90b1ABWkRnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9jb25maWcvcm91dGUvdjM7cm91dGV2M7qAyNEGAhACYgZwcm90bzM", [file_envoy_config_route_v3_route, file_udpa_annotations_migrate, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CihlbnZveS9jb25maWcvcm91dGUvdjMvc2NvcGVkX3JvdXRlLnByb3RvEhVlbnZveS5jb25maWcucm91dGUudjMi6gIKGFNjb3BlZFJvdXRlQ29uZmlndXJhdGlvbhIRCglvbl9kZW1hbmQYBCABKAgSDAoEbmFtZRgBIAEoCRIgChhyb3V0ZV9jb25maWd1cmF0aW9uX25hbWUYAiABKAkSRgoTcm91dGVfY29uZmlndXJhdGlvbhgFIAEoCzIpLmVudm95LmNvbmZpZy5yb3V0ZS52My5Sb3V0ZUNvbmZpZ3VyYXRpb24SQAoDa2V5GAMgASgLMjMuZW52b3kuY29uZmlnLnJvdXRlLnYzLlNjb3BlZFJvdXRlQ29uZmlndXJhdGlvbi5LZXkagAEKA0tleRJPCglmcmFnbWVudHMYASADKAsyPC5lbnZveS5jb25maWcucm91dGUudjMuU2NvcGVkUm91dGVDb25maWd1cmF0aW9uLktleS5GcmFnbWVudBooCghGcmFnbWVudBIUCgpzdHJpbmdfa2V5GAEgASgJSABCBgoEdHlwZWIGcHJvdG8z", [file_envoy_config_route_v3_route]);
 
 /**
  * @generated from message envoy.config.route.v3.ScopedRouteConfiguration

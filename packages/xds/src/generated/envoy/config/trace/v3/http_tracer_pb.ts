@@ -2,20 +2,17 @@
 // @generated from file envoy/config/trace/v3/http_tracer.proto (package envoy.config.trace.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_any } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/trace/v3/http_tracer.proto.
  */
 export const file_envoy_config_trace_v3_http_tracer: GenFile = /*@__PURE__*/
-  fileDesc("CidlbnZveS9jb25maWcvdHJhY2UvdjMvaHR0cF90cmFjZXIucHJvdG8SFWVudm95LmNvbmZpZy50cmFjZS52MyL4AQoHVHJhY2luZxIxCgRodHRwGAEgASgLMiMuZW52b3kuY29uZmlnLnRyYWNlLnYzLlRyYWNpbmcuSHR0cBqTAQoESHR0cBIVCgRuYW1lGAEgASgJQgf6QgRyAhABEiwKDHR5cGVkX2NvbmZpZxgDIAEoCzIULmdvb2dsZS5wcm90b2J1Zi5BbnlIADopmsWIHiQKImVudm95LmNvbmZpZy50cmFjZS52Mi5UcmFjaW5nLkh0dHBCDQoLY29uZmlnX3R5cGVKBAgCEANSBmNvbmZpZzokmsWIHh8KHWVudm95LmNvbmZpZy50cmFjZS52Mi5UcmFjaW5nQoYBCiNpby5lbnZveXByb3h5LmVudm95LmNvbmZpZy50cmFjZS52M0IPSHR0cFRyYWNlclByb3RvUAFaRGdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2NvbmZpZy90cmFjZS92Mzt0cmFjZXYzuoDI0QYCEAJiBnByb3RvMw", [file_google_protobuf_any, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CidlbnZveS9jb25maWcvdHJhY2UvdjMvaHR0cF90cmFjZXIucHJvdG8SFWVudm95LmNvbmZpZy50cmFjZS52MyKdAQoHVHJhY2luZxIxCgRodHRwGAEgASgLMiMuZW52b3kuY29uZmlnLnRyYWNlLnYzLlRyYWNpbmcuSHR0cBpfCgRIdHRwEgwKBG5hbWUYASABKAkSLAoMdHlwZWRfY29uZmlnGAMgASgLMhQuZ29vZ2xlLnByb3RvYnVmLkFueUgAQg0KC2NvbmZpZ190eXBlSgQIAhADUgZjb25maWdiBnByb3RvMw", [file_google_protobuf_any]);
 
 /**
  * @generated from message envoy.config.trace.v3.Tracing

@@ -2,21 +2,17 @@
 // @generated from file envoy/service/cluster/v3/cds.proto (package envoy.service.cluster.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc, serviceDesc } from "../../../../../hydrate.ts";
 import type { DeltaDiscoveryRequestSchema, DeltaDiscoveryResponseSchema, DiscoveryRequestSchema, DiscoveryResponseSchema } from "../../discovery/v3/discovery_pb.ts";
 import { file_envoy_service_discovery_v3_discovery } from "../../discovery/v3/discovery_pb.ts";
-import { file_google_api_annotations } from "../../../../google/api/annotations_pb.ts";
-import { file_envoy_annotations_resource } from "../../../annotations/resource_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/service/cluster/v3/cds.proto.
  */
 export const file_envoy_service_cluster_v3_cds: GenFile = /*@__PURE__*/
-  fileDesc("CiJlbnZveS9zZXJ2aWNlL2NsdXN0ZXIvdjMvY2RzLnByb3RvEhhlbnZveS5zZXJ2aWNlLmNsdXN0ZXIudjMiKAoIQ2RzRHVtbXk6HJrFiB4XChVlbnZveS5hcGkudjIuQ2RzRHVtbXkyxwMKF0NsdXN0ZXJEaXNjb3ZlcnlTZXJ2aWNlEnMKDlN0cmVhbUNsdXN0ZXJzEiwuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVxdWVzdBotLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlc3BvbnNlIgAoATABEnwKDURlbHRhQ2x1c3RlcnMSMS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EZWx0YURpc2NvdmVyeVJlcXVlc3QaMi5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EZWx0YURpc2NvdmVyeVJlc3BvbnNlIgAoATABEo8BCg1GZXRjaENsdXN0ZXJzEiwuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVxdWVzdBotLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlc3BvbnNlIiGC0+STAhs6ASoiFi92My9kaXNjb3Zlcnk6Y2x1c3RlcnMaJ4qklvMHIQofZW52b3kuY29uZmlnLmNsdXN0ZXIudjMuQ2x1c3RlckKHAQomaW8uZW52b3lwcm94eS5lbnZveS5zZXJ2aWNlLmNsdXN0ZXIudjNCCENkc1Byb3RvUAFaSWdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L3NlcnZpY2UvY2x1c3Rlci92MztjbHVzdGVydjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_service_discovery_v3_discovery, file_google_api_annotations, file_envoy_annotations_resource, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CiJlbnZveS9zZXJ2aWNlL2NsdXN0ZXIvdjMvY2RzLnByb3RvEhhlbnZveS5zZXJ2aWNlLmNsdXN0ZXIudjMiCgoIQ2RzRHVtbXky9gIKF0NsdXN0ZXJEaXNjb3ZlcnlTZXJ2aWNlEnEKDlN0cmVhbUNsdXN0ZXJzEiwuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVxdWVzdBotLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlc3BvbnNlKAEwARJ6Cg1EZWx0YUNsdXN0ZXJzEjEuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXF1ZXN0GjIuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXNwb25zZSgBMAESbAoNRmV0Y2hDbHVzdGVycxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZWIGcHJvdG8z", [file_envoy_service_discovery_v3_discovery]);
 
 /**
  * @generated from message envoy.service.cluster.v3.CdsDummy

@@ -2,19 +2,17 @@
 // @generated from file envoy/service/discovery/v3/ads.proto (package envoy.service.discovery.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc, serviceDesc } from "../../../../../hydrate.ts";
 import type { DeltaDiscoveryRequestSchema, DeltaDiscoveryResponseSchema, DiscoveryRequestSchema, DiscoveryResponseSchema } from "./discovery_pb.ts";
 import { file_envoy_service_discovery_v3_discovery } from "./discovery_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/service/discovery/v3/ads.proto.
  */
 export const file_envoy_service_discovery_v3_ads: GenFile = /*@__PURE__*/
-  fileDesc("CiRlbnZveS9zZXJ2aWNlL2Rpc2NvdmVyeS92My9hZHMucHJvdG8SGmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzIjYKCEFkc0R1bW15OiqaxYgeJQojZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjIuQWRzRHVtbXkypgIKGkFnZ3JlZ2F0ZWREaXNjb3ZlcnlTZXJ2aWNlEn4KGVN0cmVhbUFnZ3JlZ2F0ZWRSZXNvdXJjZXMSLC5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXF1ZXN0Gi0uZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVzcG9uc2UiACgBMAEShwEKGERlbHRhQWdncmVnYXRlZFJlc291cmNlcxIxLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRlbHRhRGlzY292ZXJ5UmVxdWVzdBoyLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRlbHRhRGlzY292ZXJ5UmVzcG9uc2UiACgBMAFCjQEKKGlvLmVudm95cHJveHkuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjNCCEFkc1Byb3RvUAFaTWdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L3NlcnZpY2UvZGlzY292ZXJ5L3YzO2Rpc2NvdmVyeXYzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_service_discovery_v3_discovery, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CiRlbnZveS9zZXJ2aWNlL2Rpc2NvdmVyeS92My9hZHMucHJvdG8SGmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzIgoKCEFkc0R1bW15MqICChpBZ2dyZWdhdGVkRGlzY292ZXJ5U2VydmljZRJ8ChlTdHJlYW1BZ2dyZWdhdGVkUmVzb3VyY2VzEiwuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVxdWVzdBotLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlc3BvbnNlKAEwARKFAQoYRGVsdGFBZ2dyZWdhdGVkUmVzb3VyY2VzEjEuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXF1ZXN0GjIuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXNwb25zZSgBMAFiBnByb3RvMw", [file_envoy_service_discovery_v3_discovery]);
 
 /**
  * @generated from message envoy.service.discovery.v3.AdsDummy

@@ -2,21 +2,17 @@
 // @generated from file envoy/service/endpoint/v3/eds.proto (package envoy.service.endpoint.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc, serviceDesc } from "../../../../../hydrate.ts";
 import type { DeltaDiscoveryRequestSchema, DeltaDiscoveryResponseSchema, DiscoveryRequestSchema, DiscoveryResponseSchema } from "../../discovery/v3/discovery_pb.ts";
 import { file_envoy_service_discovery_v3_discovery } from "../../discovery/v3/discovery_pb.ts";
-import { file_google_api_annotations } from "../../../../google/api/annotations_pb.ts";
-import { file_envoy_annotations_resource } from "../../../annotations/resource_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/service/endpoint/v3/eds.proto.
  */
 export const file_envoy_service_endpoint_v3_eds: GenFile = /*@__PURE__*/
-  fileDesc("CiNlbnZveS9zZXJ2aWNlL2VuZHBvaW50L3YzL2Vkcy5wcm90bxIZZW52b3kuc2VydmljZS5lbmRwb2ludC52MyIoCghFZHNEdW1teTocmsWIHhcKFWVudm95LmFwaS52Mi5FZHNEdW1teTLbAwoYRW5kcG9pbnREaXNjb3ZlcnlTZXJ2aWNlEnQKD1N0cmVhbUVuZHBvaW50cxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZSIAKAEwARJ9Cg5EZWx0YUVuZHBvaW50cxIxLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRlbHRhRGlzY292ZXJ5UmVxdWVzdBoyLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRlbHRhRGlzY292ZXJ5UmVzcG9uc2UiACgBMAESkQEKDkZldGNoRW5kcG9pbnRzEiwuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVxdWVzdBotLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlc3BvbnNlIiKC0+STAhw6ASoiFy92My9kaXNjb3Zlcnk6ZW5kcG9pbnRzGjaKpJbzBzAKLmVudm95LmNvbmZpZy5lbmRwb2ludC52My5DbHVzdGVyTG9hZEFzc2lnbm1lbnRCigEKJ2lvLmVudm95cHJveHkuZW52b3kuc2VydmljZS5lbmRwb2ludC52M0IIRWRzUHJvdG9QAVpLZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvc2VydmljZS9lbmRwb2ludC92MztlbmRwb2ludHYzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_service_discovery_v3_discovery, file_google_api_annotations, file_envoy_annotations_resource, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CiNlbnZveS9zZXJ2aWNlL2VuZHBvaW50L3YzL2Vkcy5wcm90bxIZZW52b3kuc2VydmljZS5lbmRwb2ludC52MyIKCghFZHNEdW1teTL6AgoYRW5kcG9pbnREaXNjb3ZlcnlTZXJ2aWNlEnIKD1N0cmVhbUVuZHBvaW50cxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZSgBMAESewoORGVsdGFFbmRwb2ludHMSMS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EZWx0YURpc2NvdmVyeVJlcXVlc3QaMi5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EZWx0YURpc2NvdmVyeVJlc3BvbnNlKAEwARJtCg5GZXRjaEVuZHBvaW50cxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZWIGcHJvdG8z", [file_envoy_service_discovery_v3_discovery]);
 
 /**
  * @generated from message envoy.service.endpoint.v3.EdsDummy

@@ -2,20 +2,17 @@
 // @generated from file envoy/service/extension/v3/config_discovery.proto (package envoy.service.extension.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc, serviceDesc } from "../../../../../hydrate.ts";
 import type { DeltaDiscoveryRequestSchema, DeltaDiscoveryResponseSchema, DiscoveryRequestSchema, DiscoveryResponseSchema } from "../../discovery/v3/discovery_pb.ts";
 import { file_envoy_service_discovery_v3_discovery } from "../../discovery/v3/discovery_pb.ts";
-import { file_google_api_annotations } from "../../../../google/api/annotations_pb.ts";
-import { file_envoy_annotations_resource } from "../../../annotations/resource_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/service/extension/v3/config_discovery.proto.
  */
 export const file_envoy_service_extension_v3_config_discovery: GenFile = /*@__PURE__*/
-  fileDesc("CjFlbnZveS9zZXJ2aWNlL2V4dGVuc2lvbi92My9jb25maWdfZGlzY292ZXJ5LnByb3RvEhplbnZveS5zZXJ2aWNlLmV4dGVuc2lvbi52MyILCglFY2RzRHVtbXky+wMKH0V4dGVuc2lvbkNvbmZpZ0Rpc2NvdmVyeVNlcnZpY2USewoWU3RyZWFtRXh0ZW5zaW9uQ29uZmlncxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZSIAKAEwARKEAQoVRGVsdGFFeHRlbnNpb25Db25maWdzEjEuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXF1ZXN0GjIuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXNwb25zZSIAKAEwARKgAQoVRmV0Y2hFeHRlbnNpb25Db25maWdzEiwuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVxdWVzdBotLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlc3BvbnNlIiqC0+STAiQ6ASoiHy92My9kaXNjb3Zlcnk6ZXh0ZW5zaW9uX2NvbmZpZ3MaMYqklvMHKwopZW52b3kuY29uZmlnLmNvcmUudjMuVHlwZWRFeHRlbnNpb25Db25maWdCmQEKKGlvLmVudm95cHJveHkuZW52b3kuc2VydmljZS5leHRlbnNpb24udjNCFENvbmZpZ0Rpc2NvdmVyeVByb3RvUAFaTWdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L3NlcnZpY2UvZXh0ZW5zaW9uL3YzO2V4dGVuc2lvbnYzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_service_discovery_v3_discovery, file_google_api_annotations, file_envoy_annotations_resource, file_udpa_annotations_status]);
+  fileDesc("CjFlbnZveS9zZXJ2aWNlL2V4dGVuc2lvbi92My9jb25maWdfZGlzY292ZXJ5LnByb3RvEhplbnZveS5zZXJ2aWNlLmV4dGVuc2lvbi52MyILCglFY2RzRHVtbXkylwMKH0V4dGVuc2lvbkNvbmZpZ0Rpc2NvdmVyeVNlcnZpY2USeQoWU3RyZWFtRXh0ZW5zaW9uQ29uZmlncxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZSgBMAESggEKFURlbHRhRXh0ZW5zaW9uQ29uZmlncxIxLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRlbHRhRGlzY292ZXJ5UmVxdWVzdBoyLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRlbHRhRGlzY292ZXJ5UmVzcG9uc2UoATABEnQKFUZldGNoRXh0ZW5zaW9uQ29uZmlncxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZWIGcHJvdG8z", [file_envoy_service_discovery_v3_discovery]);
 
 /**
  * @generated from message envoy.service.extension.v3.EcdsDummy

@@ -2,21 +2,17 @@
 // @generated from file envoy/service/listener/v3/lds.proto (package envoy.service.listener.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc, serviceDesc } from "../../../../../hydrate.ts";
 import type { DeltaDiscoveryRequestSchema, DeltaDiscoveryResponseSchema, DiscoveryRequestSchema, DiscoveryResponseSchema } from "../../discovery/v3/discovery_pb.ts";
 import { file_envoy_service_discovery_v3_discovery } from "../../discovery/v3/discovery_pb.ts";
-import { file_google_api_annotations } from "../../../../google/api/annotations_pb.ts";
-import { file_envoy_annotations_resource } from "../../../annotations/resource_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/service/listener/v3/lds.proto.
  */
 export const file_envoy_service_listener_v3_lds: GenFile = /*@__PURE__*/
-  fileDesc("CiNlbnZveS9zZXJ2aWNlL2xpc3RlbmVyL3YzL2xkcy5wcm90bxIZZW52b3kuc2VydmljZS5saXN0ZW5lci52MyIoCghMZHNEdW1teTocmsWIHhcKFWVudm95LmFwaS52Mi5MZHNEdW1teTLOAwoYTGlzdGVuZXJEaXNjb3ZlcnlTZXJ2aWNlEn0KDkRlbHRhTGlzdGVuZXJzEjEuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXF1ZXN0GjIuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXNwb25zZSIAKAEwARJ0Cg9TdHJlYW1MaXN0ZW5lcnMSLC5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXF1ZXN0Gi0uZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVzcG9uc2UiACgBMAESkQEKDkZldGNoTGlzdGVuZXJzEiwuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVxdWVzdBotLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlc3BvbnNlIiKC0+STAhw6ASoiFy92My9kaXNjb3Zlcnk6bGlzdGVuZXJzGimKpJbzByMKIWVudm95LmNvbmZpZy5saXN0ZW5lci52My5MaXN0ZW5lckKKAQonaW8uZW52b3lwcm94eS5lbnZveS5zZXJ2aWNlLmxpc3RlbmVyLnYzQghMZHNQcm90b1ABWktnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9zZXJ2aWNlL2xpc3RlbmVyL3YzO2xpc3RlbmVydjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_service_discovery_v3_discovery, file_google_api_annotations, file_envoy_annotations_resource, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CiNlbnZveS9zZXJ2aWNlL2xpc3RlbmVyL3YzL2xkcy5wcm90bxIZZW52b3kuc2VydmljZS5saXN0ZW5lci52MyIKCghMZHNEdW1teTL6AgoYTGlzdGVuZXJEaXNjb3ZlcnlTZXJ2aWNlEnsKDkRlbHRhTGlzdGVuZXJzEjEuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXF1ZXN0GjIuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXNwb25zZSgBMAEScgoPU3RyZWFtTGlzdGVuZXJzEiwuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVxdWVzdBotLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlc3BvbnNlKAEwARJtCg5GZXRjaExpc3RlbmVycxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZWIGcHJvdG8z", [file_envoy_service_discovery_v3_discovery]);
 
 /**
  * @generated from message envoy.service.listener.v3.LdsDummy

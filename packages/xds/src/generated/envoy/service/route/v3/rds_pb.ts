@@ -2,21 +2,17 @@
 // @generated from file envoy/service/route/v3/rds.proto (package envoy.service.route.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc, serviceDesc } from "../../../../../hydrate.ts";
 import type { DeltaDiscoveryRequestSchema, DeltaDiscoveryResponseSchema, DiscoveryRequestSchema, DiscoveryResponseSchema } from "../../discovery/v3/discovery_pb.ts";
 import { file_envoy_service_discovery_v3_discovery } from "../../discovery/v3/discovery_pb.ts";
-import { file_google_api_annotations } from "../../../../google/api/annotations_pb.ts";
-import { file_envoy_annotations_resource } from "../../../annotations/resource_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/service/route/v3/rds.proto.
  */
 export const file_envoy_service_route_v3_rds: GenFile = /*@__PURE__*/
-  fileDesc("CiBlbnZveS9zZXJ2aWNlL3JvdXRlL3YzL3Jkcy5wcm90bxIWZW52b3kuc2VydmljZS5yb3V0ZS52MyIoCghSZHNEdW1teTocmsWIHhcKFWVudm95LmFwaS52Mi5SZHNEdW1teTLGAwoVUm91dGVEaXNjb3ZlcnlTZXJ2aWNlEnEKDFN0cmVhbVJvdXRlcxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZSIAKAEwARJ6CgtEZWx0YVJvdXRlcxIxLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRlbHRhRGlzY292ZXJ5UmVxdWVzdBoyLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRlbHRhRGlzY292ZXJ5UmVzcG9uc2UiACgBMAESiwEKC0ZldGNoUm91dGVzEiwuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVxdWVzdBotLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlc3BvbnNlIh+C0+STAhk6ASoiFC92My9kaXNjb3Zlcnk6cm91dGVzGjCKpJbzByoKKGVudm95LmNvbmZpZy5yb3V0ZS52My5Sb3V0ZUNvbmZpZ3VyYXRpb24yywEKG1ZpcnR1YWxIb3N0RGlzY292ZXJ5U2VydmljZRKAAQoRRGVsdGFWaXJ0dWFsSG9zdHMSMS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EZWx0YURpc2NvdmVyeVJlcXVlc3QaMi5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EZWx0YURpc2NvdmVyeVJlc3BvbnNlIgAoATABGimKpJbzByMKIWVudm95LmNvbmZpZy5yb3V0ZS52My5WaXJ0dWFsSG9zdEKBAQokaW8uZW52b3lwcm94eS5lbnZveS5zZXJ2aWNlLnJvdXRlLnYzQghSZHNQcm90b1ABWkVnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9zZXJ2aWNlL3JvdXRlL3YzO3JvdXRldjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_service_discovery_v3_discovery, file_google_api_annotations, file_envoy_annotations_resource, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CiBlbnZveS9zZXJ2aWNlL3JvdXRlL3YzL3Jkcy5wcm90bxIWZW52b3kuc2VydmljZS5yb3V0ZS52MyIKCghSZHNEdW1teTLuAgoVUm91dGVEaXNjb3ZlcnlTZXJ2aWNlEm8KDFN0cmVhbVJvdXRlcxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZSgBMAESeAoLRGVsdGFSb3V0ZXMSMS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EZWx0YURpc2NvdmVyeVJlcXVlc3QaMi5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EZWx0YURpc2NvdmVyeVJlc3BvbnNlKAEwARJqCgtGZXRjaFJvdXRlcxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZTKdAQobVmlydHVhbEhvc3REaXNjb3ZlcnlTZXJ2aWNlEn4KEURlbHRhVmlydHVhbEhvc3RzEjEuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXF1ZXN0GjIuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXNwb25zZSgBMAFiBnByb3RvMw", [file_envoy_service_discovery_v3_discovery]);
 
 /**
  * @generated from message envoy.service.route.v3.RdsDummy

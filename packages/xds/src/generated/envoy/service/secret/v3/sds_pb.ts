@@ -2,21 +2,17 @@
 // @generated from file envoy/service/secret/v3/sds.proto (package envoy.service.secret.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc, serviceDesc } from "../../../../../hydrate.ts";
 import type { DeltaDiscoveryRequestSchema, DeltaDiscoveryResponseSchema, DiscoveryRequestSchema, DiscoveryResponseSchema } from "../../discovery/v3/discovery_pb.ts";
 import { file_envoy_service_discovery_v3_discovery } from "../../discovery/v3/discovery_pb.ts";
-import { file_google_api_annotations } from "../../../../google/api/annotations_pb.ts";
-import { file_envoy_annotations_resource } from "../../../annotations/resource_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/service/secret/v3/sds.proto.
  */
 export const file_envoy_service_secret_v3_sds: GenFile = /*@__PURE__*/
-  fileDesc("CiFlbnZveS9zZXJ2aWNlL3NlY3JldC92My9zZHMucHJvdG8SF2Vudm95LnNlcnZpY2Uuc2VjcmV0LnYzIjYKCFNkc0R1bW15OiqaxYgeJQojZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjIuU2RzRHVtbXky0wMKFlNlY3JldERpc2NvdmVyeVNlcnZpY2USewoMRGVsdGFTZWNyZXRzEjEuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXF1ZXN0GjIuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGVsdGFEaXNjb3ZlcnlSZXNwb25zZSIAKAEwARJyCg1TdHJlYW1TZWNyZXRzEiwuZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVxdWVzdBotLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlc3BvbnNlIgAoATABEo0BCgxGZXRjaFNlY3JldHMSLC5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXF1ZXN0Gi0uZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVzcG9uc2UiIILT5JMCGjoBKiIVL3YzL2Rpc2NvdmVyeTpzZWNyZXRzGjiKpJbzBzIKMGVudm95LmV4dGVuc2lvbnMudHJhbnNwb3J0X3NvY2tldHMudGxzLnYzLlNlY3JldEKEAQolaW8uZW52b3lwcm94eS5lbnZveS5zZXJ2aWNlLnNlY3JldC52M0IIU2RzUHJvdG9QAVpHZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvc2VydmljZS9zZWNyZXQvdjM7c2VjcmV0djO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_service_discovery_v3_discovery, file_google_api_annotations, file_envoy_annotations_resource, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CiFlbnZveS9zZXJ2aWNlL3NlY3JldC92My9zZHMucHJvdG8SF2Vudm95LnNlcnZpY2Uuc2VjcmV0LnYzIgoKCFNkc0R1bW15MvICChZTZWNyZXREaXNjb3ZlcnlTZXJ2aWNlEnkKDERlbHRhU2VjcmV0cxIxLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRlbHRhRGlzY292ZXJ5UmVxdWVzdBoyLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRlbHRhRGlzY292ZXJ5UmVzcG9uc2UoATABEnAKDVN0cmVhbVNlY3JldHMSLC5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXF1ZXN0Gi0uZW52b3kuc2VydmljZS5kaXNjb3ZlcnkudjMuRGlzY292ZXJ5UmVzcG9uc2UoATABEmsKDEZldGNoU2VjcmV0cxIsLmVudm95LnNlcnZpY2UuZGlzY292ZXJ5LnYzLkRpc2NvdmVyeVJlcXVlc3QaLS5lbnZveS5zZXJ2aWNlLmRpc2NvdmVyeS52My5EaXNjb3ZlcnlSZXNwb25zZWIGcHJvdG8z", [file_envoy_service_discovery_v3_discovery]);
 
 /**
  * @generated from message envoy.service.secret.v3.SdsDummy

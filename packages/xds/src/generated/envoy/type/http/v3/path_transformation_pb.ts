@@ -2,17 +2,15 @@
 // @generated from file envoy/type/http/v3/path_transformation.proto (package envoy.type.http.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/http/v3/path_transformation.proto.
  */
 export const file_envoy_type_http_v3_path_transformation: GenFile = /*@__PURE__*/
-  fileDesc("CixlbnZveS90eXBlL2h0dHAvdjMvcGF0aF90cmFuc2Zvcm1hdGlvbi5wcm90bxISZW52b3kudHlwZS5odHRwLnYzIu4CChJQYXRoVHJhbnNmb3JtYXRpb24SRAoKb3BlcmF0aW9ucxgBIAMoCzIwLmVudm95LnR5cGUuaHR0cC52My5QYXRoVHJhbnNmb3JtYXRpb24uT3BlcmF0aW9uGpECCglPcGVyYXRpb24SaAoXbm9ybWFsaXplX3BhdGhfcmZjXzM5ODYYAiABKAsyRS5lbnZveS50eXBlLmh0dHAudjMuUGF0aFRyYW5zZm9ybWF0aW9uLk9wZXJhdGlvbi5Ob3JtYWxpemVQYXRoUkZDMzk4NkgAElYKDW1lcmdlX3NsYXNoZXMYAyABKAsyPS5lbnZveS50eXBlLmh0dHAudjMuUGF0aFRyYW5zZm9ybWF0aW9uLk9wZXJhdGlvbi5NZXJnZVNsYXNoZXNIABoWChROb3JtYWxpemVQYXRoUkZDMzk4NhoOCgxNZXJnZVNsYXNoZXNCGgoTb3BlcmF0aW9uX3NwZWNpZmllchID+EIBQocBCiBpby5lbnZveXByb3h5LmVudm95LnR5cGUuaHR0cC52M0IXUGF0aFRyYW5zZm9ybWF0aW9uUHJvdG9QAVpAZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvdHlwZS9odHRwL3YzO2h0dHB2M7qAyNEGAhACYgZwcm90bzM", [file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("CixlbnZveS90eXBlL2h0dHAvdjMvcGF0aF90cmFuc2Zvcm1hdGlvbi5wcm90bxISZW52b3kudHlwZS5odHRwLnYzIukCChJQYXRoVHJhbnNmb3JtYXRpb24SRAoKb3BlcmF0aW9ucxgBIAMoCzIwLmVudm95LnR5cGUuaHR0cC52My5QYXRoVHJhbnNmb3JtYXRpb24uT3BlcmF0aW9uGowCCglPcGVyYXRpb24SaAoXbm9ybWFsaXplX3BhdGhfcmZjXzM5ODYYAiABKAsyRS5lbnZveS50eXBlLmh0dHAudjMuUGF0aFRyYW5zZm9ybWF0aW9uLk9wZXJhdGlvbi5Ob3JtYWxpemVQYXRoUkZDMzk4NkgAElYKDW1lcmdlX3NsYXNoZXMYAyABKAsyPS5lbnZveS50eXBlLmh0dHAudjMuUGF0aFRyYW5zZm9ybWF0aW9uLk9wZXJhdGlvbi5NZXJnZVNsYXNoZXNIABoWChROb3JtYWxpemVQYXRoUkZDMzk4NhoOCgxNZXJnZVNsYXNoZXNCFQoTb3BlcmF0aW9uX3NwZWNpZmllcmIGcHJvdG8z");
 
 /**
  * @generated from message envoy.type.http.v3.PathTransformation

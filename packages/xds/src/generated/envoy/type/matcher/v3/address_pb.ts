@@ -2,18 +2,17 @@
 // @generated from file envoy/type/matcher/v3/address.proto (package envoy.type.matcher.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { CidrRange } from "../../../../xds/core/v3/cidr_pb.ts";
 import { file_xds_core_v3_cidr } from "../../../../xds/core/v3/cidr_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/matcher/v3/address.proto.
  */
 export const file_envoy_type_matcher_v3_address: GenFile = /*@__PURE__*/
-  fileDesc("CiNlbnZveS90eXBlL21hdGNoZXIvdjMvYWRkcmVzcy5wcm90bxIVZW52b3kudHlwZS5tYXRjaGVyLnYzIk4KDkFkZHJlc3NNYXRjaGVyEiYKBnJhbmdlcxgBIAMoCzIWLnhkcy5jb3JlLnYzLkNpZHJSYW5nZRIUCgxpbnZlcnRfbWF0Y2gYAiABKAhChQEKI2lvLmVudm95cHJveHkuZW52b3kudHlwZS5tYXRjaGVyLnYzQgxBZGRyZXNzUHJvdG9QAVpGZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvdHlwZS9tYXRjaGVyL3YzO21hdGNoZXJ2M7qAyNEGAhACYgZwcm90bzM", [file_xds_core_v3_cidr, file_udpa_annotations_status]);
+  fileDesc("CiNlbnZveS90eXBlL21hdGNoZXIvdjMvYWRkcmVzcy5wcm90bxIVZW52b3kudHlwZS5tYXRjaGVyLnYzIk4KDkFkZHJlc3NNYXRjaGVyEiYKBnJhbmdlcxgBIAMoCzIWLnhkcy5jb3JlLnYzLkNpZHJSYW5nZRIUCgxpbnZlcnRfbWF0Y2gYAiABKAhiBnByb3RvMw", [file_xds_core_v3_cidr]);
 
 /**
  * @generated from message envoy.type.matcher.v3.AddressMatcher

@@ -2,21 +2,19 @@
 // @generated from file envoy/type/matcher/v3/filter_state.proto (package envoy.type.matcher.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { AddressMatcher } from "./address_pb.ts";
 import { file_envoy_type_matcher_v3_address } from "./address_pb.ts";
 import type { StringMatcher } from "./string_pb.ts";
 import { file_envoy_type_matcher_v3_string } from "./string_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/matcher/v3/filter_state.proto.
  */
 export const file_envoy_type_matcher_v3_filter_state: GenFile = /*@__PURE__*/
-  fileDesc("CihlbnZveS90eXBlL21hdGNoZXIvdjMvZmlsdGVyX3N0YXRlLnByb3RvEhVlbnZveS50eXBlLm1hdGNoZXIudjMiuAEKEkZpbHRlclN0YXRlTWF0Y2hlchIUCgNrZXkYASABKAlCB/pCBHICEAESPAoMc3RyaW5nX21hdGNoGAIgASgLMiQuZW52b3kudHlwZS5tYXRjaGVyLnYzLlN0cmluZ01hdGNoZXJIABI+Cg1hZGRyZXNzX21hdGNoGAMgASgLMiUuZW52b3kudHlwZS5tYXRjaGVyLnYzLkFkZHJlc3NNYXRjaGVySABCDgoHbWF0Y2hlchID+EIBQokBCiNpby5lbnZveXByb3h5LmVudm95LnR5cGUubWF0Y2hlci52M0IQRmlsdGVyU3RhdGVQcm90b1ABWkZnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS90eXBlL21hdGNoZXIvdjM7bWF0Y2hlcnYzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_type_matcher_v3_address, file_envoy_type_matcher_v3_string, file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("CihlbnZveS90eXBlL21hdGNoZXIvdjMvZmlsdGVyX3N0YXRlLnByb3RvEhVlbnZveS50eXBlLm1hdGNoZXIudjMiqgEKEkZpbHRlclN0YXRlTWF0Y2hlchILCgNrZXkYASABKAkSPAoMc3RyaW5nX21hdGNoGAIgASgLMiQuZW52b3kudHlwZS5tYXRjaGVyLnYzLlN0cmluZ01hdGNoZXJIABI+Cg1hZGRyZXNzX21hdGNoGAMgASgLMiUuZW52b3kudHlwZS5tYXRjaGVyLnYzLkFkZHJlc3NNYXRjaGVySABCCQoHbWF0Y2hlcmIGcHJvdG8z", [file_envoy_type_matcher_v3_address, file_envoy_type_matcher_v3_string]);
 
 /**
  * @generated from message envoy.type.matcher.v3.FilterStateMatcher

@@ -2,20 +2,17 @@
 // @generated from file envoy/type/matcher/v3/metadata.proto (package envoy.type.matcher.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { ValueMatcher } from "./value_pb.ts";
 import { file_envoy_type_matcher_v3_value } from "./value_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/matcher/v3/metadata.proto.
  */
 export const file_envoy_type_matcher_v3_metadata: GenFile = /*@__PURE__*/
-  fileDesc("CiRlbnZveS90eXBlL21hdGNoZXIvdjMvbWV0YWRhdGEucHJvdG8SFWVudm95LnR5cGUubWF0Y2hlci52MyLdAgoPTWV0YWRhdGFNYXRjaGVyEhcKBmZpbHRlchgBIAEoCUIH+kIEcgIQARJKCgRwYXRoGAIgAygLMjIuZW52b3kudHlwZS5tYXRjaGVyLnYzLk1ldGFkYXRhTWF0Y2hlci5QYXRoU2VnbWVudEII+kIFkgECCAESPAoFdmFsdWUYAyABKAsyIy5lbnZveS50eXBlLm1hdGNoZXIudjMuVmFsdWVNYXRjaGVyQgj6QgWKAQIQARIOCgZpbnZlcnQYBCABKAgabAoLUGF0aFNlZ21lbnQSFgoDa2V5GAEgASgJQgf6QgRyAhABSAA6NZrFiB4wCi5lbnZveS50eXBlLm1hdGNoZXIuTWV0YWRhdGFNYXRjaGVyLlBhdGhTZWdtZW50Qg4KB3NlZ21lbnQSA/hCATopmsWIHiQKImVudm95LnR5cGUubWF0Y2hlci5NZXRhZGF0YU1hdGNoZXJChgEKI2lvLmVudm95cHJveHkuZW52b3kudHlwZS5tYXRjaGVyLnYzQg1NZXRhZGF0YVByb3RvUAFaRmdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L3R5cGUvbWF0Y2hlci92MzttYXRjaGVydjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_type_matcher_v3_value, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CiRlbnZveS90eXBlL21hdGNoZXIvdjMvbWV0YWRhdGEucHJvdG8SFWVudm95LnR5cGUubWF0Y2hlci52MyLQAQoPTWV0YWRhdGFNYXRjaGVyEg4KBmZpbHRlchgBIAEoCRJACgRwYXRoGAIgAygLMjIuZW52b3kudHlwZS5tYXRjaGVyLnYzLk1ldGFkYXRhTWF0Y2hlci5QYXRoU2VnbWVudBIyCgV2YWx1ZRgDIAEoCzIjLmVudm95LnR5cGUubWF0Y2hlci52My5WYWx1ZU1hdGNoZXISDgoGaW52ZXJ0GAQgASgIGicKC1BhdGhTZWdtZW50Eg0KA2tleRgBIAEoCUgAQgkKB3NlZ21lbnRiBnByb3RvMw", [file_envoy_type_matcher_v3_value]);
 
 /**
  * @generated from message envoy.type.matcher.v3.MetadataMatcher

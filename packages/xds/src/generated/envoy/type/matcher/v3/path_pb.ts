@@ -2,20 +2,17 @@
 // @generated from file envoy/type/matcher/v3/path.proto (package envoy.type.matcher.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { StringMatcher } from "./string_pb.ts";
 import { file_envoy_type_matcher_v3_string } from "./string_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/matcher/v3/path.proto.
  */
 export const file_envoy_type_matcher_v3_path: GenFile = /*@__PURE__*/
-  fileDesc("CiBlbnZveS90eXBlL21hdGNoZXIvdjMvcGF0aC5wcm90bxIVZW52b3kudHlwZS5tYXRjaGVyLnYzIoEBCgtQYXRoTWF0Y2hlchI+CgRwYXRoGAEgASgLMiQuZW52b3kudHlwZS5tYXRjaGVyLnYzLlN0cmluZ01hdGNoZXJCCPpCBYoBAhABSAA6JZrFiB4gCh5lbnZveS50eXBlLm1hdGNoZXIuUGF0aE1hdGNoZXJCCwoEcnVsZRID+EIBQoIBCiNpby5lbnZveXByb3h5LmVudm95LnR5cGUubWF0Y2hlci52M0IJUGF0aFByb3RvUAFaRmdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L3R5cGUvbWF0Y2hlci92MzttYXRjaGVydjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_type_matcher_v3_string, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CiBlbnZveS90eXBlL21hdGNoZXIvdjMvcGF0aC5wcm90bxIVZW52b3kudHlwZS5tYXRjaGVyLnYzIksKC1BhdGhNYXRjaGVyEjQKBHBhdGgYASABKAsyJC5lbnZveS50eXBlLm1hdGNoZXIudjMuU3RyaW5nTWF0Y2hlckgAQgYKBHJ1bGViBnByb3RvMw", [file_envoy_type_matcher_v3_string]);
 
 /**
  * @generated from message envoy.type.matcher.v3.PathMatcher

@@ -2,22 +2,19 @@
 // @generated from file envoy/type/matcher/v3/string.proto (package envoy.type.matcher.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { RegexMatcher } from "./regex_pb.ts";
 import { file_envoy_type_matcher_v3_regex } from "./regex_pb.ts";
 import type { TypedExtensionConfig } from "../../../../xds/core/v3/extension_pb.ts";
 import { file_xds_core_v3_extension } from "../../../../xds/core/v3/extension_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/matcher/v3/string.proto.
  */
 export const file_envoy_type_matcher_v3_string: GenFile = /*@__PURE__*/
-  fileDesc("CiJlbnZveS90eXBlL21hdGNoZXIvdjMvc3RyaW5nLnByb3RvEhVlbnZveS50eXBlLm1hdGNoZXIudjMizgIKDVN0cmluZ01hdGNoZXISDwoFZXhhY3QYASABKAlIABIZCgZwcmVmaXgYAiABKAlCB/pCBHICEAFIABIZCgZzdWZmaXgYAyABKAlCB/pCBHICEAFIABJDCgpzYWZlX3JlZ2V4GAUgASgLMiMuZW52b3kudHlwZS5tYXRjaGVyLnYzLlJlZ2V4TWF0Y2hlckII+kIFigECEAFIABIbCghjb250YWlucxgHIAEoCUIH+kIEcgIQAUgAEjMKBmN1c3RvbRgIIAEoCzIhLnhkcy5jb3JlLnYzLlR5cGVkRXh0ZW5zaW9uQ29uZmlnSAASEwoLaWdub3JlX2Nhc2UYBiABKAg6J5rFiB4iCiBlbnZveS50eXBlLm1hdGNoZXIuU3RyaW5nTWF0Y2hlckIUCg1tYXRjaF9wYXR0ZXJuEgP4QgFKBAgEEAVSBXJlZ2V4IoIBChFMaXN0U3RyaW5nTWF0Y2hlchJACghwYXR0ZXJucxgBIAMoCzIkLmVudm95LnR5cGUubWF0Y2hlci52My5TdHJpbmdNYXRjaGVyQgj6QgWSAQIIATormsWIHiYKJGVudm95LnR5cGUubWF0Y2hlci5MaXN0U3RyaW5nTWF0Y2hlckKEAQojaW8uZW52b3lwcm94eS5lbnZveS50eXBlLm1hdGNoZXIudjNCC1N0cmluZ1Byb3RvUAFaRmdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L3R5cGUvbWF0Y2hlci92MzttYXRjaGVydjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_type_matcher_v3_regex, file_xds_core_v3_extension, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CiJlbnZveS90eXBlL21hdGNoZXIvdjMvc3RyaW5nLnByb3RvEhVlbnZveS50eXBlLm1hdGNoZXIudjMi+wEKDVN0cmluZ01hdGNoZXISDwoFZXhhY3QYASABKAlIABIQCgZwcmVmaXgYAiABKAlIABIQCgZzdWZmaXgYAyABKAlIABI5CgpzYWZlX3JlZ2V4GAUgASgLMiMuZW52b3kudHlwZS5tYXRjaGVyLnYzLlJlZ2V4TWF0Y2hlckgAEhIKCGNvbnRhaW5zGAcgASgJSAASMwoGY3VzdG9tGAggASgLMiEueGRzLmNvcmUudjMuVHlwZWRFeHRlbnNpb25Db25maWdIABITCgtpZ25vcmVfY2FzZRgGIAEoCEIPCg1tYXRjaF9wYXR0ZXJuSgQIBBAFUgVyZWdleCJLChFMaXN0U3RyaW5nTWF0Y2hlchI2CghwYXR0ZXJucxgBIAMoCzIkLmVudm95LnR5cGUubWF0Y2hlci52My5TdHJpbmdNYXRjaGVyYgZwcm90bzM", [file_envoy_type_matcher_v3_regex, file_xds_core_v3_extension]);
 
 /**
  * @generated from message envoy.type.matcher.v3.StringMatcher

@@ -2,22 +2,19 @@
 // @generated from file envoy/type/matcher/v3/value.proto (package envoy.type.matcher.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { DoubleMatcher } from "./number_pb.ts";
 import { file_envoy_type_matcher_v3_number } from "./number_pb.ts";
 import type { StringMatcher } from "./string_pb.ts";
 import { file_envoy_type_matcher_v3_string } from "./string_pb.ts";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/matcher/v3/value.proto.
  */
 export const file_envoy_type_matcher_v3_value: GenFile = /*@__PURE__*/
-  fileDesc("CiFlbnZveS90eXBlL21hdGNoZXIvdjMvdmFsdWUucHJvdG8SFWVudm95LnR5cGUubWF0Y2hlci52MyLrAwoMVmFsdWVNYXRjaGVyEkMKCm51bGxfbWF0Y2gYASABKAsyLS5lbnZveS50eXBlLm1hdGNoZXIudjMuVmFsdWVNYXRjaGVyLk51bGxNYXRjaEgAEjwKDGRvdWJsZV9tYXRjaBgCIAEoCzIkLmVudm95LnR5cGUubWF0Y2hlci52My5Eb3VibGVNYXRjaGVySAASPAoMc3RyaW5nX21hdGNoGAMgASgLMiQuZW52b3kudHlwZS5tYXRjaGVyLnYzLlN0cmluZ01hdGNoZXJIABIUCgpib29sX21hdGNoGAQgASgISAASFwoNcHJlc2VudF9tYXRjaBgFIAEoCEgAEjgKCmxpc3RfbWF0Y2gYBiABKAsyIi5lbnZveS50eXBlLm1hdGNoZXIudjMuTGlzdE1hdGNoZXJIABI0Cghvcl9tYXRjaBgHIAEoCzIgLmVudm95LnR5cGUubWF0Y2hlci52My5Pck1hdGNoZXJIABo9CglOdWxsTWF0Y2g6MJrFiB4rCillbnZveS50eXBlLm1hdGNoZXIuVmFsdWVNYXRjaGVyLk51bGxNYXRjaDommsWIHiEKH2Vudm95LnR5cGUubWF0Y2hlci5WYWx1ZU1hdGNoZXJCFAoNbWF0Y2hfcGF0dGVybhID+EIBIoEBCgtMaXN0TWF0Y2hlchI1CgZvbmVfb2YYASABKAsyIy5lbnZveS50eXBlLm1hdGNoZXIudjMuVmFsdWVNYXRjaGVySAA6JZrFiB4gCh5lbnZveS50eXBlLm1hdGNoZXIuTGlzdE1hdGNoZXJCFAoNbWF0Y2hfcGF0dGVybhID+EIBIlIKCU9yTWF0Y2hlchJFCg52YWx1ZV9tYXRjaGVycxgBIAMoCzIjLmVudm95LnR5cGUubWF0Y2hlci52My5WYWx1ZU1hdGNoZXJCCPpCBZIBAggCQoMBCiNpby5lbnZveXByb3h5LmVudm95LnR5cGUubWF0Y2hlci52M0IKVmFsdWVQcm90b1ABWkZnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS90eXBlL21hdGNoZXIvdjM7bWF0Y2hlcnYzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_type_matcher_v3_number, file_envoy_type_matcher_v3_string, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CiFlbnZveS90eXBlL21hdGNoZXIvdjMvdmFsdWUucHJvdG8SFWVudm95LnR5cGUubWF0Y2hlci52MyKMAwoMVmFsdWVNYXRjaGVyEkMKCm51bGxfbWF0Y2gYASABKAsyLS5lbnZveS50eXBlLm1hdGNoZXIudjMuVmFsdWVNYXRjaGVyLk51bGxNYXRjaEgAEjwKDGRvdWJsZV9tYXRjaBgCIAEoCzIkLmVudm95LnR5cGUubWF0Y2hlci52My5Eb3VibGVNYXRjaGVySAASPAoMc3RyaW5nX21hdGNoGAMgASgLMiQuZW52b3kudHlwZS5tYXRjaGVyLnYzLlN0cmluZ01hdGNoZXJIABIUCgpib29sX21hdGNoGAQgASgISAASFwoNcHJlc2VudF9tYXRjaBgFIAEoCEgAEjgKCmxpc3RfbWF0Y2gYBiABKAsyIi5lbnZveS50eXBlLm1hdGNoZXIudjMuTGlzdE1hdGNoZXJIABI0Cghvcl9tYXRjaBgHIAEoCzIgLmVudm95LnR5cGUubWF0Y2hlci52My5Pck1hdGNoZXJIABoLCglOdWxsTWF0Y2hCDwoNbWF0Y2hfcGF0dGVybiJVCgtMaXN0TWF0Y2hlchI1CgZvbmVfb2YYASABKAsyIy5lbnZveS50eXBlLm1hdGNoZXIudjMuVmFsdWVNYXRjaGVySABCDwoNbWF0Y2hfcGF0dGVybiJICglPck1hdGNoZXISOwoOdmFsdWVfbWF0Y2hlcnMYASADKAsyIy5lbnZveS50eXBlLm1hdGNoZXIudjMuVmFsdWVNYXRjaGVyYgZwcm90bzM", [file_envoy_type_matcher_v3_number, file_envoy_type_matcher_v3_string]);
 
 /**
  * @generated from message envoy.type.matcher.v3.ValueMatcher

@@ -2,18 +2,15 @@
 // @generated from file envoy/type/metadata/v3/metadata.proto (package envoy.type.metadata.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/type/metadata/v3/metadata.proto.
  */
 export const file_envoy_type_metadata_v3_metadata: GenFile = /*@__PURE__*/
-  fileDesc("CiVlbnZveS90eXBlL21ldGFkYXRhL3YzL21ldGFkYXRhLnByb3RvEhZlbnZveS50eXBlLm1ldGFkYXRhLnYzIpYCCgtNZXRhZGF0YUtleRIUCgNrZXkYASABKAlCB/pCBHICEAESRwoEcGF0aBgCIAMoCzIvLmVudm95LnR5cGUubWV0YWRhdGEudjMuTWV0YWRhdGFLZXkuUGF0aFNlZ21lbnRCCPpCBZIBAggBGn0KC1BhdGhTZWdtZW50EhYKA2tleRgBIAEoCUIH+kIEcgIQAUgAEg8KBWluZGV4GAIgASgNSAA6NZrFiB4wCi5lbnZveS50eXBlLm1ldGFkYXRhLnYyLk1ldGFkYXRhS2V5LlBhdGhTZWdtZW50Qg4KB3NlZ21lbnQSA/hCATopmsWIHiQKImVudm95LnR5cGUubWV0YWRhdGEudjIuTWV0YWRhdGFLZXkiswQKDE1ldGFkYXRhS2luZBI/CgdyZXF1ZXN0GAEgASgLMiwuZW52b3kudHlwZS5tZXRhZGF0YS52My5NZXRhZGF0YUtpbmQuUmVxdWVzdEgAEjsKBXJvdXRlGAIgASgLMiouZW52b3kudHlwZS5tZXRhZGF0YS52My5NZXRhZGF0YUtpbmQuUm91dGVIABI/CgdjbHVzdGVyGAMgASgLMiwuZW52b3kudHlwZS5tZXRhZGF0YS52My5NZXRhZGF0YUtpbmQuQ2x1c3RlckgAEjkKBGhvc3QYBCABKAsyKS5lbnZveS50eXBlLm1ldGFkYXRhLnYzLk1ldGFkYXRhS2luZC5Ib3N0SAAaPQoHUmVxdWVzdDoymsWIHi0KK2Vudm95LnR5cGUubWV0YWRhdGEudjIuTWV0YWRhdGFLaW5kLlJlcXVlc3QaOQoFUm91dGU6MJrFiB4rCillbnZveS50eXBlLm1ldGFkYXRhLnYyLk1ldGFkYXRhS2luZC5Sb3V0ZRo9CgdDbHVzdGVyOjKaxYgeLQorZW52b3kudHlwZS5tZXRhZGF0YS52Mi5NZXRhZGF0YUtpbmQuQ2x1c3Rlcho3CgRIb3N0Oi+axYgeKgooZW52b3kudHlwZS5tZXRhZGF0YS52Mi5NZXRhZGF0YUtpbmQuSG9zdDoqmsWIHiUKI2Vudm95LnR5cGUubWV0YWRhdGEudjIuTWV0YWRhdGFLaW5kQgsKBGtpbmQSA/hCAUKJAQokaW8uZW52b3lwcm94eS5lbnZveS50eXBlLm1ldGFkYXRhLnYzQg1NZXRhZGF0YVByb3RvUAFaSGdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L3R5cGUvbWV0YWRhdGEvdjM7bWV0YWRhdGF2M7qAyNEGAhACYgZwcm90bzM", [file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CiVlbnZveS90eXBlL21ldGFkYXRhL3YzL21ldGFkYXRhLnByb3RvEhZlbnZveS50eXBlLm1ldGFkYXRhLnYzIpMBCgtNZXRhZGF0YUtleRILCgNrZXkYASABKAkSPQoEcGF0aBgCIAMoCzIvLmVudm95LnR5cGUubWV0YWRhdGEudjMuTWV0YWRhdGFLZXkuUGF0aFNlZ21lbnQaOAoLUGF0aFNlZ21lbnQSDQoDa2V5GAEgASgJSAASDwoFaW5kZXgYAiABKA1IAEIJCgdzZWdtZW50IrcCCgxNZXRhZGF0YUtpbmQSPwoHcmVxdWVzdBgBIAEoCzIsLmVudm95LnR5cGUubWV0YWRhdGEudjMuTWV0YWRhdGFLaW5kLlJlcXVlc3RIABI7CgVyb3V0ZRgCIAEoCzIqLmVudm95LnR5cGUubWV0YWRhdGEudjMuTWV0YWRhdGFLaW5kLlJvdXRlSAASPwoHY2x1c3RlchgDIAEoCzIsLmVudm95LnR5cGUubWV0YWRhdGEudjMuTWV0YWRhdGFLaW5kLkNsdXN0ZXJIABI5CgRob3N0GAQgASgLMikuZW52b3kudHlwZS5tZXRhZGF0YS52My5NZXRhZGF0YUtpbmQuSG9zdEgAGgkKB1JlcXVlc3QaBwoFUm91dGUaCQoHQ2x1c3RlchoGCgRIb3N0QgYKBGtpbmRiBnByb3RvMw");
 
 /**
  * @generated from message envoy.type.metadata.v3.MetadataKey

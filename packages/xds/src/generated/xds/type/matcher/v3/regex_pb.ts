@@ -2,16 +2,15 @@
 // @generated from file xds/type/matcher/v3/regex.proto (package xds.type.matcher.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file xds/type/matcher/v3/regex.proto.
  */
 export const file_xds_type_matcher_v3_regex: GenFile = /*@__PURE__*/
-  fileDesc("Ch94ZHMvdHlwZS9tYXRjaGVyL3YzL3JlZ2V4LnByb3RvEhN4ZHMudHlwZS5tYXRjaGVyLnYzIpQBCgxSZWdleE1hdGNoZXISSwoKZ29vZ2xlX3JlMhgBIAEoCzIrLnhkcy50eXBlLm1hdGNoZXIudjMuUmVnZXhNYXRjaGVyLkdvb2dsZVJFMkII+kIFigECEAFIABIWCgVyZWdleBgCIAEoCUIH+kIEcgIQARoLCglHb29nbGVSRTJCEgoLZW5naW5lX3R5cGUSA/hCAUJaCh5jb20uZ2l0aHViLnhkcy50eXBlLm1hdGNoZXIudjNCClJlZ2V4UHJvdG9QAVoqZ2l0aHViLmNvbS9jbmNmL3hkcy9nby94ZHMvdHlwZS9tYXRjaGVyL3YzYgZwcm90bzM", [file_validate_validate]);
+  fileDesc("Ch94ZHMvdHlwZS9tYXRjaGVyL3YzL3JlZ2V4LnByb3RvEhN4ZHMudHlwZS5tYXRjaGVyLnYzInwKDFJlZ2V4TWF0Y2hlchJBCgpnb29nbGVfcmUyGAEgASgLMisueGRzLnR5cGUubWF0Y2hlci52My5SZWdleE1hdGNoZXIuR29vZ2xlUkUySAASDQoFcmVnZXgYAiABKAkaCwoJR29vZ2xlUkUyQg0KC2VuZ2luZV90eXBlYgZwcm90bzM");
 
 /**
  * @generated from message xds.type.matcher.v3.RegexMatcher

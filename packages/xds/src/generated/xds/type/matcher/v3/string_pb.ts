@@ -2,20 +2,19 @@
 // @generated from file xds/type/matcher/v3/string.proto (package xds.type.matcher.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../hydrate.ts";
 import type { TypedExtensionConfig } from "../../../core/v3/extension_pb.ts";
 import { file_xds_core_v3_extension } from "../../../core/v3/extension_pb.ts";
 import type { RegexMatcher } from "./regex_pb.ts";
 import { file_xds_type_matcher_v3_regex } from "./regex_pb.ts";
-import { file_validate_validate } from "../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file xds/type/matcher/v3/string.proto.
  */
 export const file_xds_type_matcher_v3_string: GenFile = /*@__PURE__*/
-  fileDesc("CiB4ZHMvdHlwZS9tYXRjaGVyL3YzL3N0cmluZy5wcm90bxITeGRzLnR5cGUubWF0Y2hlci52MyKWAgoNU3RyaW5nTWF0Y2hlchIPCgVleGFjdBgBIAEoCUgAEhkKBnByZWZpeBgCIAEoCUIH+kIEcgIQAUgAEhkKBnN1ZmZpeBgDIAEoCUIH+kIEcgIQAUgAEkEKCnNhZmVfcmVnZXgYBSABKAsyIS54ZHMudHlwZS5tYXRjaGVyLnYzLlJlZ2V4TWF0Y2hlckII+kIFigECEAFIABIbCghjb250YWlucxgHIAEoCUIH+kIEcgIQAUgAEjMKBmN1c3RvbRgIIAEoCzIhLnhkcy5jb3JlLnYzLlR5cGVkRXh0ZW5zaW9uQ29uZmlnSAASEwoLaWdub3JlX2Nhc2UYBiABKAhCFAoNbWF0Y2hfcGF0dGVybhID+EIBIlMKEUxpc3RTdHJpbmdNYXRjaGVyEj4KCHBhdHRlcm5zGAEgAygLMiIueGRzLnR5cGUubWF0Y2hlci52My5TdHJpbmdNYXRjaGVyQgj6QgWSAQIIAUJbCh5jb20uZ2l0aHViLnhkcy50eXBlLm1hdGNoZXIudjNCC1N0cmluZ1Byb3RvUAFaKmdpdGh1Yi5jb20vY25jZi94ZHMvZ28veGRzL3R5cGUvbWF0Y2hlci92M2IGcHJvdG8z", [file_xds_core_v3_extension, file_xds_type_matcher_v3_regex, file_validate_validate]);
+  fileDesc("CiB4ZHMvdHlwZS9tYXRjaGVyL3YzL3N0cmluZy5wcm90bxITeGRzLnR5cGUubWF0Y2hlci52MyLsAQoNU3RyaW5nTWF0Y2hlchIPCgVleGFjdBgBIAEoCUgAEhAKBnByZWZpeBgCIAEoCUgAEhAKBnN1ZmZpeBgDIAEoCUgAEjcKCnNhZmVfcmVnZXgYBSABKAsyIS54ZHMudHlwZS5tYXRjaGVyLnYzLlJlZ2V4TWF0Y2hlckgAEhIKCGNvbnRhaW5zGAcgASgJSAASMwoGY3VzdG9tGAggASgLMiEueGRzLmNvcmUudjMuVHlwZWRFeHRlbnNpb25Db25maWdIABITCgtpZ25vcmVfY2FzZRgGIAEoCEIPCg1tYXRjaF9wYXR0ZXJuIkkKEUxpc3RTdHJpbmdNYXRjaGVyEjQKCHBhdHRlcm5zGAEgAygLMiIueGRzLnR5cGUubWF0Y2hlci52My5TdHJpbmdNYXRjaGVyYgZwcm90bzM", [file_xds_core_v3_extension, file_xds_type_matcher_v3_regex]);
 
 /**
  * @generated from message xds.type.matcher.v3.StringMatcher

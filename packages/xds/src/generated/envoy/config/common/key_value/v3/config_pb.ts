@@ -2,20 +2,17 @@
 // @generated from file envoy/config/common/key_value/v3/config.proto (package envoy.config.common.key_value.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { TypedExtensionConfig } from "../../../core/v3/extension_pb.ts";
 import { file_envoy_config_core_v3_extension } from "../../../core/v3/extension_pb.ts";
-import { file_xds_annotations_v3_status } from "../../../../../xds/annotations/v3/status_pb.ts";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/common/key_value/v3/config.proto.
  */
 export const file_envoy_config_common_key_value_v3_config: GenFile = /*@__PURE__*/
-  fileDesc("Ci1lbnZveS9jb25maWcvY29tbW9uL2tleV92YWx1ZS92My9jb25maWcucHJvdG8SIGVudm95LmNvbmZpZy5jb21tb24ua2V5X3ZhbHVlLnYzImUKE0tleVZhbHVlU3RvcmVDb25maWcSRAoGY29uZmlnGAEgASgLMiouZW52b3kuY29uZmlnLmNvcmUudjMuVHlwZWRFeHRlbnNpb25Db25maWdCCPpCBYoBAhABOgjSxqThBgIIAUKcAQouaW8uZW52b3lwcm94eS5lbnZveS5jb25maWcuY29tbW9uLmtleV92YWx1ZS52M0ILQ29uZmlnUHJvdG9QAVpTZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvY29uZmlnL2NvbW1vbi9rZXlfdmFsdWUvdjM7a2V5X3ZhbHVldjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_core_v3_extension, file_xds_annotations_v3_status, file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("Ci1lbnZveS9jb25maWcvY29tbW9uL2tleV92YWx1ZS92My9jb25maWcucHJvdG8SIGVudm95LmNvbmZpZy5jb21tb24ua2V5X3ZhbHVlLnYzIlEKE0tleVZhbHVlU3RvcmVDb25maWcSOgoGY29uZmlnGAEgASgLMiouZW52b3kuY29uZmlnLmNvcmUudjMuVHlwZWRFeHRlbnNpb25Db25maWdiBnByb3RvMw", [file_envoy_config_core_v3_extension]);
 
 /**
  * @generated from message envoy.config.common.key_value.v3.KeyValueStoreConfig

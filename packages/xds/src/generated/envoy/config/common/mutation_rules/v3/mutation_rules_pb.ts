@@ -2,8 +2,8 @@
 // @generated from file envoy/config/common/mutation_rules/v3/mutation_rules.proto (package envoy.config.common.mutation_rules.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { HeaderValueOption } from "../../../core/v3/base_pb.ts";
 import { file_envoy_config_core_v3_base } from "../../../core/v3/base_pb.ts";
 import type { RegexMatcher } from "../../../../type/matcher/v3/regex_pb.ts";
@@ -11,15 +11,13 @@ import { file_envoy_type_matcher_v3_regex } from "../../../../type/matcher/v3/re
 import type { StringMatcher } from "../../../../type/matcher/v3/string_pb.ts";
 import { file_envoy_type_matcher_v3_string } from "../../../../type/matcher/v3/string_pb.ts";
 import { file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/config/common/mutation_rules/v3/mutation_rules.proto.
  */
 export const file_envoy_config_common_mutation_rules_v3_mutation_rules: GenFile = /*@__PURE__*/
-  fileDesc("CjplbnZveS9jb25maWcvY29tbW9uL211dGF0aW9uX3J1bGVzL3YzL211dGF0aW9uX3J1bGVzLnByb3RvEiVlbnZveS5jb25maWcuY29tbW9uLm11dGF0aW9uX3J1bGVzLnYzIpwDChNIZWFkZXJNdXRhdGlvblJ1bGVzEjUKEWFsbG93X2FsbF9yb3V0aW5nGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZRIvCgthbGxvd19lbnZveRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWUSMwoPZGlzYWxsb3dfc3lzdGVtGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZRIwCgxkaXNhbGxvd19hbGwYBCABKAsyGi5nb29nbGUucHJvdG9idWYuQm9vbFZhbHVlEj0KEGFsbG93X2V4cHJlc3Npb24YBSABKAsyIy5lbnZveS50eXBlLm1hdGNoZXIudjMuUmVnZXhNYXRjaGVyEkAKE2Rpc2FsbG93X2V4cHJlc3Npb24YBiABKAsyIy5lbnZveS50eXBlLm1hdGNoZXIudjMuUmVnZXhNYXRjaGVyEjUKEWRpc2FsbG93X2lzX2Vycm9yGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZSKvAgoOSGVhZGVyTXV0YXRpb24SHQoGcmVtb3ZlGAEgASgJQgv6QghyBsgBAMABAkgAEjkKBmFwcGVuZBgCIAEoCzInLmVudm95LmNvbmZpZy5jb3JlLnYzLkhlYWRlclZhbHVlT3B0aW9uSAASXgoPcmVtb3ZlX29uX21hdGNoGAMgASgLMkMuZW52b3kuY29uZmlnLmNvbW1vbi5tdXRhdGlvbl9ydWxlcy52My5IZWFkZXJNdXRhdGlvbi5SZW1vdmVPbk1hdGNoSAAaVAoNUmVtb3ZlT25NYXRjaBJDCgtrZXlfbWF0Y2hlchgBIAEoCzIkLmVudm95LnR5cGUubWF0Y2hlci52My5TdHJpbmdNYXRjaGVyQgj6QgWKAQIQAUINCgZhY3Rpb24SA/hCAUKyAQozaW8uZW52b3lwcm94eS5lbnZveS5jb25maWcuY29tbW9uLm11dGF0aW9uX3J1bGVzLnYzQhJNdXRhdGlvblJ1bGVzUHJvdG9QAVpdZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvY29uZmlnL2NvbW1vbi9tdXRhdGlvbl9ydWxlcy92MzttdXRhdGlvbl9ydWxlc3YzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_config_core_v3_base, file_envoy_type_matcher_v3_regex, file_envoy_type_matcher_v3_string, file_google_protobuf_wrappers, file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("CjplbnZveS9jb25maWcvY29tbW9uL211dGF0aW9uX3J1bGVzL3YzL211dGF0aW9uX3J1bGVzLnByb3RvEiVlbnZveS5jb25maWcuY29tbW9uLm11dGF0aW9uX3J1bGVzLnYzIpwDChNIZWFkZXJNdXRhdGlvblJ1bGVzEjUKEWFsbG93X2FsbF9yb3V0aW5nGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZRIvCgthbGxvd19lbnZveRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWUSMwoPZGlzYWxsb3dfc3lzdGVtGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZRIwCgxkaXNhbGxvd19hbGwYBCABKAsyGi5nb29nbGUucHJvdG9idWYuQm9vbFZhbHVlEj0KEGFsbG93X2V4cHJlc3Npb24YBSABKAsyIy5lbnZveS50eXBlLm1hdGNoZXIudjMuUmVnZXhNYXRjaGVyEkAKE2Rpc2FsbG93X2V4cHJlc3Npb24YBiABKAsyIy5lbnZveS50eXBlLm1hdGNoZXIudjMuUmVnZXhNYXRjaGVyEjUKEWRpc2FsbG93X2lzX2Vycm9yGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZSKTAgoOSGVhZGVyTXV0YXRpb24SEAoGcmVtb3ZlGAEgASgJSAASOQoGYXBwZW5kGAIgASgLMicuZW52b3kuY29uZmlnLmNvcmUudjMuSGVhZGVyVmFsdWVPcHRpb25IABJeCg9yZW1vdmVfb25fbWF0Y2gYAyABKAsyQy5lbnZveS5jb25maWcuY29tbW9uLm11dGF0aW9uX3J1bGVzLnYzLkhlYWRlck11dGF0aW9uLlJlbW92ZU9uTWF0Y2hIABpKCg1SZW1vdmVPbk1hdGNoEjkKC2tleV9tYXRjaGVyGAEgASgLMiQuZW52b3kudHlwZS5tYXRjaGVyLnYzLlN0cmluZ01hdGNoZXJCCAoGYWN0aW9uYgZwcm90bzM", [file_envoy_config_core_v3_base, file_envoy_type_matcher_v3_regex, file_envoy_type_matcher_v3_string, file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.config.common.mutation_rules.v3.HeaderMutationRules

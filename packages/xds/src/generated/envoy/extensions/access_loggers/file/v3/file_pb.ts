@@ -2,22 +2,18 @@
 // @generated from file envoy/extensions/access_loggers/file/v3/file.proto (package envoy.extensions.access_loggers.file.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { SubstitutionFormatString } from "../../../../config/core/v3/substitution_format_string_pb.ts";
 import { file_envoy_config_core_v3_substitution_format_string } from "../../../../config/core/v3/substitution_format_string_pb.ts";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
-import { file_envoy_annotations_deprecation } from "../../../../annotations/deprecation_pb.ts";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../../validate/validate_pb.ts";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/access_loggers/file/v3/file.proto.
  */
 export const file_envoy_extensions_access_loggers_file_v3_file: GenFile = /*@__PURE__*/
-  fileDesc("CjJlbnZveS9leHRlbnNpb25zL2FjY2Vzc19sb2dnZXJzL2ZpbGUvdjMvZmlsZS5wcm90bxInZW52b3kuZXh0ZW5zaW9ucy5hY2Nlc3NfbG9nZ2Vycy5maWxlLnYzItoCCg1GaWxlQWNjZXNzTG9nEhUKBHBhdGgYASABKAlCB/pCBHICEAESHQoGZm9ybWF0GAIgASgJQgsYAZLHhtgEAzMuMEgAEjsKC2pzb25fZm9ybWF0GAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEILGAGSx4bYBAMzLjBIABJBChF0eXBlZF9qc29uX2Zvcm1hdBgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCCxgBkseG2AQDMy4wSAASTgoKbG9nX2Zvcm1hdBgFIAEoCzIuLmVudm95LmNvbmZpZy5jb3JlLnYzLlN1YnN0aXR1dGlvbkZvcm1hdFN0cmluZ0II+kIFigECEAFIADoumsWIHikKJ2Vudm95LmNvbmZpZy5hY2Nlc3Nsb2cudjIuRmlsZUFjY2Vzc0xvZ0ITChFhY2Nlc3NfbG9nX2Zvcm1hdEKjAQo1aW8uZW52b3lwcm94eS5lbnZveS5leHRlbnNpb25zLmFjY2Vzc19sb2dnZXJzLmZpbGUudjNCCUZpbGVQcm90b1ABWlVnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9leHRlbnNpb25zL2FjY2Vzc19sb2dnZXJzL2ZpbGUvdjM7ZmlsZXYzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_config_core_v3_substitution_format_string, file_google_protobuf_struct, file_envoy_annotations_deprecation, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CjJlbnZveS9leHRlbnNpb25zL2FjY2Vzc19sb2dnZXJzL2ZpbGUvdjMvZmlsZS5wcm90bxInZW52b3kuZXh0ZW5zaW9ucy5hY2Nlc3NfbG9nZ2Vycy5maWxlLnYzIvwBCg1GaWxlQWNjZXNzTG9nEgwKBHBhdGgYASABKAkSFAoGZm9ybWF0GAIgASgJQgIYAUgAEjIKC2pzb25fZm9ybWF0GAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEICGAFIABI4ChF0eXBlZF9qc29uX2Zvcm1hdBgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCAhgBSAASRAoKbG9nX2Zvcm1hdBgFIAEoCzIuLmVudm95LmNvbmZpZy5jb3JlLnYzLlN1YnN0aXR1dGlvbkZvcm1hdFN0cmluZ0gAQhMKEWFjY2Vzc19sb2dfZm9ybWF0YgZwcm90bzM", [file_envoy_config_core_v3_substitution_format_string, file_google_protobuf_struct]);
 
 /**
  * @generated from message envoy.extensions.access_loggers.file.v3.FileAccessLog

@@ -2,19 +2,17 @@
 // @generated from file envoy/extensions/access_loggers/stream/v3/stream.proto (package envoy.extensions.access_loggers.stream.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { SubstitutionFormatString } from "../../../../config/core/v3/substitution_format_string_pb.ts";
 import { file_envoy_config_core_v3_substitution_format_string } from "../../../../config/core/v3/substitution_format_string_pb.ts";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/access_loggers/stream/v3/stream.proto.
  */
 export const file_envoy_extensions_access_loggers_stream_v3_stream: GenFile = /*@__PURE__*/
-  fileDesc("CjZlbnZveS9leHRlbnNpb25zL2FjY2Vzc19sb2dnZXJzL3N0cmVhbS92My9zdHJlYW0ucHJvdG8SKWVudm95LmV4dGVuc2lvbnMuYWNjZXNzX2xvZ2dlcnMuc3RyZWFtLnYzInYKD1N0ZG91dEFjY2Vzc0xvZxJOCgpsb2dfZm9ybWF0GAEgASgLMi4uZW52b3kuY29uZmlnLmNvcmUudjMuU3Vic3RpdHV0aW9uRm9ybWF0U3RyaW5nQgj6QgWKAQIQAUgAQhMKEWFjY2Vzc19sb2dfZm9ybWF0InYKD1N0ZGVyckFjY2Vzc0xvZxJOCgpsb2dfZm9ybWF0GAEgASgLMi4uZW52b3kuY29uZmlnLmNvcmUudjMuU3Vic3RpdHV0aW9uRm9ybWF0U3RyaW5nQgj6QgWKAQIQAUgAQhMKEWFjY2Vzc19sb2dfZm9ybWF0QqsBCjdpby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMuYWNjZXNzX2xvZ2dlcnMuc3RyZWFtLnYzQgtTdHJlYW1Qcm90b1ABWllnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9leHRlbnNpb25zL2FjY2Vzc19sb2dnZXJzL3N0cmVhbS92MztzdHJlYW12M7qAyNEGAhACYgZwcm90bzM", [file_envoy_config_core_v3_substitution_format_string, file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("CjZlbnZveS9leHRlbnNpb25zL2FjY2Vzc19sb2dnZXJzL3N0cmVhbS92My9zdHJlYW0ucHJvdG8SKWVudm95LmV4dGVuc2lvbnMuYWNjZXNzX2xvZ2dlcnMuc3RyZWFtLnYzImwKD1N0ZG91dEFjY2Vzc0xvZxJECgpsb2dfZm9ybWF0GAEgASgLMi4uZW52b3kuY29uZmlnLmNvcmUudjMuU3Vic3RpdHV0aW9uRm9ybWF0U3RyaW5nSABCEwoRYWNjZXNzX2xvZ19mb3JtYXQibAoPU3RkZXJyQWNjZXNzTG9nEkQKCmxvZ19mb3JtYXQYASABKAsyLi5lbnZveS5jb25maWcuY29yZS52My5TdWJzdGl0dXRpb25Gb3JtYXRTdHJpbmdIAEITChFhY2Nlc3NfbG9nX2Zvcm1hdGIGcHJvdG8z", [file_envoy_config_core_v3_substitution_format_string]);
 
 /**
  * @generated from message envoy.extensions.access_loggers.stream.v3.StdoutAccessLog

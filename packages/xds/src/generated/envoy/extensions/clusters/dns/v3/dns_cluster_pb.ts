@@ -2,23 +2,21 @@
 // @generated from file envoy/extensions/clusters/dns/v3/dns_cluster.proto (package envoy.extensions.clusters.dns.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { TypedExtensionConfig } from "../../../../config/core/v3/extension_pb.ts";
 import { file_envoy_config_core_v3_extension } from "../../../../config/core/v3/extension_pb.ts";
 import type { DnsLookupFamily } from "../../common/dns/v3/dns_pb.ts";
 import { file_envoy_extensions_clusters_common_dns_v3_dns } from "../../common/dns/v3/dns_pb.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/clusters/dns/v3/dns_cluster.proto.
  */
 export const file_envoy_extensions_clusters_dns_v3_dns_cluster: GenFile = /*@__PURE__*/
-  fileDesc("CjJlbnZveS9leHRlbnNpb25zL2NsdXN0ZXJzL2Rucy92My9kbnNfY2x1c3Rlci5wcm90bxIgZW52b3kuZXh0ZW5zaW9ucy5jbHVzdGVycy5kbnMudjMioQUKCkRuc0NsdXN0ZXISQQoQZG5zX3JlZnJlc2hfcmF0ZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIM+kIJqgEGKgQQwIQ9EloKGGRuc19mYWlsdXJlX3JlZnJlc2hfcmF0ZRgEIAEoCzI4LmVudm95LmV4dGVuc2lvbnMuY2x1c3RlcnMuZG5zLnYzLkRuc0NsdXN0ZXIuUmVmcmVzaFJhdGUSFwoPcmVzcGVjdF9kbnNfdHRsGAUgASgIEjcKCmRuc19qaXR0ZXIYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCPpCBaoBAjIAEk0KGXR5cGVkX2Ruc19yZXNvbHZlcl9jb25maWcYByABKAsyKi5lbnZveS5jb25maWcuY29yZS52My5UeXBlZEV4dGVuc2lvbkNvbmZpZxJTChFkbnNfbG9va3VwX2ZhbWlseRgIIAEoDjI4LmVudm95LmV4dGVuc2lvbnMuY2x1c3RlcnMuY29tbW9uLmRucy52My5EbnNMb29rdXBGYW1pbHkSKAogYWxsX2FkZHJlc3Nlc19pbl9zaW5nbGVfZW5kcG9pbnQYCSABKAgSQwoUZG5zX21pbl9yZWZyZXNoX3JhdGUYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCvpCB6oBBDICCAEajgEKC1JlZnJlc2hSYXRlEkAKDWJhc2VfaW50ZXJ2YWwYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDvpCC6oBCAgBKgQQwIQ9Ej0KDG1heF9pbnRlcnZhbBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIM+kIJqgEGKgQQwIQ9QpoBCi5pby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMuY2x1c3RlcnMuZG5zLnYzQg9EbnNDbHVzdGVyUHJvdG9QAVpNZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvZXh0ZW5zaW9ucy9jbHVzdGVycy9kbnMvdjM7ZG5zdjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_core_v3_extension, file_envoy_extensions_clusters_common_dns_v3_dns, file_google_protobuf_duration, file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("CjJlbnZveS9leHRlbnNpb25zL2NsdXN0ZXJzL2Rucy92My9kbnNfY2x1c3Rlci5wcm90bxIgZW52b3kuZXh0ZW5zaW9ucy5jbHVzdGVycy5kbnMudjMi3gQKCkRuc0NsdXN0ZXISMwoQZG5zX3JlZnJlc2hfcmF0ZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhJaChhkbnNfZmFpbHVyZV9yZWZyZXNoX3JhdGUYBCABKAsyOC5lbnZveS5leHRlbnNpb25zLmNsdXN0ZXJzLmRucy52My5EbnNDbHVzdGVyLlJlZnJlc2hSYXRlEhcKD3Jlc3BlY3RfZG5zX3R0bBgFIAEoCBItCgpkbnNfaml0dGVyGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEk0KGXR5cGVkX2Ruc19yZXNvbHZlcl9jb25maWcYByABKAsyKi5lbnZveS5jb25maWcuY29yZS52My5UeXBlZEV4dGVuc2lvbkNvbmZpZxJTChFkbnNfbG9va3VwX2ZhbWlseRgIIAEoDjI4LmVudm95LmV4dGVuc2lvbnMuY2x1c3RlcnMuY29tbW9uLmRucy52My5EbnNMb29rdXBGYW1pbHkSKAogYWxsX2FkZHJlc3Nlc19pbl9zaW5nbGVfZW5kcG9pbnQYCSABKAgSNwoUZG5zX21pbl9yZWZyZXNoX3JhdGUYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24acAoLUmVmcmVzaFJhdGUSMAoNYmFzZV9pbnRlcnZhbBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgxtYXhfaW50ZXJ2YWwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25iBnByb3RvMw", [file_envoy_config_core_v3_extension, file_envoy_extensions_clusters_common_dns_v3_dns, file_google_protobuf_duration]);
 
 /**
  * @generated from message envoy.extensions.clusters.dns.v3.DnsCluster

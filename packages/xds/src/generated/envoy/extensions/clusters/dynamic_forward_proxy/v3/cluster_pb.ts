@@ -2,8 +2,8 @@
 // @generated from file envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster.proto (package envoy.extensions.clusters.dynamic_forward_proxy.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { Cluster_LbPolicy } from "../../../../config/cluster/v3/cluster_pb.ts";
 import { file_envoy_config_cluster_v3_cluster } from "../../../../config/cluster/v3/cluster_pb.ts";
 import type { SocketAddress } from "../../../../config/core/v3/address_pb.ts";
@@ -14,16 +14,13 @@ import type { DnsCacheConfig } from "../../../common/dynamic_forward_proxy/v3/dn
 import { file_envoy_extensions_common_dynamic_forward_proxy_v3_dns_cache } from "../../../common/dynamic_forward_proxy/v3/dns_cache_pb.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster.proto.
  */
 export const file_envoy_extensions_clusters_dynamic_forward_proxy_v3_cluster: GenFile = /*@__PURE__*/
-  fileDesc("CkBlbnZveS9leHRlbnNpb25zL2NsdXN0ZXJzL2R5bmFtaWNfZm9yd2FyZF9wcm94eS92My9jbHVzdGVyLnByb3RvEjJlbnZveS5leHRlbnNpb25zLmNsdXN0ZXJzLmR5bmFtaWNfZm9yd2FyZF9wcm94eS52MyKNAwoNQ2x1c3RlckNvbmZpZxJcChBkbnNfY2FjaGVfY29uZmlnGAEgASgLMkAuZW52b3kuZXh0ZW5zaW9ucy5jb21tb24uZHluYW1pY19mb3J3YXJkX3Byb3h5LnYzLkRuc0NhY2hlQ29uZmlnSAASZAoTc3ViX2NsdXN0ZXJzX2NvbmZpZxgEIAEoCzJFLmVudm95LmV4dGVuc2lvbnMuY2x1c3RlcnMuZHluYW1pY19mb3J3YXJkX3Byb3h5LnYzLlN1YkNsdXN0ZXJzQ29uZmlnSAASJgoeYWxsb3dfaW5zZWN1cmVfY2x1c3Rlcl9vcHRpb25zGAIgASgIEiMKG2FsbG93X2NvYWxlc2NlZF9jb25uZWN0aW9ucxgDIAEoCDpHmsWIHkIKQGVudm95LmNvbmZpZy5jbHVzdGVyLmR5bmFtaWNfZm9yd2FyZF9wcm94eS52MmFscGhhLkNsdXN0ZXJDb25maWdCIgogY2x1c3Rlcl9pbXBsZW1lbnRhdGlvbl9zcGVjaWZpZXIi5gIKEVN1YkNsdXN0ZXJzQ29uZmlnEkYKCWxiX3BvbGljeRgBIAEoDjIpLmVudm95LmNvbmZpZy5jbHVzdGVyLnYzLkNsdXN0ZXIuTGJQb2xpY3lCCPpCBYIBAhABEj8KEG1heF9zdWJfY2x1c3RlcnMYAiABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWVCB/pCBCoCIAASPAoPc3ViX2NsdXN0ZXJfdHRsGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgj6QgWqAQIqABJAChNwcmVyZXNvbHZlX2NsdXN0ZXJzGAQgAygLMiMuZW52b3kuY29uZmlnLmNvcmUudjMuU29ja2V0QWRkcmVzcxJIChJkbnNfY2x1c3Rlcl9jb25maWcYBSABKAsyLC5lbnZveS5leHRlbnNpb25zLmNsdXN0ZXJzLmRucy52My5EbnNDbHVzdGVyQs0BCkBpby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMuY2x1c3RlcnMuZHluYW1pY19mb3J3YXJkX3Byb3h5LnYzQgxDbHVzdGVyUHJvdG9QAVpxZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvZXh0ZW5zaW9ucy9jbHVzdGVycy9keW5hbWljX2ZvcndhcmRfcHJveHkvdjM7ZHluYW1pY19mb3J3YXJkX3Byb3h5djO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_cluster_v3_cluster, file_envoy_config_core_v3_address, file_envoy_extensions_clusters_dns_v3_dns_cluster, file_envoy_extensions_common_dynamic_forward_proxy_v3_dns_cache, file_google_protobuf_duration, file_google_protobuf_wrappers, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CkBlbnZveS9leHRlbnNpb25zL2NsdXN0ZXJzL2R5bmFtaWNfZm9yd2FyZF9wcm94eS92My9jbHVzdGVyLnByb3RvEjJlbnZveS5leHRlbnNpb25zLmNsdXN0ZXJzLmR5bmFtaWNfZm9yd2FyZF9wcm94eS52MyLEAgoNQ2x1c3RlckNvbmZpZxJcChBkbnNfY2FjaGVfY29uZmlnGAEgASgLMkAuZW52b3kuZXh0ZW5zaW9ucy5jb21tb24uZHluYW1pY19mb3J3YXJkX3Byb3h5LnYzLkRuc0NhY2hlQ29uZmlnSAASZAoTc3ViX2NsdXN0ZXJzX2NvbmZpZxgEIAEoCzJFLmVudm95LmV4dGVuc2lvbnMuY2x1c3RlcnMuZHluYW1pY19mb3J3YXJkX3Byb3h5LnYzLlN1YkNsdXN0ZXJzQ29uZmlnSAASJgoeYWxsb3dfaW5zZWN1cmVfY2x1c3Rlcl9vcHRpb25zGAIgASgIEiMKG2FsbG93X2NvYWxlc2NlZF9jb25uZWN0aW9ucxgDIAEoCEIiCiBjbHVzdGVyX2ltcGxlbWVudGF0aW9uX3NwZWNpZmllciLJAgoRU3ViQ2x1c3RlcnNDb25maWcSPAoJbGJfcG9saWN5GAEgASgOMikuZW52b3kuY29uZmlnLmNsdXN0ZXIudjMuQ2x1c3Rlci5MYlBvbGljeRI2ChBtYXhfc3ViX2NsdXN0ZXJzGAIgASgLMhwuZ29vZ2xlLnByb3RvYnVmLlVJbnQzMlZhbHVlEjIKD3N1Yl9jbHVzdGVyX3R0bBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhJAChNwcmVyZXNvbHZlX2NsdXN0ZXJzGAQgAygLMiMuZW52b3kuY29uZmlnLmNvcmUudjMuU29ja2V0QWRkcmVzcxJIChJkbnNfY2x1c3Rlcl9jb25maWcYBSABKAsyLC5lbnZveS5leHRlbnNpb25zLmNsdXN0ZXJzLmRucy52My5EbnNDbHVzdGVyYgZwcm90bzM", [file_envoy_config_cluster_v3_cluster, file_envoy_config_core_v3_address, file_envoy_extensions_clusters_dns_v3_dns_cluster, file_envoy_extensions_common_dynamic_forward_proxy_v3_dns_cache, file_google_protobuf_duration, file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig

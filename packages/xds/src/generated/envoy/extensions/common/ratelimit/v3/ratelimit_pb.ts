@@ -2,23 +2,20 @@
 // @generated from file envoy/extensions/common/ratelimit/v3/ratelimit.proto (package envoy.extensions.common.ratelimit.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { enumDesc, fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { RateLimitUnit } from "../../../../type/v3/ratelimit_unit_pb.ts";
 import { file_envoy_type_v3_ratelimit_unit } from "../../../../type/v3/ratelimit_unit_pb.ts";
 import type { TokenBucket } from "../../../../type/v3/token_bucket_pb.ts";
 import { file_envoy_type_v3_token_bucket } from "../../../../type/v3/token_bucket_pb.ts";
 import { file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../../validate/validate_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/common/ratelimit/v3/ratelimit.proto.
  */
 export const file_envoy_extensions_common_ratelimit_v3_ratelimit: GenFile = /*@__PURE__*/
-  fileDesc("CjRlbnZveS9leHRlbnNpb25zL2NvbW1vbi9yYXRlbGltaXQvdjMvcmF0ZWxpbWl0LnByb3RvEiRlbnZveS5leHRlbnNpb25zLmNvbW1vbi5yYXRlbGltaXQudjMi5AQKE1JhdGVMaW1pdERlc2NyaXB0b3ISWgoHZW50cmllcxgBIAMoCzI/LmVudm95LmV4dGVuc2lvbnMuY29tbW9uLnJhdGVsaW1pdC52My5SYXRlTGltaXREZXNjcmlwdG9yLkVudHJ5Qgj6QgWSAQIIARJaCgVsaW1pdBgCIAEoCzJLLmVudm95LmV4dGVuc2lvbnMuY29tbW9uLnJhdGVsaW1pdC52My5SYXRlTGltaXREZXNjcmlwdG9yLlJhdGVMaW1pdE92ZXJyaWRlEjEKC2hpdHNfYWRkZW5kGAMgASgLMhwuZ29vZ2xlLnByb3RvYnVmLlVJbnQ2NFZhbHVlEhgKEGlzX25lZ2F0aXZlX2hpdHMYBCABKAgabgoFRW50cnkSFAoDa2V5GAEgASgJQgf6QgRyAhABEhYKBXZhbHVlGAIgASgJQgf6QgRyAhAAOjeaxYgeMgowZW52b3kuYXBpLnYyLnJhdGVsaW1pdC5SYXRlTGltaXREZXNjcmlwdG9yLkVudHJ5GqQBChFSYXRlTGltaXRPdmVycmlkZRIZChFyZXF1ZXN0c19wZXJfdW5pdBgBIAEoDRI0CgR1bml0GAIgASgOMhwuZW52b3kudHlwZS52My5SYXRlTGltaXRVbml0Qgj6QgWCAQIQARI+Cg91bml0X211bHRpcGxpZXIYAyABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWVCB/pCBCoCIAA6MZrFiB4sCiplbnZveS5hcGkudjIucmF0ZWxpbWl0LlJhdGVMaW1pdERlc2NyaXB0b3IixwEKGExvY2FsUmF0ZUxpbWl0RGVzY3JpcHRvchJaCgdlbnRyaWVzGAEgAygLMj8uZW52b3kuZXh0ZW5zaW9ucy5jb21tb24ucmF0ZWxpbWl0LnYzLlJhdGVMaW1pdERlc2NyaXB0b3IuRW50cnlCCPpCBZIBAggBEjoKDHRva2VuX2J1Y2tldBgCIAEoCzIaLmVudm95LnR5cGUudjMuVG9rZW5CdWNrZXRCCPpCBYoBAhABEhMKC3NoYWRvd19tb2RlGAMgASgIIhcKFUxvY2FsQ2x1c3RlclJhdGVMaW1pdCo8ChtYUmF0ZUxpbWl0SGVhZGVyc1JGQ1ZlcnNpb24SBwoDT0ZGEAASFAoQRFJBRlRfVkVSU0lPTl8wMxABKjwKE1ZoUmF0ZUxpbWl0c09wdGlvbnMSDAoIT1ZFUlJJREUQABILCgdJTkNMVURFEAESCgoGSUdOT1JFEAJCpwEKMmlvLmVudm95cHJveHkuZW52b3kuZXh0ZW5zaW9ucy5jb21tb24ucmF0ZWxpbWl0LnYzQg5SYXRlbGltaXRQcm90b1ABWldnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9leHRlbnNpb25zL2NvbW1vbi9yYXRlbGltaXQvdjM7cmF0ZWxpbWl0djO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_type_v3_ratelimit_unit, file_envoy_type_v3_token_bucket, file_google_protobuf_wrappers, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CjRlbnZveS9leHRlbnNpb25zL2NvbW1vbi9yYXRlbGltaXQvdjMvcmF0ZWxpbWl0LnByb3RvEiRlbnZveS5leHRlbnNpb25zLmNvbW1vbi5yYXRlbGltaXQudjMiyQMKE1JhdGVMaW1pdERlc2NyaXB0b3ISUAoHZW50cmllcxgBIAMoCzI/LmVudm95LmV4dGVuc2lvbnMuY29tbW9uLnJhdGVsaW1pdC52My5SYXRlTGltaXREZXNjcmlwdG9yLkVudHJ5EloKBWxpbWl0GAIgASgLMksuZW52b3kuZXh0ZW5zaW9ucy5jb21tb24ucmF0ZWxpbWl0LnYzLlJhdGVMaW1pdERlc2NyaXB0b3IuUmF0ZUxpbWl0T3ZlcnJpZGUSMQoLaGl0c19hZGRlbmQYAyABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDY0VmFsdWUSGAoQaXNfbmVnYXRpdmVfaGl0cxgEIAEoCBojCgVFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAkakQEKEVJhdGVMaW1pdE92ZXJyaWRlEhkKEXJlcXVlc3RzX3Blcl91bml0GAEgASgNEioKBHVuaXQYAiABKA4yHC5lbnZveS50eXBlLnYzLlJhdGVMaW1pdFVuaXQSNQoPdW5pdF9tdWx0aXBsaWVyGAMgASgLMhwuZ29vZ2xlLnByb3RvYnVmLlVJbnQzMlZhbHVlIrMBChhMb2NhbFJhdGVMaW1pdERlc2NyaXB0b3ISUAoHZW50cmllcxgBIAMoCzI/LmVudm95LmV4dGVuc2lvbnMuY29tbW9uLnJhdGVsaW1pdC52My5SYXRlTGltaXREZXNjcmlwdG9yLkVudHJ5EjAKDHRva2VuX2J1Y2tldBgCIAEoCzIaLmVudm95LnR5cGUudjMuVG9rZW5CdWNrZXQSEwoLc2hhZG93X21vZGUYAyABKAgiFwoVTG9jYWxDbHVzdGVyUmF0ZUxpbWl0KjwKG1hSYXRlTGltaXRIZWFkZXJzUkZDVmVyc2lvbhIHCgNPRkYQABIUChBEUkFGVF9WRVJTSU9OXzAzEAEqPAoTVmhSYXRlTGltaXRzT3B0aW9ucxIMCghPVkVSUklERRAAEgsKB0lOQ0xVREUQARIKCgZJR05PUkUQAmIGcHJvdG8z", [file_envoy_type_v3_ratelimit_unit, file_envoy_type_v3_token_bucket, file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.extensions.common.ratelimit.v3.RateLimitDescriptor

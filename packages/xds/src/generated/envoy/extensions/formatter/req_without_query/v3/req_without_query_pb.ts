@@ -2,16 +2,15 @@
 // @generated from file envoy/extensions/formatter/req_without_query/v3/req_without_query.proto (package envoy.extensions.formatter.req_without_query.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/formatter/req_without_query/v3/req_without_query.proto.
  */
 export const file_envoy_extensions_formatter_req_without_query_v3_req_without_query: GenFile = /*@__PURE__*/
-  fileDesc("CkdlbnZveS9leHRlbnNpb25zL2Zvcm1hdHRlci9yZXFfd2l0aG91dF9xdWVyeS92My9yZXFfd2l0aG91dF9xdWVyeS5wcm90bxIvZW52b3kuZXh0ZW5zaW9ucy5mb3JtYXR0ZXIucmVxX3dpdGhvdXRfcXVlcnkudjMiEQoPUmVxV2l0aG91dFF1ZXJ5QssBCj1pby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMuZm9ybWF0dGVyLnJlcV93aXRob3V0X3F1ZXJ5LnYzQhRSZXFXaXRob3V0UXVlcnlQcm90b1ABWmpnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9leHRlbnNpb25zL2Zvcm1hdHRlci9yZXFfd2l0aG91dF9xdWVyeS92MztyZXFfd2l0aG91dF9xdWVyeXYzuoDI0QYCEAJiBnByb3RvMw", [file_udpa_annotations_status]);
+  fileDesc("CkdlbnZveS9leHRlbnNpb25zL2Zvcm1hdHRlci9yZXFfd2l0aG91dF9xdWVyeS92My9yZXFfd2l0aG91dF9xdWVyeS5wcm90bxIvZW52b3kuZXh0ZW5zaW9ucy5mb3JtYXR0ZXIucmVxX3dpdGhvdXRfcXVlcnkudjMiEQoPUmVxV2l0aG91dFF1ZXJ5YgZwcm90bzM");
 
 /**
  * @generated from message envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery

@@ -2,23 +2,20 @@
 // @generated from file envoy/extensions/load_balancing_policies/least_request/v3/least_request.proto (package envoy.extensions.load_balancing_policies.least_request.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { enumDesc, fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { RuntimeDouble } from "../../../../config/core/v3/base_pb.ts";
 import { file_envoy_config_core_v3_base } from "../../../../config/core/v3/base_pb.ts";
 import type { LocalityLbConfig, SlowStartConfig } from "../../common/v3/common_pb.ts";
 import { file_envoy_extensions_load_balancing_policies_common_v3_common } from "../../common/v3/common_pb.ts";
 import { file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_envoy_annotations_deprecation } from "../../../../annotations/deprecation_pb.ts";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../../validate/validate_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/load_balancing_policies/least_request/v3/least_request.proto.
  */
 export const file_envoy_extensions_load_balancing_policies_least_request_v3_least_request: GenFile = /*@__PURE__*/
-  fileDesc("Ck1lbnZveS9leHRlbnNpb25zL2xvYWRfYmFsYW5jaW5nX3BvbGljaWVzL2xlYXN0X3JlcXVlc3QvdjMvbGVhc3RfcmVxdWVzdC5wcm90bxI5ZW52b3kuZXh0ZW5zaW9ucy5sb2FkX2JhbGFuY2luZ19wb2xpY2llcy5sZWFzdF9yZXF1ZXN0LnYzIsAECgxMZWFzdFJlcXVlc3QSOwoMY2hvaWNlX2NvdW50GAEgASgLMhwuZ29vZ2xlLnByb3RvYnVmLlVJbnQzMlZhbHVlQgf6QgQqAigCEkAKE2FjdGl2ZV9yZXF1ZXN0X2JpYXMYAiABKAsyIy5lbnZveS5jb25maWcuY29yZS52My5SdW50aW1lRG91YmxlEl4KEXNsb3dfc3RhcnRfY29uZmlnGAMgASgLMkMuZW52b3kuZXh0ZW5zaW9ucy5sb2FkX2JhbGFuY2luZ19wb2xpY2llcy5jb21tb24udjMuU2xvd1N0YXJ0Q29uZmlnEmAKEmxvY2FsaXR5X2xiX2NvbmZpZxgEIAEoCzJELmVudm95LmV4dGVuc2lvbnMubG9hZF9iYWxhbmNpbmdfcG9saWNpZXMuY29tbW9uLnYzLkxvY2FsaXR5TGJDb25maWcSQQoQZW5hYmxlX2Z1bGxfc2NhbhgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWVCCxgBkseG2AQDMy4wEnsKEHNlbGVjdGlvbl9tZXRob2QYBiABKA4yVy5lbnZveS5leHRlbnNpb25zLmxvYWRfYmFsYW5jaW5nX3BvbGljaWVzLmxlYXN0X3JlcXVlc3QudjMuTGVhc3RSZXF1ZXN0LlNlbGVjdGlvbk1ldGhvZEII+kIFggECEAEiLwoPU2VsZWN0aW9uTWV0aG9kEg0KCU5fQ0hPSUNFUxAAEg0KCUZVTExfU0NBThABQtgBCkdpby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMubG9hZF9iYWxhbmNpbmdfcG9saWNpZXMubGVhc3RfcmVxdWVzdC52M0IRTGVhc3RSZXF1ZXN0UHJvdG9QAVpwZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvZXh0ZW5zaW9ucy9sb2FkX2JhbGFuY2luZ19wb2xpY2llcy9sZWFzdF9yZXF1ZXN0L3YzO2xlYXN0X3JlcXVlc3R2M7qAyNEGAhACYgZwcm90bzM", [file_envoy_config_core_v3_base, file_envoy_extensions_load_balancing_policies_common_v3_common, file_google_protobuf_wrappers, file_envoy_annotations_deprecation, file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("Ck1lbnZveS9leHRlbnNpb25zL2xvYWRfYmFsYW5jaW5nX3BvbGljaWVzL2xlYXN0X3JlcXVlc3QvdjMvbGVhc3RfcmVxdWVzdC5wcm90bxI5ZW52b3kuZXh0ZW5zaW9ucy5sb2FkX2JhbGFuY2luZ19wb2xpY2llcy5sZWFzdF9yZXF1ZXN0LnYzIqQECgxMZWFzdFJlcXVlc3QSMgoMY2hvaWNlX2NvdW50GAEgASgLMhwuZ29vZ2xlLnByb3RvYnVmLlVJbnQzMlZhbHVlEkAKE2FjdGl2ZV9yZXF1ZXN0X2JpYXMYAiABKAsyIy5lbnZveS5jb25maWcuY29yZS52My5SdW50aW1lRG91YmxlEl4KEXNsb3dfc3RhcnRfY29uZmlnGAMgASgLMkMuZW52b3kuZXh0ZW5zaW9ucy5sb2FkX2JhbGFuY2luZ19wb2xpY2llcy5jb21tb24udjMuU2xvd1N0YXJ0Q29uZmlnEmAKEmxvY2FsaXR5X2xiX2NvbmZpZxgEIAEoCzJELmVudm95LmV4dGVuc2lvbnMubG9hZF9iYWxhbmNpbmdfcG9saWNpZXMuY29tbW9uLnYzLkxvY2FsaXR5TGJDb25maWcSOAoQZW5hYmxlX2Z1bGxfc2NhbhgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWVCAhgBEnEKEHNlbGVjdGlvbl9tZXRob2QYBiABKA4yVy5lbnZveS5leHRlbnNpb25zLmxvYWRfYmFsYW5jaW5nX3BvbGljaWVzLmxlYXN0X3JlcXVlc3QudjMuTGVhc3RSZXF1ZXN0LlNlbGVjdGlvbk1ldGhvZCIvCg9TZWxlY3Rpb25NZXRob2QSDQoJTl9DSE9JQ0VTEAASDQoJRlVMTF9TQ0FOEAFiBnByb3RvMw", [file_envoy_config_core_v3_base, file_envoy_extensions_load_balancing_policies_common_v3_common, file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest

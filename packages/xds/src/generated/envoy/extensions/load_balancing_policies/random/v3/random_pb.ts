@@ -2,18 +2,17 @@
 // @generated from file envoy/extensions/load_balancing_policies/random/v3/random.proto (package envoy.extensions.load_balancing_policies.random.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { LocalityLbConfig } from "../../common/v3/common_pb.ts";
 import { file_envoy_extensions_load_balancing_policies_common_v3_common } from "../../common/v3/common_pb.ts";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/load_balancing_policies/random/v3/random.proto.
  */
 export const file_envoy_extensions_load_balancing_policies_random_v3_random: GenFile = /*@__PURE__*/
-  fileDesc("Cj9lbnZveS9leHRlbnNpb25zL2xvYWRfYmFsYW5jaW5nX3BvbGljaWVzL3JhbmRvbS92My9yYW5kb20ucHJvdG8SMmVudm95LmV4dGVuc2lvbnMubG9hZF9iYWxhbmNpbmdfcG9saWNpZXMucmFuZG9tLnYzImoKBlJhbmRvbRJgChJsb2NhbGl0eV9sYl9jb25maWcYASABKAsyRC5lbnZveS5leHRlbnNpb25zLmxvYWRfYmFsYW5jaW5nX3BvbGljaWVzLmNvbW1vbi52My5Mb2NhbGl0eUxiQ29uZmlnQr0BCkBpby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMubG9hZF9iYWxhbmNpbmdfcG9saWNpZXMucmFuZG9tLnYzQgtSYW5kb21Qcm90b1ABWmJnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9leHRlbnNpb25zL2xvYWRfYmFsYW5jaW5nX3BvbGljaWVzL3JhbmRvbS92MztyYW5kb212M7qAyNEGAhACYgZwcm90bzM", [file_envoy_extensions_load_balancing_policies_common_v3_common, file_udpa_annotations_status]);
+  fileDesc("Cj9lbnZveS9leHRlbnNpb25zL2xvYWRfYmFsYW5jaW5nX3BvbGljaWVzL3JhbmRvbS92My9yYW5kb20ucHJvdG8SMmVudm95LmV4dGVuc2lvbnMubG9hZF9iYWxhbmNpbmdfcG9saWNpZXMucmFuZG9tLnYzImoKBlJhbmRvbRJgChJsb2NhbGl0eV9sYl9jb25maWcYASABKAsyRC5lbnZveS5leHRlbnNpb25zLmxvYWRfYmFsYW5jaW5nX3BvbGljaWVzLmNvbW1vbi52My5Mb2NhbGl0eUxiQ29uZmlnYgZwcm90bzM", [file_envoy_extensions_load_balancing_policies_common_v3_common]);
 
 /**
  * @generated from message envoy.extensions.load_balancing_policies.random.v3.Random

@@ -2,18 +2,17 @@
 // @generated from file envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.proto (package envoy.extensions.load_balancing_policies.round_robin.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { LocalityLbConfig, SlowStartConfig } from "../../common/v3/common_pb.ts";
 import { file_envoy_extensions_load_balancing_policies_common_v3_common } from "../../common/v3/common_pb.ts";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.proto.
  */
 export const file_envoy_extensions_load_balancing_policies_round_robin_v3_round_robin: GenFile = /*@__PURE__*/
-  fileDesc("CkllbnZveS9leHRlbnNpb25zL2xvYWRfYmFsYW5jaW5nX3BvbGljaWVzL3JvdW5kX3JvYmluL3YzL3JvdW5kX3JvYmluLnByb3RvEjdlbnZveS5leHRlbnNpb25zLmxvYWRfYmFsYW5jaW5nX3BvbGljaWVzLnJvdW5kX3JvYmluLnYzIs4BCgpSb3VuZFJvYmluEl4KEXNsb3dfc3RhcnRfY29uZmlnGAEgASgLMkMuZW52b3kuZXh0ZW5zaW9ucy5sb2FkX2JhbGFuY2luZ19wb2xpY2llcy5jb21tb24udjMuU2xvd1N0YXJ0Q29uZmlnEmAKEmxvY2FsaXR5X2xiX2NvbmZpZxgCIAEoCzJELmVudm95LmV4dGVuc2lvbnMubG9hZF9iYWxhbmNpbmdfcG9saWNpZXMuY29tbW9uLnYzLkxvY2FsaXR5TGJDb25maWdC0AEKRWlvLmVudm95cHJveHkuZW52b3kuZXh0ZW5zaW9ucy5sb2FkX2JhbGFuY2luZ19wb2xpY2llcy5yb3VuZF9yb2Jpbi52M0IPUm91bmRSb2JpblByb3RvUAFabGdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2V4dGVuc2lvbnMvbG9hZF9iYWxhbmNpbmdfcG9saWNpZXMvcm91bmRfcm9iaW4vdjM7cm91bmRfcm9iaW52M7qAyNEGAhACYgZwcm90bzM", [file_envoy_extensions_load_balancing_policies_common_v3_common, file_udpa_annotations_status]);
+  fileDesc("CkllbnZveS9leHRlbnNpb25zL2xvYWRfYmFsYW5jaW5nX3BvbGljaWVzL3JvdW5kX3JvYmluL3YzL3JvdW5kX3JvYmluLnByb3RvEjdlbnZveS5leHRlbnNpb25zLmxvYWRfYmFsYW5jaW5nX3BvbGljaWVzLnJvdW5kX3JvYmluLnYzIs4BCgpSb3VuZFJvYmluEl4KEXNsb3dfc3RhcnRfY29uZmlnGAEgASgLMkMuZW52b3kuZXh0ZW5zaW9ucy5sb2FkX2JhbGFuY2luZ19wb2xpY2llcy5jb21tb24udjMuU2xvd1N0YXJ0Q29uZmlnEmAKEmxvY2FsaXR5X2xiX2NvbmZpZxgCIAEoCzJELmVudm95LmV4dGVuc2lvbnMubG9hZF9iYWxhbmNpbmdfcG9saWNpZXMuY29tbW9uLnYzLkxvY2FsaXR5TGJDb25maWdiBnByb3RvMw", [file_envoy_extensions_load_balancing_policies_common_v3_common]);
 
 /**
  * @generated from message envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin

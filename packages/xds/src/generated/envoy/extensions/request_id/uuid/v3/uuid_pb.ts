@@ -2,17 +2,16 @@
 // @generated from file envoy/extensions/request_id/uuid/v3/uuid.proto (package envoy.extensions.request_id.uuid.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import { file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/request_id/uuid/v3/uuid.proto.
  */
 export const file_envoy_extensions_request_id_uuid_v3_uuid: GenFile = /*@__PURE__*/
-  fileDesc("Ci5lbnZveS9leHRlbnNpb25zL3JlcXVlc3RfaWQvdXVpZC92My91dWlkLnByb3RvEiNlbnZveS5leHRlbnNpb25zLnJlcXVlc3RfaWQudXVpZC52MyKTAQoTVXVpZFJlcXVlc3RJZENvbmZpZxI1ChFwYWNrX3RyYWNlX3JlYXNvbhgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWUSRQohdXNlX3JlcXVlc3RfaWRfZm9yX3RyYWNlX3NhbXBsaW5nGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZUKbAQoxaW8uZW52b3lwcm94eS5lbnZveS5leHRlbnNpb25zLnJlcXVlc3RfaWQudXVpZC52M0IJVXVpZFByb3RvUAFaUWdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2V4dGVuc2lvbnMvcmVxdWVzdF9pZC91dWlkL3YzO3V1aWR2M7qAyNEGAhACYgZwcm90bzM", [file_google_protobuf_wrappers, file_udpa_annotations_status]);
+  fileDesc("Ci5lbnZveS9leHRlbnNpb25zL3JlcXVlc3RfaWQvdXVpZC92My91dWlkLnByb3RvEiNlbnZveS5leHRlbnNpb25zLnJlcXVlc3RfaWQudXVpZC52MyKTAQoTVXVpZFJlcXVlc3RJZENvbmZpZxI1ChFwYWNrX3RyYWNlX3JlYXNvbhgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWUSRQohdXNlX3JlcXVlc3RfaWRfZm9yX3RyYWNlX3NhbXBsaW5nGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZWIGcHJvdG8z", [file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.extensions.request_id.uuid.v3.UuidRequestIdConfig

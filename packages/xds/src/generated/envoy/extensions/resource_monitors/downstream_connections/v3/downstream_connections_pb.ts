@@ -2,17 +2,15 @@
 // @generated from file envoy/extensions/resource_monitors/downstream_connections/v3/downstream_connections.proto (package envoy.extensions.resource_monitors.downstream_connections.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_validate_validate } from "../../../../../validate/validate_pb.ts";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/resource_monitors/downstream_connections/v3/downstream_connections.proto.
  */
 export const file_envoy_extensions_resource_monitors_downstream_connections_v3_downstream_connections: GenFile = /*@__PURE__*/
-  fileDesc("ClllbnZveS9leHRlbnNpb25zL3Jlc291cmNlX21vbml0b3JzL2Rvd25zdHJlYW1fY29ubmVjdGlvbnMvdjMvZG93bnN0cmVhbV9jb25uZWN0aW9ucy5wcm90bxI8ZW52b3kuZXh0ZW5zaW9ucy5yZXNvdXJjZV9tb25pdG9ycy5kb3duc3RyZWFtX2Nvbm5lY3Rpb25zLnYzIlEKG0Rvd25zdHJlYW1Db25uZWN0aW9uc0NvbmZpZxIyCiFtYXhfYWN0aXZlX2Rvd25zdHJlYW1fY29ubmVjdGlvbnMYASABKANCB/pCBCICIABC8AEKSmlvLmVudm95cHJveHkuZW52b3kuZXh0ZW5zaW9ucy5yZXNvdXJjZV9tb25pdG9ycy5kb3duc3RyZWFtX2Nvbm5lY3Rpb25zLnYzQhpEb3duc3RyZWFtQ29ubmVjdGlvbnNQcm90b1ABWnxnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9leHRlbnNpb25zL3Jlc291cmNlX21vbml0b3JzL2Rvd25zdHJlYW1fY29ubmVjdGlvbnMvdjM7ZG93bnN0cmVhbV9jb25uZWN0aW9uc3YzuoDI0QYCEAJiBnByb3RvMw", [file_udpa_annotations_status, file_validate_validate]);
+  fileDesc("ClllbnZveS9leHRlbnNpb25zL3Jlc291cmNlX21vbml0b3JzL2Rvd25zdHJlYW1fY29ubmVjdGlvbnMvdjMvZG93bnN0cmVhbV9jb25uZWN0aW9ucy5wcm90bxI8ZW52b3kuZXh0ZW5zaW9ucy5yZXNvdXJjZV9tb25pdG9ycy5kb3duc3RyZWFtX2Nvbm5lY3Rpb25zLnYzIkgKG0Rvd25zdHJlYW1Db25uZWN0aW9uc0NvbmZpZxIpCiFtYXhfYWN0aXZlX2Rvd25zdHJlYW1fY29ubmVjdGlvbnMYASABKANiBnByb3RvMw");
 
 /**
  * @generated from message envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig

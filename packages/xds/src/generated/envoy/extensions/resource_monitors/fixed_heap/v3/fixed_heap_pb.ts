@@ -2,19 +2,17 @@
 // @generated from file envoy/extensions/resource_monitors/fixed_heap/v3/fixed_heap.proto (package envoy.extensions.resource_monitors.fixed_heap.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { RuntimeUInt64 } from "../../../../config/core/v3/base_pb.ts";
 import { file_envoy_config_core_v3_base } from "../../../../config/core/v3/base_pb.ts";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/resource_monitors/fixed_heap/v3/fixed_heap.proto.
  */
 export const file_envoy_extensions_resource_monitors_fixed_heap_v3_fixed_heap: GenFile = /*@__PURE__*/
-  fileDesc("CkFlbnZveS9leHRlbnNpb25zL3Jlc291cmNlX21vbml0b3JzL2ZpeGVkX2hlYXAvdjMvZml4ZWRfaGVhcC5wcm90bxIwZW52b3kuZXh0ZW5zaW9ucy5yZXNvdXJjZV9tb25pdG9ycy5maXhlZF9oZWFwLnYzIsEBCg9GaXhlZEhlYXBDb25maWcSGwoTbWF4X2hlYXBfc2l6ZV9ieXRlcxgBIAEoBBJIChttYXhfaGVhcF9zaXplX2J5dGVzX3J1bnRpbWUYAiABKAsyIy5lbnZveS5jb25maWcuY29yZS52My5SdW50aW1lVUludDY0OkeaxYgeQgpAZW52b3kuY29uZmlnLnJlc291cmNlX21vbml0b3IuZml4ZWRfaGVhcC52MmFscGhhLkZpeGVkSGVhcENvbmZpZ0LAAQo+aW8uZW52b3lwcm94eS5lbnZveS5leHRlbnNpb25zLnJlc291cmNlX21vbml0b3JzLmZpeGVkX2hlYXAudjNCDkZpeGVkSGVhcFByb3RvUAFaZGdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2V4dGVuc2lvbnMvcmVzb3VyY2VfbW9uaXRvcnMvZml4ZWRfaGVhcC92MztmaXhlZF9oZWFwdjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_core_v3_base, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CkFlbnZveS9leHRlbnNpb25zL3Jlc291cmNlX21vbml0b3JzL2ZpeGVkX2hlYXAvdjMvZml4ZWRfaGVhcC5wcm90bxIwZW52b3kuZXh0ZW5zaW9ucy5yZXNvdXJjZV9tb25pdG9ycy5maXhlZF9oZWFwLnYzIngKD0ZpeGVkSGVhcENvbmZpZxIbChNtYXhfaGVhcF9zaXplX2J5dGVzGAEgASgEEkgKG21heF9oZWFwX3NpemVfYnl0ZXNfcnVudGltZRgCIAEoCzIjLmVudm95LmNvbmZpZy5jb3JlLnYzLlJ1bnRpbWVVSW50NjRiBnByb3RvMw", [file_envoy_config_core_v3_base]);
 
 /**
  * @generated from message envoy.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig

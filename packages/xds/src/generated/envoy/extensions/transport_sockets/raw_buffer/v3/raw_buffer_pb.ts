@@ -2,17 +2,15 @@
 // @generated from file envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer.proto (package envoy.extensions.transport_sockets.raw_buffer.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../udpa/annotations/versioning_pb.ts";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer.proto.
  */
 export const file_envoy_extensions_transport_sockets_raw_buffer_v3_raw_buffer: GenFile = /*@__PURE__*/
-  fileDesc("CkFlbnZveS9leHRlbnNpb25zL3RyYW5zcG9ydF9zb2NrZXRzL3Jhd19idWZmZXIvdjMvcmF3X2J1ZmZlci5wcm90bxIwZW52b3kuZXh0ZW5zaW9ucy50cmFuc3BvcnRfc29ja2V0cy5yYXdfYnVmZmVyLnYzIkkKCVJhd0J1ZmZlcjo8msWIHjcKNWVudm95LmNvbmZpZy50cmFuc3BvcnRfc29ja2V0LnJhd19idWZmZXIudjIuUmF3QnVmZmVyQsABCj5pby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMudHJhbnNwb3J0X3NvY2tldHMucmF3X2J1ZmZlci52M0IOUmF3QnVmZmVyUHJvdG9QAVpkZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvZXh0ZW5zaW9ucy90cmFuc3BvcnRfc29ja2V0cy9yYXdfYnVmZmVyL3YzO3Jhd19idWZmZXJ2M7qAyNEGAhACYgZwcm90bzM", [file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CkFlbnZveS9leHRlbnNpb25zL3RyYW5zcG9ydF9zb2NrZXRzL3Jhd19idWZmZXIvdjMvcmF3X2J1ZmZlci5wcm90bxIwZW52b3kuZXh0ZW5zaW9ucy50cmFuc3BvcnRfc29ja2V0cy5yYXdfYnVmZmVyLnYzIgsKCVJhd0J1ZmZlcmIGcHJvdG8z");
 
 /**
  * @generated from message envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer

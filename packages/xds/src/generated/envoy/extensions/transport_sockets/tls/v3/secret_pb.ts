@@ -2,25 +2,21 @@
 // @generated from file envoy/extensions/transport_sockets/tls/v3/secret.proto (package envoy.extensions.transport_sockets.tls.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../hydrate.ts";
 import type { DataSource } from "../../../../config/core/v3/base_pb.ts";
 import { file_envoy_config_core_v3_base } from "../../../../config/core/v3/base_pb.ts";
 import type { ConfigSource } from "../../../../config/core/v3/config_source_pb.ts";
 import { file_envoy_config_core_v3_config_source } from "../../../../config/core/v3/config_source_pb.ts";
 import type { CertificateValidationContext, TlsCertificate, TlsSessionTicketKeys } from "./common_pb.ts";
 import { file_envoy_extensions_transport_sockets_tls_v3_common } from "./common_pb.ts";
-import { file_udpa_annotations_sensitive } from "../../../../../udpa/annotations/sensitive_pb.ts";
-import { file_udpa_annotations_status } from "../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/transport_sockets/tls/v3/secret.proto.
  */
 export const file_envoy_extensions_transport_sockets_tls_v3_secret: GenFile = /*@__PURE__*/
-  fileDesc("CjZlbnZveS9leHRlbnNpb25zL3RyYW5zcG9ydF9zb2NrZXRzL3Rscy92My9zZWNyZXQucHJvdG8SKWVudm95LmV4dGVuc2lvbnMudHJhbnNwb3J0X3NvY2tldHMudGxzLnYzIqMCCg1HZW5lcmljU2VjcmV0EjgKBnNlY3JldBgBIAEoCzIgLmVudm95LmNvbmZpZy5jb3JlLnYzLkRhdGFTb3VyY2VCBri3i6QCARJeCgdzZWNyZXRzGAIgAygLMkUuZW52b3kuZXh0ZW5zaW9ucy50cmFuc3BvcnRfc29ja2V0cy50bHMudjMuR2VuZXJpY1NlY3JldC5TZWNyZXRzRW50cnlCBri3i6QCARpQCgxTZWNyZXRzRW50cnkSCwoDa2V5GAEgASgJEi8KBXZhbHVlGAIgASgLMiAuZW52b3kuY29uZmlnLmNvcmUudjMuRGF0YVNvdXJjZToCOAE6JprFiB4hCh9lbnZveS5hcGkudjIuYXV0aC5HZW5lcmljU2VjcmV0IooBCg9TZHNTZWNyZXRDb25maWcSFQoEbmFtZRgBIAEoCUIH+kIEcgIQARI2CgpzZHNfY29uZmlnGAIgASgLMiIuZW52b3kuY29uZmlnLmNvcmUudjMuQ29uZmlnU291cmNlOiiaxYgeIwohZW52b3kuYXBpLnYyLmF1dGguU2RzU2VjcmV0Q29uZmlnIrADCgZTZWNyZXQSDAoEbmFtZRgBIAEoCRJUCg90bHNfY2VydGlmaWNhdGUYAiABKAsyOS5lbnZveS5leHRlbnNpb25zLnRyYW5zcG9ydF9zb2NrZXRzLnRscy52My5UbHNDZXJ0aWZpY2F0ZUgAEl4KE3Nlc3Npb25fdGlja2V0X2tleXMYAyABKAsyPy5lbnZveS5leHRlbnNpb25zLnRyYW5zcG9ydF9zb2NrZXRzLnRscy52My5UbHNTZXNzaW9uVGlja2V0S2V5c0gAEmUKEnZhbGlkYXRpb25fY29udGV4dBgEIAEoCzJHLmVudm95LmV4dGVuc2lvbnMudHJhbnNwb3J0X3NvY2tldHMudGxzLnYzLkNlcnRpZmljYXRlVmFsaWRhdGlvbkNvbnRleHRIABJSCg5nZW5lcmljX3NlY3JldBgFIAEoCzI4LmVudm95LmV4dGVuc2lvbnMudHJhbnNwb3J0X3NvY2tldHMudGxzLnYzLkdlbmVyaWNTZWNyZXRIADofmsWIHhoKGGVudm95LmFwaS52Mi5hdXRoLlNlY3JldEIGCgR0eXBlQqgBCjdpby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMudHJhbnNwb3J0X3NvY2tldHMudGxzLnYzQgtTZWNyZXRQcm90b1ABWlZnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9leHRlbnNpb25zL3RyYW5zcG9ydF9zb2NrZXRzL3Rscy92Mzt0bHN2M7qAyNEGAhACYgZwcm90bzM", [file_envoy_config_core_v3_base, file_envoy_config_core_v3_config_source, file_envoy_extensions_transport_sockets_tls_v3_common, file_udpa_annotations_sensitive, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CjZlbnZveS9leHRlbnNpb25zL3RyYW5zcG9ydF9zb2NrZXRzL3Rscy92My9zZWNyZXQucHJvdG8SKWVudm95LmV4dGVuc2lvbnMudHJhbnNwb3J0X3NvY2tldHMudGxzLnYzIusBCg1HZW5lcmljU2VjcmV0EjAKBnNlY3JldBgBIAEoCzIgLmVudm95LmNvbmZpZy5jb3JlLnYzLkRhdGFTb3VyY2USVgoHc2VjcmV0cxgCIAMoCzJFLmVudm95LmV4dGVuc2lvbnMudHJhbnNwb3J0X3NvY2tldHMudGxzLnYzLkdlbmVyaWNTZWNyZXQuU2VjcmV0c0VudHJ5GlAKDFNlY3JldHNFbnRyeRILCgNrZXkYASABKAkSLwoFdmFsdWUYAiABKAsyIC5lbnZveS5jb25maWcuY29yZS52My5EYXRhU291cmNlOgI4ASJXCg9TZHNTZWNyZXRDb25maWcSDAoEbmFtZRgBIAEoCRI2CgpzZHNfY29uZmlnGAIgASgLMiIuZW52b3kuY29uZmlnLmNvcmUudjMuQ29uZmlnU291cmNlIo8DCgZTZWNyZXQSDAoEbmFtZRgBIAEoCRJUCg90bHNfY2VydGlmaWNhdGUYAiABKAsyOS5lbnZveS5leHRlbnNpb25zLnRyYW5zcG9ydF9zb2NrZXRzLnRscy52My5UbHNDZXJ0aWZpY2F0ZUgAEl4KE3Nlc3Npb25fdGlja2V0X2tleXMYAyABKAsyPy5lbnZveS5leHRlbnNpb25zLnRyYW5zcG9ydF9zb2NrZXRzLnRscy52My5UbHNTZXNzaW9uVGlja2V0S2V5c0gAEmUKEnZhbGlkYXRpb25fY29udGV4dBgEIAEoCzJHLmVudm95LmV4dGVuc2lvbnMudHJhbnNwb3J0X3NvY2tldHMudGxzLnYzLkNlcnRpZmljYXRlVmFsaWRhdGlvbkNvbnRleHRIABJSCg5nZW5lcmljX3NlY3JldBgFIAEoCzI4LmVudm95LmV4dGVuc2lvbnMudHJhbnNwb3J0X3NvY2tldHMudGxzLnYzLkdlbmVyaWNTZWNyZXRIAEIGCgR0eXBlYgZwcm90bzM", [file_envoy_config_core_v3_base, file_envoy_config_core_v3_config_source, file_envoy_extensions_transport_sockets_tls_v3_common]);
 
 /**
  * @generated from message envoy.extensions.transport_sockets.tls.v3.GenericSecret

@@ -2,16 +2,15 @@
 // @generated from file envoy/extensions/clusters/common/dns/v3/dns.proto (package envoy.extensions.clusters.common.dns.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
+import type { GenEnum, GenFile } from "../../../../../../../hydrate.ts";
+import { enumDesc, fileDesc } from "../../../../../../../hydrate.ts";
 import type { UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/clusters/common/dns/v3/dns.proto.
  */
 export const file_envoy_extensions_clusters_common_dns_v3_dns: GenFile = /*@__PURE__*/
-  fileDesc("CjFlbnZveS9leHRlbnNpb25zL2NsdXN0ZXJzL2NvbW1vbi9kbnMvdjMvZG5zLnByb3RvEidlbnZveS5leHRlbnNpb25zLmNsdXN0ZXJzLmNvbW1vbi5kbnMudjMqYQoPRG5zTG9va3VwRmFtaWx5Eg8KC1VOU1BFQ0lGSUVEEAASCAoEQVVUTxABEgsKB1Y0X09OTFkQAhILCgdWNl9PTkxZEAMSEAoMVjRfUFJFRkVSUkVEEAQSBwoDQUxMEAVCoQEKNWlvLmVudm95cHJveHkuZW52b3kuZXh0ZW5zaW9ucy5jbHVzdGVycy5jb21tb24uZG5zLnYzQghEbnNQcm90b1ABWlRnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9leHRlbnNpb25zL2NsdXN0ZXJzL2NvbW1vbi9kbnMvdjM7ZG5zdjO6gMjRBgIQAmIGcHJvdG8z", [file_udpa_annotations_status]);
+  fileDesc("CjFlbnZveS9leHRlbnNpb25zL2NsdXN0ZXJzL2NvbW1vbi9kbnMvdjMvZG5zLnByb3RvEidlbnZveS5leHRlbnNpb25zLmNsdXN0ZXJzLmNvbW1vbi5kbnMudjMqYQoPRG5zTG9va3VwRmFtaWx5Eg8KC1VOU1BFQ0lGSUVEEAASCAoEQVVUTxABEgsKB1Y0X09OTFkQAhILCgdWNl9PTkxZEAMSEAoMVjRfUFJFRkVSUkVEEAQSBwoDQUxMEAViBnByb3RvMw");
 
 /**
  * @generated from enum envoy.extensions.clusters.common.dns.v3.DnsLookupFamily

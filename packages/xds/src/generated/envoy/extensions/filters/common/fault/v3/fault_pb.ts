@@ -2,22 +2,19 @@
 // @generated from file envoy/extensions/filters/common/fault/v3/fault.proto (package envoy.extensions.filters.common.fault.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "../../../../../../../hydrate.ts";
+import { enumDesc, fileDesc, messageDesc } from "../../../../../../../hydrate.ts";
 import type { FractionalPercent } from "../../../../../type/v3/percent_pb.ts";
 import { file_envoy_type_v3_percent } from "../../../../../type/v3/percent_pb.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../../../validate/validate_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/filters/common/fault/v3/fault.proto.
  */
 export const file_envoy_extensions_filters_common_fault_v3_fault: GenFile = /*@__PURE__*/
-  fileDesc("CjRlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvY29tbW9uL2ZhdWx0L3YzL2ZhdWx0LnByb3RvEihlbnZveS5leHRlbnNpb25zLmZpbHRlcnMuY29tbW9uLmZhdWx0LnYzIp8DCgpGYXVsdERlbGF5EjoKC2ZpeGVkX2RlbGF5GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgj6QgWqAQIqAEgAElgKDGhlYWRlcl9kZWxheRgFIAEoCzJALmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5jb21tb24uZmF1bHQudjMuRmF1bHREZWxheS5IZWFkZXJEZWxheUgAEjQKCnBlcmNlbnRhZ2UYBCABKAsyIC5lbnZveS50eXBlLnYzLkZyYWN0aW9uYWxQZXJjZW50GkkKC0hlYWRlckRlbGF5OjqaxYgeNQozZW52b3kuY29uZmlnLmZpbHRlci5mYXVsdC52Mi5GYXVsdERlbGF5LkhlYWRlckRlbGF5IhsKDkZhdWx0RGVsYXlUeXBlEgkKBUZJWEVEEAA6LprFiB4pCidlbnZveS5jb25maWcuZmlsdGVyLmZhdWx0LnYyLkZhdWx0RGVsYXlCGwoUZmF1bHRfZGVsYXlfc2VjaWZpZXISA/hCAUoECAIQA0oECAEQAlIEdHlwZSKABAoORmF1bHRSYXRlTGltaXQSWgoLZml4ZWRfbGltaXQYASABKAsyQy5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMuY29tbW9uLmZhdWx0LnYzLkZhdWx0UmF0ZUxpbWl0LkZpeGVkTGltaXRIABJcCgxoZWFkZXJfbGltaXQYAyABKAsyRC5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMuY29tbW9uLmZhdWx0LnYzLkZhdWx0UmF0ZUxpbWl0LkhlYWRlckxpbWl0SAASNAoKcGVyY2VudGFnZRgCIAEoCzIgLmVudm95LnR5cGUudjMuRnJhY3Rpb25hbFBlcmNlbnQaaAoKRml4ZWRMaW1pdBIbCgpsaW1pdF9rYnBzGAEgASgEQgf6QgQyAigBOj2axYgeOAo2ZW52b3kuY29uZmlnLmZpbHRlci5mYXVsdC52Mi5GYXVsdFJhdGVMaW1pdC5GaXhlZExpbWl0Gk0KC0hlYWRlckxpbWl0Oj6axYgeOQo3ZW52b3kuY29uZmlnLmZpbHRlci5mYXVsdC52Mi5GYXVsdFJhdGVMaW1pdC5IZWFkZXJMaW1pdDoymsWIHi0KK2Vudm95LmNvbmZpZy5maWx0ZXIuZmF1bHQudjIuRmF1bHRSYXRlTGltaXRCEQoKbGltaXRfdHlwZRID+EIBQqcBCjZpby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5jb21tb24uZmF1bHQudjNCCkZhdWx0UHJvdG9QAVpXZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvZXh0ZW5zaW9ucy9maWx0ZXJzL2NvbW1vbi9mYXVsdC92MztmYXVsdHYzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_type_v3_percent, file_google_protobuf_duration, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CjRlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvY29tbW9uL2ZhdWx0L3YzL2ZhdWx0LnByb3RvEihlbnZveS5leHRlbnNpb25zLmZpbHRlcnMuY29tbW9uLmZhdWx0LnYzIqQCCgpGYXVsdERlbGF5EjAKC2ZpeGVkX2RlbGF5GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAASWAoMaGVhZGVyX2RlbGF5GAUgASgLMkAuZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLmNvbW1vbi5mYXVsdC52My5GYXVsdERlbGF5LkhlYWRlckRlbGF5SAASNAoKcGVyY2VudGFnZRgEIAEoCzIgLmVudm95LnR5cGUudjMuRnJhY3Rpb25hbFBlcmNlbnQaDQoLSGVhZGVyRGVsYXkiGwoORmF1bHREZWxheVR5cGUSCQoFRklYRUQQAEIWChRmYXVsdF9kZWxheV9zZWNpZmllckoECAIQA0oECAEQAlIEdHlwZSK/AgoORmF1bHRSYXRlTGltaXQSWgoLZml4ZWRfbGltaXQYASABKAsyQy5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMuY29tbW9uLmZhdWx0LnYzLkZhdWx0UmF0ZUxpbWl0LkZpeGVkTGltaXRIABJcCgxoZWFkZXJfbGltaXQYAyABKAsyRC5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMuY29tbW9uLmZhdWx0LnYzLkZhdWx0UmF0ZUxpbWl0LkhlYWRlckxpbWl0SAASNAoKcGVyY2VudGFnZRgCIAEoCzIgLmVudm95LnR5cGUudjMuRnJhY3Rpb25hbFBlcmNlbnQaIAoKRml4ZWRMaW1pdBISCgpsaW1pdF9rYnBzGAEgASgEGg0KC0hlYWRlckxpbWl0QgwKCmxpbWl0X3R5cGViBnByb3RvMw", [file_envoy_type_v3_percent, file_google_protobuf_duration]);
 
 /**
  * @generated from message envoy.extensions.filters.common.fault.v3.FaultDelay

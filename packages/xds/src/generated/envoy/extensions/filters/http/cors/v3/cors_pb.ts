@@ -2,22 +2,20 @@
 // @generated from file envoy/extensions/filters/http/cors/v3/cors.proto (package envoy.extensions.filters.http.cors.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../../hydrate.ts";
 import type { RuntimeFractionalPercent } from "../../../../../config/core/v3/base_pb.ts";
 import { file_envoy_config_core_v3_base } from "../../../../../config/core/v3/base_pb.ts";
 import type { StringMatcher } from "../../../../../type/matcher/v3/string_pb.ts";
 import { file_envoy_type_matcher_v3_string } from "../../../../../type/matcher/v3/string_pb.ts";
 import { file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/filters/http/cors/v3/cors.proto.
  */
 export const file_envoy_extensions_filters_http_cors_v3_cors: GenFile = /*@__PURE__*/
-  fileDesc("CjBlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvaHR0cC9jb3JzL3YzL2NvcnMucHJvdG8SJWVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5odHRwLmNvcnMudjMiNAoEQ29yczosmsWIHicKJWVudm95LmNvbmZpZy5maWx0ZXIuaHR0cC5jb3JzLnYyLkNvcnMi+gMKCkNvcnNQb2xpY3kSRwoZYWxsb3dfb3JpZ2luX3N0cmluZ19tYXRjaBgBIAMoCzIkLmVudm95LnR5cGUubWF0Y2hlci52My5TdHJpbmdNYXRjaGVyEhUKDWFsbG93X21ldGhvZHMYAiABKAkSFQoNYWxsb3dfaGVhZGVycxgDIAEoCRIWCg5leHBvc2VfaGVhZGVycxgEIAEoCRIPCgdtYXhfYWdlGAUgASgJEjUKEWFsbG93X2NyZWRlbnRpYWxzGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZRJGCg5maWx0ZXJfZW5hYmxlZBgHIAEoCzIuLmVudm95LmNvbmZpZy5jb3JlLnYzLlJ1bnRpbWVGcmFjdGlvbmFsUGVyY2VudBJGCg5zaGFkb3dfZW5hYmxlZBgIIAEoCzIuLmVudm95LmNvbmZpZy5jb3JlLnYzLlJ1bnRpbWVGcmFjdGlvbmFsUGVyY2VudBJAChxhbGxvd19wcml2YXRlX25ldHdvcmtfYWNjZXNzGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZRJDCh9mb3J3YXJkX25vdF9tYXRjaGluZ19wcmVmbGlnaHRzGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZUKfAQozaW8uZW52b3lwcm94eS5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMuaHR0cC5jb3JzLnYzQglDb3JzUHJvdG9QAVpTZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvZXh0ZW5zaW9ucy9maWx0ZXJzL2h0dHAvY29ycy92Mztjb3JzdjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_core_v3_base, file_envoy_type_matcher_v3_string, file_google_protobuf_wrappers, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CjBlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvaHR0cC9jb3JzL3YzL2NvcnMucHJvdG8SJWVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5odHRwLmNvcnMudjMiBgoEQ29ycyL6AwoKQ29yc1BvbGljeRJHChlhbGxvd19vcmlnaW5fc3RyaW5nX21hdGNoGAEgAygLMiQuZW52b3kudHlwZS5tYXRjaGVyLnYzLlN0cmluZ01hdGNoZXISFQoNYWxsb3dfbWV0aG9kcxgCIAEoCRIVCg1hbGxvd19oZWFkZXJzGAMgASgJEhYKDmV4cG9zZV9oZWFkZXJzGAQgASgJEg8KB21heF9hZ2UYBSABKAkSNQoRYWxsb3dfY3JlZGVudGlhbHMYBiABKAsyGi5nb29nbGUucHJvdG9idWYuQm9vbFZhbHVlEkYKDmZpbHRlcl9lbmFibGVkGAcgASgLMi4uZW52b3kuY29uZmlnLmNvcmUudjMuUnVudGltZUZyYWN0aW9uYWxQZXJjZW50EkYKDnNoYWRvd19lbmFibGVkGAggASgLMi4uZW52b3kuY29uZmlnLmNvcmUudjMuUnVudGltZUZyYWN0aW9uYWxQZXJjZW50EkAKHGFsbG93X3ByaXZhdGVfbmV0d29ya19hY2Nlc3MYCSABKAsyGi5nb29nbGUucHJvdG9idWYuQm9vbFZhbHVlEkMKH2ZvcndhcmRfbm90X21hdGNoaW5nX3ByZWZsaWdodHMYCiABKAsyGi5nb29nbGUucHJvdG9idWYuQm9vbFZhbHVlYgZwcm90bzM", [file_envoy_config_core_v3_base, file_envoy_type_matcher_v3_string, file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.extensions.filters.http.cors.v3.Cors

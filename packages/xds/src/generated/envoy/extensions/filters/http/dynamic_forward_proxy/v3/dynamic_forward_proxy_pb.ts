@@ -2,22 +2,19 @@
 // @generated from file envoy/extensions/filters/http/dynamic_forward_proxy/v3/dynamic_forward_proxy.proto (package envoy.extensions.filters.http.dynamic_forward_proxy.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../../hydrate.ts";
 import type { DnsCacheConfig } from "../../../../common/dynamic_forward_proxy/v3/dns_cache_pb.ts";
 import { file_envoy_extensions_common_dynamic_forward_proxy_v3_dns_cache } from "../../../../common/dynamic_forward_proxy/v3/dns_cache_pb.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/filters/http/dynamic_forward_proxy/v3/dynamic_forward_proxy.proto.
  */
 export const file_envoy_extensions_filters_http_dynamic_forward_proxy_v3_dynamic_forward_proxy: GenFile = /*@__PURE__*/
-  fileDesc("ClJlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvaHR0cC9keW5hbWljX2ZvcndhcmRfcHJveHkvdjMvZHluYW1pY19mb3J3YXJkX3Byb3h5LnByb3RvEjZlbnZveS5leHRlbnNpb25zLmZpbHRlcnMuaHR0cC5keW5hbWljX2ZvcndhcmRfcHJveHkudjMiiQMKDEZpbHRlckNvbmZpZxJcChBkbnNfY2FjaGVfY29uZmlnGAEgASgLMkAuZW52b3kuZXh0ZW5zaW9ucy5jb21tb24uZHluYW1pY19mb3J3YXJkX3Byb3h5LnYzLkRuc0NhY2hlQ29uZmlnSAASZgoSc3ViX2NsdXN0ZXJfY29uZmlnGAMgASgLMkguZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLmh0dHAuZHluYW1pY19mb3J3YXJkX3Byb3h5LnYzLlN1YkNsdXN0ZXJDb25maWdIABIdChVzYXZlX3Vwc3RyZWFtX2FkZHJlc3MYAiABKAgSLAokYWxsb3dfZHluYW1pY19ob3N0X2Zyb21fZmlsdGVyX3N0YXRlGAQgASgIOkqaxYgeRQpDZW52b3kuY29uZmlnLmZpbHRlci5odHRwLmR5bmFtaWNfZm9yd2FyZF9wcm94eS52MmFscGhhLkZpbHRlckNvbmZpZ0IaChhpbXBsZW1lbnRhdGlvbl9zcGVjaWZpZXIitwEKDlBlclJvdXRlQ29uZmlnEh4KFGhvc3RfcmV3cml0ZV9saXRlcmFsGAEgASgJSAASHQoTaG9zdF9yZXdyaXRlX2hlYWRlchgCIAEoCUgAOkyaxYgeRwpFZW52b3kuY29uZmlnLmZpbHRlci5odHRwLmR5bmFtaWNfZm9yd2FyZF9wcm94eS52MmFscGhhLlBlclJvdXRlQ29uZmlnQhgKFmhvc3RfcmV3cml0ZV9zcGVjaWZpZXIiVQoQU3ViQ2x1c3RlckNvbmZpZxJBChRjbHVzdGVyX2luaXRfdGltZW91dBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkII+kIFqgECKgBC4QEKRGlvLmVudm95cHJveHkuZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLmh0dHAuZHluYW1pY19mb3J3YXJkX3Byb3h5LnYzQhhEeW5hbWljRm9yd2FyZFByb3h5UHJvdG9QAVp1Z2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvZXh0ZW5zaW9ucy9maWx0ZXJzL2h0dHAvZHluYW1pY19mb3J3YXJkX3Byb3h5L3YzO2R5bmFtaWNfZm9yd2FyZF9wcm94eXYzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_extensions_common_dynamic_forward_proxy_v3_dns_cache, file_google_protobuf_duration, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("ClJlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvaHR0cC9keW5hbWljX2ZvcndhcmRfcHJveHkvdjMvZHluYW1pY19mb3J3YXJkX3Byb3h5LnByb3RvEjZlbnZveS5leHRlbnNpb25zLmZpbHRlcnMuaHR0cC5keW5hbWljX2ZvcndhcmRfcHJveHkudjMivQIKDEZpbHRlckNvbmZpZxJcChBkbnNfY2FjaGVfY29uZmlnGAEgASgLMkAuZW52b3kuZXh0ZW5zaW9ucy5jb21tb24uZHluYW1pY19mb3J3YXJkX3Byb3h5LnYzLkRuc0NhY2hlQ29uZmlnSAASZgoSc3ViX2NsdXN0ZXJfY29uZmlnGAMgASgLMkguZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLmh0dHAuZHluYW1pY19mb3J3YXJkX3Byb3h5LnYzLlN1YkNsdXN0ZXJDb25maWdIABIdChVzYXZlX3Vwc3RyZWFtX2FkZHJlc3MYAiABKAgSLAokYWxsb3dfZHluYW1pY19ob3N0X2Zyb21fZmlsdGVyX3N0YXRlGAQgASgIQhoKGGltcGxlbWVudGF0aW9uX3NwZWNpZmllciJpCg5QZXJSb3V0ZUNvbmZpZxIeChRob3N0X3Jld3JpdGVfbGl0ZXJhbBgBIAEoCUgAEh0KE2hvc3RfcmV3cml0ZV9oZWFkZXIYAiABKAlIAEIYChZob3N0X3Jld3JpdGVfc3BlY2lmaWVyIksKEFN1YkNsdXN0ZXJDb25maWcSNwoUY2x1c3Rlcl9pbml0X3RpbWVvdXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25iBnByb3RvMw", [file_envoy_extensions_common_dynamic_forward_proxy_v3_dns_cache, file_google_protobuf_duration]);
 
 /**
  * @generated from message envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig

@@ -2,8 +2,8 @@
 // @generated from file envoy/extensions/filters/http/fault/v3/fault.proto (package envoy.extensions.filters.http.fault.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../../hydrate.ts";
 import type { HeaderMatcher } from "../../../../../config/route/v3/route_components_pb.ts";
 import { file_envoy_config_route_v3_route_components } from "../../../../../config/route/v3/route_components_pb.ts";
 import type { FaultDelay, FaultRateLimit } from "../../../common/fault/v3/fault_pb.ts";
@@ -11,16 +11,13 @@ import { file_envoy_extensions_filters_common_fault_v3_fault } from "../../../co
 import type { FractionalPercent } from "../../../../../type/v3/percent_pb.ts";
 import { file_envoy_type_v3_percent } from "../../../../../type/v3/percent_pb.ts";
 import { file_google_protobuf_struct, file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../../../validate/validate_pb.ts";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/filters/http/fault/v3/fault.proto.
  */
 export const file_envoy_extensions_filters_http_fault_v3_fault: GenFile = /*@__PURE__*/
-  fileDesc("CjJlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvaHR0cC9mYXVsdC92My9mYXVsdC5wcm90bxImZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLmh0dHAuZmF1bHQudjMiigMKCkZhdWx0QWJvcnQSIgoLaHR0cF9zdGF0dXMYAiABKA1CC/pCCCoGENgEKMgBSAASFQoLZ3JwY19zdGF0dXMYBSABKA1IABJWCgxoZWFkZXJfYWJvcnQYBCABKAsyPi5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMuaHR0cC5mYXVsdC52My5GYXVsdEFib3J0LkhlYWRlckFib3J0SAASNAoKcGVyY2VudGFnZRgDIAEoCzIgLmVudm95LnR5cGUudjMuRnJhY3Rpb25hbFBlcmNlbnQSFQoNcmVzcG9uc2VfYm9keRgGIAEoCRpOCgtIZWFkZXJBYm9ydDo/msWIHjoKOGVudm95LmNvbmZpZy5maWx0ZXIuaHR0cC5mYXVsdC52Mi5GYXVsdEFib3J0LkhlYWRlckFib3J0OjOaxYgeLgosZW52b3kuY29uZmlnLmZpbHRlci5odHRwLmZhdWx0LnYyLkZhdWx0QWJvcnRCEQoKZXJyb3JfdHlwZRID+EIBSgQIARACIpIGCglIVFRQRmF1bHQSQwoFZGVsYXkYASABKAsyNC5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMuY29tbW9uLmZhdWx0LnYzLkZhdWx0RGVsYXkSQQoFYWJvcnQYAiABKAsyMi5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMuaHR0cC5mYXVsdC52My5GYXVsdEFib3J0EhgKEHVwc3RyZWFtX2NsdXN0ZXIYAyABKAkSNQoHaGVhZGVycxgEIAMoCzIkLmVudm95LmNvbmZpZy5yb3V0ZS52My5IZWFkZXJNYXRjaGVyEhgKEGRvd25zdHJlYW1fbm9kZXMYBSADKAkSNwoRbWF4X2FjdGl2ZV9mYXVsdHMYBiABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWUSVQoTcmVzcG9uc2VfcmF0ZV9saW1pdBgHIAEoCzI4LmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5jb21tb24uZmF1bHQudjMuRmF1bHRSYXRlTGltaXQSHQoVZGVsYXlfcGVyY2VudF9ydW50aW1lGAggASgJEh0KFWFib3J0X3BlcmNlbnRfcnVudGltZRgJIAEoCRIeChZkZWxheV9kdXJhdGlvbl9ydW50aW1lGAogASgJEiEKGWFib3J0X2h0dHBfc3RhdHVzX3J1bnRpbWUYCyABKAkSIQoZbWF4X2FjdGl2ZV9mYXVsdHNfcnVudGltZRgMIAEoCRIrCiNyZXNwb25zZV9yYXRlX2xpbWl0X3BlcmNlbnRfcnVudGltZRgNIAEoCRIhChlhYm9ydF9ncnBjX3N0YXR1c19ydW50aW1lGA4gASgJEigKIGRpc2FibGVfZG93bnN0cmVhbV9jbHVzdGVyX3N0YXRzGA8gASgIEjAKD2ZpbHRlcl9tZXRhZGF0YRgQIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3Q6MprFiB4tCitlbnZveS5jb25maWcuZmlsdGVyLmh0dHAuZmF1bHQudjIuSFRUUEZhdWx0QqMBCjRpby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5odHRwLmZhdWx0LnYzQgpGYXVsdFByb3RvUAFaVWdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2V4dGVuc2lvbnMvZmlsdGVycy9odHRwL2ZhdWx0L3YzO2ZhdWx0djO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_route_v3_route_components, file_envoy_extensions_filters_common_fault_v3_fault, file_envoy_type_v3_percent, file_google_protobuf_struct, file_google_protobuf_wrappers, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CjJlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvaHR0cC9mYXVsdC92My9mYXVsdC5wcm90bxImZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLmh0dHAuZmF1bHQudjMiggIKCkZhdWx0QWJvcnQSFQoLaHR0cF9zdGF0dXMYAiABKA1IABIVCgtncnBjX3N0YXR1cxgFIAEoDUgAElYKDGhlYWRlcl9hYm9ydBgEIAEoCzI+LmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5odHRwLmZhdWx0LnYzLkZhdWx0QWJvcnQuSGVhZGVyQWJvcnRIABI0CgpwZXJjZW50YWdlGAMgASgLMiAuZW52b3kudHlwZS52My5GcmFjdGlvbmFsUGVyY2VudBIVCg1yZXNwb25zZV9ib2R5GAYgASgJGg0KC0hlYWRlckFib3J0QgwKCmVycm9yX3R5cGVKBAgBEAIi3gUKCUhUVFBGYXVsdBJDCgVkZWxheRgBIAEoCzI0LmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5jb21tb24uZmF1bHQudjMuRmF1bHREZWxheRJBCgVhYm9ydBgCIAEoCzIyLmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5odHRwLmZhdWx0LnYzLkZhdWx0QWJvcnQSGAoQdXBzdHJlYW1fY2x1c3RlchgDIAEoCRI1CgdoZWFkZXJzGAQgAygLMiQuZW52b3kuY29uZmlnLnJvdXRlLnYzLkhlYWRlck1hdGNoZXISGAoQZG93bnN0cmVhbV9ub2RlcxgFIAMoCRI3ChFtYXhfYWN0aXZlX2ZhdWx0cxgGIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZRJVChNyZXNwb25zZV9yYXRlX2xpbWl0GAcgASgLMjguZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLmNvbW1vbi5mYXVsdC52My5GYXVsdFJhdGVMaW1pdBIdChVkZWxheV9wZXJjZW50X3J1bnRpbWUYCCABKAkSHQoVYWJvcnRfcGVyY2VudF9ydW50aW1lGAkgASgJEh4KFmRlbGF5X2R1cmF0aW9uX3J1bnRpbWUYCiABKAkSIQoZYWJvcnRfaHR0cF9zdGF0dXNfcnVudGltZRgLIAEoCRIhChltYXhfYWN0aXZlX2ZhdWx0c19ydW50aW1lGAwgASgJEisKI3Jlc3BvbnNlX3JhdGVfbGltaXRfcGVyY2VudF9ydW50aW1lGA0gASgJEiEKGWFib3J0X2dycGNfc3RhdHVzX3J1bnRpbWUYDiABKAkSKAogZGlzYWJsZV9kb3duc3RyZWFtX2NsdXN0ZXJfc3RhdHMYDyABKAgSMAoPZmlsdGVyX21ldGFkYXRhGBAgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdGIGcHJvdG8z", [file_envoy_config_route_v3_route_components, file_envoy_extensions_filters_common_fault_v3_fault, file_envoy_type_v3_percent, file_google_protobuf_struct, file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.extensions.filters.http.fault.v3.FaultAbort

@@ -2,22 +2,19 @@
 // @generated from file envoy/extensions/filters/http/rbac/v3/rbac.proto (package envoy.extensions.filters.http.rbac.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../../hydrate.ts";
 import type { RBAC as RBAC$1 } from "../../../../../config/rbac/v3/rbac_pb.ts";
 import { file_envoy_config_rbac_v3_rbac } from "../../../../../config/rbac/v3/rbac_pb.ts";
 import type { Matcher } from "../../../../../../xds/type/matcher/v3/matcher_pb.ts";
 import { file_xds_type_matcher_v3_matcher } from "../../../../../../xds/type/matcher/v3/matcher_pb.ts";
-import { file_udpa_annotations_migrate } from "../../../../../../udpa/annotations/migrate_pb.ts";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../../udpa/annotations/versioning_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/filters/http/rbac/v3/rbac.proto.
  */
 export const file_envoy_extensions_filters_http_rbac_v3_rbac: GenFile = /*@__PURE__*/
-  fileDesc("CjBlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvaHR0cC9yYmFjL3YzL3JiYWMucHJvdG8SJWVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5odHRwLnJiYWMudjMiwwMKBFJCQUMSQgoFcnVsZXMYASABKAsyGi5lbnZveS5jb25maWcucmJhYy52My5SQkFDQhfymP6PBRESD3J1bGVzX3NwZWNpZmllchIZChFydWxlc19zdGF0X3ByZWZpeBgGIAEoCRJGCgdtYXRjaGVyGAQgASgLMhwueGRzLnR5cGUubWF0Y2hlci52My5NYXRjaGVyQhfymP6PBRESD3J1bGVzX3NwZWNpZmllchJQCgxzaGFkb3dfcnVsZXMYAiABKAsyGi5lbnZveS5jb25maWcucmJhYy52My5SQkFDQh7ymP6PBRgSFnNoYWRvd19ydWxlc19zcGVjaWZpZXISVAoOc2hhZG93X21hdGNoZXIYBSABKAsyHC54ZHMudHlwZS5tYXRjaGVyLnYzLk1hdGNoZXJCHvKY/o8FGBIWc2hhZG93X3J1bGVzX3NwZWNpZmllchIgChhzaGFkb3dfcnVsZXNfc3RhdF9wcmVmaXgYAyABKAkSHAoUdHJhY2tfcGVyX3J1bGVfc3RhdHMYByABKAg6LJrFiB4nCiVlbnZveS5jb25maWcuZmlsdGVyLmh0dHAucmJhYy52Mi5SQkFDIoUBCgxSQkFDUGVyUm91dGUSOQoEcmJhYxgCIAEoCzIrLmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5odHRwLnJiYWMudjMuUkJBQzo0msWIHi8KLWVudm95LmNvbmZpZy5maWx0ZXIuaHR0cC5yYmFjLnYyLlJCQUNQZXJSb3V0ZUoECAEQAkKfAQozaW8uZW52b3lwcm94eS5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMuaHR0cC5yYmFjLnYzQglSYmFjUHJvdG9QAVpTZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvZXh0ZW5zaW9ucy9maWx0ZXJzL2h0dHAvcmJhYy92MztyYmFjdjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_rbac_v3_rbac, file_xds_type_matcher_v3_matcher, file_udpa_annotations_migrate, file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CjBlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvaHR0cC9yYmFjL3YzL3JiYWMucHJvdG8SJWVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5odHRwLnJiYWMudjMiowIKBFJCQUMSKQoFcnVsZXMYASABKAsyGi5lbnZveS5jb25maWcucmJhYy52My5SQkFDEhkKEXJ1bGVzX3N0YXRfcHJlZml4GAYgASgJEi0KB21hdGNoZXIYBCABKAsyHC54ZHMudHlwZS5tYXRjaGVyLnYzLk1hdGNoZXISMAoMc2hhZG93X3J1bGVzGAIgASgLMhouZW52b3kuY29uZmlnLnJiYWMudjMuUkJBQxI0Cg5zaGFkb3dfbWF0Y2hlchgFIAEoCzIcLnhkcy50eXBlLm1hdGNoZXIudjMuTWF0Y2hlchIgChhzaGFkb3dfcnVsZXNfc3RhdF9wcmVmaXgYAyABKAkSHAoUdHJhY2tfcGVyX3J1bGVfc3RhdHMYByABKAgiTwoMUkJBQ1BlclJvdXRlEjkKBHJiYWMYAiABKAsyKy5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMuaHR0cC5yYmFjLnYzLlJCQUNKBAgBEAJiBnByb3RvMw", [file_envoy_config_rbac_v3_rbac, file_xds_type_matcher_v3_matcher]);
 
 /**
  * @generated from message envoy.extensions.filters.http.rbac.v3.RBAC

@@ -2,25 +2,21 @@
 // @generated from file envoy/extensions/filters/http/router/v3/router.proto (package envoy.extensions.filters.http.router.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../../hydrate.ts";
 import type { AccessLog } from "../../../../../config/accesslog/v3/accesslog_pb.ts";
 import { file_envoy_config_accesslog_v3_accesslog } from "../../../../../config/accesslog/v3/accesslog_pb.ts";
 import type { HttpFilter } from "../../../network/http_connection_manager/v3/http_connection_manager_pb.ts";
 import { file_envoy_extensions_filters_network_http_connection_manager_v3_http_connection_manager } from "../../../network/http_connection_manager/v3/http_connection_manager_pb.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_envoy_annotations_deprecation } from "../../../../../annotations/deprecation_pb.ts";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/filters/http/router/v3/router.proto.
  */
 export const file_envoy_extensions_filters_http_router_v3_router: GenFile = /*@__PURE__*/
-  fileDesc("CjRlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvaHR0cC9yb3V0ZXIvdjMvcm91dGVyLnByb3RvEidlbnZveS5leHRlbnNpb25zLmZpbHRlcnMuaHR0cC5yb3V0ZXIudjMirgcKBlJvdXRlchIxCg1keW5hbWljX3N0YXRzGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZRIlChBzdGFydF9jaGlsZF9zcGFuGAIgASgIQgsYAZLHhtgEAzMuMBI6Cgx1cHN0cmVhbV9sb2cYAyADKAsyJC5lbnZveS5jb25maWcuYWNjZXNzbG9nLnYzLkFjY2Vzc0xvZxJmChR1cHN0cmVhbV9sb2dfb3B0aW9ucxgJIAEoCzJILmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5odHRwLnJvdXRlci52My5Sb3V0ZXIuVXBzdHJlYW1BY2Nlc3NMb2dPcHRpb25zEh4KFnN1cHByZXNzX2Vudm95X2hlYWRlcnMYBCABKAgSswEKFHN0cmljdF9jaGVja19oZWFkZXJzGAUgAygJQpQB+kKQAZIBjAEiiQFyhgFSHngtZW52b3ktdXBzdHJlYW0tcnEtdGltZW91dC1tc1ImeC1lbnZveS11cHN0cmVhbS1ycS1wZXItdHJ5LXRpbWVvdXQtbXNSE3gtZW52b3ktbWF4LXJldHJpZXNSFXgtZW52b3ktcmV0cnktZ3JwYy1vblIQeC1lbnZveS1yZXRyeS1vbhIjChtyZXNwZWN0X2V4cGVjdGVkX3JxX3RpbWVvdXQYBiABKAgSMAooc3VwcHJlc3NfZ3JwY19yZXF1ZXN0X2ZhaWx1cmVfY29kZV9zdGF0cxgHIAEoCBJmChV1cHN0cmVhbV9odHRwX2ZpbHRlcnMYCCADKAsyRy5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMubmV0d29yay5odHRwX2Nvbm5lY3Rpb25fbWFuYWdlci52My5IdHRwRmlsdGVyEkUKIXJlamVjdF9jb25uZWN0X3JlcXVlc3RfZWFybHlfZGF0YRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWUalwEKGFVwc3RyZWFtQWNjZXNzTG9nT3B0aW9ucxItCiVmbHVzaF91cHN0cmVhbV9sb2dfb25fdXBzdHJlYW1fc3RyZWFtGAEgASgIEkwKG3Vwc3RyZWFtX2xvZ19mbHVzaF9pbnRlcnZhbBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIM+kIJqgEGMgQQwIQ9OjCaxYgeKwopZW52b3kuY29uZmlnLmZpbHRlci5odHRwLnJvdXRlci52Mi5Sb3V0ZXJCpwEKNWlvLmVudm95cHJveHkuZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLmh0dHAucm91dGVyLnYzQgtSb3V0ZXJQcm90b1ABWldnaXRodWIuY29tL2Vudm95cHJveHkvZ28tY29udHJvbC1wbGFuZS9lbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvaHR0cC9yb3V0ZXIvdjM7cm91dGVydjO6gMjRBgIQAmIGcHJvdG8z", [file_envoy_config_accesslog_v3_accesslog, file_envoy_extensions_filters_network_http_connection_manager_v3_http_connection_manager, file_google_protobuf_duration, file_google_protobuf_wrappers, file_envoy_annotations_deprecation, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CjRlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvaHR0cC9yb3V0ZXIvdjMvcm91dGVyLnByb3RvEidlbnZveS5leHRlbnNpb25zLmZpbHRlcnMuaHR0cC5yb3V0ZXIudjMizQUKBlJvdXRlchIxCg1keW5hbWljX3N0YXRzGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZRIcChBzdGFydF9jaGlsZF9zcGFuGAIgASgIQgIYARI6Cgx1cHN0cmVhbV9sb2cYAyADKAsyJC5lbnZveS5jb25maWcuYWNjZXNzbG9nLnYzLkFjY2Vzc0xvZxJmChR1cHN0cmVhbV9sb2dfb3B0aW9ucxgJIAEoCzJILmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5odHRwLnJvdXRlci52My5Sb3V0ZXIuVXBzdHJlYW1BY2Nlc3NMb2dPcHRpb25zEh4KFnN1cHByZXNzX2Vudm95X2hlYWRlcnMYBCABKAgSHAoUc3RyaWN0X2NoZWNrX2hlYWRlcnMYBSADKAkSIwobcmVzcGVjdF9leHBlY3RlZF9ycV90aW1lb3V0GAYgASgIEjAKKHN1cHByZXNzX2dycGNfcmVxdWVzdF9mYWlsdXJlX2NvZGVfc3RhdHMYByABKAgSZgoVdXBzdHJlYW1faHR0cF9maWx0ZXJzGAggAygLMkcuZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLm5ldHdvcmsuaHR0cF9jb25uZWN0aW9uX21hbmFnZXIudjMuSHR0cEZpbHRlchJFCiFyZWplY3RfY29ubmVjdF9yZXF1ZXN0X2Vhcmx5X2RhdGEYCiABKAsyGi5nb29nbGUucHJvdG9idWYuQm9vbFZhbHVlGokBChhVcHN0cmVhbUFjY2Vzc0xvZ09wdGlvbnMSLQolZmx1c2hfdXBzdHJlYW1fbG9nX29uX3Vwc3RyZWFtX3N0cmVhbRgBIAEoCBI+Cht1cHN0cmVhbV9sb2dfZmx1c2hfaW50ZXJ2YWwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25iBnByb3RvMw", [file_envoy_config_accesslog_v3_accesslog, file_envoy_extensions_filters_network_http_connection_manager_v3_http_connection_manager, file_google_protobuf_duration, file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.extensions.filters.http.router.v3.Router

@@ -2,17 +2,15 @@
 // @generated from file envoy/extensions/filters/listener/http_inspector/v3/http_inspector.proto (package envoy.extensions.filters.listener.http_inspector.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../../udpa/annotations/versioning_pb.ts";
+import type { GenFile, GenMessage } from "../../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/filters/listener/http_inspector/v3/http_inspector.proto.
  */
 export const file_envoy_extensions_filters_listener_http_inspector_v3_http_inspector: GenFile = /*@__PURE__*/
-  fileDesc("CkhlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvbGlzdGVuZXIvaHR0cF9pbnNwZWN0b3IvdjMvaHR0cF9pbnNwZWN0b3IucHJvdG8SM2Vudm95LmV4dGVuc2lvbnMuZmlsdGVycy5saXN0ZW5lci5odHRwX2luc3BlY3Rvci52MyJUCg1IdHRwSW5zcGVjdG9yOkOaxYgePgo8ZW52b3kuY29uZmlnLmZpbHRlci5saXN0ZW5lci5odHRwX2luc3BlY3Rvci52Mi5IdHRwSW5zcGVjdG9yQs4BCkFpby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5saXN0ZW5lci5odHRwX2luc3BlY3Rvci52M0ISSHR0cEluc3BlY3RvclByb3RvUAFaa2dpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2V4dGVuc2lvbnMvZmlsdGVycy9saXN0ZW5lci9odHRwX2luc3BlY3Rvci92MztodHRwX2luc3BlY3RvcnYzuoDI0QYCEAJiBnByb3RvMw", [file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CkhlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvbGlzdGVuZXIvaHR0cF9pbnNwZWN0b3IvdjMvaHR0cF9pbnNwZWN0b3IucHJvdG8SM2Vudm95LmV4dGVuc2lvbnMuZmlsdGVycy5saXN0ZW5lci5odHRwX2luc3BlY3Rvci52MyIPCg1IdHRwSW5zcGVjdG9yYgZwcm90bzM");
 
 /**
  * @generated from message envoy.extensions.filters.listener.http_inspector.v3.HttpInspector

@@ -2,17 +2,15 @@
 // @generated from file envoy/extensions/filters/listener/original_dst/v3/original_dst.proto (package envoy.extensions.filters.listener.original_dst.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../../udpa/annotations/versioning_pb.ts";
+import type { GenFile, GenMessage } from "../../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/filters/listener/original_dst/v3/original_dst.proto.
  */
 export const file_envoy_extensions_filters_listener_original_dst_v3_original_dst: GenFile = /*@__PURE__*/
-  fileDesc("CkRlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvbGlzdGVuZXIvb3JpZ2luYWxfZHN0L3YzL29yaWdpbmFsX2RzdC5wcm90bxIxZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLmxpc3RlbmVyLm9yaWdpbmFsX2RzdC52MyJOCgtPcmlnaW5hbERzdDo/msWIHjoKOGVudm95LmNvbmZpZy5maWx0ZXIubGlzdGVuZXIub3JpZ2luYWxfZHN0LnYyLk9yaWdpbmFsRHN0QsYBCj9pby5lbnZveXByb3h5LmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5saXN0ZW5lci5vcmlnaW5hbF9kc3QudjNCEE9yaWdpbmFsRHN0UHJvdG9QAVpnZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvZXh0ZW5zaW9ucy9maWx0ZXJzL2xpc3RlbmVyL29yaWdpbmFsX2RzdC92MztvcmlnaW5hbF9kc3R2M7qAyNEGAhACYgZwcm90bzM", [file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CkRlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvbGlzdGVuZXIvb3JpZ2luYWxfZHN0L3YzL29yaWdpbmFsX2RzdC5wcm90bxIxZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLmxpc3RlbmVyLm9yaWdpbmFsX2RzdC52MyINCgtPcmlnaW5hbERzdGIGcHJvdG8z");
 
 /**
  * @generated from message envoy.extensions.filters.listener.original_dst.v3.OriginalDst

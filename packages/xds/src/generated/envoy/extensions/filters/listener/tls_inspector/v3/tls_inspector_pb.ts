@@ -2,19 +2,16 @@
 // @generated from file envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector.proto (package envoy.extensions.filters.listener.tls_inspector.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "../../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../../hydrate.ts";
 import { file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../../../validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector.proto.
  */
 export const file_envoy_extensions_filters_listener_tls_inspector_v3_tls_inspector: GenFile = /*@__PURE__*/
-  fileDesc("CkZlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvbGlzdGVuZXIvdGxzX2luc3BlY3Rvci92My90bHNfaW5zcGVjdG9yLnByb3RvEjJlbnZveS5leHRlbnNpb25zLmZpbHRlcnMubGlzdGVuZXIudGxzX2luc3BlY3Rvci52MyKhAwoMVGxzSW5zcGVjdG9yEj0KGWVuYWJsZV9qYTNfZmluZ2VycHJpbnRpbmcYASABKAsyGi5nb29nbGUucHJvdG9idWYuQm9vbFZhbHVlEj0KGWVuYWJsZV9qYTRfZmluZ2VycHJpbnRpbmcYAyABKAsyGi5nb29nbGUucHJvdG9idWYuQm9vbFZhbHVlEkwKGGluaXRpYWxfcmVhZF9idWZmZXJfc2l6ZRgCIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZUIM+kIJKgcQgYAEIP8BEjcKL2Nsb3NlX2Nvbm5lY3Rpb25fb25fY2xpZW50X2hlbGxvX3BhcnNpbmdfZXJyb3JzGAQgASgIEkkKFW1heF9jbGllbnRfaGVsbG9fc2l6ZRgFIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZUIM+kIJKgcYgIABIP8BOkGaxYgePAo6ZW52b3kuY29uZmlnLmZpbHRlci5saXN0ZW5lci50bHNfaW5zcGVjdG9yLnYyLlRsc0luc3BlY3RvckLKAQpAaW8uZW52b3lwcm94eS5lbnZveS5leHRlbnNpb25zLmZpbHRlcnMubGlzdGVuZXIudGxzX2luc3BlY3Rvci52M0IRVGxzSW5zcGVjdG9yUHJvdG9QAVppZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvZXh0ZW5zaW9ucy9maWx0ZXJzL2xpc3RlbmVyL3Rsc19pbnNwZWN0b3IvdjM7dGxzX2luc3BlY3RvcnYzuoDI0QYCEAJiBnByb3RvMw", [file_google_protobuf_wrappers, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CkZlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvbGlzdGVuZXIvdGxzX2luc3BlY3Rvci92My90bHNfaW5zcGVjdG9yLnByb3RvEjJlbnZveS5leHRlbnNpb25zLmZpbHRlcnMubGlzdGVuZXIudGxzX2luc3BlY3Rvci52MyLCAgoMVGxzSW5zcGVjdG9yEj0KGWVuYWJsZV9qYTNfZmluZ2VycHJpbnRpbmcYASABKAsyGi5nb29nbGUucHJvdG9idWYuQm9vbFZhbHVlEj0KGWVuYWJsZV9qYTRfZmluZ2VycHJpbnRpbmcYAyABKAsyGi5nb29nbGUucHJvdG9idWYuQm9vbFZhbHVlEj4KGGluaXRpYWxfcmVhZF9idWZmZXJfc2l6ZRgCIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5VSW50MzJWYWx1ZRI3Ci9jbG9zZV9jb25uZWN0aW9uX29uX2NsaWVudF9oZWxsb19wYXJzaW5nX2Vycm9ycxgEIAEoCBI7ChVtYXhfY2xpZW50X2hlbGxvX3NpemUYBSABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWViBnByb3RvMw", [file_google_protobuf_wrappers]);
 
 /**
  * @generated from message envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector

@@ -2,25 +2,21 @@
 // @generated from file envoy/extensions/filters/network/rbac/v3/rbac.proto (package envoy.extensions.filters.network.rbac.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "../../../../../../../hydrate.ts";
+import { enumDesc, fileDesc, messageDesc } from "../../../../../../../hydrate.ts";
 import type { RBAC as RBAC$1 } from "../../../../../config/rbac/v3/rbac_pb.ts";
 import { file_envoy_config_rbac_v3_rbac } from "../../../../../config/rbac/v3/rbac_pb.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
 import type { Matcher } from "../../../../../../xds/type/matcher/v3/matcher_pb.ts";
 import { file_xds_type_matcher_v3_matcher } from "../../../../../../xds/type/matcher/v3/matcher_pb.ts";
-import { file_udpa_annotations_migrate } from "../../../../../../udpa/annotations/migrate_pb.ts";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../../udpa/annotations/versioning_pb.ts";
-import { file_validate_validate } from "../../../../../../validate/validate_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/filters/network/rbac/v3/rbac.proto.
  */
 export const file_envoy_extensions_filters_network_rbac_v3_rbac: GenFile = /*@__PURE__*/
-  fileDesc("CjNlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvbmV0d29yay9yYmFjL3YzL3JiYWMucHJvdG8SKGVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5uZXR3b3JrLnJiYWMudjMi8wQKBFJCQUMSQgoFcnVsZXMYASABKAsyGi5lbnZveS5jb25maWcucmJhYy52My5SQkFDQhfymP6PBRESD3J1bGVzX3NwZWNpZmllchJGCgdtYXRjaGVyGAYgASgLMhwueGRzLnR5cGUubWF0Y2hlci52My5NYXRjaGVyQhfymP6PBRESD3J1bGVzX3NwZWNpZmllchJQCgxzaGFkb3dfcnVsZXMYAiABKAsyGi5lbnZveS5jb25maWcucmJhYy52My5SQkFDQh7ymP6PBRgSFnNoYWRvd19ydWxlc19zcGVjaWZpZXISVAoOc2hhZG93X21hdGNoZXIYByABKAsyHC54ZHMudHlwZS5tYXRjaGVyLnYzLk1hdGNoZXJCHvKY/o8FGBIWc2hhZG93X3J1bGVzX3NwZWNpZmllchIgChhzaGFkb3dfcnVsZXNfc3RhdF9wcmVmaXgYBSABKAkSHAoLc3RhdF9wcmVmaXgYAyABKAlCB/pCBHICEAESWAoQZW5mb3JjZW1lbnRfdHlwZRgEIAEoDjI+LmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5uZXR3b3JrLnJiYWMudjMuUkJBQy5FbmZvcmNlbWVudFR5cGUSLQoKZGVsYXlfZGVueRgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiI9Cg9FbmZvcmNlbWVudFR5cGUSGgoWT05FX1RJTUVfT05fRklSU1RfQllURRAAEg4KCkNPTlRJTlVPVVMQATovmsWIHioKKGVudm95LmNvbmZpZy5maWx0ZXIubmV0d29yay5yYmFjLnYyLlJCQUNCpQEKNmlvLmVudm95cHJveHkuZW52b3kuZXh0ZW5zaW9ucy5maWx0ZXJzLm5ldHdvcmsucmJhYy52M0IJUmJhY1Byb3RvUAFaVmdpdGh1Yi5jb20vZW52b3lwcm94eS9nby1jb250cm9sLXBsYW5lL2Vudm95L2V4dGVuc2lvbnMvZmlsdGVycy9uZXR3b3JrL3JiYWMvdjM7cmJhY3YzuoDI0QYCEAJiBnByb3RvMw", [file_envoy_config_rbac_v3_rbac, file_google_protobuf_duration, file_xds_type_matcher_v3_matcher, file_udpa_annotations_migrate, file_udpa_annotations_status, file_udpa_annotations_versioning, file_validate_validate]);
+  fileDesc("CjNlbnZveS9leHRlbnNpb25zL2ZpbHRlcnMvbmV0d29yay9yYmFjL3YzL3JiYWMucHJvdG8SKGVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5uZXR3b3JrLnJiYWMudjMixwMKBFJCQUMSKQoFcnVsZXMYASABKAsyGi5lbnZveS5jb25maWcucmJhYy52My5SQkFDEi0KB21hdGNoZXIYBiABKAsyHC54ZHMudHlwZS5tYXRjaGVyLnYzLk1hdGNoZXISMAoMc2hhZG93X3J1bGVzGAIgASgLMhouZW52b3kuY29uZmlnLnJiYWMudjMuUkJBQxI0Cg5zaGFkb3dfbWF0Y2hlchgHIAEoCzIcLnhkcy50eXBlLm1hdGNoZXIudjMuTWF0Y2hlchIgChhzaGFkb3dfcnVsZXNfc3RhdF9wcmVmaXgYBSABKAkSEwoLc3RhdF9wcmVmaXgYAyABKAkSWAoQZW5mb3JjZW1lbnRfdHlwZRgEIAEoDjI+LmVudm95LmV4dGVuc2lvbnMuZmlsdGVycy5uZXR3b3JrLnJiYWMudjMuUkJBQy5FbmZvcmNlbWVudFR5cGUSLQoKZGVsYXlfZGVueRgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiI9Cg9FbmZvcmNlbWVudFR5cGUSGgoWT05FX1RJTUVfT05fRklSU1RfQllURRAAEg4KCkNPTlRJTlVPVVMQAWIGcHJvdG8z", [file_envoy_config_rbac_v3_rbac, file_google_protobuf_duration, file_xds_type_matcher_v3_matcher]);
 
 /**
  * @generated from message envoy.extensions.filters.network.rbac.v3.RBAC

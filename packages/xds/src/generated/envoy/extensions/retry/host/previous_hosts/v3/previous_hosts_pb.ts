@@ -2,17 +2,15 @@
 // @generated from file envoy/extensions/retry/host/previous_hosts/v3/previous_hosts.proto (package envoy.extensions.retry.host.previous_hosts.v3, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_udpa_annotations_status } from "../../../../../../udpa/annotations/status_pb.ts";
-import { file_udpa_annotations_versioning } from "../../../../../../udpa/annotations/versioning_pb.ts";
+import type { GenFile, GenMessage } from "../../../../../../../hydrate.ts";
+import { fileDesc, messageDesc } from "../../../../../../../hydrate.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file envoy/extensions/retry/host/previous_hosts/v3/previous_hosts.proto.
  */
 export const file_envoy_extensions_retry_host_previous_hosts_v3_previous_hosts: GenFile = /*@__PURE__*/
-  fileDesc("CkJlbnZveS9leHRlbnNpb25zL3JldHJ5L2hvc3QvcHJldmlvdXNfaG9zdHMvdjMvcHJldmlvdXNfaG9zdHMucHJvdG8SLWVudm95LmV4dGVuc2lvbnMucmV0cnkuaG9zdC5wcmV2aW91c19ob3N0cy52MyJcChZQcmV2aW91c0hvc3RzUHJlZGljYXRlOkKaxYgePQo7ZW52b3kuY29uZmlnLnJldHJ5LnByZXZpb3VzX2hvc3RzLnYyLlByZXZpb3VzSG9zdHNQcmVkaWNhdGVCwgEKO2lvLmVudm95cHJveHkuZW52b3kuZXh0ZW5zaW9ucy5yZXRyeS5ob3N0LnByZXZpb3VzX2hvc3RzLnYzQhJQcmV2aW91c0hvc3RzUHJvdG9QAVplZ2l0aHViLmNvbS9lbnZveXByb3h5L2dvLWNvbnRyb2wtcGxhbmUvZW52b3kvZXh0ZW5zaW9ucy9yZXRyeS9ob3N0L3ByZXZpb3VzX2hvc3RzL3YzO3ByZXZpb3VzX2hvc3RzdjO6gMjRBgIQAmIGcHJvdG8z", [file_udpa_annotations_status, file_udpa_annotations_versioning]);
+  fileDesc("CkJlbnZveS9leHRlbnNpb25zL3JldHJ5L2hvc3QvcHJldmlvdXNfaG9zdHMvdjMvcHJldmlvdXNfaG9zdHMucHJvdG8SLWVudm95LmV4dGVuc2lvbnMucmV0cnkuaG9zdC5wcmV2aW91c19ob3N0cy52MyIYChZQcmV2aW91c0hvc3RzUHJlZGljYXRlYgZwcm90bzM");
 
 /**
  * @generated from message envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate
