@@ -1,0 +1,39 @@
+// Which instance a command is about, in the documented order; what cannot be decided is an error that lists the choices.
+import path from "node:path";
+import { findStateUpwards, liveInstances, readInstance, type Instance } from "@tulle/local/instance";
+import { CommandFailure, exitCodes } from "./command-failure.ts";
+
+export interface InstanceChoice {
+  /** Value of `--dir`. */
+  readonly dir?: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+}
+
+/** @throws {CommandFailure} exit status 3 */
+export async function chooseInstance(choice: InstanceChoice): Promise<Instance> {
+  const named = choice.dir ?? (choice.env["TULLE_DIR"] || undefined);
+  const dir = named === undefined ? await findStateUpwards(choice.cwd) : path.resolve(choice.cwd, named);
+  if (dir !== undefined) {
+    const instance = await readInstance(dir);
+    if (instance !== undefined) return instance;
+    if (named !== undefined) throw noInstance(`nothing runs in ${dir}`, `Start it: tulle up ${named}`);
+  }
+  const live = await liveInstances(choice.env);
+  if (live.length === 1) return live[0]!;
+  if (live.length === 0) {
+    throw noInstance(
+      dir === undefined ? "no instance is running" : `nothing runs in ${dir}`,
+      `Start one: tulle up ${dir ?? "<folder>"}`,
+    );
+  }
+  const list = live.map((instance) => `  tulle … --dir ${instance.dir}`).join("\n");
+  throw noInstance(
+    `${live.length} instances are running, and it is not clear which one is meant`,
+    `Choose one:\n${list}`,
+  );
+}
+
+function noInstance(message: string, hint: string): CommandFailure {
+  return new CommandFailure(message, { hint, exitCode: exitCodes.noInstance });
+}

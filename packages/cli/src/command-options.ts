@@ -1,0 +1,40 @@
+// Options and help texts that several commands share, so that they are spelled alike everywhere.
+import { InvalidArgumentError, Option, type Command } from "commander";
+import type { OutputFormat } from "./command-module.ts";
+
+/** `--dir`: which running instance is meant. */
+export function addInstanceOption(command: Command): Command {
+  return command.option(
+    "--dir <folder>",
+    "folder of the instance (default: TULLE_DIR, a .tulle found upwards, else the only one that runs)",
+  );
+}
+
+/** `-o`: data for a program instead of text for people. */
+export function addOutputOption(command: Command, formats: readonly OutputFormat[] = ["json", "yaml"]): Command {
+  return command.addOption(new Option("-o, --output <format>", "print data instead of text").choices(formats));
+}
+
+/** Examples at the end of a command's help: command line and what it is for. */
+export function addExamples(
+  command: Command,
+  examples: readonly (readonly [line: string, purpose: string])[],
+): Command {
+  const lines = examples.map(([line, purpose]) => `  # ${purpose}\n  ${line}`);
+  return command.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
+}
+
+/** For commander: a whole number in a range, with a message that says which. */
+export function wholeNumber(minimum: number, maximum = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < minimum || value > maximum) {
+      throw new InvalidArgumentError(
+        maximum === Number.MAX_SAFE_INTEGER
+          ? `It must be a whole number, ${minimum} or more.`
+          : `It must be a whole number from ${minimum} to ${maximum}.`,
+      );
+    }
+    return value;
+  };
+}

@@ -1,0 +1,63 @@
+// Every command of `tulle`, in the order of `tulle --help`. The table is all that the frame knows of a command before it is asked for.
+import type { CommandRow } from "./command-module.ts";
+
+const run = "Run a mesh on this machine";
+const configure = "Configure it";
+const look = "Look inside";
+const processes = "Its processes, one by one";
+const other = "Other";
+
+export const commands: readonly CommandRow[] = [
+  { name: "up", group: run, summary: "run a folder of manifests", load: () => import("./commands/up.ts") },
+  { name: "down", group: run, summary: "end a running instance", load: () => import("./commands/down.ts") },
+  { name: "pods", group: run, summary: "list pods and their addresses", load: () => import("./commands/pods.ts") },
+  { name: "logs", group: run, summary: "show what a pod's processes wrote", load: () => import("./commands/logs.ts") },
+  { name: "apply", group: configure, summary: "add or change resources", load: () => import("./commands/apply.ts") },
+  { name: "delete", group: configure, summary: "remove resources", load: () => import("./commands/delete.ts") },
+  { name: "get", group: configure, summary: "show resources", load: () => import("./commands/get.ts") },
+  {
+    name: "analyze",
+    group: configure,
+    summary: "check manifests without running them",
+    load: () => import("./commands/analyze.ts"),
+  },
+  {
+    name: "proxy-status",
+    aliases: ["ps"],
+    group: look,
+    summary: "whether each proxy has the newest configuration",
+    load: () => import("./commands/proxy-status.ts"),
+  },
+  {
+    name: "proxy-config",
+    aliases: ["pc"],
+    group: look,
+    summary: "read and change one proxy's settings",
+    load: () => import("./commands/proxy-config.ts"),
+  },
+  {
+    name: "auth",
+    group: look,
+    summary: "manage the authorization server's clients, users and grants",
+    load: () => import("./commands/auth.ts"),
+  },
+  {
+    name: "control-plane",
+    group: processes,
+    summary: "turn configuration into xDS and serve it",
+    load: () => import("./commands/control-plane.ts"),
+  },
+  {
+    name: "agent",
+    group: processes,
+    summary: "run beside a workload: bootstrap, xDS relay, proxy",
+    load: () => import("./commands/agent.ts"),
+  },
+  {
+    name: "proxy",
+    group: processes,
+    summary: "run a proxy on an Envoy bootstrap document",
+    load: () => import("./commands/proxy.ts"),
+  },
+  { name: "version", group: other, summary: "print the version", load: () => import("./commands/version.ts") },
+];

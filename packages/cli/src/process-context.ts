@@ -1,0 +1,33 @@
+// The command context of a real process.
+import type { CommandContext } from "./command-module.ts";
+import { chooseInstance } from "./choose-instance.ts";
+
+export function processContext(): CommandContext {
+  // A reader that has seen enough (`tulle logs | head`) closes the pipe: that is no failure of ours.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    throw error;
+  });
+  return {
+    env: process.env,
+    cwd: process.cwd(),
+    // A getter: touching standard input of a process started in the background would stop it.
+    get stdin() {
+      return process.stdin;
+    },
+    isTerminal: process.stdout.isTTY === true && process.env["TERM"] !== "dumb",
+    columns: process.stdout.columns,
+    stdout: (text) => void process.stdout.write(text),
+    stderr: (text) => void process.stderr.write(text),
+    instance: (options) => chooseInstance({ ...options, env: process.env, cwd: process.cwd() }),
+    async printData(data, format, text) {
+      process.stdout.write(format === undefined ? text() : await formatData(data, format));
+    },
+  };
+}
+
+async function formatData(data: unknown, format: "json" | "yaml"): Promise<string> {
+  if (format === "json") return `${JSON.stringify(data, null, 2)}\n`;
+  const { stringify } = await import("yaml");
+  return stringify(data);
+}

@@ -1,0 +1,128 @@
+// The frame around every command: finds the row of the table, loads that one file, lets commander parse, and turns what went
+// wrong into a message and an exit status.
+import { Command, CommanderError } from "commander";
+import { CommandFailure, exitCodes, type ExitCode } from "./command-failure.ts";
+import type { CommandContext, CommandRow } from "./command-module.ts";
+import { commands } from "./commands.ts";
+import { nearestName } from "./nearest-name.ts";
+
+/** Runs one command line (without `node` and the script's name) and gives the exit status. Never throws. */
+export async function runCli(
+  args: readonly string[],
+  context: CommandContext,
+  table: readonly CommandRow[] = commands,
+): Promise<ExitCode> {
+  try {
+    return await dispatch(args, context, table);
+  } catch (error) {
+    return report(error, context);
+  }
+}
+
+async function dispatch(
+  args: readonly string[],
+  context: CommandContext,
+  table: readonly CommandRow[],
+): Promise<ExitCode> {
+  const [first, second] = args;
+  if (first === undefined || first === "--help" || first === "-h") {
+    (first === undefined ? context.stderr : context.stdout)(overview(table));
+    return first === undefined ? exitCodes.usage : exitCodes.ok;
+  }
+  if (first === "help" && second === undefined) {
+    context.stdout(overview(table));
+    return exitCodes.ok;
+  }
+  if (first === "--version" || first === "-V") return dispatch(["version"], context, table);
+  if (first.startsWith("-")) throw usageError(`unknown option '${first}' before a command`);
+  const rest = first === "help" ? [second!, ...args.slice(2), "--help"] : args;
+  const row = findRow(rest[0]!, table);
+  const program = new Command("tulle");
+  const command = program.command(row.name).description(sentence(row.summary));
+  prepare(program, context);
+  const module = await row.load();
+  module.register(command, context);
+  for (const each of withSubcommands(command)) prepare(each, context);
+  await program.parseAsync([row.name, ...rest.slice(1)], { from: "user" });
+  return exitCodes.ok;
+}
+
+function findRow(name: string, table: readonly CommandRow[]): CommandRow {
+  const row = table.find((each) => each.name === name || each.aliases?.includes(name));
+  if (row !== undefined) return row;
+  const near = nearestName(
+    name,
+    table.flatMap((each) => [each.name, ...(each.aliases ?? [])]),
+  );
+  throw usageError(`unknown command '${name}'`, near === undefined ? undefined : `Did you mean '${near}'?`);
+}
+
+function usageError(message: string, hint = "'tulle --help' lists all commands."): CommandFailure {
+  return new CommandFailure(message, { hint, exitCode: exitCodes.usage });
+}
+
+function withSubcommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(withSubcommands)];
+}
+
+// Commander must neither end the process nor print by itself: exit statuses and streams are the frame's.
+function prepare(command: Command, context: CommandContext): void {
+  command.exitOverride();
+  command.helpOption("-h, --help", "show this help");
+  if (command.commands.length > 0) command.helpCommand(false);
+  command.showHelpAfterError(`Run '${fullName(command)} --help' for all options and examples.`);
+  command.configureOutput({
+    writeOut: (text) => context.stdout(text),
+    writeErr: (text) => context.stderr(text.replace(/^error: /, "tulle: ")),
+    getOutHelpWidth: () => context.columns ?? 100,
+    getErrHelpWidth: () => context.columns ?? 100,
+  });
+}
+
+function fullName(command: Command): string {
+  return command.parent === null ? command.name() : `${fullName(command.parent)} ${command.name()}`;
+}
+
+function report(error: unknown, context: CommandContext): ExitCode {
+  if (error instanceof CommanderError) {
+    // Help and version are "errors" with status 0 in commander; it has printed the message already.
+    return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+  }
+  if (error instanceof CommandFailure) {
+    if (error.message !== "") context.stderr(`tulle: ${error.message}\n`);
+    if (error.hint !== undefined) context.stderr(`${error.hint}\n`);
+    return error.exitCode;
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  context.stderr(`tulle: internal error, please report it\n${text}\n`);
+  return exitCodes.failure;
+}
+
+function sentence(summary: string): string {
+  return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
+}
+
+/** The text of `tulle --help`, from the table alone: no command's file is loaded for it. */
+function overview(table: readonly CommandRow[]): string {
+  const width = Math.max(...table.map((row) => names(row).length));
+  const groups = [...new Set(table.map((row) => row.group))].map((group) => {
+    const rows = table.filter((row) => row.group === group);
+    return `${group}:\n${rows.map((row) => `  ${names(row).padEnd(width)}  ${row.summary}\n`).join("")}`;
+  });
+  return `Usage: tulle <command> [options]
+
+A service mesh and an OAuth 2.0 authorization server: the same manifests on a laptop, on virtual machines and on Kubernetes.
+
+${groups.join("\n")}
+Examples:
+  # run the sample shop, then call it from another terminal
+  tulle up samples/shop
+  curl localhost:8080/api/catalog
+
+'tulle <command> --help' shows a command's options and examples.
+`;
+}
+
+function names(row: CommandRow): string {
+  return [row.name, ...(row.aliases ?? [])].join(", ");
+}
