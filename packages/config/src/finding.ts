@@ -1,0 +1,51 @@
+/**
+ * A finding: one thing to tell the user about one resource, with the place in the user's file where it stands. Every stage
+ * of a configuration change answers with findings instead of throwing, so that one bad resource never stops the others.
+ */
+import type { ResourceKey } from "./resource.ts";
+
+/** A position in a file as editors count it: line and column start at 1. */
+export interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+export type Severity = "error" | "warning" | "info";
+
+/** The codes that Tulle emits, with the names and severities that Istio's analyzers gave them. */
+export const findingCodes = {
+  IST0001: { name: "InternalError", severity: "error" },
+  IST0002: { name: "Deprecated", severity: "warning" },
+  IST0101: { name: "ReferencedResourceNotFound", severity: "error" },
+  IST0102: { name: "NamespaceNotInjected", severity: "info" },
+  IST0103: { name: "PodMissingProxy", severity: "warning" },
+  IST0106: { name: "SchemaValidationError", severity: "error" },
+  IST0109: { name: "ConflictingMeshGatewayVirtualServiceHosts", severity: "error" },
+  IST0118: { name: "PortNameIsNotUnderNamingConvention", severity: "info" },
+  IST0130: { name: "VirtualServiceUnreachableRule", severity: "warning" },
+  IST0132: { name: "VirtualServiceHostNotFoundInGateway", severity: "warning" },
+  IST0133: { name: "SchemaWarning", severity: "warning" },
+  IST0145: { name: "ConflictingGateways", severity: "error" },
+  IST0162: { name: "GatewayPortNotDefinedOnService", severity: "warning" },
+  TUL0001: { name: "NotImplementedYet", severity: "warning" },
+  TUL0002: { name: "UnreadableDocument", severity: "error" },
+  TUL0003: { name: "UnknownKind", severity: "warning" },
+  TUL0004: { name: "DefinedTwice", severity: "warning" },
+  TUL0005: { name: "ProtocolNotCarriedInLoopbackMode", severity: "warning" },
+} as const satisfies Record<string, { readonly name: string; readonly severity: Severity }>;
+
+export type FindingCode = keyof typeof findingCodes;
+
+export interface Finding {
+  readonly code: FindingCode;
+  readonly severity: Severity;
+  /** One sentence without the place: what is wrong. */
+  readonly message: string;
+  readonly resource?: ResourceKey;
+  /** The field, as a person writes it: `spec.http[0].route[1].destination.host`. */
+  readonly path?: string;
+  readonly place?: Place;
+  /** What to do about it. */
+  readonly suggestion?: string;
+}

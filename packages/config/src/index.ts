@@ -1,0 +1,61 @@
+/** `@tulle/config`: the mesh's resources – their schemas and types, loading, checking and analysing them, and the store. */
+export type { Finding, FindingCode, Place, Severity } from "./finding.ts";
+export { findingCodes } from "./finding.ts";
+export type {
+  Destination,
+  DestinationRule,
+  Deployment,
+  Endpoint,
+  EndpointSlice,
+  Gateway,
+  GatewayServer,
+  HttpMatch,
+  HttpRoute,
+  MeshResource,
+  Namespace,
+  Pod,
+  ResourceKey,
+  ResourceOf,
+  Retries,
+  Service,
+  ServiceAccount,
+  ServicePort,
+  Subset,
+  TrafficPolicy,
+  VirtualService,
+  WeightedDestination,
+} from "./resource.ts";
+export { defaultNamespace, effectiveNamespace, keyOf, keyText } from "./resource.ts";
+export type { ObjectMeta } from "./kinds/metadata.ts";
+export type { Container, PodSpec, Probe } from "./kinds/pod-spec.ts";
+export type { StringMatch } from "./kinds/http-route.ts";
+export type { Kind } from "./kinds/kinds.ts";
+export { findKind, isKind, kindDefinitions, kinds } from "./kinds/kinds.ts";
+export { serviceNameLabel } from "./kinds/endpoint-slice.ts";
+export type { PlaceTable } from "./places.ts";
+export { attachPlaces, formatPath, placeOf, placesOf } from "./places.ts";
+export type { Path } from "./schema/schema.ts";
+export { parseDuration } from "./schema/duration.ts";
+export type { ApplyResult, Store, StoreChange, StoreListener, Unwatch } from "./store.ts";
+export type {
+  ApplyRequest,
+  ApplyResponse,
+  DeleteResponse,
+  ErrorResponse,
+  FindingsResponse,
+  ListResponse,
+  WatchEvent,
+} from "./api.ts";
+export {
+  apiPort,
+  bookmarkIntervalMs,
+  findingsPath,
+  kindPath,
+  maxApplyBodyBytes,
+  noNamespaceSegment,
+  parseResourcePath,
+  resourcePath,
+  resourcesPath,
+  watchContentType,
+  watchPath,
+} from "./api.ts";

@@ -1,0 +1,30 @@
+/**
+ * What is known of a kind besides its fields: its names on the command line, the API versions it is served in, and its scope.
+ */
+import type { Schema } from "../schema/schema.ts";
+
+export interface KindDefinition<K extends string, T> {
+  readonly kind: K;
+  readonly plural: string;
+  readonly shortNames: readonly string[];
+  /** Every `apiVersion` under which manifests may hold the kind. */
+  readonly apiVersions: readonly string[];
+  readonly scope: "Namespaced" | "Cluster";
+  /** Everything but `apiVersion` and `kind`. */
+  readonly schema: Schema<T>;
+  /**
+   * What a field that nobody knows means. The mesh's own kinds refuse it, as Istio does. Kubernetes grows fields that are
+   * not the mesh's business, so there it is only pointed out.
+   */
+  readonly unknownField: "error" | "warning";
+  readonly description: string;
+}
+
+export function defineKind<const K extends string, T>(definition: KindDefinition<K, T>): KindDefinition<K, T> {
+  return definition;
+}
+
+/** The versions that Istio serves its networking kinds in, under Istio's group and under Tulle's. */
+export const networkingApiVersions: readonly string[] = ["networking.tulle.io", "networking.istio.io"].flatMap(
+  (group) => ["v1", "v1beta1", "v1alpha3"].map((version) => `${group}/${version}`),
+);

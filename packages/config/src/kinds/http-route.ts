@@ -1,0 +1,263 @@
+/** One HTTP route of a VirtualService: conditions, destinations, and what happens to a request on its way. */
+import {
+  boolean,
+  deprecated,
+  enumeration,
+  integer,
+  list,
+  map,
+  notYet,
+  number,
+  object,
+  optional,
+  required,
+  string,
+} from "../schema/schema.ts";
+import type { Infer, ObjectValue, Report } from "../schema/schema.ts";
+import {
+  dnsLabel,
+  dnsSubdomain,
+  duration,
+  gatewayReference,
+  headerMatchName,
+  headerName,
+  hostName,
+  labelKey,
+  labelValue,
+  nonEmpty,
+  regex,
+  retryOn,
+} from "../schema/formats.ts";
+
+const port = integer({ minimum: 1, maximum: 65_535 });
+const labels = map(string(labelValue), labelKey);
+const percentage = object({ value: optional(number({ minimum: 0, maximum: 100 }), "Percent, with fractions.") });
+
+const stringMatchFields = {
+  exact: optional(string(), "The whole value."),
+  prefix: optional(string(nonEmpty), "How the value begins."),
+  regex: optional(string(regex), "RE2 expression that the whole value matches."),
+} as const;
+
+const stringMatch = object(stringMatchFields, { exactlyOne: [["exact", "prefix", "regex"]] });
+/** Empty means that the header or parameter is there, whatever its value. */
+const presenceOrStringMatch = object(stringMatchFields, { atMostOne: [["exact", "prefix", "regex"]] });
+
+export type StringMatch = Infer<typeof presenceOrStringMatch>;
+
+export const destination = object({
+  host: required(string(hostName), "Service: a short name (in the namespace of the VirtualService) or a full one."),
+  subset: optional(string(dnsLabel), "Subset that a DestinationRule of the service names."),
+  port: optional(
+    object({ number: required(port, "Port of the Service.") }),
+    "Needed when the Service has several ports.",
+  ),
+});
+
+const headerOperations = object({
+  set: notYet(map(string(), headerName), "Headers to replace."),
+  add: notYet(map(string(), headerName), "Headers to append."),
+  remove: notYet(list(string(headerName)), "Headers to take away."),
+});
+
+const headers = object({
+  request: notYet(headerOperations, "Changes to the request."),
+  response: notYet(headerOperations, "Changes to the response."),
+});
+
+const httpMatchFields = {
+  name: notYet(string(), "Name of the condition."),
+  uri: optional(stringMatch, "Path."),
+  scheme: notYet(stringMatch, "Scheme."),
+  method: optional(stringMatch, "Method."),
+  authority: optional(stringMatch, "Host header."),
+  headers: optional(map(presenceOrStringMatch, headerMatchName), "Headers, all of which have to match."),
+  port: notYet(port, "Port that the client asked for."),
+  sourceLabels: notYet(labels, "Labels of the client."),
+  gateways: notYet(list(string(gatewayReference)), "Gateways that the condition is for."),
+  queryParams: notYet(map(presenceOrStringMatch), "Query parameters."),
+  ignoreUriCase: notYet(boolean(), "Path without regard to case."),
+  withoutHeaders: notYet(map(presenceOrStringMatch, headerMatchName), "Headers that may not match."),
+  sourceNamespace: notYet(string(dnsLabel), "Namespace of the client."),
+  statPrefix: notYet(string(), "Prefix of the statistics of the route."),
+} as const;
+
+function claimsAreLater(match: ObjectValue<typeof httpMatchFields>, report: Report): void {
+  for (const name of Object.keys(match.headers ?? {})) {
+    if (!name.startsWith("@")) continue;
+    report({
+      code: "TUL0001",
+      path: ["headers", name],
+      message: "matching on claims of a token is not implemented yet",
+    });
+  }
+}
+
+const httpMatch = object(httpMatchFields, { rules: [claimsAreLater] });
+
+const redirect = object(
+  {
+    uri: notYet(string(), "New path."),
+    authority: notYet(string(), "New host."),
+    port: notYet(port, "New port."),
+    derivePort: notYet(enumeration(["FROM_PROTOCOL_DEFAULT", "FROM_REQUEST_PORT"]), "Where the new port comes from."),
+    scheme: notYet(string(), "New scheme."),
+    redirectCode: notYet(integer({ minimum: 300, maximum: 399 }), "Status of the answer; 301 when missing."),
+    prefixRewrite: notYet(string(), "New prefix (after Istio 1.25)."),
+  },
+  { atMostOne: [["port", "derivePort"]] },
+);
+
+const directResponse = object({
+  status: required(integer({ minimum: 100, maximum: 599 }), "Status of the answer."),
+  body: notYet(
+    object(
+      { string: notYet(string(), "Text."), bytes: notYet(string(), "Base64.") },
+      { exactlyOne: [["string", "bytes"]] },
+    ),
+    "Body of the answer.",
+  ),
+});
+
+const rewrite = object(
+  {
+    uri: notYet(string(), "New path, or new prefix where a prefix matched."),
+    authority: notYet(string(), "New host."),
+    uriRegexRewrite: notYet(
+      object({
+        match: notYet(string(regex), "What is replaced."),
+        rewrite: notYet(string(), "What takes its place; \\1 is the first group."),
+      }),
+      "New path by a regular expression.",
+    ),
+  },
+  { atMostOne: [["uri", "uriRegexRewrite"]] },
+);
+
+const retriesFields = {
+  attempts: optional(
+    integer({ minimum: 0, maximum: 2_147_483_647 }),
+    "Most retries after the first try; 0 switches them off.",
+  ),
+  perTryTimeout: optional(string(duration), "Time limit of each try."),
+  retryOn: optional(string(retryOn), "Conditions under which a try is repeated."),
+  retryRemoteLocalities: notYet(boolean(), "Whether a retry may go to other localities."),
+  backoff: notYet(string(duration), "Base of the time between tries (after Istio 1.25)."),
+  retryIgnorePreviousHosts: notYet(boolean(), "Whether a retry avoids hosts tried before (after Istio 1.25)."),
+} as const;
+
+function noConditionsWithoutAttempts(retries: ObjectValue<typeof retriesFields>, report: Report): void {
+  const isConfigured = retries.perTryTimeout !== undefined || (retries.retryOn ?? "") !== "";
+  if ((retries.attempts ?? 0) === 0 && isConfigured) {
+    report({
+      message: "retries are configured, but attempts is 0 or missing, which switches retries off",
+      suggestion: 'Set "attempts", or remove the other settings.',
+    });
+  }
+}
+
+const fault = object({
+  delay: notYet(
+    object(
+      {
+        percent: deprecated(notYet(integer({ minimum: 0, maximum: 100 }), "Share of requests."), "percentage.value"),
+        fixedDelay: notYet(string(duration), "Delay."),
+        exponentialDelay: notYet(string(duration), "Mean of an exponential delay."),
+        percentage: notYet(percentage, "Share of requests."),
+      },
+      { exactlyOne: [["fixedDelay", "exponentialDelay"]] },
+    ),
+    "Requests are delayed.",
+  ),
+  abort: notYet(
+    object(
+      {
+        httpStatus: notYet(integer({ minimum: 200, maximum: 599 }), "Status of the answer."),
+        grpcStatus: notYet(string(nonEmpty), "gRPC status of the answer."),
+        http2Error: notYet(string(nonEmpty), "HTTP/2 error."),
+        percentage: notYet(percentage, "Share of requests."),
+      },
+      { exactlyOne: [["httpStatus", "grpcStatus", "http2Error"]] },
+    ),
+    "Requests are answered with an error.",
+  ),
+});
+
+const corsPolicy = object({
+  allowOrigin: deprecated(notYet(list(string()), "Allowed origins."), "allowOrigins"),
+  allowOrigins: notYet(list(stringMatch), "Allowed origins."),
+  allowMethods: notYet(list(string()), "Allowed methods."),
+  allowHeaders: notYet(list(string()), "Allowed headers."),
+  exposeHeaders: notYet(list(string()), "Headers that scripts may read."),
+  maxAge: notYet(string(duration), "How long a preflight answer may be kept."),
+  allowCredentials: notYet(boolean(), "Whether credentials may be sent."),
+  unmatchedPreflights: notYet(enumeration(["UNSPECIFIED", "FORWARD", "IGNORE"]), "What happens to other preflights."),
+});
+
+const weightedDestinationFields = {
+  destination: required(destination, "Where requests go."),
+  weight: optional(integer({ minimum: 0, maximum: 2_147_483_647 }), "Share, relative to the other destinations."),
+  headers: notYet(headers, "Header changes for this destination."),
+} as const;
+
+const httpRouteFields = {
+  name: notYet(string(), "Name of the route, for logs."),
+  match: optional(list(httpMatch), "Conditions, one of which has to match; every request when missing."),
+  route: optional(list(object(weightedDestinationFields)), "Where requests go."),
+  redirect: notYet(redirect, "Answer with a redirect."),
+  directResponse: notYet(directResponse, "Answer without a service."),
+  delegate: notYet(
+    object({ name: optional(string(dnsSubdomain), "Name."), namespace: optional(string(dnsLabel), "Namespace.") }),
+    "Another VirtualService that goes on from here.",
+  ),
+  rewrite: notYet(rewrite, "Changes to path and host."),
+  timeout: optional(string(duration), "Time limit of the whole request, retries included; none when missing."),
+  retries: optional(object(retriesFields, { rules: [noConditionsWithoutAttempts] }), "Retries."),
+  fault: notYet(fault, "Faults made on purpose."),
+  mirror: notYet(destination, "Service that gets a copy of requests."),
+  mirrors: notYet(
+    list(
+      object({ destination: required(destination, "Service."), percentage: notYet(percentage, "Share of requests.") }),
+    ),
+    "Services that get a copy of requests.",
+  ),
+  mirrorPercent: deprecated(
+    notYet(integer({ minimum: 0, maximum: 100 }), "Share of mirrored requests."),
+    "mirrorPercentage",
+  ),
+  mirrorPercentage: notYet(percentage, "Share of mirrored requests."),
+  corsPolicy: notYet(corsPolicy, "Answers to cross-origin requests."),
+  headers: notYet(headers, "Header changes."),
+} as const;
+
+function weightsAddUp(route: ObjectValue<typeof httpRouteFields>, report: Report): void {
+  const destinations = route.route ?? [];
+  if (destinations.length < 2) return;
+  const total = destinations.reduce((sum, { weight = 0 }) => sum + weight, 0);
+  if (total === 0) {
+    report({
+      path: ["route"],
+      message: `the ${destinations.length} destinations have a total weight of 0`,
+      suggestion: "Give the destinations weights, for example 90 and 10.",
+    });
+  }
+}
+
+function hasOneAction(route: ObjectValue<typeof httpRouteFields>, report: Report): void {
+  const actions = [
+    (route.route?.length ?? 0) > 0 ? "route" : undefined,
+    route.redirect === undefined ? undefined : "redirect",
+    route.directResponse === undefined ? undefined : "directResponse",
+    route.delegate === undefined ? undefined : "delegate",
+  ].filter((action) => action !== undefined);
+  if (actions.length === 0) {
+    report({ message: "the HTTP route leads nowhere", suggestion: 'Add "route" with at least one destination.' });
+  } else if (actions.length > 1) {
+    report({
+      path: [actions[1]!],
+      message: `the HTTP route has ${actions.join(" and ")}; only one of them is possible`,
+    });
+  }
+}
+
+export const httpRoute = object(httpRouteFields, { rules: [hasOneAction, weightsAddUp] });

@@ -1,0 +1,152 @@
+/** What a pod runs: shared by Pod and by the template of a Deployment. */
+import {
+  boolean,
+  defaulted,
+  enumeration,
+  integer,
+  intOrString,
+  list,
+  map,
+  object,
+  optional,
+  required,
+  string,
+} from "../schema/schema.ts";
+import type { Infer } from "../schema/schema.ts";
+import { dnsLabel, labelKey, nonEmpty } from "../schema/formats.ts";
+
+const port = integer({ minimum: 1, maximum: 65_535 });
+
+const httpGet = object({
+  path: optional(string(), "Path; `/` when missing."),
+  port: required(intOrString(), "Port, by number or by name."),
+  host: optional(string(), "Host; the pod's address when missing."),
+  scheme: optional(enumeration(["HTTP", "HTTPS"]), "Scheme."),
+  httpHeaders: optional(
+    list(object({ name: required(string(nonEmpty), "Name."), value: required(string(), "Value.") })),
+    "Request headers.",
+  ),
+});
+
+const probe = object(
+  {
+    httpGet: optional(httpGet, "Answer 200 to 399 means healthy."),
+    tcpSocket: optional(
+      object({ port: required(intOrString(), "Port."), host: optional(string(), "Host.") }),
+      "An accepted connection means healthy.",
+    ),
+    exec: optional(object({ command: optional(list(string()), "Command.") }), "Exit code 0 means healthy."),
+    initialDelaySeconds: optional(integer({ minimum: 0 }), "Time before the first probe."),
+    periodSeconds: optional(integer({ minimum: 0 }), "Time between probes."),
+    timeoutSeconds: optional(integer({ minimum: 0 }), "Time limit of a probe."),
+    successThreshold: optional(integer({ minimum: 0 }), "Successes in a row until healthy."),
+    failureThreshold: optional(integer({ minimum: 0 }), "Failures in a row until unhealthy."),
+  },
+  { unread: ["grpc", "terminationGracePeriodSeconds"] },
+);
+
+const container = object(
+  {
+    name: required(string(dnsLabel), "Name."),
+    image: optional(string(), "Image."),
+    command: optional(list(string()), "Program in the image."),
+    args: optional(list(string()), "Its arguments."),
+    workingDir: optional(string(), "Working directory."),
+    ports: optional(
+      list(
+        object(
+          {
+            name: optional(string(dnsLabel), "Name."),
+            containerPort: required(port, "Port that the container listens on."),
+            protocol: defaulted(enumeration(["TCP", "UDP", "SCTP"]), "TCP", "Transport protocol."),
+          },
+          { unread: ["hostIP", "hostPort"] },
+        ),
+      ),
+      "Ports.",
+    ),
+    env: optional(
+      list(
+        object(
+          { name: required(string(nonEmpty), "Name."), value: optional(string(), "Value; empty when missing.") },
+          { unread: ["valueFrom"] },
+        ),
+      ),
+      "Environment variables.",
+    ),
+    readinessProbe: optional(probe, "When the container gets requests."),
+    livenessProbe: optional(probe, "When the container is restarted."),
+    startupProbe: optional(probe, "When the other probes begin."),
+  },
+  {
+    unread: [
+      "envFrom",
+      "imagePullPolicy",
+      "lifecycle",
+      "resizePolicy",
+      "resources",
+      "restartPolicy",
+      "securityContext",
+      "stdin",
+      "stdinOnce",
+      "terminationMessagePath",
+      "terminationMessagePolicy",
+      "tty",
+      "volumeDevices",
+      "volumeMounts",
+    ],
+  },
+);
+
+export const podSpec = object(
+  {
+    containers: required(list(container, { minItems: 1, uniqueBy: "name" }), "Containers."),
+    initContainers: optional(list(container, { uniqueBy: "name" }), "Containers that run before."),
+    serviceAccountName: optional(string(), "ServiceAccount; `default` when missing."),
+    serviceAccount: optional(string(), "Old name of serviceAccountName."),
+    hostNetwork: optional(boolean(), "Whether the pod uses the node's network; no sidecar then."),
+    nodeName: optional(string(), "Node."),
+    hostname: optional(string(), "Host name."),
+    subdomain: optional(string(), "Subdomain of the headless Service."),
+    restartPolicy: optional(enumeration(["Always", "OnFailure", "Never"]), "When containers start again."),
+    terminationGracePeriodSeconds: optional(integer({ minimum: 0 }), "Time between SIGTERM and SIGKILL."),
+    nodeSelector: optional(map(string(), labelKey), "Labels of the node."),
+  },
+  {
+    unread: [
+      "activeDeadlineSeconds",
+      "affinity",
+      "automountServiceAccountToken",
+      "dnsConfig",
+      "dnsPolicy",
+      "enableServiceLinks",
+      "ephemeralContainers",
+      "hostAliases",
+      "hostIPC",
+      "hostPID",
+      "hostUsers",
+      "imagePullSecrets",
+      "os",
+      "overhead",
+      "preemptionPolicy",
+      "priority",
+      "priorityClassName",
+      "readinessGates",
+      "resourceClaims",
+      "resources",
+      "runtimeClassName",
+      "schedulerName",
+      "schedulingGates",
+      "securityContext",
+      "setHostnameAsFQDN",
+      "shareProcessNamespace",
+      "tolerations",
+      "topologySpreadConstraints",
+      "volumes",
+    ],
+  },
+);
+
+export type PodSpec = Infer<typeof podSpec>;
+export type Container = Infer<typeof container>;
+export type Probe = Infer<typeof probe>;

@@ -1,0 +1,87 @@
+/** Pod: one running instance of a workload, its address and its state. */
+import { boolean, enumeration, integer, list, object, optional, required, string } from "../schema/schema.ts";
+import { defineKind } from "./definition.ts";
+import { subdomainNamedMetadata } from "./metadata.ts";
+import { podSpec } from "./pod-spec.ts";
+
+const podStatus = object(
+  {
+    phase: optional(enumeration(["Pending", "Running", "Succeeded", "Failed", "Unknown"]), "Phase."),
+    podIP: optional(string(), "Address."),
+    podIPs: optional(list(object({ ip: optional(string(), "Address.") })), "Addresses."),
+    conditions: optional(
+      list(
+        object(
+          {
+            type: required(string(), "Condition; `Ready` is the one that counts."),
+            status: required(enumeration(["True", "False", "Unknown"]), "Whether it holds."),
+            reason: optional(string(), "Reason in one word."),
+            message: optional(string(), "Reason in a sentence."),
+            lastTransitionTime: optional(string(), "Since when (RFC 3339)."),
+          },
+          { unread: ["lastProbeTime", "observedGeneration"] },
+        ),
+      ),
+      "Conditions.",
+    ),
+    containerStatuses: optional(
+      list(
+        object(
+          {
+            name: required(string(), "Container."),
+            ready: optional(boolean(), "Whether it is ready."),
+            restartCount: optional(integer({ minimum: 0 }), "Restarts."),
+          },
+          {
+            unread: [
+              "allocatedResources",
+              "allocatedResourcesStatus",
+              "containerID",
+              "image",
+              "imageID",
+              "lastState",
+              "resources",
+              "started",
+              "state",
+              "stopSignal",
+              "user",
+              "volumeMounts",
+            ],
+          },
+        ),
+      ),
+      "State of the containers.",
+    ),
+    startTime: optional(string(), "Start (RFC 3339)."),
+    reason: optional(string(), "Reason in one word."),
+    message: optional(string(), "Reason in a sentence."),
+  },
+  {
+    unread: [
+      "ephemeralContainerStatuses",
+      "hostIP",
+      "hostIPs",
+      "initContainerStatuses",
+      "nominatedNodeName",
+      "observedGeneration",
+      "qosClass",
+      "resize",
+      "resourceClaimStatuses",
+    ],
+  },
+);
+
+export const pod = defineKind({
+  kind: "Pod",
+  plural: "pods",
+  shortNames: ["po"],
+  apiVersions: ["v1"],
+  scope: "Namespaced",
+  unknownField: "warning",
+  description: "One running instance of a workload.",
+  schema: object({
+    metadata: required(subdomainNamedMetadata, "Metadata."),
+    spec: required(podSpec, "What runs."),
+    status: optional(podStatus, "Address and state."),
+  }),
+});

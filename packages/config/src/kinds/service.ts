@@ -1,0 +1,99 @@
+/** Service: a name with ports, and the pods behind it. */
+import {
+  boolean,
+  defaulted,
+  enumeration,
+  integer,
+  intOrString,
+  list,
+  map,
+  object,
+  optional,
+  required,
+  string,
+} from "../schema/schema.ts";
+import type { ObjectValue, Report } from "../schema/schema.ts";
+import { dnsLabel, hostName, labelKey, labelValue } from "../schema/formats.ts";
+import { defineKind } from "./definition.ts";
+import { labelNamedMetadata } from "./metadata.ts";
+
+const port = integer({ minimum: 1, maximum: 65_535 });
+
+const servicePort = object({
+  name: optional(string(dnsLabel), "Name of the port; its prefix tells the protocol (`http-web`)."),
+  port: required(port, "Port of the Service."),
+  targetPort: optional(intOrString(), "Port of the pods, by number or name; the same as `port` when missing."),
+  protocol: defaulted(enumeration(["TCP", "UDP", "SCTP"]), "TCP", "Transport protocol."),
+  appProtocol: optional(string(), "Protocol, over the name: http, http2, grpc, https, tcp …"),
+  nodePort: optional(integer({ minimum: 0, maximum: 65_535 }), "Port on every node."),
+});
+
+const serviceFields = {
+  type: defaulted(
+    enumeration(["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"]),
+    "ClusterIP",
+    "How it is reached.",
+  ),
+  selector: optional(map(string(labelValue), labelKey), "Labels of the pods behind it."),
+  ports: defaulted(list(servicePort), [], "Ports."),
+  clusterIP: optional(string(), "Address, or `None` for a headless Service."),
+  clusterIPs: optional(list(string()), "Addresses."),
+  externalName: optional(string(hostName), "DNS name that an ExternalName Service stands for."),
+  externalTrafficPolicy: optional(enumeration(["Cluster", "Local"]), "Whether outside traffic stays on its node."),
+  internalTrafficPolicy: optional(enumeration(["Cluster", "Local"]), "Whether inside traffic stays on its node."),
+  publishNotReadyAddresses: optional(boolean(), "Whether pods count before they are ready."),
+} as const;
+
+/** Kubernetes asks for names when there are several ports, and for names and numbers that differ. */
+function portsDiffer(spec: ObjectValue<typeof serviceFields>, report: Report): void {
+  const names = new Set<string>();
+  const numbers = new Set<string>();
+  spec.ports.forEach(({ name, port: number, protocol }, index) => {
+    if (name === undefined) {
+      if (spec.ports.length > 1) {
+        report({ path: ["ports", index], message: "each port of a Service with several ports needs a name" });
+      }
+    } else {
+      if (names.has(name)) report({ path: ["ports", index, "name"], message: `the port name "${name}" is used twice` });
+      names.add(name);
+    }
+    const key = `${number}/${protocol}`;
+    if (numbers.has(key)) report({ path: ["ports", index, "port"], message: `the port ${key} is listed twice` });
+    numbers.add(key);
+  });
+}
+
+export const service = defineKind({
+  kind: "Service",
+  plural: "services",
+  shortNames: ["svc"],
+  apiVersions: ["v1"],
+  scope: "Namespaced",
+  unknownField: "warning",
+  description: "A name with ports, and the pods behind it.",
+  schema: object(
+    {
+      metadata: required(labelNamedMetadata, "Metadata."),
+      spec: required(
+        object(serviceFields, {
+          rules: [portsDiffer],
+          unread: [
+            "allocateLoadBalancerNodePorts",
+            "externalIPs",
+            "healthCheckNodePort",
+            "ipFamilies",
+            "ipFamilyPolicy",
+            "loadBalancerClass",
+            "loadBalancerIP",
+            "loadBalancerSourceRanges",
+            "sessionAffinity",
+            "sessionAffinityConfig",
+            "trafficDistribution",
+          ],
+        }),
+        "The Service.",
+      ),
+    },
+    { unread: ["status"] },
+  ),
+});

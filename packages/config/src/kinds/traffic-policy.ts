@@ -1,0 +1,227 @@
+/** Traffic policy of a DestinationRule: load balancing, connection pools, outlier detection, TLS. Field list of Istio 1.25. */
+import {
+  boolean,
+  deprecated,
+  enumeration,
+  integer,
+  list,
+  map,
+  notYet,
+  number,
+  object,
+  optional,
+  required,
+  string,
+} from "../schema/schema.ts";
+import { duration, durationOrZero, hostName, nonEmpty } from "../schema/formats.ts";
+
+const uint32 = integer({ minimum: 0, maximum: 4_294_967_295 });
+const percent = integer({ minimum: 0, maximum: 100 });
+const port = integer({ minimum: 1, maximum: 65_535 });
+
+const ringHash = object({ minimumRingSize: notYet(integer({ minimum: 0 }), "Smallest number of points on the ring.") });
+const maglev = object({ tableSize: notYet(integer({ minimum: 0 }), "Size of the Maglev table, a prime.") });
+
+const consistentHash = object(
+  {
+    httpHeaderName: notYet(string(nonEmpty), "Hash of a request header."),
+    httpCookie: notYet(
+      object({
+        name: required(string(nonEmpty), "Name of the cookie."),
+        path: notYet(string(), "Path of a cookie that the proxy makes."),
+        ttl: notYet(string(durationOrZero), "Life of a cookie that the proxy makes; 0s makes a session cookie."),
+        attributes: notYet(
+          list(object({ name: required(string(nonEmpty), "Name."), value: optional(string(), "Value.") })),
+          "Further attributes of the cookie (after Istio 1.25).",
+        ),
+      }),
+      "Hash of a cookie.",
+    ),
+    useSourceIp: notYet(boolean(), "Hash of the client's address."),
+    httpQueryParameterName: notYet(string(nonEmpty), "Hash of a query parameter."),
+    ringHash: notYet(ringHash, "Ring hash."),
+    maglev: notYet(maglev, "Maglev."),
+    minimumRingSize: deprecated(
+      notYet(integer({ minimum: 0 }), "Smallest number of points on the ring."),
+      "ringHash.minimumRingSize",
+    ),
+  },
+  {
+    exactlyOne: [["httpHeaderName", "httpCookie", "useSourceIp", "httpQueryParameterName"]],
+    atMostOne: [["ringHash", "maglev"]],
+  },
+);
+
+const localityLbSetting = object(
+  {
+    distribute: notYet(
+      list(
+        object({
+          from: notYet(string(nonEmpty), "Where the request comes from: region/zone/sub-zone."),
+          to: notYet(map(integer({ minimum: 0, maximum: 100 })), "Share of each locality, in percent."),
+        }),
+      ),
+      "Shares of localities.",
+    ),
+    failover: notYet(
+      list(object({ from: notYet(string(), "Region that fails."), to: notYet(string(), "Region that takes over.") })),
+      "Which region takes over.",
+    ),
+    failoverPriority: notYet(list(string()), "Labels whose equality makes an endpoint preferred, in order."),
+    enabled: notYet(boolean(), "Switches locality load balancing."),
+  },
+  { atMostOne: [["distribute", "failover"]] },
+);
+
+const loadBalancer = object(
+  {
+    simple: optional(
+      enumeration(["UNSPECIFIED", "LEAST_CONN", "RANDOM", "PASSTHROUGH", "ROUND_ROBIN", "LEAST_REQUEST"], {
+        notImplemented: ["PASSTHROUGH"],
+        deprecated: { LEAST_CONN: "LEAST_REQUEST" },
+      }),
+      "Algorithm; LEAST_REQUEST when missing.",
+    ),
+    consistentHash: notYet(consistentHash, "Requests with the same property go to the same endpoint."),
+    localityLbSetting: notYet(localityLbSetting, "Preference for near endpoints."),
+    zoneAwareLbSetting: notYet(
+      object({ enabled: notYet(boolean(), "Switch.") }),
+      "Zone-aware routing (after Istio 1.25).",
+    ),
+    warmupDurationSecs: deprecated(
+      notYet(string(duration), "Time in which a new endpoint gets its full share."),
+      "warmup.duration",
+    ),
+    warmup: notYet(
+      object({
+        duration: required(string(duration), "Time in which a new endpoint gets its full share."),
+        minimumPercent: notYet(number({ minimum: 0, maximum: 100 }), "Share at the start."),
+        aggression: notYet(number({ minimum: 1 }), "How fast the share grows."),
+      }),
+      "Slow start of new endpoints.",
+    ),
+  },
+  { atMostOne: [["simple", "consistentHash"]] },
+);
+
+const connectionPool = object({
+  tcp: notYet(
+    object({
+      maxConnections: notYet(integer({ minimum: 1, maximum: 2_147_483_647 }), "Most connections."),
+      connectTimeout: notYet(string(duration), "Time limit of a connection attempt."),
+      tcpKeepalive: notYet(
+        object({
+          probes: notYet(uint32, "Probes without answer before the connection is dead."),
+          time: notYet(string(duration), "Idle time before the first probe."),
+          interval: notYet(string(duration), "Time between probes."),
+        }),
+        "TCP keep-alive.",
+      ),
+      maxConnectionDuration: notYet(string(duration), "Longest life of a connection."),
+      idleTimeout: notYet(string(durationOrZero), "Idle time after which a connection is closed."),
+    }),
+    "Limits of TCP connections.",
+  ),
+  http: notYet(
+    object({
+      http1MaxPendingRequests: notYet(
+        integer({ minimum: 0, maximum: 2_147_483_647 }),
+        "Most requests that wait for a connection.",
+      ),
+      http2MaxRequests: notYet(integer({ minimum: 0, maximum: 2_147_483_647 }), "Most requests at a time."),
+      maxRequestsPerConnection: notYet(
+        integer({ minimum: 0, maximum: 536_870_912 }),
+        "Requests after which a connection is left.",
+      ),
+      maxRetries: notYet(integer({ minimum: 0, maximum: 2_147_483_647 }), "Most retries at a time."),
+      idleTimeout: notYet(string(durationOrZero), "Idle time after which a connection is closed."),
+      h2UpgradePolicy: notYet(
+        enumeration(["DEFAULT", "DO_NOT_UPGRADE", "UPGRADE"]),
+        "Whether HTTP/1.1 becomes HTTP/2.",
+      ),
+      useClientProtocol: notYet(boolean(), "Keeps the client's protocol."),
+      maxConcurrentStreams: notYet(
+        integer({ minimum: 0, maximum: 2_147_483_647 }),
+        "Most streams of an HTTP/2 connection.",
+      ),
+      http2KeepAlive: notYet(
+        object({
+          interval: notYet(string(duration), "Time between pings."),
+          timeout: notYet(string(duration), "Time limit of an answer."),
+        }),
+        "HTTP/2 keep-alive pings (after Istio 1.25).",
+      ),
+    }),
+    "Limits of HTTP requests.",
+  ),
+});
+
+const outlierDetection = object({
+  consecutiveErrors: deprecated(
+    notYet(integer({ minimum: 0 }), "Errors in a row before ejection."),
+    "consecutive5xxErrors",
+  ),
+  splitExternalLocalOriginErrors: notYet(boolean(), "Count connection failures apart."),
+  consecutiveLocalOriginFailures: notYet(uint32, "Connection failures in a row before ejection."),
+  consecutiveGatewayErrors: notYet(uint32, "Answers 502, 503, 504 in a row before ejection."),
+  consecutive5xxErrors: notYet(uint32, "Answers 5xx in a row before ejection."),
+  interval: notYet(string(duration), "Time between checks."),
+  baseEjectionTime: notYet(string(duration), "Time of the first ejection."),
+  maxEjectionPercent: notYet(percent, "Largest share of ejected endpoints."),
+  minHealthPercent: notYet(percent, "Share of healthy endpoints below which nothing is ejected."),
+  outlierDetectionHttpErrorCodes: notYet(
+    list(integer({ minimum: 100, maximum: 599 })),
+    "Codes that count (after Istio 1.25).",
+  ),
+});
+
+const clientTls = object({
+  mode: notYet(enumeration(["DISABLE", "SIMPLE", "MUTUAL", "ISTIO_MUTUAL"]), "How connections are encrypted."),
+  clientCertificate: notYet(string(), "File with the client certificate."),
+  privateKey: notYet(string(), "File with its key."),
+  caCertificates: notYet(string(), "File with the authorities that the server is checked against."),
+  credentialName: notYet(string(), "Secret that holds them."),
+  subjectAltNames: notYet(list(string()), "Names that the server certificate may carry."),
+  sni: notYet(string(), "Server name sent."),
+  insecureSkipVerify: notYet(boolean(), "No check of the server certificate."),
+  caCrl: notYet(string(), "File with revoked certificates."),
+});
+
+const perPortFields = {
+  loadBalancer: optional(loadBalancer, "How endpoints are chosen."),
+  connectionPool: notYet(connectionPool, "Limits of connections and requests."),
+  outlierDetection: notYet(outlierDetection, "When an endpoint is left out."),
+  tls: notYet(clientTls, "TLS towards the endpoints."),
+} as const;
+
+export const trafficPolicy = object({
+  ...perPortFields,
+  portLevelSettings: notYet(
+    list(
+      object({
+        port: notYet(object({ number: optional(port, "Port of the Service.") }), "Which port."),
+        ...perPortFields,
+      }),
+    ),
+    "Settings for single ports.",
+  ),
+  tunnel: notYet(
+    object({
+      protocol: notYet(string(), "CONNECT or POST."),
+      targetHost: required(string(hostName), "Host to tunnel to."),
+      targetPort: required(port, "Port to tunnel to."),
+    }),
+    "Tunnel through another proxy.",
+  ),
+  proxyProtocol: notYet(
+    object({ version: notYet(enumeration(["V1", "V2"]), "Version.") }),
+    "PROXY protocol towards the endpoints.",
+  ),
+  retryBudget: notYet(
+    object({
+      percent: notYet(number({ minimum: 0, maximum: 100 }), "Share of requests that may be retries."),
+      minRetryConcurrency: notYet(uint32, "Retries that are always allowed."),
+    }),
+    "Limit of retries as a share of requests (after Istio 1.25).",
+  ),
+});

@@ -1,0 +1,113 @@
+/** VirtualService: how requests for some hosts are routed. Field list of Istio 1.25. */
+import {
+  defaulted,
+  deprecated,
+  integer,
+  list,
+  map,
+  notYet,
+  object,
+  optional,
+  required,
+  string,
+} from "../schema/schema.ts";
+import type { ObjectValue, Report } from "../schema/schema.ts";
+import { dnsLabel, gatewayReference, labelKey, labelValue, nonEmpty, wildcardHost } from "../schema/formats.ts";
+import { defineKind, networkingApiVersions } from "./definition.ts";
+import { destination, httpRoute } from "./http-route.ts";
+import { subdomainNamedMetadata } from "./metadata.ts";
+
+const port = integer({ minimum: 1, maximum: 65_535 });
+const labels = map(string(labelValue), labelKey);
+
+const layer4Destinations = list(
+  object({
+    destination: required(destination, "Where connections go."),
+    weight: notYet(integer({ minimum: 0 }), "Share."),
+  }),
+);
+
+const layer4Match = {
+  destinationSubnets: notYet(list(string(nonEmpty)), "Destination addresses."),
+  port: notYet(port, "Port that the client asked for."),
+  sourceLabels: notYet(labels, "Labels of the client."),
+  gateways: notYet(list(string(gatewayReference)), "Gateways that the match is for."),
+  sourceNamespace: notYet(string(dnsLabel), "Namespace of the client."),
+} as const;
+
+const tlsRoute = object({
+  match: required(
+    list(object({ sniHosts: required(list(string(wildcardHost), { minItems: 1 }), "Server names."), ...layer4Match })),
+    "Conditions.",
+  ),
+  route: notYet(layer4Destinations, "Where connections go."),
+});
+
+const tcpRoute = object({
+  match: notYet(
+    list(object({ ...layer4Match, sourceSubnet: deprecated(notYet(string(), "Client address."), "sourceLabels") })),
+    "Conditions.",
+  ),
+  route: notYet(layer4Destinations, "Where connections go."),
+});
+
+const virtualServiceFields = {
+  hosts: defaulted(list(string(wildcardHost)), [], "Hosts that the routes are for."),
+  gateways: optional(
+    list(string(gatewayReference)),
+    "Gateways that carry the routes; `mesh` stands for all sidecars, and is meant when the list is missing.",
+  ),
+  http: optional(list(httpRoute), "Routes of HTTP requests; the first that matches is taken."),
+  tls: notYet(list(tlsRoute), "Routes of TLS connections that are passed through."),
+  tcp: notYet(list(tcpRoute), "Routes of TCP connections."),
+  exportTo: notYet(list(string()), "Namespaces that see the routes."),
+} as const;
+
+function hasRoutes(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
+  if ((spec.http?.length ?? 0) + (spec.tls?.length ?? 0) + (spec.tcp?.length ?? 0) > 0) return;
+  report({ message: "the VirtualService has no routes", suggestion: 'Add "http" with at least one route.' });
+}
+
+function hostsFit(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
+  if (spec.hosts.length === 0) {
+    if (spec.gateways !== undefined && spec.gateways.length > 0) {
+      report({ path: ["gateways"], message: "a VirtualService without hosts is a delegate and may name no gateways" });
+    }
+    report({
+      code: "TUL0001",
+      path: ["hosts"],
+      message: "a VirtualService without hosts is a delegate; delegates are not implemented yet, so it has no effect",
+      suggestion: "Name at least one host.",
+    });
+  }
+  const seen = new Set<string>();
+  const isForMesh = spec.gateways === undefined || spec.gateways.length === 0 || spec.gateways.includes("mesh");
+  spec.hosts.forEach((host, index) => {
+    if (seen.has(host)) report({ path: ["hosts", index], message: `the host "${host}" is listed twice` });
+    seen.add(host);
+    if (host === "*" && isForMesh) {
+      report({
+        path: ["hosts", index],
+        message: 'the host "*" is only possible at gateways, and this VirtualService is for the mesh too',
+        suggestion: "Name the hosts, or bind the VirtualService to a gateway.",
+      });
+    }
+  });
+}
+
+export const virtualService = defineKind({
+  kind: "VirtualService",
+  plural: "virtualservices",
+  shortNames: ["vs"],
+  apiVersions: networkingApiVersions,
+  scope: "Namespaced",
+  unknownField: "error",
+  description: "How requests for some hosts are routed.",
+  schema: object(
+    {
+      metadata: required(subdomainNamedMetadata, "Metadata."),
+      spec: required(object(virtualServiceFields, { rules: [hasRoutes, hostsFit] }), "The routes."),
+    },
+    { unread: ["status"] },
+  ),
+});

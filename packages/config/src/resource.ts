@@ -1,0 +1,69 @@
+/**
+ * `MeshResource`: every object that the mesh knows, as a union told apart by `kind`. The types come from the schemas; what
+ * is typed as present is present, because only checked objects become resources.
+ */
+import type { ObjectMeta } from "./kinds/metadata.ts";
+import type { Infer } from "./schema/schema.ts";
+import { isKind, kindDefinitions } from "./kinds/kinds.ts";
+import type { Kind } from "./kinds/kinds.ts";
+
+type Simplify<T> = { readonly [K in keyof T]: T[K] };
+
+export type ResourceOf<K extends Kind> = {
+  [P in K]: Simplify<
+    { apiVersion: string; kind: P; metadata: Simplify<ObjectMeta> } & Omit<
+      Infer<(typeof kindDefinitions)[P]["schema"]>,
+      "metadata"
+    >
+  >;
+}[K];
+
+export type MeshResource = ResourceOf<Kind>;
+
+export type Namespace = ResourceOf<"Namespace">;
+export type ServiceAccount = ResourceOf<"ServiceAccount">;
+export type Service = ResourceOf<"Service">;
+export type EndpointSlice = ResourceOf<"EndpointSlice">;
+export type Pod = ResourceOf<"Pod">;
+export type Deployment = ResourceOf<"Deployment">;
+export type Gateway = ResourceOf<"Gateway">;
+export type VirtualService = ResourceOf<"VirtualService">;
+export type DestinationRule = ResourceOf<"DestinationRule">;
+
+export type GatewayServer = Gateway["spec"]["servers"][number];
+export type HttpRoute = NonNullable<VirtualService["spec"]["http"]>[number];
+export type HttpMatch = NonNullable<HttpRoute["match"]>[number];
+export type WeightedDestination = NonNullable<HttpRoute["route"]>[number];
+export type Destination = WeightedDestination["destination"];
+export type Retries = NonNullable<HttpRoute["retries"]>;
+export type Subset = NonNullable<DestinationRule["spec"]["subsets"]>[number];
+export type TrafficPolicy = NonNullable<DestinationRule["spec"]["trafficPolicy"]>;
+export type ServicePort = Service["spec"]["ports"][number];
+export type Endpoint = EndpointSlice["endpoints"][number];
+
+/**
+ * How an object is known, whatever its API group and version. `kind` is text because findings also speak of kinds that the
+ * mesh does not know. The namespace is '' for kinds without one.
+ */
+export interface ResourceKey {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export const defaultNamespace = "default";
+
+export function keyOf(resource: MeshResource): ResourceKey & { readonly kind: Kind } {
+  return { kind: resource.kind, namespace: resource.metadata.namespace, name: resource.metadata.name };
+}
+
+/** A key as one string, for maps: `VirtualService/shop/catalog`, `Namespace//shop`. */
+export function keyText(key: ResourceKey): string {
+  return `${key.kind}/${key.namespace}/${key.name}`;
+}
+
+/** The namespace that an object of `kind` has: its own, `default` when missing, '' for kinds without namespaces. */
+export function effectiveNamespace(kind: string, namespace: string | undefined): string {
+  if (isKind(kind) && kindDefinitions[kind].scope === "Cluster") return "";
+  return namespace === undefined || namespace === "" ? defaultNamespace : namespace;
+}

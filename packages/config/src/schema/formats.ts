@@ -1,0 +1,260 @@
+/**
+ * The string formats that resources use, each checked as Istio and Kubernetes check it. A format says in a sentence what is
+ * wrong with a value; the caller adds the field and the place.
+ */
+import { RE2JS } from "re2js";
+import { parseDuration } from "./duration.ts";
+
+export interface Format {
+  readonly name: string;
+  /** What a reader of the docs and of the CRDs is told. */
+  readonly description: string;
+  /** What is wrong with `value`; undefined when it is fine. */
+  readonly check: (value: string) => string | undefined;
+  /** The JSON Schema keywords that say (a part of) the same. */
+  readonly jsonSchema?: Readonly<Record<string, unknown>>;
+}
+
+const dnsLabelPattern = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const dnsLabelExpression = new RegExp(`^${dnsLabelPattern}$`);
+const dnsSubdomainExpression = new RegExp(`^${dnsLabelPattern}(\\.${dnsLabelPattern})*$`);
+
+/** RFC 1123 label: names of namespaces, services, ports. */
+export const dnsLabel: Format = {
+  name: "DNS label",
+  description: 'at most 63 lower-case letters, digits and "-", beginning and ending with a letter or digit',
+  check: (value) =>
+    value.length <= 63 && dnsLabelExpression.test(value) ? undefined : `${quote(value)} is not a ${describe(dnsLabel)}`,
+  jsonSchema: { maxLength: 63, pattern: `^${dnsLabelPattern}$` },
+};
+
+/** RFC 1123 subdomain: names of most objects. */
+export const dnsSubdomain: Format = {
+  name: "DNS name",
+  description:
+    'at most 253 characters; lower-case letters, digits, "-" and ".", each part beginning and ending with a letter or digit',
+  check: (value) =>
+    value.length <= 253 && dnsSubdomainExpression.test(value)
+      ? undefined
+      : `${quote(value)} is not a ${describe(dnsSubdomain)}`,
+  jsonSchema: { maxLength: 253, pattern: `^${dnsLabelPattern}(\\.${dnsLabelPattern})*$` },
+};
+
+// Istio validates host names with labels that may hold upper-case letters and underscores inside (networking/validation).
+const hostLabel = /^[A-Za-z0-9_](?:[-A-Za-z0-9_]*[A-Za-z0-9_])?$/;
+
+function isHostName(value: string): boolean {
+  const name = value.endsWith(".") ? value.slice(0, -1) : value;
+  return (
+    name.length > 0 &&
+    name.length <= 255 &&
+    name.split(".").every((label) => label.length <= 63 && hostLabel.test(label))
+  );
+}
+
+/** A DNS name of a service, without wildcard. */
+export const hostName: Format = {
+  name: "host name",
+  description: 'a DNS name without wildcard: a short service name, or labels joined by "."',
+  check: (value) => (isHostName(value) ? undefined : `${quote(value)} is not a ${describe(hostName)}`),
+  jsonSchema: { minLength: 1, maxLength: 255 },
+};
+
+/** A DNS name whose first label may be `*`, or `*` alone. An IPv4 address passes as a DNS name does. */
+export const wildcardHost: Format = {
+  name: "host",
+  description: 'a DNS name, a wildcard as "*.example.com", or "*"',
+  check: (value) => {
+    if (value === "*") return undefined;
+    if (value.includes(":") && /^[0-9A-Fa-f:.]+$/.test(value)) return undefined;
+    const name = value.startsWith("*.") ? value.slice(2) : value;
+    if (name.includes("*"))
+      return `${quote(value)} has a wildcard that is not the whole first label (write "*.example.com")`;
+    return isHostName(name) ? undefined : `${quote(value)} is not a ${describe(wildcardHost)}`;
+  },
+  jsonSchema: { minLength: 1, maxLength: 255 },
+};
+
+/** A host of a Gateway server: an optional namespace (`*`, `.`, `~` or a name), then a host. */
+export const gatewayHost: Format = {
+  name: "gateway host",
+  description: 'a host, or "<namespace>/<host>" where the namespace is a name, "*" or "."',
+  check: (value) => {
+    const slash = value.indexOf("/");
+    if (slash === -1) return wildcardHost.check(value);
+    const namespace = value.slice(0, slash);
+    if (namespace !== "*" && namespace !== "." && namespace !== "~" && dnsLabel.check(namespace) !== undefined) {
+      return `${quote(value)} names the namespace ${quote(namespace)}, which is neither a name nor "*" nor "."`;
+    }
+    return wildcardHost.check(value.slice(slash + 1));
+  },
+  jsonSchema: { minLength: 1 },
+};
+
+/** A reference to a Gateway from a VirtualService: `mesh`, `<name>`, `<namespace>/<name>`, or `<name>.<namespace>` as of old. */
+export const gatewayReference: Format = {
+  name: "gateway reference",
+  description: '"mesh", the name of a Gateway, or "<namespace>/<name>"',
+  check: (value) => {
+    const parts = value.split("/");
+    const [first = "", second = ""] = parts;
+    if (parts.length > 2) return `${quote(value)} has more than one "/"`;
+    if (parts.length === 2) {
+      return (first === "." ? undefined : dnsLabel.check(first)) ?? dnsSubdomain.check(second);
+    }
+    return dnsSubdomain.check(first);
+  },
+  jsonSchema: { minLength: 1 },
+};
+
+/** A duration of at least 1 ms, in Go's spelling. */
+export const duration: Format = {
+  name: "duration",
+  description: 'a number with a unit, as "2s", "1.5h", "250ms" or "1m30s"; at least 1ms',
+  check: (value) => {
+    const milliseconds = parseDuration(value);
+    if (milliseconds === undefined) return `${quote(value)} is not a ${describe(duration)}`;
+    return milliseconds < 1 ? `${quote(value)} is shorter than 1ms, the shortest duration` : undefined;
+  },
+  jsonSchema: {
+    "x-kubernetes-validations": [{ rule: "duration(self) >= duration('1ms')", message: "must be at least 1ms" }],
+  },
+};
+
+/** A duration that may also be zero (`0s` switches the limit off). */
+export const durationOrZero: Format = {
+  name: "duration or zero",
+  description: 'a duration as "2s", or "0s"',
+  check: (value) => (parseDuration(value) === 0 ? undefined : duration.check(value)),
+};
+
+/** A regular expression in RE2's syntax, as Envoy matches it. */
+export const regex: Format = {
+  name: "regular expression",
+  description: "RE2 syntax (no look-around, no back-references); the whole value has to match",
+  check: (value) => {
+    // Envoy refuses programs above 100 by default, Istio lifts that and bounds the length of the text instead.
+    if (value.length > 1024) return `the regular expression has ${value.length} characters, the limit is 1024`;
+    try {
+      RE2JS.compile(value);
+      return undefined;
+    } catch (error) {
+      return `${quote(value)} is not a regular expression of RE2: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  },
+  jsonSchema: { maxLength: 1024 },
+};
+
+const retryConditions: ReadonlySet<string> = new Set([
+  "5xx",
+  "gateway-error",
+  "reset",
+  "reset-before-request",
+  "connect-failure",
+  "retriable-4xx",
+  "refused-stream",
+  "retriable-status-codes",
+  "retriable-headers",
+  "envoy-ratelimited",
+  "http3-post-connect-failure",
+  "cancelled",
+  "deadline-exceeded",
+  "internal",
+  "resource-exhausted",
+  "unavailable",
+]);
+
+/** Envoy's retry conditions joined by commas; a bare status code is one too (Istio turns it into `retriable-status-codes`). */
+export const retryOn: Format = {
+  name: "retry conditions",
+  description: `comma-separated: ${[...retryConditions].join(", ")}, or a status code`,
+  check: (value) => {
+    for (const token of value.split(",").map((part) => part.trim())) {
+      if (token === "" || retryConditions.has(token)) continue;
+      if (/^\d+$/.test(token)) {
+        const status = Number(token);
+        if (status >= 100 && status <= 599) continue;
+        return `${quote(token)} is not an HTTP status code`;
+      }
+      return `${quote(token)} is not a retry condition; known are ${[...retryConditions].join(", ")} and status codes`;
+    }
+    return undefined;
+  },
+};
+
+const labelPart = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?";
+const labelPartExpression = new RegExp(`^${labelPart}$`);
+
+/** The value of a Kubernetes label. */
+export const labelValue: Format = {
+  name: "label value",
+  description: 'empty, or at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit',
+  check: (value) =>
+    value === "" || (value.length <= 63 && labelPartExpression.test(value))
+      ? undefined
+      : `${quote(value)} is not a ${describe(labelValue)}`,
+  jsonSchema: { maxLength: 63 },
+};
+
+/** The key of a label or of an annotation: `name` or `prefix/name`. */
+export const labelKey: Format = {
+  name: "label key",
+  description: 'a name of at most 63 letters, digits, "-", "_" and ".", with an optional DNS name and "/" in front',
+  check: (value) => {
+    const slash = value.indexOf("/");
+    const name = slash === -1 ? value : value.slice(slash + 1);
+    const fine =
+      name.length <= 63 &&
+      labelPartExpression.test(name) &&
+      (slash === -1 || dnsSubdomain.check(value.slice(0, slash)) === undefined);
+    return fine ? undefined : `${quote(value)} is not a ${describe(labelKey)}`;
+  },
+};
+
+/** An HTTP header name of a match or of a header operation (RFC 9110 §5.1), or a pseudo-header. */
+export const headerName: Format = {
+  name: "header name",
+  description: "an HTTP field name",
+  check: (value) => {
+    if (value === "") return "a header name may not be empty";
+    return /^:?[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(value) ? undefined : `${quote(value)} is not a header name`;
+  },
+};
+
+/** A header name of a match, which may also be a claim of the request's token: `@request.auth.claims.groups`. */
+export const headerMatchName: Format = {
+  name: "header name",
+  description: "an HTTP field name",
+  check: (value) => (/^@request\.auth\.claims[.[]/.test(value) ? undefined : headerName.check(value)),
+};
+
+/** Text that may not be empty. */
+export const nonEmpty: Format = {
+  name: "text",
+  description: "not empty",
+  check: (value) => (value === "" ? "may not be empty" : undefined),
+  jsonSchema: { minLength: 1 },
+};
+
+function isIPv4(value: string): boolean {
+  const parts = value.split(".");
+  return parts.length === 4 && parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255);
+}
+
+/** An IPv4 or IPv6 address. */
+export const ipAddress: Format = {
+  name: "IP address",
+  description: "an IPv4 or IPv6 address",
+  check: (value) =>
+    isIPv4(value) || (value.includes(":") && /^[0-9A-Fa-f:.]+$/.test(value))
+      ? undefined
+      : `${quote(value)} is not an IP address`,
+};
+
+export function quote(value: string): string {
+  return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}…` : value);
+}
+
+function describe(format: Format): string {
+  return `${format.name} (${format.description})`;
+}

@@ -1,0 +1,48 @@
+/**
+ * The store: where the mesh's resources are read and watched. Memory, files and a Kubernetes informer all fit it, because
+ * reads are synchronous (from a cache) and only writes travel.
+ */
+import type { Finding } from "./finding.ts";
+import type { Kind } from "./kinds/kinds.ts";
+import type { MeshResource, ResourceKey, ResourceOf } from "./resource.ts";
+
+export interface StoreChange {
+  readonly type: "added" | "modified" | "deleted";
+  /** The state after the change; for `deleted` the last one. */
+  readonly resource: MeshResource;
+  readonly previous?: MeshResource;
+  /** The version of the store after this change. */
+  readonly resourceVersion: number;
+}
+
+export type Unwatch = () => void;
+
+/** Told of changes in batches: all that happened since the last call, in order, never empty. May not throw. */
+export type StoreListener = (changes: readonly StoreChange[]) => void;
+
+export interface ApplyResult {
+  readonly outcome: "created" | "configured" | "unchanged";
+  readonly resource: MeshResource;
+  /** What there is to say about the resource as it now stands among the others. */
+  readonly findings: readonly Finding[];
+}
+
+export interface Store {
+  /** Rises by one with every change of this store. It is not Kubernetes' resource version. */
+  readonly resourceVersion: number;
+  /** The resources of a kind, in the order in which they were first seen. */
+  list<K extends Kind>(kind: K, namespace?: string): readonly ResourceOf<K>[];
+  /** Every resource, in the order in which they were first seen. */
+  all(): readonly MeshResource[];
+  get<K extends Kind>(kind: K, namespace: string, name: string): ResourceOf<K> | undefined;
+  /** Tells `listener` of every later change. */
+  watch(listener: StoreListener): Unwatch;
+  /** The changes after `resourceVersion`, or undefined when they are no longer kept: the reader has to list again (410 Gone). */
+  changesSince(resourceVersion: number): readonly StoreChange[] | undefined;
+  /** Creates or replaces. Resolves once watchers know. An apply that changes nothing gives no new version. */
+  apply(resource: MeshResource): Promise<ApplyResult>;
+  /** Resolves to the deleted resource; undefined when there was none. */
+  delete(key: ResourceKey): Promise<MeshResource | undefined>;
+  /** All there is to say about the resources: what loading found, and what analysis finds now. */
+  findings(): readonly Finding[];
+}
