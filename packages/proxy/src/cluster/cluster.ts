@@ -86,7 +86,13 @@ export interface ClusterStats {
   readonly upstreamRequestTimeouts: Counter;
   readonly upstreamRequestPerTryTimeouts: Counter;
   readonly upstreamRequestPendingOverflow: Counter;
+  /** Gauges that circuit breakers are checked against keep their value across updates of the cluster (same name, same handle). */
+  readonly upstreamRequestsPendingTotal: Counter;
+  readonly upstreamRequestsPendingActive: Gauge;
+  /** Retries under way; not shown by Envoy but as `remaining_retries`. */
+  readonly upstreamRetriesActive: Gauge;
   readonly upstreamRequestResets: Counter;
+  readonly upstreamRequestMaxDurationReached: Counter;
   readonly upstreamConnectionsTotal: Counter;
   readonly upstreamConnectionsActive: Gauge;
   readonly upstreamConnectFailures: Counter;

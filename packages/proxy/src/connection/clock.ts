@@ -1,0 +1,19 @@
+// The clock and the timers of the data path. Everything that waits does so here, so that a test drives time by hand.
+
+export interface Clock {
+  /** Wall clock in milliseconds since 1970. */
+  wallMs(): number;
+  /** Monotonic milliseconds with fractions. */
+  monotonicMs(): number;
+  /** Calls back once after `delayMs`; returns what `clearTimer` takes. */
+  setTimer(callback: () => void, delayMs: number): unknown;
+  clearTimer(handle: unknown): void;
+}
+
+/** The machine's clock. Its timers do not keep the process alive: sockets do. */
+export const systemClock: Clock = {
+  wallMs: Date.now,
+  monotonicMs: () => performance.now(),
+  setTimer: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
+  clearTimer: (handle) => clearTimeout(handle as NodeJS.Timeout),
+};

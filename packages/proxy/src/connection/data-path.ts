@@ -1,0 +1,36 @@
+// What every part of one worker's data path shares: the clock, its timers, randomness and the loggers by Envoy's names.
+// One instance a worker, made once; listeners, connections and pools hold it.
+import type { Logger, Logging } from "@tulle/telemetry";
+import { type Clock, systemClock } from "./clock.ts";
+import { TimerWheel } from "./timer-wheel.ts";
+
+export interface DataPathOptions {
+  readonly logging: Logging;
+  readonly clock?: Clock;
+  /** In [0, 1): weighted clusters, jitter. */
+  readonly random?: () => number;
+}
+
+export class DataPath {
+  readonly clock: Clock;
+  readonly timers: TimerWheel;
+  readonly random: () => number;
+  readonly httpLog: Logger;
+  readonly routerLog: Logger;
+  readonly poolLog: Logger;
+  readonly connectionLog: Logger;
+  readonly filterLog: Logger;
+  readonly upstreamLog: Logger;
+
+  constructor(options: DataPathOptions) {
+    this.clock = options.clock ?? systemClock;
+    this.timers = new TimerWheel(this.clock);
+    this.random = options.random ?? Math.random;
+    this.httpLog = options.logging.logger("http");
+    this.routerLog = options.logging.logger("router");
+    this.poolLog = options.logging.logger("pool");
+    this.connectionLog = options.logging.logger("connection");
+    this.filterLog = options.logging.logger("filter");
+    this.upstreamLog = options.logging.logger("upstream");
+  }
+}
