@@ -24,6 +24,9 @@ export class StreamInfo {
   upstreamLocalAddress: string | undefined = undefined;
   upstreamTransportFailureReason: string | undefined = undefined;
 
+  /** What filters left for logs and later filters, by filter name; undefined until one does (`%DYNAMIC_METADATA%`). */
+  dynamicMetadata: Record<string, Record<string, unknown>> | undefined = undefined;
+
   /** 0 while no response has been sent. */
   responseCode = 0;
   /** Bits of `responseFlags`. */

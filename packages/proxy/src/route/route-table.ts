@@ -52,6 +52,18 @@ export interface ForwardAction {
   finalizeResponse(response: ResponseHead, info: StreamInfo): void;
   /** True when finalizeResponse would change nothing: the data path then skips it. */
   readonly responseIsUntouched: boolean;
+  /** The authority becomes the chosen host's `hostname`, where it has one; the router does it for each try (auto_host_rewrite). */
+  readonly autoHostRewrite: boolean;
+  /** `x-forwarded-host` keeps the client's authority when a rewrite replaces it (append_x_forwarded_host). */
+  readonly appendForwardedHost: boolean;
+  /** upgrade_configs of the route by lower-case protocol, overriding the connection manager's; undefined = none. */
+  readonly upgrades: ReadonlyMap<string, UpgradeRule> | undefined;
+}
+
+export interface UpgradeRule {
+  readonly enabled: boolean;
+  /** CONNECT ends here and its payload goes to the cluster as plain TCP (connect_config); false passes CONNECT on. */
+  readonly terminatesConnect: boolean;
 }
 
 export interface RedirectAction {
@@ -80,6 +92,10 @@ export interface RetryPolicy {
   readonly backOffMaxMs: number;
   readonly avoidPreviousHosts: boolean;
   readonly hostSelectionMaxAttempts: number;
+  /** retriable_headers, for the condition `retriable-headers`; undefined = none. */
+  readonly isRetriableResponse: ((response: ResponseHead) => boolean) | undefined;
+  /** retriable_request_headers: only requests that it accepts are tried again; undefined = all. */
+  readonly isRetriableRequest: ((request: RequestHead) => boolean) | undefined;
 }
 
 /** Bits of `RetryPolicy.retryOn`, by Envoy's token (`x-envoy-retry-on`). */
