@@ -59,3 +59,8 @@ export {
   watchContentType,
   watchPath,
 } from "./api.ts";
+export type { MemoryStoreOptions } from "./memory-store.ts";
+export { MemoryStore, defaultHistoryChanges } from "./memory-store.ts";
+export type { ApiClientOptions, ApplyAnswer } from "./api-client.ts";
+export { ApiClient, ApiError } from "./api-client.ts";
+export type { ResourceWatch, ResourceWatchOptions } from "./resource-watch.ts";

@@ -3,25 +3,26 @@ import { test } from "node:test";
 import assert from "node:assert/strict";
 import type { DestinationRule, HttpRoute, Kind, MeshResource, ResourceOf, Service, StringMatch } from "./index.ts";
 
-type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
-function expectType<_ extends true>(): void {
-  // Nothing to run: the constraint on the type parameter is the check.
-}
+type IsAny<T> = 0 extends 1 & T ? true : false;
+type Equal<A, B> = IsAny<A> extends true ? false : [A] extends [B] ? ([B] extends [A] ? true : false) : false;
+
+type LoadBalancer = NonNullable<NonNullable<DestinationRule["spec"]["trafficPolicy"]>["loadBalancer"]>;
 
 test("types follow from the schemas", () => {
-  expectType<Equal<StringMatch, { readonly exact?: string; readonly prefix?: string; readonly regex?: string }>>();
-  expectType<Equal<NonNullable<HttpRoute["retries"]>["attempts"], number | undefined>>();
-  expectType<Equal<Service["spec"]["ports"][number]["protocol"], "TCP" | "UDP" | "SCTP">>();
-  expectType<Equal<Service["spec"]["ports"][number]["targetPort"], number | string | undefined>>();
-  expectType<Equal<MeshResource["kind"], Kind>>();
-  expectType<Equal<ResourceOf<"Gateway">["kind"], "Gateway">>();
-  expectType<Equal<MeshResource["metadata"]["namespace"], string>>();
-  expectType<
-    Equal<
-      NonNullable<NonNullable<DestinationRule["spec"]["trafficPolicy"]>["loadBalancer"]>["simple"],
+  const checks: readonly true[] = [
+    true satisfies Equal<StringMatch, { readonly exact?: string; readonly prefix?: string; readonly regex?: string }>,
+    true satisfies Equal<NonNullable<HttpRoute["retries"]>["attempts"], number | undefined>,
+    true satisfies Equal<Service["spec"]["ports"][number]["protocol"], "TCP" | "UDP" | "SCTP">,
+    true satisfies Equal<Service["spec"]["ports"][number]["targetPort"], number | string | undefined>,
+    true satisfies Equal<MeshResource["kind"], Kind>,
+    true satisfies Equal<ResourceOf<"Gateway">["kind"], "Gateway">,
+    true satisfies Equal<MeshResource["metadata"]["namespace"], string>,
+    true satisfies Equal<
+      LoadBalancer["simple"],
       "UNSPECIFIED" | "LEAST_CONN" | "RANDOM" | "PASSTHROUGH" | "ROUND_ROBIN" | "LEAST_REQUEST" | undefined
-    >
-  >();
+    >,
+  ];
+  assert.equal(checks.length, 8);
   // A union told apart by `kind`.
   const portsOf = (resource: MeshResource): number =>
     resource.kind === "Service"

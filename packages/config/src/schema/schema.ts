@@ -163,8 +163,8 @@ export function enumeration<const V extends string>(
   } = {},
 ): Schema<V> {
   const { notImplemented = [], ignoreCase = false } = options;
-  const deprecated = (options.deprecated ?? {}) as Readonly<Record<string, string>>;
-  return { node: { type: "enum", values, notImplemented, deprecated, ignoreCase } };
+  const replacements = (options.deprecated ?? {}) as Readonly<Record<string, string>>;
+  return { node: { type: "enum", values, notImplemented, deprecated: replacements, ignoreCase } };
 }
 
 export function list<T>(

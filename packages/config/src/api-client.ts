@@ -1,0 +1,195 @@
+/**
+ * Client of the control plane's HTTP API: what the command line and the local platform read and write resources with. Reads
+ * need nothing; writes carry the token of the state directory, or go through its Unix socket.
+ */
+import { request } from "node:http";
+import type { IncomingMessage } from "node:http";
+import { findingsPath, kindPath, resourcePath } from "./api.ts";
+import type {
+  ApplyRequest,
+  ApplyResponse,
+  DeleteResponse,
+  ErrorResponse,
+  FindingsResponse,
+  ListResponse,
+} from "./api.ts";
+import type { Finding } from "./finding.ts";
+import type { Kind } from "./kinds/kinds.ts";
+import { placesOf } from "./places.ts";
+import type { PlaceTable } from "./places.ts";
+import type { MeshResource, ResourceKey, ResourceOf } from "./resource.ts";
+import { ResourceWatch } from "./resource-watch.ts";
+import type { ResourceWatchOptions } from "./resource-watch.ts";
+
+/** Longest answer that is read; a list of 20,000 pods is about 30 MB. */
+export const maxResponseBytes = 256 * 1024 * 1024;
+export const requestTimeoutMs = 30_000;
+
+export interface ApiClientOptions {
+  /** `http://127.0.0.1:15014`, or the state directory's Unix socket. */
+  readonly endpoint: { readonly url: string } | { readonly socketPath: string };
+  /** Needed for writes over TCP. */
+  readonly token?: string;
+}
+
+/** The control plane could not be asked, or answered with an error that is not about the resource itself. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  /** HTTP status; 0 when there was no answer. */
+  readonly status: number;
+  readonly findings: readonly Finding[];
+
+  constructor(
+    status: number,
+    message: string,
+    options: { readonly findings?: readonly Finding[]; readonly cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.status = status;
+    this.findings = options.findings ?? [];
+  }
+}
+
+/** Answer to an apply: as the server says, or refused with the reasons. */
+export type ApplyAnswer =
+  | ApplyResponse
+  | { readonly outcome: "rejected"; readonly message: string; readonly findings: readonly Finding[] };
+
+export class ApiClient {
+  readonly #endpoint: ApiClientOptions["endpoint"];
+  readonly #token: string | undefined;
+
+  constructor(options: ApiClientOptions) {
+    this.#endpoint = options.endpoint;
+    this.#token = options.token;
+  }
+
+  /** The resources of a kind, in all namespaces unless one is given. */
+  async list<K extends Kind>(kind: K, namespace?: string): Promise<ListResponse<K>> {
+    const query = namespace === undefined ? "" : `?namespace=${encodeURIComponent(namespace)}`;
+    return (await this.#call("GET", kindPath(kind) + query)) as ListResponse<K>;
+  }
+
+  async get<K extends Kind>(kind: K, namespace: string, name: string): Promise<ResourceOf<K> | undefined> {
+    return (await this.#callUnlessMissing("GET", resourcePath({ kind, namespace, name }))) as ResourceOf<K> | undefined;
+  }
+
+  /** Creates or replaces. `resource` may be unchecked: the server checks it, and a bad one is answered with `rejected`. */
+  async apply(resource: MeshResource, places: PlaceTable | undefined = placesOf(resource)): Promise<ApplyAnswer> {
+    const { kind, metadata } = resource;
+    const body: ApplyRequest = places === undefined ? { resource } : { resource, places };
+    const path = resourcePath({ kind, namespace: metadata.namespace, name: metadata.name });
+    try {
+      return (await this.#call("PUT", path, body)) as ApplyResponse;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 422) throw error;
+      return { outcome: "rejected", message: error.message, findings: error.findings };
+    }
+  }
+
+  /** The deleted resource; undefined when there was none. */
+  async delete(key: ResourceKey): Promise<MeshResource | undefined> {
+    const answer = (await this.#callUnlessMissing("DELETE", resourcePath(key))) as DeleteResponse | undefined;
+    return answer?.resource;
+  }
+
+  async findings(): Promise<readonly Finding[]> {
+    return ((await this.#call("GET", findingsPath)) as FindingsResponse).findings;
+  }
+
+  /**
+   * Follows the resources of `kinds`: first all that are there, then every change, across reconnections and lost history.
+   * Close it when done.
+   */
+  watch(kinds: readonly Kind[], options: ResourceWatchOptions): ResourceWatch {
+    return new ResourceWatch(this, kinds, options);
+  }
+
+  /** Sends a request and gives the answer once its head is there. Used by the watch, which reads the body as it comes. */
+  open(
+    method: string,
+    path: string,
+    options: { readonly body?: string; readonly signal?: AbortSignal } = {},
+  ): Promise<IncomingMessage> {
+    const headers: Record<string, string> = { accept: "application/json" };
+    if (this.#token !== undefined) headers["authorization"] = `Bearer ${this.#token}`;
+    if (options.body !== undefined) {
+      headers["content-type"] = "application/json";
+      headers["content-length"] = String(Buffer.byteLength(options.body));
+    }
+    return new Promise((resolve, reject) => {
+      const outgoing = request({
+        ...("url" in this.#endpoint ? addressOf(this.#endpoint.url) : { socketPath: this.#endpoint.socketPath }),
+        method,
+        path,
+        headers,
+        agent: false,
+        timeout: requestTimeoutMs,
+        ...(options.signal === undefined ? {} : { signal: options.signal }),
+      });
+      outgoing.on("response", resolve);
+      outgoing.on("timeout", () => outgoing.destroy(new Error(`no answer within ${requestTimeoutMs} ms`)));
+      outgoing.on("error", (error) => {
+        reject(
+          new ApiError(0, `the control plane at ${this.#where()} cannot be reached: ${error.message}`, {
+            cause: error,
+          }),
+        );
+      });
+      outgoing.end(options.body);
+    });
+  }
+
+  async #call(method: string, path: string, body?: unknown): Promise<unknown> {
+    const response = await this.open(method, path, body === undefined ? {} : { body: JSON.stringify(body) });
+    const text = await readText(response);
+    const status = response.statusCode ?? 0;
+    const answer = parseJson(text);
+    if (status >= 200 && status < 300) {
+      if (answer === undefined) throw new ApiError(status, `${method} ${path}: the answer is not JSON`);
+      return answer;
+    }
+    const failure = answer as Partial<ErrorResponse> | undefined;
+    const message =
+      failure?.error?.message ?? `${method} ${path}: the control plane at ${this.#where()} answered ${status}`;
+    throw new ApiError(status, message, failure?.findings === undefined ? {} : { findings: failure.findings });
+  }
+
+  async #callUnlessMissing(method: string, path: string): Promise<unknown> {
+    try {
+      return await this.#call(method, path);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  #where(): string {
+    return "url" in this.#endpoint ? this.#endpoint.url : this.#endpoint.socketPath;
+  }
+}
+
+function addressOf(url: string): { readonly host: string; readonly port: string } {
+  const { hostname, port } = new URL(url);
+  return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? "80" : port };
+}
+
+/** The body of `response` as text. Errors of the stream reject. */
+export async function readText(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > maxResponseBytes) throw new ApiError(0, `the answer is longer than ${maxResponseBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
