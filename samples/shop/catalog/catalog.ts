@@ -1,0 +1,74 @@
+// The catalog's answers: items as JSON, and a fault switch that makes a share of the requests fail.
+import type { Handler } from "../serve.ts";
+import { methodIs, pathOf, readBody, sendJson, sendText } from "../serve.ts";
+import { items, type Item } from "./items.ts";
+
+export interface CatalogOptions {
+  /** Version v2: items carry `imageUrl`. */
+  readonly showImage: boolean;
+  /** Where the pictures lie. */
+  readonly imageBaseUrl: string;
+  /** Gives a number from 0 up to 1; decides which requests fail. */
+  readonly random?: () => number;
+}
+
+const maxBlowupBodyBytes = 1024;
+
+export function createCatalog(options: CatalogOptions): Handler {
+  const random = options.random ?? Math.random;
+  const shown = items.map((item) => withImage(item, options));
+  /** Share of requests that fail, 0 to 100. */
+  let faultPercentage = 0;
+
+  return async (request, response) => {
+    const path = pathOf(request);
+    if (path === "/health") return sendText(response, 200, "ok\n");
+    if (path === "/blowup") {
+      if (!methodIs(request, response, "POST")) return;
+      const rule = parseFaultRule(await readBody(request, maxBlowupBodyBytes));
+      if (typeof rule === "string") return sendText(response, 400, `${rule}\n`);
+      faultPercentage = rule.active ? rule.percentage : 0;
+      const text = rule.active ? `blowups on: ${rule.percentage} % of requests answer 500` : "blowups off";
+      return sendText(response, 200, `${text}\n`);
+    }
+    if (random() * 100 < faultPercentage) return sendJson(response, 500, { error: "blowup" });
+    if (path === "/items") {
+      if (methodIs(request, response, "GET")) sendJson(response, 200, shown);
+      return;
+    }
+    const id = /^\/items\/([^/]+)$/.exec(path ?? "")?.[1];
+    if (id === undefined) return sendJson(response, 404, { error: `no such path: ${path ?? request.url}` });
+    if (!methodIs(request, response, "GET")) return;
+    const item = shown.find((each) => String(each.id) === id);
+    if (item === undefined) return sendJson(response, 404, { error: `no item has the id ${id}` });
+    sendJson(response, 200, item);
+  };
+}
+
+function withImage(item: Item, options: CatalogOptions): Item {
+  return options.showImage ? { ...item, imageUrl: `${options.imageBaseUrl}/item-${item.id}.svg` } : item;
+}
+
+interface FaultRule {
+  readonly active: boolean;
+  readonly percentage: number;
+}
+
+/** The body of `POST /blowup`, or what is wrong with it. */
+function parseFaultRule(body: string | undefined): FaultRule | string {
+  if (body === undefined) return `the body is longer than ${maxBlowupBodyBytes} bytes`;
+  let rule: unknown;
+  try {
+    rule = JSON.parse(body);
+  } catch {
+    return 'the body is not JSON; expected {"active": true, "type": "500", "percentage": 50}';
+  }
+  if (typeof rule !== "object" || rule === null || Array.isArray(rule)) return "the body is not a JSON object";
+  const { active, type, percentage = 100 } = rule as Record<string, unknown>;
+  if (typeof active !== "boolean") return '"active" must be true or false';
+  if (type !== "500" && (active || type !== undefined)) return '"type" must be "500"';
+  if (!Number.isInteger(percentage) || (percentage as number) < 0 || (percentage as number) > 100) {
+    return '"percentage" must be a whole number from 0 to 100';
+  }
+  return { active, percentage: percentage as number };
+}
