@@ -1,6 +1,8 @@
 // What a proxy and the ADS client say to each other. The proxy subscribes, is handed one response at a time, and gives a
 // verdict on it; the client turns verdicts into ACK and NACK and keeps the stream alive.
 import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
+import type { BackOffLimits } from "./back-off.ts";
+import type { Clock } from "./clock.ts";
 import type { SubscribedNames } from "./ads-server-api.ts";
 import type { ResourceMessages, ResourceTypeName } from "./resource-types.ts";
 
@@ -63,5 +65,9 @@ export interface AdsClientOptions {
   readonly target: AdsTarget;
   readonly node: Node;
   readonly handlers: AdsClientHandlers;
-  readonly backOff?: { readonly baseMs: number; readonly maxMs: number };
+  /** Between tries to connect; 200 ms doubled up to 10 s, jittered, by default. */
+  readonly backOff?: BackOffLimits;
+  /** For tests; the system's clock and `Math.random` otherwise. */
+  readonly clock?: Clock;
+  readonly random?: () => number;
 }

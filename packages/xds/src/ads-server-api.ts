@@ -1,6 +1,7 @@
 // What a control plane and the ADS server say to each other. The control plane declares, connection by connection and
 // type by type, which resources a proxy should have; the server works out what to send, when, and in which responses.
 import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
+import type { Clock } from "./clock.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 
@@ -84,7 +85,7 @@ export interface Rejection {
   readonly offenders: readonly RejectedResource[];
 }
 
-/** Implemented by the control plane. A handler that throws ends the stream with INTERNAL, and the error is logged. */
+/** Implemented by the control plane. A handler that throws ends that stream with INTERNAL; its stack is the disconnection's reason. */
 export interface AdsServerHandlers {
   /** The first request has arrived, so that the node is known. */
   onConnect(connection: AdsConnection): void;
@@ -101,6 +102,8 @@ export interface AdsServerHandlers {
       readonly bytes: number;
     },
   ): void;
+  /** A request without effect: a type that is not spoken, or an answer to a response that was answered before. */
+  onIgnored?(connection: AdsConnection, reason: "unknown type" | "stale nonce", detail: string): void;
   onDisconnect(connection: AdsConnection, reason: string): void;
 }
 
@@ -129,6 +132,8 @@ export interface AdsServerOptions {
   readonly address: AdsAddress;
   readonly handlers: AdsServerHandlers;
   readonly limits?: Partial<AdsServerLimits>;
+  /** For tests; the system's clock otherwise. */
+  readonly clock?: Clock;
   /** Put into each response's `control_plane.identifier`. */
   readonly controlPlaneId?: string;
 }
@@ -136,7 +141,8 @@ export interface AdsServerOptions {
 export interface RunningAdsServer {
   /** The address that was bound, with the port taken. */
   readonly address: AdsAddress;
-  readonly connections: ReadonlySet<AdsConnection>;
+  /** The streams whose node is known. */
+  readonly connections: readonly AdsConnection[];
   /** Ends all streams and closes the socket. */
   close(): Promise<void>;
 }

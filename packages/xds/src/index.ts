@@ -1,6 +1,13 @@
 // The entry of the package: resource types, and the ADS server and client. Importing it loads neither gRPC nor any
 // message schema but those of the discovery protocol; `./json`, `./resource-schemas` and `./*_pb` load more when asked.
 export * from "./ads-client-api.ts";
+export { connectAds, defaultBackOff } from "./ads-client.ts";
 export * from "./ads-server-api.ts";
+export { defaultAdsServerLimits, serveAds } from "./ads-server.ts";
+export * from "./back-off.ts";
+export * from "./byte-stream.ts";
+export * from "./clock.ts";
 export * from "./encoded-resource.ts";
 export * from "./resource-types.ts";
+export { rejectedNames, rejectionMessage } from "./sotw/rejected-names.ts";
+export * from "./wire.ts";

@@ -1,0 +1,198 @@
+// The ADS client of a proxy: the state machine of sotw/ with a clock, gRPC and the decoding of resources around it.
+import type { DescMessage, Message } from "@bufbuild/protobuf";
+import { fromBinary } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import type {
+  AdsClient,
+  AdsClientOptions,
+  AdsClientState,
+  AdsResponse,
+  ResourceError,
+  Verdict,
+} from "./ads-client-api.ts";
+import type { SubscribedNames } from "./ads-server-api.ts";
+import { type ByteStream, openByteStream } from "./byte-stream.ts";
+import type { Clock } from "./clock.ts";
+import { systemClock } from "./clock.ts";
+import { contentVersion } from "./encoded-resource.ts";
+import type { ResourceTypeName } from "./resource-types.ts";
+import { resourceType } from "./resource-types.ts";
+import { type SotwClientAction, type SotwClientEvent, SotwClientStream } from "./sotw/client-stream.ts";
+import { decodeResponse, encodeRequest, resourceName } from "./wire.ts";
+
+type Schemas = Readonly<Record<ResourceTypeName, DescMessage>>;
+type Content = readonly Any[];
+type Delivery = SotwClientAction<Content> & { kind: "deliver" };
+
+export const defaultBackOff = { baseMs: 200, maxMs: 10_000 } as const;
+
+/** Connects, and keeps connecting; returns at once. */
+export function connectAds(options: AdsClientOptions): AdsClient {
+  const client = new GrpcAdsClient(options);
+  client.start();
+  return client;
+}
+
+class GrpcAdsClient implements AdsClient {
+  readonly #options: AdsClientOptions;
+  readonly #clock: Clock;
+  readonly #machine: SotwClientStream<Content>;
+  #subscriptions = new Map<ResourceTypeName, SubscribedNames>();
+  #stream: ByteStream | undefined;
+  #cancelWake: () => void = () => undefined;
+  #schemas: Promise<Schemas> | undefined;
+
+  constructor(options: AdsClientOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#machine = new SotwClientStream({
+      backOff: options.backOff ?? defaultBackOff,
+      random: options.random ?? Math.random,
+    });
+  }
+
+  get state(): AdsClientState {
+    return this.#machine.state;
+  }
+
+  start(): void {
+    this.#perform(this.#machine.start());
+  }
+
+  subscribe(type: ResourceTypeName, names: SubscribedNames): void {
+    if (this.#subscriptions.size === 0) queueMicrotask(() => this.#flushSubscriptions());
+    this.#subscriptions.set(type, names);
+  }
+
+  close(): void {
+    this.#step({ kind: "close" });
+  }
+
+  #flushSubscriptions(): void {
+    const changes = this.#subscriptions;
+    if (changes.size === 0) return;
+    this.#subscriptions = new Map();
+    this.#step({ kind: "subscribe", changes });
+  }
+
+  #step(event: SotwClientEvent<Content>): void {
+    this.#perform(this.#machine.step(event, this.#clock.nowMs()));
+  }
+
+  #perform(actions: readonly SotwClientAction<Content>[]): void {
+    for (const action of actions) {
+      switch (action.kind) {
+        case "open":
+          this.#open();
+          break;
+        case "send":
+          this.#stream?.write(encodeRequest(action.request, this.#options.node));
+          break;
+        case "deliver":
+          void this.#deliver(action);
+          break;
+        case "state":
+          this.#enter(action.state);
+          break;
+        case "ignored":
+          break;
+        case "end":
+          this.#cancelWake();
+          this.#closeStream();
+          break;
+      }
+    }
+    // One response at a time: the rest waits in HTTP/2's flow control, and so in the control plane.
+    if (this.#machine.isDeciding) this.#stream?.pause();
+    else this.#stream?.resume();
+  }
+
+  #enter(state: AdsClientState): void {
+    this.#cancelWake();
+    if (state.kind === "waiting") {
+      const delayMs = Math.max(0, state.retryAtMs - this.#clock.nowMs());
+      this.#cancelWake = this.#clock.after(delayMs, () => this.#step({ kind: "wake" }));
+    }
+    this.#options.handlers.onState?.(state);
+  }
+
+  #open(): void {
+    this.#closeStream();
+    const ifCurrent = (work: () => void): void => {
+      if (this.#stream === stream) work();
+    };
+    const stream = openByteStream(this.#options.target, {
+      onOpen: () => ifCurrent(() => this.#step({ kind: "opened" })),
+      onMessage: (bytes) => ifCurrent(() => this.#received(bytes)),
+      onEnd: (reason) => ifCurrent(() => this.#ended(reason)),
+    });
+    this.#stream = stream;
+  }
+
+  #closeStream(): void {
+    const stream = this.#stream;
+    this.#stream = undefined;
+    stream?.close();
+  }
+
+  #ended(reason: string): void {
+    this.#closeStream();
+    this.#step({ kind: "ended", reason });
+  }
+
+  #received(bytes: Uint8Array): void {
+    let response;
+    try {
+      response = decodeResponse(bytes);
+    } catch (error) {
+      this.#ended(`not a DiscoveryResponse: ${String(error)}`);
+      return;
+    }
+    const { typeUrl, versionInfo, nonce, resources } = response;
+    const names = resources.map((any) => resourceName(any.value));
+    this.#step({ kind: "response", response: { typeUrl, versionInfo, nonce, names, content: resources } });
+  }
+
+  async #deliver(action: Delivery): Promise<void> {
+    this.#schemas ??= import("./resource-schemas.ts").then((module) => module.resourceSchemas);
+    let errors: readonly ResourceError[];
+    try {
+      const response = decodeResources(action, await this.#schemas);
+      const verdict: Verdict = await this.#options.handlers.onResponse(response);
+      errors = [...response.errors, ...verdict];
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      errors = action.response.names.map((name) => ({ name, message }));
+      if (errors.length === 0) errors = [{ name: "", message }];
+    }
+    // Names that the consumer subscribed to while it looked at the response go out before the ACK.
+    this.#flushSubscriptions();
+    this.#step({ kind: "verdict", nonce: action.response.nonce, stream: action.stream, errors });
+  }
+}
+
+function decodeResources(action: Delivery, schemas: Schemas): AdsResponse {
+  const { type, response, removed } = action;
+  const { typeUrl } = resourceType(type);
+  const resources = new Map<string, Message>();
+  const versions = new Map<string, string>();
+  const errors: ResourceError[] = [];
+  for (const [index, any] of response.content.entries()) {
+    const name = response.names[index]!;
+    const refuse = (message: string): void => void errors.push({ name: name || `#${index}`, message });
+    if (any.typeUrl !== typeUrl) refuse(`is a ${any.typeUrl}, not a ${typeUrl}`);
+    else if (name === "") refuse("has no name");
+    else if (resources.has(name)) refuse("stands twice in one response");
+    else {
+      try {
+        resources.set(name, fromBinary(schemas[type], any.value));
+        versions.set(name, contentVersion(any.value));
+      } catch (error) {
+        refuse(`cannot be decoded: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+  }
+  const { versionInfo, nonce } = response;
+  // The schema table pairs each type with its message, which TypeScript cannot follow through the index.
+  return { type, versionInfo, nonce, resources, versions, removed, errors } as unknown as AdsResponse;
+}

@@ -1,0 +1,200 @@
+// One ADS stream as the control plane sees it: the state machine of sotw/ with a clock, a byte stream and handlers
+// around it.
+import { create } from "@bufbuild/protobuf";
+import type {
+  AdsConnection,
+  AdsServerHandlers,
+  AdsServerLimits,
+  SubscribedNames,
+  TypeStatus,
+} from "./ads-server-api.ts";
+import type { Clock } from "./clock.ts";
+import type { EncodedResource } from "./encoded-resource.ts";
+import { type Node, NodeSchema } from "./generated/envoy/config/core/v3/base_pb.ts";
+import type { DiscoveryRequest } from "./generated/envoy/service/discovery/v3/discovery_pb.ts";
+import type { ResourceTypeName } from "./resource-types.ts";
+import { type SotwServerAction, type SotwServerEvent, SotwServerStream } from "./sotw/server-stream.ts";
+import { decodeRequest, encodeResponse } from "./wire.ts";
+
+export interface ServerByteStream {
+  /** False when the transport's buffer is full: `drained()` follows. */
+  write(bytes: Uint8Array): boolean;
+  end(): void;
+  fail(kind: "INVALID_ARGUMENT" | "INTERNAL", details: string): void;
+}
+
+interface ConnectionOptions {
+  readonly id: number;
+  readonly peer: string;
+  readonly handlers: AdsServerHandlers;
+  readonly limits: AdsServerLimits;
+  readonly controlPlaneId: string;
+  readonly clock: Clock;
+  readonly stream: ServerByteStream;
+}
+
+export class AdsServerConnection implements AdsConnection {
+  readonly id: number;
+  readonly peer: string;
+  readonly connectedAtMs: number;
+  node: Node = create(NodeSchema);
+  /** The first request has come, so that the handlers know of this stream. */
+  isConnected = false;
+  readonly #handlers: AdsServerHandlers;
+  readonly #controlPlaneId: string;
+  readonly #clock: Clock;
+  readonly #stream: ServerByteStream;
+  readonly #machine: SotwServerStream;
+  /** Declarations of this turn of the event loop. */
+  #declared = new Map<ResourceTypeName, ReadonlyMap<string, EncodedResource>>();
+  #cancelWake: () => void = () => undefined;
+  #isClosed = false;
+
+  constructor(options: ConnectionOptions) {
+    this.id = options.id;
+    this.peer = options.peer;
+    this.#handlers = options.handlers;
+    this.#controlPlaneId = options.controlPlaneId;
+    this.#clock = options.clock;
+    this.#stream = options.stream;
+    this.#machine = new SotwServerStream({ limits: options.limits, noncePrefix: `${options.id}-` });
+    this.connectedAtMs = options.clock.nowMs();
+  }
+
+  set(type: ResourceTypeName, resources: ReadonlyMap<string, EncodedResource>): void {
+    if (this.#isClosed) return;
+    if (this.#declared.size === 0) queueMicrotask(() => this.#declare());
+    this.#declared.set(type, resources);
+  }
+
+  status(): ReadonlyMap<ResourceTypeName, TypeStatus> {
+    return this.#machine.status();
+  }
+
+  close(reason: string): void {
+    if (this.#isClosed) return;
+    this.#stream.end();
+    this.closed(reason);
+  }
+
+  /** A request's bytes have arrived. */
+  received(bytes: Uint8Array): void {
+    if (this.#isClosed) return;
+    let request: DiscoveryRequest;
+    try {
+      request = decodeRequest(bytes);
+    } catch (error) {
+      this.#fail("INVALID_ARGUMENT", `not a DiscoveryRequest: ${String(error)}`);
+      return;
+    }
+    this.#guarded(() => {
+      if (!this.isConnected && !this.#connect(request)) return;
+      this.#step({
+        kind: "request",
+        typeUrl: request.typeUrl,
+        names: request.resourceNames,
+        nonce: request.responseNonce,
+        error: request.errorDetail?.message,
+      });
+    });
+  }
+
+  drained(): void {
+    this.#step({ kind: "writable", writable: true });
+  }
+
+  /** The stream is gone; the last call. */
+  closed(reason: string): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelWake();
+    if (this.isConnected) this.#handlers.onDisconnect(this, reason);
+  }
+
+  #connect(request: DiscoveryRequest): boolean {
+    // "Only the first request on a stream is guaranteed to carry the node identifier."
+    if (request.node === undefined || request.node.id === "") {
+      this.#fail("INVALID_ARGUMENT", "the first request carries no node id");
+      return false;
+    }
+    this.node = request.node;
+    this.isConnected = true;
+    this.#handlers.onConnect(this);
+    return true;
+  }
+
+  #fail(kind: "INVALID_ARGUMENT" | "INTERNAL", details: string, reason: string = details): void {
+    this.#stream.fail(kind, details);
+    this.closed(reason);
+  }
+
+  /** What a handler throws is the control plane's own fault: this proxy's stream ends, the others go on. */
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      // The stack is for the operator's log alone.
+      const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      this.#fail("INTERNAL", "the control plane failed", stack);
+    }
+  }
+
+  #declare(): void {
+    const changes = this.#declared;
+    this.#declared = new Map();
+    this.#step({ kind: "declare", changes });
+  }
+
+  #step(event: SotwServerEvent): void {
+    if (this.#isClosed) return;
+    const nowMs = this.#clock.nowMs();
+    for (const action of this.#machine.step(event, nowMs)) this.#perform(action);
+    this.#cancelWake();
+    const wakeMs = this.#machine.nextWakeMs(nowMs);
+    if (wakeMs === undefined) return;
+    this.#cancelWake = this.#clock.after(wakeMs - nowMs, () => this.#guarded(() => this.#step({ kind: "wake" })));
+  }
+
+  #perform(action: SotwServerAction): void {
+    switch (action.kind) {
+      case "send":
+        this.#send(action);
+        break;
+      case "subscribed": {
+        const names: SubscribedNames = action.names;
+        this.#handlers.onSubscribe(this, { type: action.type, names });
+        break;
+      }
+      case "acked":
+        this.#handlers.onAck?.(this, action.acknowledgement);
+        break;
+      case "nacked":
+        this.#handlers.onNack?.(this, action.rejection);
+        break;
+      case "ignored":
+        this.#handlers.onIgnored?.(this, action.reason, action.detail);
+        break;
+    }
+  }
+
+  #send(action: SotwServerAction & { kind: "send" }): void {
+    const { type, nonce, versionInfo, resources } = action;
+    const anys = resources.map((resource) => resource.any);
+    const bytes = encodeResponse({
+      typeUrl: type.typeUrl,
+      versionInfo,
+      nonce,
+      resources: anys,
+      controlPlaneId: this.#controlPlaneId,
+    });
+    const writable = this.#stream.write(bytes);
+    this.#handlers.onSent?.(this, {
+      type: type.shortName,
+      nonce,
+      resources: resources.length,
+      bytes: bytes.byteLength,
+    });
+    // Within one step the machine does not see this; what it has decided to send is bounded by its window.
+    if (!writable) this.#machine.step({ kind: "writable", writable: false }, this.#clock.nowMs());
+  }
+}

@@ -1,0 +1,369 @@
+// The server's side of one state-of-the-world ADS stream, without any gRPC: events go in, actions come out, and time is a
+// number in the event. It decides what is sent, when, and in which responses.
+//
+// For each type a stream is in one of these states:
+//   unasked      no request yet                                       → `subscribed` by a request
+//   subscribed   asked for, the control plane has not declared        → `owing` by a declaration
+//   owing        something declared and subscribed is not sent        → `outstanding` by a response, once nothing holds it
+//   outstanding  sent, unanswered; newer declarations wait and merge  → `settled` by ACK, `owing` if more was declared
+//   settled      the proxy has accepted all that it should have       → `owing` by a declaration or a new name
+//   refused      a NACK: the offender's last accepted version takes its place, which makes the type `owing` again (or
+//                `settled` if the proxy has that already); the refusal is kept until another version is declared
+// What holds a response: the answer to the one before (at most `ackTimeoutMs`), the transport's buffer, and, for listeners
+// and routes, the clusters and endpoints of the same push (at most `dependencyTimeoutMs`).
+import type { Acknowledgement, AdsServerLimits, Rejection, SubscribedNames, TypeStatus } from "../ads-server-api.ts";
+import type { EncodedResource } from "../encoded-resource.ts";
+import { type ResourceType, type ResourceTypeName, resourceTypeOfUrl, resourceTypes } from "../resource-types.ts";
+import { rejectedNames } from "./rejected-names.ts";
+import {
+  type OutstandingResponse,
+  type ServerTypeState,
+  forgetOwed,
+  forgetSettledRejections,
+  isServed,
+  isSettled,
+  newServerTypeState,
+  noteSent,
+  owedResponses,
+  reject,
+  typeStatus,
+  versionInfoOf,
+} from "./server-type-state.ts";
+
+export type SotwServerLimits = Pick<
+  AdsServerLimits,
+  "maxOutstandingResponses" | "ackTimeoutMs" | "dependencyTimeoutMs" | "removalTimeoutMs"
+>;
+
+export type SotwServerEvent =
+  | {
+      readonly kind: "request";
+      readonly typeUrl: string;
+      readonly names: readonly string[];
+      readonly nonce: string;
+      /** `error_detail.message`; undefined in an ACK. */
+      readonly error: string | undefined;
+    }
+  | {
+      readonly kind: "declare";
+      readonly changes: ReadonlyMap<ResourceTypeName, ReadonlyMap<string, EncodedResource>>;
+    }
+  /** The transport's buffer is full, or has drained. */
+  | { readonly kind: "writable"; readonly writable: boolean }
+  /** The time of `nextWakeMs` has come. */
+  | { readonly kind: "wake" };
+
+export type SotwServerAction =
+  | {
+      readonly kind: "send";
+      readonly type: ResourceType;
+      readonly nonce: string;
+      readonly versionInfo: string;
+      readonly resources: readonly EncodedResource[];
+    }
+  | { readonly kind: "subscribed"; readonly type: ResourceTypeName; readonly names: SubscribedNames }
+  | { readonly kind: "acked"; readonly acknowledgement: Acknowledgement }
+  | { readonly kind: "nacked"; readonly rejection: Rejection }
+  /** A request that asked for nothing new and answered nothing outstanding, or a type that is not spoken. */
+  | { readonly kind: "ignored"; readonly reason: "unknown type" | "stale nonce"; readonly detail: string };
+
+/** Types that may name clusters, and so wait for them when added and hold them when removed. */
+const dependents: ReadonlySet<ResourceTypeName> = new Set(["LDS", "ECDS", "RDS"]);
+
+export class SotwServerStream {
+  readonly #limits: SotwServerLimits;
+  readonly #noncePrefix: string;
+  readonly #types: ReadonlyMap<ResourceTypeName, ServerTypeState> = new Map(
+    resourceTypes.map((type) => [type.shortName, newServerTypeState(type)]),
+  );
+  /** Endpoints that a cluster just sent waits for: listeners and routes come after them. */
+  readonly #warming = new Set<string>();
+  #sequence = 0;
+  #writable = true;
+  /** When listeners or routes began to wait for clusters; undefined while none does. */
+  #heldSinceMs: number | undefined;
+
+  constructor(options: { readonly limits: SotwServerLimits; readonly noncePrefix: string }) {
+    this.#limits = options.limits;
+    this.#noncePrefix = options.noncePrefix;
+  }
+
+  step(event: SotwServerEvent, nowMs: number): readonly SotwServerAction[] {
+    const actions: SotwServerAction[] = [];
+    switch (event.kind) {
+      case "request":
+        this.#request(event, nowMs, actions);
+        break;
+      case "declare":
+        for (const [name, resources] of event.changes) this.#declare(this.#state(name), resources, nowMs);
+        break;
+      case "writable":
+        this.#writable = event.writable;
+        break;
+      case "wake":
+        break;
+    }
+    this.#send(nowMs, actions);
+    return actions;
+  }
+
+  status(): ReadonlyMap<ResourceTypeName, TypeStatus> {
+    return new Map([...this.#types].map(([name, state]) => [name, typeStatus(state)]));
+  }
+
+  /** When `wake` is due, in the events' time; undefined while nothing waits for time alone. What is past waits for another event. */
+  nextWakeMs(nowMs: number): number | undefined {
+    const times: number[] = [];
+    for (const state of this.#types.values()) {
+      const [oldest] = state.outstanding.values();
+      if (oldest !== undefined && owedResponses(state).length > 0) {
+        times.push(oldest.sentAtMs + this.#limits.ackTimeoutMs);
+      }
+      for (const { untilMs } of state.lingering.values()) times.push(untilMs);
+    }
+    if (this.#heldSinceMs !== undefined) times.push(this.#heldSinceMs + this.#limits.dependencyTimeoutMs);
+    const ahead = times.filter((timeMs) => timeMs > nowMs);
+    return ahead.length === 0 ? undefined : Math.min(...ahead);
+  }
+
+  #state(name: ResourceTypeName): ServerTypeState {
+    return this.#types.get(name)!;
+  }
+
+  #request(event: SotwServerEvent & { kind: "request" }, nowMs: number, actions: SotwServerAction[]): void {
+    const type = resourceTypeOfUrl(event.typeUrl);
+    if (type === undefined) {
+      actions.push({ kind: "ignored", reason: "unknown type", detail: event.typeUrl });
+      return;
+    }
+    const state = this.#state(type.shortName);
+    // The names are the whole subscription, and requests arrive in order: those of a request with a stale nonce are
+    // still the newest that there are. Only what it says about a response is stale.
+    const resubscribed = subscribe(state, event.names);
+    if (event.nonce !== "") this.#answer(state, event.nonce, event.error, nowMs, actions, resubscribed);
+    if (resubscribed) actions.push({ kind: "subscribed", type: type.shortName, names: state.subscribed! });
+  }
+
+  #answer(
+    state: ServerTypeState,
+    nonce: string,
+    error: string | undefined,
+    nowMs: number,
+    actions: SotwServerAction[],
+    resubscribed: boolean,
+  ): void {
+    const answered = state.outstanding.get(nonce);
+    if (answered === undefined) {
+      if (!resubscribed) actions.push({ kind: "ignored", reason: "stale nonce", detail: nonce });
+      return;
+    }
+    // Envoy holds back its requests while it applies other types, and then sends one for the newest response only.
+    const skipped: OutstandingResponse[] = [];
+    for (const earlier of state.outstanding.values()) {
+      state.outstanding.delete(earlier.nonce);
+      if (earlier === answered) break;
+      skipped.push(earlier);
+    }
+    if (error === undefined) this.#acknowledge(state, [...skipped, answered], nowMs, actions);
+    else this.#refuse(state, skipped, answered, error, nowMs, actions);
+  }
+
+  #acknowledge(
+    state: ServerTypeState,
+    responses: readonly OutstandingResponse[],
+    nowMs: number,
+    actions: SotwServerAction[],
+  ): void {
+    const newest = responses.at(-1)!;
+    if (state.type.fullState) state.accepted.clear();
+    // A full-state response replaces the ones before it, so that only the newest tells what the proxy has.
+    for (const response of state.type.fullState ? [newest] : responses) {
+      for (const resource of response.resources) this.#accept(state, resource);
+    }
+    state.unattributed = undefined;
+    state.ackedVersion = newest.versionInfo;
+    state.ackedNonce = newest.nonce;
+    state.ackedAtMs = nowMs;
+    const names = responses.flatMap((response) => response.resources.map((resource) => resource.name));
+    const { nonce, versionInfo } = newest;
+    actions.push({ kind: "acked", acknowledgement: { type: state.type.shortName, nonce, versionInfo, names } });
+  }
+
+  #accept(state: ServerTypeState, resource: EncodedResource): void {
+    state.accepted.set(resource.name, resource);
+    state.suspects.delete(resource.name);
+    if (state.type.shortName === "EDS") this.#warming.delete(resource.name);
+    if (state.rejected.size > 0) forgetOwed(state);
+  }
+
+  #refuse(
+    state: ServerTypeState,
+    skipped: readonly OutstandingResponse[],
+    answered: OutstandingResponse,
+    message: string,
+    nowMs: number,
+    actions: SotwServerAction[],
+  ): void {
+    forgetOwed(state);
+    const offered = answered.resources.map((resource) => resource.name);
+    const report = (offenders: Rejection["offenders"]): void => {
+      const { nonce } = answered;
+      actions.push({ kind: "nacked", rejection: { type: state.type.shortName, nonce, message, offered, offenders } });
+    };
+    if (skipped.length > 0 && !state.type.fullState) {
+      // One answer for several responses: any of them may be meant. Each is sent again alone.
+      for (const resource of [...skipped, answered].flatMap((response) => response.resources)) {
+        state.suspects.add(resource.name);
+        state.resend.add(resource.name);
+      }
+      report([]);
+      return;
+    }
+    const changed = answered.resources.filter(
+      (resource) => state.accepted.get(resource.name)?.version !== resource.version,
+    );
+    const named = new Set(
+      rejectedNames(
+        message,
+        changed.map((resource) => resource.name),
+      ),
+    );
+    const offenders = named.size > 0 ? changed.filter((resource) => named.has(resource.name)) : changed;
+    // A proxy applies what it does not name. Without names nothing new can be trusted to be in effect.
+    if (named.size > 0) {
+      for (const resource of changed) if (!named.has(resource.name)) this.#accept(state, resource);
+    }
+    if (offenders.length === 0) state.unattributed = message;
+    for (const resource of answered.resources) {
+      state.suspects.delete(resource.name);
+      if (state.type.shortName === "EDS") this.#warming.delete(resource.name);
+    }
+    report(offenders.map((resource) => reject(state, resource, message, nowMs)));
+  }
+
+  #declare(state: ServerTypeState, resources: ReadonlyMap<string, EncodedResource>, nowMs: number): void {
+    if (resources === state.declared) return;
+    const before = state.declared;
+    state.declared = resources;
+    forgetOwed(state);
+    forgetSettledRejections(state);
+    if (state.type.shortName !== "CDS") return;
+    // The union first: routes that still name a dropped cluster are in effect until their successors are acknowledged.
+    for (const name of state.lingering.keys()) if (resources.has(name)) state.lingering.delete(name);
+    for (const [name, resource] of before ?? []) {
+      if (resources.has(name) || !state.sent.has(name)) continue;
+      state.lingering.set(name, { resource, untilMs: nowMs + this.#limits.removalTimeoutMs });
+    }
+  }
+
+  #send(nowMs: number, actions: SotwServerAction[]): void {
+    this.#endLingering(nowMs);
+    for (const state of this.#types.values()) {
+      const owed = owedResponses(state);
+      if (owed.length === 0) continue;
+      if (dependents.has(state.type.shortName) && this.#mustWaitForClusters(nowMs)) continue;
+      if (!this.#writable) break;
+      const responses = owed.slice(0, this.#room(state, nowMs));
+      for (const resources of responses) actions.push(this.#response(state, resources, nowMs));
+    }
+    if (!this.#hasHeldDependents()) this.#heldSinceMs = undefined;
+  }
+
+  /** How many responses may go out before one is answered. */
+  #room(state: ServerTypeState, nowMs: number): number {
+    const oneAtATime = !state.type.oneResourcePerResponse || state.suspects.size > 0;
+    const limit = oneAtATime ? 1 : this.#limits.maxOutstandingResponses;
+    // An overdue answer must not stop the stream for ever. The newer response stands for it: an answer covers both.
+    for (const { nonce, sentAtMs } of state.outstanding.values()) {
+      if (nowMs - sentAtMs < this.#limits.ackTimeoutMs) break;
+      state.outstanding.delete(nonce);
+    }
+    return Math.max(0, limit - state.outstanding.size);
+  }
+
+  #response(state: ServerTypeState, resources: readonly EncodedResource[], nowMs: number): SotwServerAction {
+    this.#sequence += 1;
+    const nonce = `${this.#noncePrefix}${this.#sequence}`;
+    const versionInfo = versionInfoOf(state.type, resources);
+    if (state.type.shortName === "CDS") this.#warm(state, resources);
+    noteSent(state, { nonce, versionInfo, resources, sentAtMs: nowMs });
+    return { kind: "send", type: state.type, nonce, versionInfo, resources };
+  }
+
+  /**
+   * A proxy that receives a new or changed cluster waits for its endpoints, even if it had them ("resource warming"), but
+   * its request for them looks like any ACK: they are sent again on their own account.
+   */
+  #warm(clusters: ServerTypeState, resources: readonly EncodedResource[]): void {
+    const endpoints = this.#state("EDS");
+    const present = new Set(resources.map((cluster) => cluster.endpointsName));
+    for (const name of this.#warming) if (!present.has(name)) this.#warming.delete(name);
+    for (const cluster of resources) {
+      const name = cluster.endpointsName;
+      if (name === undefined || clusters.sent.get(cluster.name)?.version === cluster.version) continue;
+      this.#warming.add(name);
+      if (endpoints.sent.has(name)) endpoints.resend.add(name);
+    }
+    forgetOwed(endpoints);
+  }
+
+  /** Make before break: what names a cluster waits until the proxy has it, endpoints included. */
+  #mustWaitForClusters(nowMs: number): boolean {
+    if (this.#areClustersReady()) return false;
+    this.#heldSinceMs ??= nowMs;
+    return nowMs - this.#heldSinceMs < this.#limits.dependencyTimeoutMs;
+  }
+
+  #areClustersReady(): boolean {
+    if (!isSettled(this.#state("CDS"))) return false;
+    const endpoints = this.#state("EDS");
+    // Names that the proxy has not asked for by now it does not need: Envoy asks before it acknowledges the clusters.
+    return ![...this.#warming].some((name) => isServed(endpoints, name));
+  }
+
+  #hasHeldDependents(): boolean {
+    if (this.#heldSinceMs === undefined || this.#areClustersReady()) return false;
+    return [...dependents].some((name) => owedResponses(this.#state(name)).length > 0);
+  }
+
+  /** Dropped clusters go once no listener or route that the proxy may still use was written with them in view. */
+  #endLingering(nowMs: number): void {
+    const { lingering } = this.#state("CDS");
+    if (lingering.size === 0) return;
+    const settled = [...dependents].every((name) => isSettled(this.#state(name)));
+    for (const [name, { untilMs }] of lingering) if (settled || untilMs <= nowMs) lingering.delete(name);
+    forgetOwed(this.#state("CDS"));
+  }
+}
+
+/** Takes a request's names; true if the subscription is new or has changed. */
+function subscribe(state: ServerTypeState, names: readonly string[]): boolean {
+  const before = state.subscribed;
+  const isWildcard =
+    names.includes("*") || (state.type.wildcard && names.length === 0 && (before === undefined || before === "*"));
+  const after: SubscribedNames = isWildcard ? "*" : new Set(names);
+  if (before !== undefined && sameNames(before, after)) return false;
+  state.subscribed = after;
+  forgetOwed(state);
+  if (state.type.fullState) state.due = true;
+  else forgetUnsubscribed(state, after);
+  return true;
+}
+
+function sameNames(a: SubscribedNames, b: SubscribedNames): boolean {
+  if (a === "*" || b === "*") return a === b;
+  return a.size === b.size && a.isSubsetOf(b);
+}
+
+/** A name that is given up is deleted by the proxy: asked for again, it is sent again. */
+function forgetUnsubscribed(state: ServerTypeState, names: SubscribedNames): void {
+  if (names === "*") return;
+  for (const name of state.sent.keys()) {
+    if (names.has(name)) continue;
+    state.sent.delete(name);
+    state.accepted.delete(name);
+    state.resend.delete(name);
+    state.suspects.delete(name);
+    state.rejected.delete(name);
+  }
+}

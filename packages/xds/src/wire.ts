@@ -1,0 +1,97 @@
+// The two messages of an ADS stream as bytes, and what can be read of a resource without its schema. Server, client and
+// relay share it.
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { ControlPlaneSchema, type Node } from "./generated/envoy/config/core/v3/base_pb.ts";
+import {
+  type DiscoveryRequest,
+  DiscoveryRequestSchema,
+  type DiscoveryResponse,
+  DiscoveryResponseSchema,
+  ResourceSchema,
+} from "./generated/envoy/service/discovery/v3/discovery_pb.ts";
+import { StatusSchema } from "./generated/google/rpc/status_pb.ts";
+import type { SotwRequest } from "./sotw/client-stream.ts";
+
+/** gRPC method paths; unused by name elsewhere, so that no service descriptor needs loading. */
+export const adsMethods = {
+  sotw: "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+  delta: "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+} as const;
+
+// google.rpc.Code.INVALID_ARGUMENT; servers only look whether `error_detail` is there.
+const invalidArgument = 3;
+
+export function encodeRequest(request: SotwRequest, node: Node): Uint8Array {
+  const { type, names, versionInfo, nonce, error, first } = request;
+  return toBinary(
+    DiscoveryRequestSchema,
+    create(DiscoveryRequestSchema, {
+      typeUrl: type.typeUrl,
+      resourceNames: [...names],
+      versionInfo,
+      responseNonce: nonce,
+      ...(first ? { node } : {}),
+      ...(error === undefined ? {} : { errorDetail: create(StatusSchema, { code: invalidArgument, message: error }) }),
+    }),
+  );
+}
+
+export function decodeRequest(bytes: Uint8Array): DiscoveryRequest {
+  return fromBinary(DiscoveryRequestSchema, bytes);
+}
+
+export interface ResponseParts {
+  readonly typeUrl: string;
+  readonly versionInfo: string;
+  readonly nonce: string;
+  readonly resources: readonly Any[];
+  /** `control_plane.identifier`; left out when empty. */
+  readonly controlPlaneId?: string;
+}
+
+export function encodeResponse(parts: ResponseParts): Uint8Array {
+  const { typeUrl, versionInfo, nonce, resources, controlPlaneId = "" } = parts;
+  return toBinary(
+    DiscoveryResponseSchema,
+    create(DiscoveryResponseSchema, {
+      typeUrl,
+      versionInfo,
+      nonce,
+      resources: [...resources],
+      ...(controlPlaneId === "" ? {} : { controlPlane: create(ControlPlaneSchema, { identifier: controlPlaneId }) }),
+    }),
+  );
+}
+
+/** @throws if the bytes are no DiscoveryResponse */
+export function decodeResponse(bytes: Uint8Array): DiscoveryResponse {
+  const response = fromBinary(DiscoveryResponseSchema, bytes);
+  response.resources = response.resources.map(unwrapped);
+  return response;
+}
+
+/** A resource may stand in a `Resource` wrapper, which carries a time to live (xDS protocol, "TTL"). */
+function unwrapped(any: Any): Any {
+  if (any.typeUrl !== `type.googleapis.com/${ResourceSchema.typeName}`) return any;
+  return fromBinary(ResourceSchema, any.value).resource ?? any;
+}
+
+/**
+ * A resource's name: the first field of every xDS resource message (`name`, or `cluster_name` in a
+ * ClusterLoadAssignment). Empty if it has none or the bytes are broken.
+ */
+export function resourceName(value: Uint8Array): string {
+  try {
+    const reader = new BinaryReader(value);
+    while (reader.pos < reader.len) {
+      const [field, wireType] = reader.tag();
+      if (field === 1 && wireType === WireType.LengthDelimited) return reader.string();
+      reader.skip(wireType, field);
+    }
+  } catch {
+    // Broken bytes have no name; decoding the message says what is wrong with them.
+  }
+  return "";
+}
