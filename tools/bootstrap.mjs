@@ -45,12 +45,12 @@ export function isSetUp() {
 export async function setUp() {
   requireNode18();
   if (isSetUp()) return;
-  const version = requirePlatform();
+  const runtime = requirePlatform();
   requireWritableFolder();
   const lock = await acquireLock();
   try {
     // Another process may have done the work while this one waited.
-    if (!isSetUp()) await install(version, lock);
+    if (!isSetUp()) await install(runtime, lock);
   } finally {
     lock.release();
   }
@@ -70,7 +70,7 @@ function requireNode18() {
   );
 }
 
-/** Returns the pinned version of the runtime. */
+/** Returns the package that brings the runtime here, and its pinned version. */
 function requirePlatform() {
   const platform = `${process.platform}-${process.arch}`;
   const packageName = platformPackages[platform];
@@ -81,7 +81,8 @@ function requirePlatform() {
   if (process.platform === "linux" && isMusl()) {
     throw new SetUpError("The pinned Node needs glibc, and this system has another C library (Alpine has musl).");
   }
-  return JSON.parse(fs.readFileSync(path.join(root, "package.json"), "utf8")).optionalDependencies[packageName];
+  const manifest = JSON.parse(fs.readFileSync(path.join(root, "package.json"), "utf8"));
+  return { packageName, version: manifest.optionalDependencies[packageName] };
 }
 
 function isMusl() {
@@ -186,7 +187,7 @@ function isAlive(pid) {
   }
 }
 
-async function install(version, lock) {
+async function install(runtime, lock) {
   const started = Date.now();
   const again = fs.existsSync(stampFile);
   say(again ? "the lock file has changed; installing" : "setting up (once; about a quarter of a minute)");
@@ -197,9 +198,10 @@ async function install(version, lock) {
   }, progressMs);
   const result = await npmCi(lock).finally(() => clearInterval(progress));
   if (result.code !== 0 || result.signal) throw new SetUpError(explainNpmFailure(result));
-  requirePinnedNode(version);
+  linkPinnedNode(runtime.packageName);
+  requirePinnedNode(runtime.version);
   fs.writeFileSync(stampFile, wantedStamp());
-  say(`ready after ${((Date.now() - started) / 1000).toFixed(1)} s (Node ${version})`);
+  say(`ready after ${((Date.now() - started) / 1000).toFixed(1)} s (Node ${runtime.version})`);
 }
 
 function npmCi(lock) {
@@ -269,6 +271,14 @@ function explainNpmFailure({ code, signal, stderr }) {
   if (/\bENOSPC\b/.test(stderr)) return `The disk is full; set-up needs about 500 MB.\n${said}`;
   if (/\b(EACCES|EPERM|EROFS)\b/.test(stderr)) return `npm may not write where it has to.\n${said}`;
   return `npm ci ended with exit status ${code}.\n${said}`;
+}
+
+/** npm up to version 10 unpacks the runtime's package but does not link its program. */
+function linkPinnedNode(packageName) {
+  const program = path.join(root, "node_modules", packageName, "bin", "node");
+  if (!fs.existsSync(pinnedNode) && fs.existsSync(program)) {
+    fs.symlinkSync(path.relative(path.dirname(pinnedNode), program), pinnedNode);
+  }
 }
 
 /** npm leaves an optional package out without an error when its platform does not match; the runtime is not optional to us. */
