@@ -64,3 +64,19 @@ export { MemoryStore, defaultHistoryChanges } from "./memory-store.ts";
 export type { ApiClientOptions, ApplyAnswer } from "./api-client.ts";
 export { ApiClient, ApiError } from "./api-client.ts";
 export type { ResourceWatch, ResourceWatchOptions } from "./resource-watch.ts";
+export type { Loaded } from "./load.ts";
+export { loadPaths, loadText, maxFileBytes } from "./load.ts";
+export type { ParsedResource } from "./parse-resource.ts";
+export { parseResource } from "./parse-resource.ts";
+export {
+  clusterDomain,
+  hostCovers,
+  hostsOverlap,
+  parseServiceHost,
+  resolveGateway,
+  resolveHost,
+  serviceHost,
+} from "./resolve-host.ts";
+export type { PortProtocol } from "./port-protocol.ts";
+export { isHttp, portProtocol } from "./port-protocol.ts";
+export { nearestName } from "./nearest-name.ts";

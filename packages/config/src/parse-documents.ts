@@ -1,0 +1,261 @@
+/**
+ * The text of a file → its documents as plain values, each with the place of every value. YAML and JSON (which YAML contains)
+ * take the same way. Syntax errors become findings that say what is wrong, where, and what to do.
+ */
+import { LineCounter, isAlias, isMap, isNode, isScalar, isSeq, parseDocument } from "yaml";
+import type { Alias, Node, Pair, YAMLError, YAMLMap } from "yaml";
+import type { Finding, Place } from "./finding.ts";
+import { jsonPointer } from "./places.ts";
+import type { PlaceTable } from "./places.ts";
+import type { Path } from "./schema/schema.ts";
+import { isMapping } from "./schema/check.ts";
+import { explainSyntax } from "./explain-syntax.ts";
+
+/** Values of one document once its aliases are expanded: a bomb of anchors ends here. */
+export const maxDocumentValues = 200_000;
+/** Deepest nesting; the deepest schema needs 14. */
+export const maxDocumentDepth = 64;
+
+export interface ParsedDocument {
+  readonly value: unknown;
+  readonly places: PlaceTable;
+}
+
+export interface ParsedDocuments {
+  /** The items of a `List` count as documents of their own. Empty documents are left out. */
+  readonly documents: readonly ParsedDocument[];
+  readonly findings: readonly Finding[];
+}
+
+export function parseDocuments(text: string | Uint8Array, file: string): ParsedDocuments {
+  const decoded = typeof text === "string" ? text : decode(text);
+  if (decoded === undefined) {
+    return {
+      documents: [],
+      findings: [unreadable({ file, line: 1, column: 1 }, "the file is not UTF-8 text", "Save it as UTF-8.")],
+    };
+  }
+  const documents: ParsedDocument[] = [];
+  const findings: Finding[] = [];
+  for (const chunk of splitDocuments(decoded)) {
+    const parsed = parseOne(chunk.text, file, chunk.firstLine);
+    documents.push(...parsed.documents);
+    findings.push(...parsed.findings);
+  }
+  return { documents, findings };
+}
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Cuts at document markers before anything is parsed, so that an unclosed quote or bracket ends with its document. `---` and
+ * `...` at the beginning of a line are markers wherever they stand, even inside a quoted text (YAML 1.2, rule c-forbidden).
+ */
+function splitDocuments(text: string): readonly { readonly text: string; readonly firstLine: number }[] {
+  const chunks: { text: string; firstLine: number }[] = [];
+  let lines: string[] = [];
+  let firstLine = 1;
+  text.split("\n").forEach((line, index) => {
+    if (/^(---|\.\.\.)(?=\s|$)/.test(line)) {
+      chunks.push({ text: lines.join("\n"), firstLine });
+      // What follows the marker on its line belongs to the document; spaces keep its column.
+      lines = [line.startsWith("-") ? `   ${line.slice(3)}` : ""];
+      firstLine = index + 1;
+    } else if (line.startsWith("%") && lines.every((earlier) => /^\s*(#|$)/.test(earlier))) {
+      lines.push(""); // a directive (%YAML, %TAG) in front of a document
+    } else {
+      lines.push(line);
+    }
+  });
+  chunks.push({ text: lines.join("\n"), firstLine });
+  return chunks;
+}
+
+function parseOne(text: string, file: string, firstLine: number): ParsedDocuments {
+  const counter = new LineCounter();
+  const place = (offset: number): Place => {
+    const { line, col } = counter.linePos(offset);
+    return { file, line: Math.max(line, 1) + firstLine - 1, column: Math.max(col, 1) };
+  };
+  // The positions are our own, and a duplicate key is an error as in kubectl.
+  const document = parseDocument(text, {
+    lineCounter: counter,
+    prettyErrors: false,
+    uniqueKeys: true,
+    logLevel: "silent",
+  });
+  const errors = significantErrors(document.errors);
+  if (errors.length > 0) {
+    const findings = errors.map((error) => {
+      const at = place(error.pos[0]);
+      const { message, suggestion } = explainSyntax(error, text, at.line - firstLine);
+      return unreadable(at, message, suggestion);
+    });
+    return { documents: [], findings };
+  }
+  if (document.contents === null) return { documents: [], findings: [] };
+  try {
+    const reader = new Reader(place);
+    const value = reader.read(document.contents, []);
+    return { documents: value === null ? [] : flattenList(value, { file, at: reader.at }), findings: [] };
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    return { documents: [], findings: [unreadable(error.place, error.message, error.suggestion)] };
+  }
+}
+
+/** The first error, since the others mostly follow from it, and all keys that are there twice. */
+function significantErrors(errors: readonly YAMLError[]): readonly YAMLError[] {
+  const duplicates = errors.filter((error) => error.code === "DUPLICATE_KEY");
+  return duplicates.length === errors.length ? duplicates : errors.slice(0, 1);
+}
+
+class Unreadable extends Error {
+  readonly place: Place;
+  readonly suggestion: string;
+
+  constructor(place: Place, message: string, suggestion: string) {
+    super(message);
+    this.place = place;
+    this.suggestion = suggestion;
+  }
+}
+
+/** Turns a YAML tree into plain values and notes where each stood: a value of a mapping where its key stands. */
+class Reader {
+  readonly at: Record<string, readonly [number, number]> = {};
+  readonly #place: (offset: number) => Place;
+  /** Anchors as far as they have been read; a later one of the same name takes over (YAML 1.2 §3.2.2.2). */
+  readonly #anchors = new Map<string, Node>();
+  #insideAlias = 0;
+  #values = 0;
+
+  constructor(place: (offset: number) => Place) {
+    this.#place = place;
+  }
+
+  read(node: unknown, path: Path): unknown {
+    this.#values += 1;
+    const offset = offsetOf(node);
+    if (this.#values > maxDocumentValues || path.length > maxDocumentDepth) {
+      throw new Unreadable(
+        this.#place(offset),
+        path.length > maxDocumentDepth
+          ? `the document is nested deeper than ${maxDocumentDepth} levels`
+          : `the document has more than ${maxDocumentValues} values once its aliases are expanded`,
+        "Split it into several documents, or write less through aliases.",
+      );
+    }
+    this.#note(path, offset);
+    if (isAlias(node)) return this.#readAlias(node, path);
+    if (isNode(node) && !isAlias(node) && node.anchor !== undefined && this.#insideAlias === 0)
+      this.#anchors.set(node.anchor, node);
+    if (isScalar(node)) return readScalar(node.value);
+    if (isSeq(node)) return node.items.map((item, index) => this.read(item, [...path, index]));
+    if (isMap(node)) return this.#readMap(node, path);
+    return null;
+  }
+
+  #note(path: Path, offset: number): void {
+    const pointer = jsonPointer(path);
+    if (Object.hasOwn(this.at, pointer)) return;
+    const { line, column } = this.#place(offset);
+    this.at[pointer] = [line, column];
+  }
+
+  #readAlias(alias: Alias, path: Path): unknown {
+    const target = this.#anchors.get(alias.source);
+    if (target === undefined) {
+      throw new Unreadable(
+        this.#place(offsetOf(alias)),
+        `"*${alias.source}" is an alias in YAML, and there is no anchor "&${alias.source}"`,
+        `If the text is meant, put it in quotes: "*${alias.source}".`,
+      );
+    }
+    this.#insideAlias += 1;
+    const value = this.read(target, path);
+    this.#insideAlias -= 1;
+    return value;
+  }
+
+  #readMap(map: YAMLMap, path: Path): unknown {
+    const entries = new Map<string, unknown>();
+    const merged = new Map<string, unknown>();
+    for (const pair of map.items as readonly Pair[]) {
+      const key = this.#readKey(pair);
+      if (key === "<<" && this.#isMergeSource(pair.value)) {
+        for (const [name, value] of this.#readMerge(pair.value, path)) if (!merged.has(name)) merged.set(name, value);
+        continue;
+      }
+      const below = [...path, key];
+      const { line, column } = this.#place(offsetOf(pair.key));
+      this.at[jsonPointer(below)] = [line, column];
+      entries.set(key, pair.value === null ? null : this.read(pair.value, below));
+    }
+    for (const [name, value] of merged) if (!entries.has(name)) entries.set(name, value);
+    // fromEntries defines properties, so that a key "__proto__" is a key like any other.
+    return Object.fromEntries(entries);
+  }
+
+  #readKey(pair: Pair): string {
+    const { key } = pair;
+    if (isScalar(key)) {
+      const { value } = key;
+      if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return String(value);
+    }
+    throw new Unreadable(
+      this.#place(offsetOf(key ?? pair.value)),
+      "the name of a field has to be plain text",
+      'Remove the "? " or the brackets.',
+    );
+  }
+
+  /** YAML 1.1's merge key, which kubectl knows: `<<: *anchor` or a list of them. */
+  #isMergeSource(value: unknown): boolean {
+    const target = this.#target(value);
+    return isMap(target) || (isSeq(target) && target.items.every((item) => isMap(this.#target(item))));
+  }
+
+  #target(node: unknown): unknown {
+    return isAlias(node) ? this.#anchors.get(node.source) : node;
+  }
+
+  #readMerge(value: unknown, path: Path): readonly (readonly [string, unknown])[] {
+    const read = this.read(value, path);
+    const sources = Array.isArray(read) ? read : [read];
+    return sources.flatMap((source) => Object.entries(source as Record<string, unknown>));
+  }
+}
+
+function readScalar(value: unknown): unknown {
+  // Numbers beyond 2^53 and the like: the schema refuses what it does not expect.
+  return typeof value === "bigint" ? Number(value) : value;
+}
+
+function offsetOf(node: unknown): number {
+  const range = (node as { readonly range?: readonly number[] | null } | null)?.range;
+  return range?.[0] ?? 0;
+}
+
+/** The items of a `kind: List`, each with its own places; any other value is a document by itself. */
+function flattenList(value: unknown, places: PlaceTable): readonly ParsedDocument[] {
+  if (!isMapping(value) || value.kind !== "List" || !Array.isArray(value.items)) return [{ value, places }];
+  return value.items.flatMap((item: unknown, index) => {
+    const prefix = jsonPointer(["items", index]);
+    const at: Record<string, readonly [number, number]> = {};
+    for (const [pointer, position] of Object.entries(places.at)) {
+      if (pointer === prefix || pointer.startsWith(`${prefix}/`)) at[pointer.slice(prefix.length)] = position;
+    }
+    return flattenList(item, { file: places.file, at });
+  });
+}
+
+function unreadable(place: Place, message: string, suggestion: string): Finding {
+  return { code: "TUL0002", severity: "error", message, place, suggestion };
+}

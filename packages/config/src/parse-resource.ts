@@ -1,0 +1,162 @@
+/**
+ * From a parsed document to a `MeshResource`: finds the kind, checks the API version and the fields, and tells what is wrong
+ * with places. A document with an error gives no resource; one with warnings does.
+ */
+import { findingCodes } from "./finding.ts";
+import type { Finding, FindingCode, Severity } from "./finding.ts";
+import { isKind, kindDefinitions, kinds } from "./kinds/kinds.ts";
+import type { Kind } from "./kinds/kinds.ts";
+import { editDistance, nearestName } from "./nearest-name.ts";
+import { attachPlaces, formatPath, placeIn } from "./places.ts";
+import type { PlaceTable } from "./places.ts";
+import { effectiveNamespace } from "./resource.ts";
+import type { MeshResource, ResourceKey } from "./resource.ts";
+import { check, describeValue, isMapping } from "./schema/check.ts";
+import type { Path } from "./schema/schema.ts";
+
+export interface ParsedResource {
+  readonly resource?: MeshResource;
+  readonly findings: readonly Finding[];
+}
+
+/** Kinds of Istio that manifests may hold and that have no effect yet. */
+const istioKindsNotYet: readonly string[] = [
+  "AuthorizationPolicy",
+  "EnvoyFilter",
+  "PeerAuthentication",
+  "ProxyConfig",
+  "RequestAuthentication",
+  "ServiceEntry",
+  "Sidecar",
+  "Telemetry",
+  "WasmPlugin",
+  "WorkloadEntry",
+  "WorkloadGroup",
+];
+
+interface ProblemAt {
+  readonly code: FindingCode;
+  readonly severity?: Severity;
+  readonly path?: Path;
+  readonly message: string;
+  readonly suggestion?: string | undefined;
+}
+
+/** Checks one object; `places` makes its findings point into the user's file. */
+export function parseResource(document: unknown, places?: PlaceTable): ParsedResource {
+  if (!isMapping(document)) {
+    return {
+      findings: [
+        finding(undefined, places, {
+          code: "TUL0002",
+          message: `expected a resource, found ${describeValue(document)}`,
+          suggestion: "A resource is a mapping with apiVersion, kind and metadata.",
+        }),
+      ],
+    };
+  }
+  const key = claimedKey(document);
+  const wrong = checkKind(document.kind) ?? checkApiVersion(document.kind as Kind, document.apiVersion);
+  if (wrong !== undefined) return { findings: [finding(key, places, wrong)] };
+  return checkFields(document.kind as Kind, document, key, places);
+}
+
+function checkFields(
+  kind: Kind,
+  document: Readonly<Record<string, unknown>>,
+  key: ResourceKey | undefined,
+  places: PlaceTable | undefined,
+): ParsedResource {
+  const { schema, unknownField } = kindDefinitions[kind];
+  const { apiVersion, kind: _kind, ...body } = document;
+  const checked = check(schema.node, body, { unknownField });
+  const findings = checked.problems.map((problem) => finding(key, places, problem));
+  if (checked.failed) return { findings };
+  const value = checked.value as { readonly metadata: MeshResource["metadata"] };
+  const metadata = { ...value.metadata, namespace: effectiveNamespace(kind, value.metadata.namespace) };
+  const resource = { apiVersion, kind, ...value, metadata } as MeshResource;
+  return { resource: attachPlaces(resource, places), findings };
+}
+
+function checkKind(kind: unknown): ProblemAt | undefined {
+  if (typeof kind !== "string" || kind === "") {
+    return {
+      code: "TUL0002",
+      path: kind === undefined ? [] : ["kind"],
+      message:
+        kind === undefined ? 'the resource has no "kind"' : `the kind has to be text, found ${describeValue(kind)}`,
+      suggestion: `Kinds of the mesh are ${kinds.join(", ")}.`,
+    };
+  }
+  if (isKind(kind)) return undefined;
+  if (istioKindsNotYet.includes(kind)) {
+    return { code: "TUL0001", path: ["kind"], message: `${kind} is not implemented yet and has no effect` };
+  }
+  const nearest = nearestName(kind, [...kinds, ...istioKindsNotYet]);
+  return {
+    code: "TUL0003",
+    path: ["kind"],
+    message: `${kind} is not a kind that the mesh reads; the resource is left out`,
+    suggestion: nearest === undefined ? undefined : `Did you mean ${nearest}?`,
+  };
+}
+
+function checkApiVersion(kind: Kind, apiVersion: unknown): ProblemAt | undefined {
+  const { apiVersions } = kindDefinitions[kind];
+  const served = `Served versions of ${kind}: ${apiVersions.join(", ")}.`;
+  if (typeof apiVersion !== "string") {
+    const isMissing = apiVersion === undefined || apiVersion === null;
+    const message = isMissing
+      ? 'the resource has no "apiVersion"'
+      : `the apiVersion has to be text, found ${describeValue(apiVersion)}`;
+    return { code: "IST0106", path: isMissing ? [] : ["apiVersion"], message, suggestion: served };
+  }
+  if (apiVersions.includes(apiVersion)) return undefined;
+  if (isForeignGroup(apiVersion, apiVersions)) {
+    return {
+      code: "TUL0003",
+      path: ["apiVersion"],
+      message: `${kind} of ${apiVersion} is not a kind that the mesh reads; the resource is left out`,
+      suggestion: served,
+    };
+  }
+  return {
+    code: "IST0106",
+    path: ["apiVersion"],
+    message: `${kind} is not served as "${apiVersion}"`,
+    suggestion: served,
+  };
+}
+
+/** Another project's kind of the same name, as the Gateway API's Gateway, and no slip of the pen. */
+function isForeignGroup(apiVersion: string, served: readonly string[]): boolean {
+  const group = groupOf(apiVersion);
+  return group.includes(".") && served.every((version) => editDistance(group, groupOf(version)) > 3);
+}
+
+function groupOf(apiVersion: string): string {
+  const slash = apiVersion.indexOf("/");
+  return slash === -1 ? "" : apiVersion.slice(0, slash);
+}
+
+/** The key that a document claims to have, as far as it can be told: findings name it even if the rest is wrong. */
+function claimedKey(document: Readonly<Record<string, unknown>>): ResourceKey | undefined {
+  const { kind, metadata } = document;
+  if (typeof kind !== "string" || !isMapping(metadata) || typeof metadata.name !== "string") return undefined;
+  const namespace = typeof metadata.namespace === "string" ? metadata.namespace : undefined;
+  return { kind, namespace: effectiveNamespace(kind, namespace), name: metadata.name };
+}
+
+function finding(key: ResourceKey | undefined, places: PlaceTable | undefined, problem: ProblemAt): Finding {
+  const { code, severity = findingCodes[code].severity, path = [], message, suggestion } = problem;
+  const place = placeIn(places, path);
+  return {
+    code,
+    severity,
+    message,
+    ...(key === undefined ? {} : { resource: key }),
+    ...(path.length === 0 ? {} : { path: formatPath(path) }),
+    ...(place === undefined ? {} : { place }),
+    ...(suggestion === undefined ? {} : { suggestion }),
+  };
+}
