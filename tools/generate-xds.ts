@@ -109,4 +109,20 @@ for (const file of response.file) {
   const hydrate = relative(dirname(path), join(outputFolder, "../hydrate.ts"));
   writeFileSync(path, file.content.replaceAll('"@bufbuild/protobuf/codegenv2"', JSON.stringify(hydrate)));
 }
+/** Which generated file defines which top-level messages, so that a codec can load a type when a document names it. */
+const messageFiles = files
+  .filter((file) => !file.name.startsWith("google/protobuf/"))
+  .map((file) => {
+    if (file.package !== dirname(file.name).replaceAll("/", "."))
+      throw new Error(`${file.name}: package ${file.package}`);
+    return [file.name.replace(/\.proto$/, "_pb"), file.messageType.map((message) => message.name)] as const;
+  })
+  .filter(([, names]) => names.length > 0)
+  .sort(([a], [b]) => (a < b ? -1 : 1));
+writeFileSync(
+  join(outputFolder, "message-files.ts"),
+  `// Written by tools/generate-xds.ts: the top-level messages of each generated file; the folder is the package.
+export const messageFiles: Readonly<Record<string, readonly string[]>> = ${JSON.stringify(Object.fromEntries(messageFiles), undefined, 2)};
+`,
+);
 console.log(`${response.file.length} files written to packages/xds/src/generated`);
