@@ -1,7 +1,7 @@
 // Finds the programs that tests borrow from Debian (peers, load generators, browsers, databases) and installs a missing one where that is allowed.
 import { access, constants, glob } from "node:fs/promises";
 import path from "node:path";
-import { lastLines, runCommand } from "./run-command.ts";
+import { lastLines, runCommand, type CommandResult } from "./run-command.ts";
 import { ToolUnavailable } from "./tool-unavailable.ts";
 
 interface DebianProgram {
@@ -47,6 +47,15 @@ export function debianTool(name: DebianToolName): Promise<string> {
   return result;
 }
 
+/** Installs the missing ones among several with one run of apt-get, which is much quicker than one run each. Never throws. */
+export async function installDebianTools(names: readonly DebianToolName[]): Promise<void> {
+  const missing: string[] = [];
+  for (const name of names) {
+    if ((await find(programs[name])) === undefined) missing.push(programs[name].packageName);
+  }
+  if (missing.length > 1 && process.getuid?.() === 0) await installPackages(missing);
+}
+
 async function findOrInstall(tool: DebianProgram): Promise<string> {
   const present = await find(tool);
   if (present !== undefined) return present;
@@ -79,21 +88,24 @@ async function find(tool: DebianProgram): Promise<string | undefined> {
 async function install(tool: DebianProgram): Promise<void> {
   const byHand = `install Debian's package ${tool.packageName} (apt-get install ${tool.packageName})`;
   if (process.getuid?.() !== 0) throw new ToolUnavailable(tool.program, `${byHand}; this user may not`);
-  let result = await aptInstall(tool.packageName);
+  const result = await installPackages([tool.packageName]);
   if (result.code === 127) throw new ToolUnavailable(tool.program, `no apt-get here: ${byHand} or its like`);
-  if (result.code !== 0) {
-    // An image without package lists, or with stale ones, fails the first time; the lists are fetched only then.
-    await runCommand("apt-get", [...aptOptions, "update"], { timeoutMs: 180_000 });
-    result = await aptInstall(tool.packageName);
-  }
   if (result.code !== 0) throw new ToolUnavailable(tool.program, `${byHand}; tried: ${lastLines(result)}`);
+}
+
+/** An image without package lists, or with stale ones, fails the first time; the lists are fetched only then. */
+async function installPackages(packageNames: readonly string[]): Promise<CommandResult> {
+  const first = await aptInstall(packageNames);
+  if (first.code === 0 || first.code === 127) return first;
+  await runCommand("apt-get", [...aptOptions, "update"], { timeoutMs: 180_000 });
+  return aptInstall(packageNames);
 }
 
 /** Several test processes may install at once: each waits for dpkg's lock. */
 const aptOptions = ["-qq", "-o", "DPkg::Lock::Timeout=300"];
 
-function aptInstall(packageName: string) {
-  return runCommand("apt-get", [...aptOptions, "install", "--yes", "--no-install-recommends", packageName], {
+function aptInstall(packageNames: readonly string[]): Promise<CommandResult> {
+  return runCommand("apt-get", [...aptOptions, "install", "--yes", "--no-install-recommends", ...packageNames], {
     // RUNLEVEL=1 keeps Debian's packages from starting their daemons (nginx on port 80, PostgreSQL on 5432).
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" },
     timeoutMs: 300_000,

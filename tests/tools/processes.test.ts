@@ -1,12 +1,7 @@
 // Checks the process tools themselves: what is waited for, and what a failure says.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { test } from "node:test";
 import { freePorts, startProcess, waitFor } from "./processes.ts";
-import { withFileLock } from "./with-file-lock.ts";
 
 test("waitFor returns the first truthy value", async () => {
   let looks = 0;
@@ -62,28 +57,4 @@ test("startProcess rejects for a program that does not exist", async () => {
 test("freePorts gives different ports", async () => {
   const ports = await freePorts(5);
   assert.equal(new Set(ports).size, 5);
-});
-
-test("withFileLock lets one in at a time and clears a dead holder", async () => {
-  const folder = await mkdtemp(path.join(tmpdir(), "tulle-lock-"));
-  const lock = path.join(folder, "lock");
-  const holder = await startProcess(process.execPath, [
-    "-e",
-    `require("fs").writeFileSync(${JSON.stringify(lock)}, String(process.pid))`,
-  ]);
-  await holder.exited;
-  let inside = 0;
-  let most = 0;
-  await Promise.all(
-    [1, 2, 3].map(() =>
-      withFileLock(lock, async () => {
-        most = Math.max(most, ++inside);
-        await new Promise(setImmediate);
-        inside--;
-      }),
-    ),
-  );
-  assert.equal(most, 1);
-  assert.equal(existsSync(lock), false);
-  await rm(folder, { recursive: true });
 });

@@ -1,10 +1,9 @@
 // Makes a cached Python virtual environment with pinned packages, for tests that drive our servers with Python's clients.
 import { createHash } from "node:crypto";
-import { access, mkdir, rm, writeFile } from "node:fs/promises";
+import { access, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import path from "node:path";
 import { lastLines, runCommand } from "./run-command.ts";
 import { ToolUnavailable } from "./tool-unavailable.ts";
-import { withFileLock } from "./with-file-lock.ts";
 
 const cacheFolder = path.resolve(import.meta.dirname, "../../.cache");
 
@@ -22,27 +21,41 @@ export const oauthClientPackages = [
  */
 export async function pythonEnvironment(packages: readonly string[]): Promise<string> {
   const key = createHash("sha256").update(packages.join("\n")).digest("hex").slice(0, 12);
-  const folder = path.join(cacheFolder, `python-${key}`);
-  const python = path.join(folder, "bin", "python3");
-  const stamp = path.join(folder, ".complete");
-  if (await exists(stamp)) return python;
+  const link = path.join(cacheFolder, `python-${key}`);
+  const python = path.join(link, "bin", "python3");
+  if (await exists(python)) return python;
   await mkdir(cacheFolder, { recursive: true });
-  // A virtual environment holds its own path, so it cannot be made aside and renamed; a lock keeps others out until it is whole.
-  await withFileLock(`${folder}.lock`, async () => {
-    if (await exists(stamp)) return;
+  // A virtual environment holds its own path, so it cannot be renamed into place; a link to it can appear in one step.
+  const folder = await mkdtemp(`${link}-`);
+  try {
+    await fill(folder, packages);
+    await publish(folder, link);
+  } catch (error) {
     await rm(folder, { recursive: true, force: true });
-    const label = `python packages ${packages.join(", ")}`;
-    const made = await runCommand("python3", ["-m", "venv", folder], { timeoutMs: 120_000 });
-    if (made.code !== 0) {
-      throw new ToolUnavailable(label, `needs python3 with venv (Debian: python3-venv): ${lastLines(made)}`);
-    }
-    const installed = await runCommand(python, ["-m", "pip", "install", "--quiet", ...packages], {
-      timeoutMs: 300_000,
-    });
-    if (installed.code !== 0) throw new ToolUnavailable(label, lastLines(installed));
-    await writeFile(stamp, `${packages.join("\n")}\n`);
-  });
+    throw error;
+  }
   return python;
+}
+
+async function fill(folder: string, packages: readonly string[]): Promise<void> {
+  const label = `python packages ${packages.join(", ")}`;
+  const made = await runCommand("python3", ["-m", "venv", folder], { timeoutMs: 120_000 });
+  if (made.code !== 0) {
+    throw new ToolUnavailable(label, `needs python3 with venv (Debian: python3-venv): ${lastLines(made)}`);
+  }
+  const python = path.join(folder, "bin", "python3");
+  const installed = await runCommand(python, ["-m", "pip", "install", "--quiet", ...packages], { timeoutMs: 300_000 });
+  if (installed.code !== 0) throw new ToolUnavailable(label, lastLines(installed));
+}
+
+/** Whoever comes second uses the first one's. */
+async function publish(folder: string, link: string): Promise<void> {
+  try {
+    await symlink(path.basename(folder), link);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 async function exists(file: string): Promise<boolean> {

@@ -26,6 +26,8 @@ if (process.execPath === fs.realpathSync(pinnedNode)) {
 
 function runUnderPinnedNode() {
   const args = [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)];
+  // Newer runtimes can become the pinned one in place, without a process that only waits.
+  if (typeof process.execve === "function") process.execve(pinnedNode, [pinnedNode, ...args], process.env);
   const child = spawn(pinnedNode, args, { stdio: "inherit" });
   // Ctrl-C reaches the whole foreground group by itself, a signal from elsewhere only this process.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR2", "SIGWINCH"]) {

@@ -1,0 +1,44 @@
+// What makes `npm test` fail beside failing tests.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { verdict, type Outcome } from "./test-outcomes.ts";
+
+const place = { name: "routes by weight", file: "a.test.ts" };
+const failed: Outcome = { ...place, kind: "failed", reason: "expected 200" };
+const parent: Outcome = { ...place, kind: "failed", reason: "1 subtest failed" };
+const skipped: Outcome = { ...place, kind: "skipped", reason: "true" };
+const noEnvoy: Outcome = { ...place, kind: "failed", reason: "hook failed\nTOOL NOT AVAILABLE: envoy: no network" };
+const skippedForTool: Outcome = { ...noEnvoy, kind: "skipped" };
+
+const cases: readonly {
+  name: string;
+  outcomes: readonly Outcome[];
+  passed: boolean;
+  onCi: boolean;
+  expected: boolean;
+}[] = [
+  { name: "all passed", outcomes: [], passed: true, onCi: false, expected: true },
+  { name: "one failed", outcomes: [failed, parent], passed: false, onCi: false, expected: false },
+  { name: "the runner failed without a failed test", outcomes: [], passed: false, onCi: false, expected: false },
+  { name: "one skipped", outcomes: [skipped], passed: true, onCi: false, expected: false },
+  { name: "one todo", outcomes: [{ ...skipped, kind: "todo" }], passed: true, onCi: false, expected: false },
+  { name: "a tool is missing", outcomes: [noEnvoy, parent], passed: false, onCi: false, expected: true },
+  { name: "a tool is missing on CI", outcomes: [noEnvoy], passed: false, onCi: true, expected: false },
+  { name: "skipped for a tool", outcomes: [skippedForTool], passed: true, onCi: false, expected: true },
+  { name: "skipped for a tool on CI", outcomes: [skippedForTool], passed: true, onCi: true, expected: false },
+  {
+    name: "a tool is missing and one failed",
+    outcomes: [noEnvoy, failed],
+    passed: false,
+    onCi: false,
+    expected: false,
+  },
+];
+
+for (const { name, outcomes, passed, onCi, expected } of cases) {
+  test(name, () => {
+    const { ok, messages } = verdict(outcomes, { passed, onCi });
+    assert.equal(ok, expected);
+    if (!ok && passed) assert.match(messages.join("\n"), /routes by weight \(a\.test\.ts\)/);
+  });
+}

@@ -1,0 +1,72 @@
+// The second reporter of `npm test`: keeps what the printed report leaves easy to miss (skipped, todo, missing tools) and judges it.
+import type { TestEvent } from "node:test/reporters";
+import { TOOL_UNAVAILABLE_MARK } from "../tests/tools/tool-unavailable.ts";
+
+/** One test that did not simply pass. */
+export interface Outcome {
+  readonly name: string;
+  readonly file: string;
+  readonly kind: "failed" | "skipped" | "todo";
+  /** The error's text, or the reason given with skip or todo. */
+  readonly reason: string;
+}
+
+/** Node's reporter interface: events in, lines of JSON out. */
+export default async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  for await (const event of events) {
+    if (event.type !== "test:pass" && event.type !== "test:fail") continue;
+    const { name, file, skip, todo } = event.data;
+    const place = { name, file: file ?? "" };
+    if (skip !== undefined && skip !== false) yield line({ ...place, kind: "skipped", reason: String(skip) });
+    else if (todo !== undefined && todo !== false) yield line({ ...place, kind: "todo", reason: String(todo) });
+    else if (event.type === "test:fail") {
+      yield line({ ...place, kind: "failed", reason: errorText(event.data.details.error) });
+    }
+  }
+}
+
+export function readOutcomes(jsonLines: string): readonly Outcome[] {
+  return jsonLines
+    .split("\n")
+    .filter((text) => text !== "")
+    .map((text) => JSON.parse(text) as Outcome);
+}
+
+/**
+ * A test that is skipped or marked todo in silence fails the run. One whose tool this machine lacks is told by name; it fails the
+ * run on CI only, where every tool must be had.
+ */
+export function verdict(
+  outcomes: readonly Outcome[],
+  run: { readonly passed: boolean; readonly onCi: boolean },
+): { readonly ok: boolean; readonly messages: readonly string[] } {
+  const messages: string[] = [];
+  const toolMissing = (outcome: Outcome) => outcome.reason.includes(TOOL_UNAVAILABLE_MARK);
+  const missing = outcomes.filter(toolMissing);
+  const hidden = outcomes.filter((outcome) => outcome.kind !== "failed" && !toolMissing(outcome));
+  // A failed parent only repeats its children.
+  const failures = outcomes.filter(
+    (outcome) => outcome.kind === "failed" && !toolMissing(outcome) && !/subtests? failed/.test(outcome.reason),
+  );
+  for (const outcome of hidden) messages.push(`${outcome.kind.toUpperCase()} unseen: ${describe(outcome)}`);
+  for (const outcome of missing) messages.push(`NOT RUN: ${describe(outcome)}`);
+  const missingFails = missing.length > 0 && run.onCi;
+  if (missing.length > 0)
+    messages.push(run.onCi ? "On CI a missing tool is a failure." : "On CI these would be failures.");
+  const onlyTools = missing.length > 0 && failures.length === 0;
+  return { ok: hidden.length === 0 && !missingFails && (run.passed || onlyTools), messages };
+}
+
+function describe(outcome: Outcome): string {
+  return `${outcome.name} (${outcome.file}): ${outcome.reason.split("\n")[0]}`;
+}
+
+function line(outcome: Outcome): string {
+  return `${JSON.stringify(outcome)}\n`;
+}
+
+function errorText(error: unknown): string {
+  const parts: string[] = [];
+  for (let at = error; at instanceof Error; at = at.cause) parts.push(at.message);
+  return parts.length === 0 ? String(error) : parts.join("\n");
+}

@@ -1,0 +1,137 @@
+// `npm test`: sets up the tools that tests borrow, checks the code's form, then runs every test; `--long` runs the long ones alone.
+// Paths narrow it: `npm test -- packages/xds`.
+import { spawn } from "node:child_process";
+import { glob, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { debianTool, installDebianTools, type DebianToolName } from "../tests/tools/debian-tool.ts";
+import { envoyPath } from "../tests/tools/envoy-path.ts";
+import { oauthClientPackages, pythonEnvironment } from "../tests/tools/python-environment.ts";
+import { readOutcomes, verdict } from "./test-outcomes.ts";
+
+const root = path.resolve(import.meta.dirname, "..");
+const onCi = process.env["CI"] !== undefined && process.env["CI"] !== "" && process.env["CI"] !== "false";
+
+/** What tests borrow from Debian; a test asks for it by `debianTool`, this list only saves time by installing all at once. */
+const borrowedPrograms: readonly DebianToolName[] = [
+  "nginx",
+  "haproxy",
+  "wrk",
+  "chromium",
+  "postgresql",
+  "curl",
+  "openssl",
+];
+
+/** A file or a single test that takes longer than this hangs. */
+const testTimeoutMs = 240_000;
+const longTestTimeoutMs = 1_800_000;
+
+interface Step {
+  readonly name: string;
+  /** Returns whether it passed. */
+  readonly run: () => Promise<boolean>;
+}
+
+const { values: options, positionals } = parseArgs({
+  options: { long: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
+const paths = positionals.map((given) => path.relative(root, path.resolve(given)));
+const results: string[] = [];
+for (const step of options.long ? [toolsStep()] : steps()) {
+  process.stdout.write(`\n── ${step.name}\n`);
+  const started = performance.now();
+  const passed = await step.run();
+  if (!passed) process.exitCode = 1;
+  results.push(`${passed ? "ok    " : "FAILED"} ${step.name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
+}
+process.stdout.write(`\n${results.join("\n")}\n\n── ${options.long ? "long tests" : "tests"}\n`);
+// Last, so that the runner's own summary ends the output.
+if (!(await runTests(options.long))) process.exitCode = 1;
+
+function steps(): readonly Step[] {
+  const whole = paths.length === 0;
+  const format = whole ? ["."] : paths;
+  return [
+    toolsStep(),
+    { name: "types", run: () => program("tsc", ["--noEmit", "-p", "."]) },
+    { name: "lint", run: () => program("oxlint", ["--type-aware", "--deny-warnings", "--quiet", ...paths]) },
+    { name: "format", run: () => program("oxfmt", ["--check", ...format]) },
+    { name: "tidy", run: () => execute(process.execPath, ["tools/tidy.ts", ...paths]) },
+    ...(whole ? [{ name: "unused code", run: () => program("knip", []) }] : []),
+  ];
+}
+
+function toolsStep(): Step {
+  return { name: "tools for tests", run: setUpTools };
+}
+
+/** A missing tool fails the tests that ask for it, by name, not this step: the rest is worth running all the same. */
+async function setUpTools(): Promise<boolean> {
+  const debian = installDebianTools(borrowedPrograms);
+  const wanted: readonly (readonly [string, Promise<string>])[] = [
+    ["envoy", envoyPath()],
+    ["python with OAuth clients", pythonEnvironment(oauthClientPackages)],
+    ...borrowedPrograms.map((name) => [name, debian.then(() => debianTool(name))] as const),
+  ];
+  for (const [name, tool] of wanted) {
+    const found = await tool.catch((error: Error) => error);
+    process.stdout.write(found instanceof Error ? `!! ${found.message}\n` : `${name}: ${found}\n`);
+  }
+  return true;
+}
+
+async function runTests(long: boolean): Promise<boolean> {
+  const files = await testFiles(long);
+  if (files.length === 0) {
+    process.stdout.write(`no ${long ? "long " : ""}test files${paths.length === 0 ? "" : ` in ${paths.join(", ")}`}\n`);
+    return paths.length === 0;
+  }
+  const folder = await mkdtemp(path.join(tmpdir(), "tulle-test-"));
+  const report = path.join(folder, "outcomes.jsonl");
+  try {
+    const passed = await execute(process.execPath, [
+      "--test",
+      // Two cores; Node's own default there is one file at a time.
+      "--test-concurrency=2",
+      `--test-timeout=${long ? longTestTimeoutMs : testTimeoutMs}`,
+      "--test-reporter=spec",
+      "--test-reporter-destination=stdout",
+      `--test-reporter=${path.join(root, "tools", "test-outcomes.ts")}`,
+      `--test-reporter-destination=${report}`,
+      ...files,
+    ]);
+    const { ok, messages } = verdict(readOutcomes(await readFile(report, "utf8")), { passed, onCi });
+    for (const message of messages) process.stdout.write(`${message}\n`);
+    return ok;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function testFiles(long: boolean): Promise<readonly string[]> {
+  const files: string[] = [];
+  for await (const file of glob("{packages,tests,samples,tools,bench}/**/*.test.ts", {
+    cwd: root,
+    exclude: ["**/node_modules/**", "**/.tulle/**"],
+  })) {
+    if (file.endsWith(".long.test.ts") !== long) continue;
+    if (paths.length === 0 || paths.some((p) => p === "" || file === p || file.startsWith(`${p}/`))) files.push(file);
+  }
+  return files.sort();
+}
+
+/** Runs a program of an installed package, by its name in node_modules/.bin. */
+function program(name: string, args: readonly string[]): Promise<boolean> {
+  return execute(path.join(root, "node_modules", ".bin", name), args);
+}
+
+function execute(command: string, args: readonly string[]): Promise<boolean> {
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+  const child = spawn(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
+  child.once("error", reject);
+  child.once("exit", (code) => resolve(code === 0));
+  return promise;
+}
