@@ -80,3 +80,9 @@ export {
 export type { PortProtocol } from "./port-protocol.ts";
 export { isHttp, portProtocol } from "./port-protocol.ts";
 export { nearestName } from "./nearest-name.ts";
+export type { AnalyzeOptions } from "./analyzers/analyzer.ts";
+export { analyze, analyzers } from "./analyze.ts";
+export type { RenderOptions } from "./render-finding.ts";
+export { renderFinding, sortFindings } from "./render-finding.ts";
+export type { JsonSchema } from "./schema/json-schema.ts";
+export { toJsonSchema } from "./schema/json-schema.ts";

@@ -181,7 +181,7 @@ class Checker {
       if (isNotImplemented) this.#insideNotImplemented -= 1;
     }
     const checked = Object.fromEntries(entries);
-    this.#checkPresence(node, checked, path);
+    this.#checkPresence(node, checked, path, this.#errorCount > errorsBefore);
     for (const [name, field] of Object.entries(node.fields)) {
       if (checked[name] === undefined && field.default !== undefined) checked[name] = field.default;
     }
@@ -190,7 +190,7 @@ class Checker {
     return checked;
   }
 
-  #checkPresence(node: ObjectNode, checked: Readonly<Record<string, unknown>>, path: Path): void {
+  #checkPresence(node: ObjectNode, checked: Readonly<Record<string, unknown>>, path: Path, hasErrors: boolean): void {
     for (const [name, field] of Object.entries(node.fields)) {
       if (field.required && checked[name] === undefined) this.#error(path, `"${name}" is missing`, field.description);
     }
@@ -202,7 +202,8 @@ class Checker {
           `only one of ${listNames(names)} is possible, and ${listNames(used)} are there`,
         );
       }
-      if (used.length === 0 && node.exactlyOne.includes(names))
+      // A misspelt field has been told of already.
+      if (used.length === 0 && node.exactlyOne.includes(names) && !hasErrors)
         this.#error(path, `one of ${listNames(names)} is needed`);
     }
   }

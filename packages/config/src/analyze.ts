@@ -1,0 +1,56 @@
+/**
+ * The analysis stage: what is wrong among resources that are each fine by themselves. One analyzer a file, all of them in the
+ * table below; they only look, and what they find never stops the rest.
+ */
+import { conflictingGateways } from "./analyzers/conflicting-gateways.ts";
+import { conflictingMeshHosts } from "./analyzers/conflicting-mesh-hosts.ts";
+import { destinationRuleHosts } from "./analyzers/destination-rule-hosts.ts";
+import { destinations } from "./analyzers/destinations.ts";
+import { gatewayHosts } from "./analyzers/gateway-hosts.ts";
+import { gatewayReferences } from "./analyzers/gateway-references.ts";
+import { gatewayWorkloads } from "./analyzers/gateway-workloads.ts";
+import { loopbackProtocols } from "./analyzers/loopback-protocols.ts";
+import { namespaceInjection } from "./analyzers/namespace-injection.ts";
+import { portNames } from "./analyzers/port-names.ts";
+import { unreachableRules } from "./analyzers/unreachable-rules.ts";
+import { AnalyzedMesh } from "./analyzers/analyzer.ts";
+import type { AnalyzeOptions, Analyzer, Discovery } from "./analyzers/analyzer.ts";
+import { findingCodes } from "./finding.ts";
+import type { Finding } from "./finding.ts";
+import { formatPath, placeOf } from "./places.ts";
+import { keyOf } from "./resource.ts";
+import type { MeshResource } from "./resource.ts";
+
+export const analyzers: readonly Analyzer[] = [
+  gatewayReferences,
+  destinations,
+  destinationRuleHosts,
+  gatewayWorkloads,
+  gatewayHosts,
+  conflictingMeshHosts,
+  conflictingGateways,
+  unreachableRules,
+  portNames,
+  namespaceInjection,
+  loopbackProtocols,
+];
+
+/** Everything the analyzers say about `resources` as a whole, with places for those that came from files. */
+export function analyze(resources: readonly MeshResource[], options: AnalyzeOptions = {}): readonly Finding[] {
+  const mesh = new AnalyzedMesh(resources, options);
+  return analyzers.flatMap((analyzer) => [...analyzer.run(mesh)].map(toFinding));
+}
+
+function toFinding(discovery: Discovery): Finding {
+  const { code, resource, path = [], message, suggestion, severity = findingCodes[code].severity } = discovery;
+  const place = placeOf(resource, path);
+  return {
+    code,
+    severity,
+    message,
+    resource: keyOf(resource),
+    ...(path.length === 0 ? {} : { path: formatPath(path) }),
+    ...(place === undefined ? {} : { place }),
+    ...(suggestion === undefined ? {} : { suggestion }),
+  };
+}

@@ -1,0 +1,95 @@
+/**
+ * The contract between `analyze` and one analyzer, and the indexes over all resources that analyzers share.
+ */
+import type { FindingCode, Severity } from "../finding.ts";
+import type { Kind } from "../kinds/kinds.ts";
+import { resolveHost, serviceHost } from "../resolve-host.ts";
+import type { DestinationRule, Gateway, MeshResource, ResourceOf, Service } from "../resource.ts";
+import type { Path } from "../schema/schema.ts";
+
+export interface AnalyzeOptions {
+  /** How local workloads are connected; some findings are about that mode alone. */
+  readonly networkMode?: "loopback" | "namespaces";
+}
+
+export interface Discovery {
+  readonly code: FindingCode;
+  readonly resource: MeshResource;
+  readonly path?: Path;
+  readonly message: string;
+  readonly suggestion?: string | undefined;
+  /** The code's own severity when missing. */
+  readonly severity?: Severity;
+}
+
+export interface Analyzer {
+  readonly name: string;
+  readonly codes: readonly FindingCode[];
+  readonly run: (mesh: AnalyzedMesh) => Iterable<Discovery>;
+}
+
+/** What runs pods: a Deployment, or a Pod that no analyzed Deployment made. */
+export interface Workload {
+  readonly resource: ResourceOf<"Pod"> | ResourceOf<"Deployment">;
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** All resources, with the look-ups that several analyzers need. */
+export class AnalyzedMesh {
+  readonly options: AnalyzeOptions;
+  readonly servicesByHost: ReadonlyMap<string, Service>;
+  /** By `<namespace>/<name>`. */
+  readonly gateways: ReadonlyMap<string, Gateway>;
+  readonly destinationRulesByHost: ReadonlyMap<string, readonly DestinationRule[]>;
+  readonly workloads: readonly Workload[];
+  readonly #byKind: ReadonlyMap<Kind, readonly MeshResource[]>;
+
+  constructor(resources: readonly MeshResource[], options: AnalyzeOptions) {
+    this.options = options;
+    this.#byKind = Map.groupBy(resources, ({ kind }) => kind);
+    this.servicesByHost = new Map(
+      this.list("Service").map((service) => [serviceHost(service.metadata.name, service.metadata.namespace), service]),
+    );
+    this.gateways = new Map(
+      this.list("Gateway").map((gateway) => [`${gateway.metadata.namespace}/${gateway.metadata.name}`, gateway]),
+    );
+    this.destinationRulesByHost = Map.groupBy(this.list("DestinationRule"), (rule) =>
+      this.resolve(rule.spec.host, rule.metadata.namespace),
+    );
+    this.workloads = [
+      ...this.list("Deployment").map((resource) => ({
+        resource,
+        namespace: resource.metadata.namespace,
+        labels: resource.spec.template.metadata?.labels ?? {},
+        annotations: resource.spec.template.metadata?.annotations ?? {},
+      })),
+      ...this.list("Pod").map((resource) => ({
+        resource,
+        namespace: resource.metadata.namespace,
+        labels: resource.metadata.labels ?? {},
+        annotations: resource.metadata.annotations ?? {},
+      })),
+    ];
+  }
+
+  list<K extends Kind>(kind: K): readonly ResourceOf<K>[] {
+    return (this.#byKind.get(kind) ?? []) as readonly ResourceOf<K>[];
+  }
+
+  /** The full name of `host` as a resource of `namespace` writes it. */
+  resolve(host: string, namespace: string): string {
+    return resolveHost(host, namespace, (name) => this.servicesByHost.has(name));
+  }
+
+  /** Istio lets a Gateway choose pods of every namespace. */
+  workloadsOf(gateway: Gateway): readonly Workload[] {
+    return this.workloads.filter(({ labels }) => selects(gateway.spec.selector ?? {}, labels));
+  }
+}
+
+/** Whether all labels of `selector` are among `labels`. */
+export function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>): boolean {
+  return Object.entries(selector).every(([key, value]) => labels[key] === value);
+}

@@ -1,0 +1,121 @@
+/**
+ * IST0101, IST0112: where the routes of a VirtualService lead. The host is a service of the mesh, the subset is named by a
+ * DestinationRule of that host, and the port is one of the service's.
+ */
+import { nearestName } from "../nearest-name.ts";
+import { serviceHost } from "../resolve-host.ts";
+import type { Destination, Service, VirtualService } from "../resource.ts";
+import type { Path } from "../schema/schema.ts";
+import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
+
+export const destinations: Analyzer = {
+  name: "destinations",
+  codes: ["IST0101", "IST0112"],
+  *run(mesh) {
+    for (const resource of mesh.list("VirtualService")) {
+      for (const { destination, path } of destinationsOf(resource)) {
+        const host = mesh.resolve(destination.host, resource.metadata.namespace);
+        const service = mesh.servicesByHost.get(host);
+        if (service === undefined) yield hostNotFound(mesh, resource, destination, path);
+        else yield* checkPort(resource, service, destination, path);
+        if (destination.subset !== undefined && service !== undefined) {
+          yield* checkSubset(mesh, resource, host, destination.subset, path);
+        }
+      }
+    }
+  },
+};
+
+function* destinationsOf(
+  resource: VirtualService,
+): Generator<{ readonly destination: Destination; readonly path: Path }> {
+  for (const [index, route] of (resource.spec.http ?? []).entries()) {
+    for (const [position, { destination }] of (route.route ?? []).entries()) {
+      yield { destination, path: ["spec", "http", index, "route", position, "destination"] };
+    }
+  }
+}
+
+function hostNotFound(mesh: AnalyzedMesh, resource: VirtualService, destination: Destination, path: Path): Discovery {
+  const { namespace } = resource.metadata;
+  return {
+    code: "IST0101",
+    resource,
+    path: [...path, "host"],
+    message: `host "${destination.host}" not found`,
+    suggestion: suggestHost(mesh, destination.host, namespace),
+  };
+}
+
+/** A service whose name is near, or the service of that very name in another namespace. */
+export function suggestHost(mesh: AnalyzedMesh, host: string, namespace: string): string | undefined {
+  const name = host.split(".")[0] ?? host;
+  const services = mesh.list("Service");
+  const elsewhere = services.find(({ metadata }) => metadata.name === name && metadata.namespace !== namespace);
+  if (elsewhere !== undefined) {
+    const { metadata } = elsewhere;
+    return `There is a Service "${name}" in the namespace "${metadata.namespace}": write "${serviceHost(name, metadata.namespace)}".`;
+  }
+  const near = nearestName(
+    name,
+    services.filter(({ metadata }) => metadata.namespace === namespace).map(({ metadata }) => metadata.name),
+  );
+  if (near !== undefined) return `Did you mean "${near}"?`;
+  return host.includes(".")
+    ? "Add a Service of that name."
+    : `Add a Service "${host}" to the namespace "${namespace}", or write the full name of a service elsewhere.`;
+}
+
+function* checkPort(
+  resource: VirtualService,
+  service: Service,
+  destination: Destination,
+  path: Path,
+): Generator<Discovery> {
+  const { ports } = service.spec;
+  const wanted = destination.port?.number;
+  const list = ports.map(({ port }) => port).join(", ");
+  if (wanted === undefined) {
+    if (ports.length < 2) return;
+    yield {
+      code: "IST0112",
+      resource,
+      path: [...path, "host"],
+      message: `the Service "${service.metadata.name}" has several ports (${list}), and the destination names none`,
+      suggestion: "Add port.number to the destination.",
+    };
+  } else if (ports.every(({ port }) => port !== wanted)) {
+    yield {
+      code: "IST0101",
+      resource,
+      path: [...path, "port", "number"],
+      message: `port ${wanted} of host "${destination.host}" not found`,
+      suggestion: ports.length === 0 ? "The Service has no ports." : `Ports of the Service: ${list}.`,
+    };
+  }
+}
+
+function* checkSubset(
+  mesh: AnalyzedMesh,
+  resource: VirtualService,
+  host: string,
+  subset: string,
+  path: Path,
+): Generator<Discovery> {
+  const rules = mesh.destinationRulesByHost.get(host) ?? [];
+  const names = rules.flatMap((rule) => rule.spec.subsets ?? []).map(({ name }) => name);
+  if (names.includes(subset)) return;
+  const near = nearestName(subset, names);
+  yield {
+    code: "IST0101",
+    resource,
+    path: [...path, "subset"],
+    message: `subset "${subset}" of host "${host}" not found`,
+    suggestion:
+      near !== undefined
+        ? `Did you mean "${near}"?`
+        : names.length > 0
+          ? `Subsets of the host: ${names.join(", ")}.`
+          : "Add a DestinationRule for the host that names the subset.",
+  };
+}
