@@ -114,6 +114,8 @@ export interface CircuitBreakerLimits {
 
 export interface Cluster {
   readonly name: string;
+  /** `alt_stat_name`, else the name; `%UPSTREAM_CLUSTER%`. */
+  readonly observabilityName: string;
   readonly type: ClusterType;
   readonly connectTimeoutMs: number;
   /** Close an upstream connection that has been idle so long; 0 = never. Envoy's default is one hour. */
@@ -128,6 +130,8 @@ export interface Cluster {
   /** Cluster metadata as plain JSON by filter name. */
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly loadBalancer: LoadBalancer;
+  /** All hosts of now, healthy or not. */
+  readonly hosts: readonly Host[];
   readonly stats: ClusterStats;
   /**
    * dynamic_forward_proxy only: the host for an authority, resolved by DNS with a bounded cache; a failure gives

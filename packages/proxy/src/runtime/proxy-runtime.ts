@@ -80,6 +80,8 @@ export interface HttpConnectionManagerConfig {
   readonly xffNumTrustedHops: number;
   readonly skipXffAppend: boolean;
   readonly via: string;
+  /** False removes `x-forwarded-client-cert` of a client that showed no certificate; true = ALWAYS_FORWARD_ONLY. */
+  readonly keepsClientCertHeader: boolean;
   readonly normalizePath: boolean;
   readonly mergeSlashes: boolean;
   readonly pathWithEscapedSlashesAction:
