@@ -1,0 +1,125 @@
+// The rules for one file, in one visible table; tidy.test.ts breaks each of them once.
+import path from "node:path";
+import { checkSizes } from "./sizes.ts";
+import {
+  findAll,
+  isGenerated,
+  isHandWrittenCode,
+  type FileRule,
+  type Finding,
+  type SourceFile,
+} from "./source-file.ts";
+
+export const fileRules: readonly FileRule[] = [
+  fileOpensWithItsPlace,
+  fileNameIsKebabCase,
+  folderSaysWhatItHolds,
+  nameSaysWhatItIs,
+  noBarrelInside,
+  nothingLeftToDo,
+  noTestIsHidden,
+  noPlaceOfOneMachine,
+  generatedIsMarked,
+  checkSizes,
+];
+
+/** This folder speaks about the words that it forbids. */
+function isTidyItself(file: SourceFile): boolean {
+  return file.path.startsWith("tools/tidy");
+}
+
+function error(file: SourceFile, message: string): readonly Finding[] {
+  return [{ place: file.path, severity: "error", message }];
+}
+
+function fileOpensWithItsPlace(file: SourceFile): readonly Finding[] {
+  if (!isHandWrittenCode(file)) return [];
+  const opening = file.text.startsWith("#!") ? file.text.slice(file.text.indexOf("\n") + 1) : file.text;
+  return /^(\/\/|\/\*\*?)\s*\S.{15}/.test(opening)
+    ? []
+    : error(file, "opens without a sentence that says what it is and where it belongs");
+}
+
+function fileNameIsKebabCase(file: SourceFile): readonly Finding[] {
+  if (!isHandWrittenCode(file)) return [];
+  const name = path.posix.basename(file.path);
+  return /^[a-z0-9]+(-[a-z0-9]+)*(\.long)?(\.test)?(\.d)?\.(ts|mjs)$/.test(name)
+    ? []
+    : error(file, "the file name is not in kebab-case");
+}
+
+function folderSaysWhatItHolds(file: SourceFile): readonly Finding[] {
+  if (!isHandWrittenCode(file)) return [];
+  const vague = path.posix
+    .dirname(file.path)
+    .split("/")
+    .find((name) => /^(common|utils?|helpers?|types|misc|lib|shared)$/.test(name));
+  return vague === undefined ? [] : error(file, `the folder name "${vague}" says nothing about what it holds`);
+}
+
+/** Envoy's HTTP connection manager keeps its name. */
+function nameSaysWhatItIs(file: SourceFile): readonly Finding[] {
+  if (!isHandWrittenCode(file) || isTidyItself(file)) return [];
+  return [
+    ...findAll(
+      file,
+      /\b(class|interface|type)\s+(?!HttpConnectionManager)\w*(Manager|Helpers?|Impl|Base|Utils?)\b/,
+      (match) => `"${match}" does not say what it is`,
+    ),
+    ...findAll(file, /\binterface I(?!P)[A-Z]\w*/, (match) => `"${match}": an interface has no prefix`),
+    ...(/(^|[-/])((?<!http-connection-)manager|helpers?|impl|utils?)\.(test\.)?ts$/.test(file.path)
+      ? error(file, "the file name does not say what it holds")
+      : []),
+  ];
+}
+
+/** Only a package's entries (its package.json names them) gather exports of other files. */
+const entries = /^packages\/[^/]+\/src\/(index|[^/]+\/index)\.ts$/;
+
+function noBarrelInside(file: SourceFile): readonly Finding[] {
+  if (!isHandWrittenCode(file) || entries.test(file.path)) return [];
+  const code = file.text.replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "").trim();
+  const others = code.replaceAll(/^export\s+(type\s+)?(\*|\{[^}]*\})[^;'"]*from\s*['"][^'"]+['"];?\s*/gm, "").trim();
+  return code !== "" && others === ""
+    ? error(file, "only passes on exports of other files; only a package entry does that")
+    : [];
+}
+
+function nothingLeftToDo(file: SourceFile): readonly Finding[] {
+  if (isGenerated(file) || isTidyItself(file) || !/\.(ts|mjs|md|ya?ml|json)$|\.ci\/run$/.test(file.path)) return [];
+  return findAll(file, /\b(TODO|FIXME|XXX|HACK)\b/, (match) => `${match}: do it now, or write an issue`);
+}
+
+function noTestIsHidden(file: SourceFile): readonly Finding[] {
+  if (!isHandWrittenCode(file) || isTidyItself(file)) return [];
+  return findAll(
+    file,
+    /\b(test|it|describe|suite)\.(only|skip|todo)\b|\{ *(skip|todo|only): *true|--test-only/,
+    (match) => `"${match}" hides a test`,
+  );
+}
+
+/** Paths of one machine, and the hosts of package registries, which are the user's choice. */
+function noPlaceOfOneMachine(file: SourceFile): readonly Finding[] {
+  if (isTidyItself(file)) return [];
+  return [
+    ...findAll(
+      file,
+      /(?<![\w./-])\/(work|home\/\w+|Users\/\w+|root)\//,
+      (match) => `"${match}" is a folder of one machine`,
+    ),
+    ...findAll(file, /\.\.\/shared\//, (match) => `"${match}" is not part of this repository`),
+    ...findAll(
+      file,
+      /\bhttps?:\/\/(registry|proxy|index|files|deb|repo\d?)\.[a-z]+\.(org|com|io)\b|"resolved": "http/,
+      (match) => `"${match}" is the host of a package registry`,
+    ),
+  ];
+}
+
+function generatedIsMarked(file: SourceFile): readonly Finding[] {
+  if (!isGenerated(file) || !file.path.endsWith(".ts")) return [];
+  return /^\/\/ (@generated|Generated) /.test(file.text)
+    ? []
+    : error(file, "is not as the generator wrote it; run npm run generate:xds");
+}

@@ -1,0 +1,72 @@
+// Sizes of files and functions: past the soft limit a place to look at again, past the hard one an error unless its reason stands here.
+import { isHandWrittenCode, type Finding, type SourceFile } from "./source-file.ts";
+
+const softFileLines = 400;
+const hardFileLines = 700;
+const softFunctionLines = 70;
+const hardFunctionLines = 140;
+
+/** File → why it is better in one piece. */
+const largeForAReason: Readonly<Record<string, string>> = {};
+
+export function checkSizes(file: SourceFile): readonly Finding[] {
+  if (!isHandWrittenCode(file) || file.path in largeForAReason) return [];
+  const isTest = file.path.endsWith(".test.ts");
+  const lines = file.text.split("\n").length - 1;
+  const findings: Finding[] = [];
+  // A table of cases is as long as it has to be.
+  if (lines > (isTest ? hardFileLines * 2 : softFileLines)) {
+    const severity = lines > (isTest ? hardFileLines * 2 : hardFileLines) ? "error" : "warning";
+    findings.push({ place: file.path, severity, message: `${lines} lines in one file` });
+  }
+  if (isTest) return findings;
+  for (const { name, line, length } of functionsOf(file.text)) {
+    if (length <= softFunctionLines) continue;
+    const severity = length > hardFunctionLines ? "error" : "warning";
+    findings.push({ place: file.path, line, severity, message: `${name} has ${length} lines` });
+  }
+  return findings;
+}
+
+const functionStarts = [
+  /^(\s*)(?:export )?(?:default )?(?:async )?function\*? ?([\w$]*)/,
+  /^(\s*)(?:export )?(?:const|let) ([\w$]+)(?:: [^=]*)? = (?:async )?(?:\(|function\b|[\w$]+ =>)/,
+  /^(\s+)(?:(?:public|private|protected|static|override|async|get|set) )*\*?(#?[\w$]+|\[[\w.]+\])(?:<[^(]*>)?\((?!.*\);$)/,
+];
+
+const notAFunction = new Set([
+  "if",
+  "for",
+  "while",
+  "switch",
+  "catch",
+  "return",
+  "await",
+  "throw",
+  "super",
+  "function",
+  "with",
+]);
+
+/** Formatted code closes a function with a brace at the indentation of its start, which is all that is needed to measure it. */
+export function functionsOf(
+  text: string,
+): readonly { readonly name: string; readonly line: number; readonly length: number }[] {
+  const lines = text.split("\n");
+  return lines.flatMap((start, index) => {
+    const match = functionStarts.map((pattern) => pattern.exec(start)).find((found) => found !== null);
+    if (match === undefined || match === null || notAFunction.has(match[2]!)) return [];
+    const indent = match[1]!;
+    const opening = lines.findIndex((line, at) => at >= index && closesSignature(line, indent, at === index));
+    if (opening < 0) return [];
+    const end = lines.findIndex((line, at) => at > opening && line.startsWith(`${indent}}`));
+    if (end < 0) return [];
+    return [{ name: match[2] || "a function", line: index + 1, length: end - index + 1 }];
+  });
+}
+
+/** The line on which the body's brace opens: the first one, or the one with which a broken parameter list ends. */
+function closesSignature(line: string, indent: string, isFirst: boolean): boolean {
+  if (isFirst) return line.endsWith("{");
+  return line.startsWith(`${indent})`) && line.endsWith("{");
+}
