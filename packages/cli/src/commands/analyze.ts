@@ -1,0 +1,97 @@
+// `tulle analyze`: says what is wrong with manifests before they run, or with what runs.
+import { Option, type Command } from "commander";
+import { analyze, kinds, keyOf, keyText, sortFindings } from "@tulle/config";
+import type { Finding, Loaded, MeshResource, Severity } from "@tulle/config";
+import { CommandFailure, exitCodes } from "../command-failure.ts";
+import type { CommandContext, InstanceOption, OutputOption } from "../command-module.ts";
+import { addExamples, addInstanceOption, addOutputOption } from "../command-options.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
+import { countFindings, distinct, renderFindings } from "../print-findings.ts";
+import { loadManifests } from "../resource-arguments.ts";
+
+interface AnalyzeCommandOptions extends InstanceOption, OutputOption {
+  readonly mesh?: boolean;
+  readonly networkMode?: "loopback" | "namespaces";
+  readonly failOn: Severity;
+}
+
+export function register(command: Command, context: CommandContext): void {
+  addInstanceOption(command);
+  addOutputOption(command);
+  command
+    .argument("[paths...]", 'files or folders of manifests, "-" for standard input (default: the running instance)')
+    .option("--mesh", "together with the resources of the running instance")
+    .addOption(
+      new Option("--network-mode <mode>", "also tell what this local mode does not carry").choices([
+        "loopback",
+        "namespaces",
+      ]),
+    )
+    .addOption(
+      new Option("--fail-on <severity>", "least severity that makes the exit status 4")
+        .choices(["error", "warning", "info"])
+        .default("error"),
+    );
+  addExamples(command, [
+    ["tulle analyze samples/shop", "check a folder"],
+    ["tulle analyze rule.yaml --mesh", "check a file against what runs"],
+  ]);
+  command.action((paths: readonly string[], options: AnalyzeCommandOptions) => run(paths, options, context));
+}
+
+async function run(paths: readonly string[], options: AnalyzeCommandOptions, context: CommandContext): Promise<void> {
+  const findings = distinct(
+    paths.length === 0 ? await liveFindings(options, context) : await fileFindings(paths, options, context),
+  );
+  const subject = paths.length === 0 ? "the running instance" : paths.join(", ");
+  await context.printData(sortFindings(findings), options.output, () =>
+    findings.length === 0
+      ? `✔ No validation issues found when analyzing ${subject}.\n`
+      : `${renderFindings(findings, context)}\n${countFindings(findings)} in ${subject}\n`,
+  );
+  const failing: readonly Severity[] =
+    options.failOn === "error"
+      ? ["error"]
+      : options.failOn === "warning"
+        ? ["error", "warning"]
+        : ["error", "warning", "info"];
+  if (findings.some(({ severity }) => failing.includes(severity))) {
+    throw new CommandFailure("", { exitCode: exitCodes.findings });
+  }
+}
+
+async function liveFindings(options: AnalyzeCommandOptions, context: CommandContext): Promise<readonly Finding[]> {
+  const instance = await context.instance(options);
+  const client = await connect(instance);
+  return withApiFailures(instance, () => client.findings());
+}
+
+async function fileFindings(
+  paths: readonly string[],
+  options: AnalyzeCommandOptions,
+  context: CommandContext,
+): Promise<readonly Finding[]> {
+  const loaded = await loadManifests(paths, context);
+  const resources = options.mesh === true ? await withLive(loaded, options, context) : loaded.resources;
+  const { networkMode } = options;
+  const found = analyze(resources, networkMode === undefined ? {} : { networkMode });
+  // What is wrong elsewhere in the mesh is not what was asked.
+  const own = new Set(loaded.resources.map((resource) => keyText(keyOf(resource))));
+  return [...loaded.findings, ...found.filter(({ resource }) => resource === undefined || own.has(keyText(resource)))];
+}
+
+/** The resources of the running instance with those of the files in their place. */
+async function withLive(
+  loaded: Loaded,
+  options: InstanceOption,
+  context: CommandContext,
+): Promise<readonly MeshResource[]> {
+  const instance = await context.instance(options);
+  const client = await connect(instance);
+  const lists = await withApiFailures(instance, () => Promise.all(kinds.map((kind) => client.list(kind))));
+  const all = new Map<string, MeshResource>();
+  for (const resource of [...lists.flatMap(({ items }) => items), ...loaded.resources]) {
+    all.set(keyText(keyOf(resource)), resource);
+  }
+  return [...all.values()];
+}

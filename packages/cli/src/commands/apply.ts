@@ -1,0 +1,57 @@
+// `tulle apply -f`: adds or changes resources of a running instance. A bad resource is left out, the others are applied.
+import type { Command } from "commander";
+import type { Finding } from "@tulle/config";
+import { CommandFailure, exitCodes } from "../command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command-module.ts";
+import { addExamples, addInstanceOption } from "../command-options.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
+import { renderFindings } from "../print-findings.ts";
+import { displayName, inApplyOrder, loadManifests } from "../resource-arguments.ts";
+
+interface ApplyOptions extends InstanceOption {
+  readonly filename: readonly string[];
+}
+
+export function register(command: Command, context: CommandContext): void {
+  addInstanceOption(command);
+  command.requiredOption(
+    "-f, --filename <path...>",
+    'files or folders of manifests (YAML or JSON), "-" for standard input',
+  );
+  addExamples(command, [
+    ["tulle apply -f samples/shop/rules/3-dark-launch-v2.yaml", "send requests with a header to another version"],
+    ["cat rule.yaml | tulle apply -f -", "read standard input"],
+  ]);
+  command.addHelpText(
+    "after",
+    "\nExit status: 0 applied, 4 a resource was refused or has an error finding (the others are applied).",
+  );
+  command.action((options: ApplyOptions) => apply(options, context));
+}
+
+async function apply(options: ApplyOptions, context: CommandContext): Promise<void> {
+  const loaded = await loadManifests(options.filename, context);
+  const findings: Finding[] = [...loaded.findings];
+  if (loaded.resources.length === 0) {
+    context.stderr(renderFindings(findings, context));
+    throw new CommandFailure("there is nothing to apply", { exitCode: exitCodes.findings });
+  }
+  const instance = await context.instance(options);
+  const client = await connect(instance);
+  let refused = 0;
+  for (const resource of inApplyOrder(loaded.resources)) {
+    const answer = await withApiFailures(instance, () => client.apply(resource));
+    findings.push(...answer.findings);
+    const name = displayName(resource.kind, resource.metadata.name);
+    if (answer.outcome === "rejected") {
+      refused += 1;
+      context.stderr(`${name} refused: ${answer.message}\n`);
+    } else {
+      context.stdout(`${name} ${answer.outcome}\n`);
+    }
+  }
+  context.stderr(renderFindings(findings, context));
+  if (refused > 0 || findings.some(({ severity }) => severity === "error")) {
+    throw new CommandFailure("", { exitCode: exitCodes.findings });
+  }
+}

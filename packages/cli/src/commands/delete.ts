@@ -1,0 +1,90 @@
+// `tulle delete`: removes resources of a running instance, by name or as a file lists them.
+import type { Command } from "commander";
+import { defaultNamespace, effectiveNamespace, type ApiClient, type ResourceKey } from "@tulle/config";
+import type { Instance } from "@tulle/local/instance";
+import { CommandFailure, exitCodes } from "../command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command-module.ts";
+import { addExamples, addInstanceOption } from "../command-options.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
+import { renderFindings } from "../print-findings.ts";
+import { describeKinds, displayName, inApplyOrder, loadManifests, parseKind } from "../resource-arguments.ts";
+
+interface DeleteOptions extends InstanceOption {
+  readonly filename?: readonly string[];
+  readonly namespace?: string;
+  readonly ignoreNotFound?: boolean;
+}
+
+export function register(command: Command, context: CommandContext): void {
+  addInstanceOption(command);
+  command
+    .argument("[kind]", `kind: ${describeKinds()}`)
+    .argument("[names...]", "names of the resources")
+    .option("-f, --filename <path...>", 'delete what these files or folders list, "-" for standard input')
+    .option("-n, --namespace <namespace>", `namespace of the names (default: ${defaultNamespace})`)
+    .option("--ignore-not-found", "count a missing resource as deleted");
+  addExamples(command, [
+    ["tulle delete virtualservice catalog -n shop", "remove one rule"],
+    ["tulle delete -f samples/shop/rules/4-retries.yaml", "remove what a file added"],
+  ]);
+  command.action(async (kind: string | undefined, names: readonly string[], options: DeleteOptions) => {
+    const keys = await keysToDelete(kind, names, options, context);
+    const instance = await context.instance(options);
+    await deleteKeys(keys, instance, await connect(instance), options, context);
+  });
+}
+
+async function keysToDelete(
+  kindName: string | undefined,
+  names: readonly string[],
+  options: DeleteOptions,
+  context: CommandContext,
+): Promise<readonly ResourceKey[]> {
+  if (options.filename !== undefined) {
+    if (kindName !== undefined) {
+      throw new CommandFailure("-f and names exclude each other", { exitCode: exitCodes.usage });
+    }
+    const loaded = await loadManifests(options.filename, context);
+    context.stderr(
+      renderFindings(
+        loaded.findings.filter(({ code }) => code === "TUL0002"),
+        context,
+      ),
+    );
+    return inApplyOrder(loaded.resources)
+      .toReversed()
+      .map(({ kind, metadata }) => ({ kind, namespace: metadata.namespace, name: metadata.name }));
+  }
+  // kubectl's other spelling: kind/name.
+  const [kindPart = "", namePart] = kindName?.split("/") ?? [];
+  const wanted = namePart === undefined ? names : [namePart, ...names];
+  if (kindName === undefined || wanted.length === 0) {
+    throw new CommandFailure("name what to delete: a kind and names, or -f with a file", {
+      hint: "For example: tulle delete virtualservice catalog -n shop",
+      exitCode: exitCodes.usage,
+    });
+  }
+  const kind = parseKind(kindPart);
+  return wanted.map((name) => ({ kind, namespace: effectiveNamespace(kind, options.namespace), name }));
+}
+
+async function deleteKeys(
+  keys: readonly ResourceKey[],
+  instance: Instance,
+  client: ApiClient,
+  options: DeleteOptions,
+  context: CommandContext,
+): Promise<void> {
+  let missing = 0;
+  for (const key of keys) {
+    const deleted = await withApiFailures(instance, () => client.delete(key));
+    const name = displayName(key.kind, key.name);
+    if (deleted !== undefined) context.stdout(`${name} deleted\n`);
+    else if (options.ignoreNotFound !== true) {
+      missing += 1;
+      const where = key.namespace === "" ? "" : ` in the namespace "${key.namespace}"`;
+      context.stderr(`${name} not found${where}\n`);
+    }
+  }
+  if (missing > 0) throw new CommandFailure("");
+}

@@ -1,0 +1,105 @@
+// `tulle get`: shows resources of a running instance, as a table or as data.
+import { Option, type Command } from "commander";
+import { effectiveNamespace, kindDefinitions, type ApiClient, type Kind, type MeshResource } from "@tulle/config";
+import { CommandFailure, exitCodes } from "../command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command-module.ts";
+import { addExamples, addInstanceOption } from "../command-options.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
+import { describeKinds, displayName, parseKind } from "../resource-arguments.ts";
+import { resourceTable } from "../resource-table.ts";
+
+interface GetOptions extends InstanceOption {
+  readonly namespace?: string;
+  readonly allNamespaces?: boolean;
+  readonly output?: "json" | "yaml" | "wide" | "name";
+}
+
+export function register(command: Command, context: CommandContext): void {
+  addInstanceOption(command);
+  command
+    .argument("<kinds>", `kinds, separated by commas: ${describeKinds()}`)
+    .argument("[name]", "only the resource of this name")
+    .option("-n, --namespace <namespace>", "namespace (default: default)")
+    .option("-A, --all-namespaces", "all namespaces")
+    .addOption(new Option("-o, --output <format>", "what to print").choices(["json", "yaml", "wide", "name"]));
+  addExamples(command, [
+    ["tulle get vs -A", "all VirtualServices"],
+    ["tulle get dr catalog -n shop -o yaml", "one DestinationRule, to edit and apply again"],
+  ]);
+  command.action(async (kindNames: string, name: string | undefined, options: GetOptions) => {
+    const kinds = kindNames.split(",").map(parseKind);
+    if (name !== undefined && (kinds.length > 1 || options.allNamespaces === true)) {
+      throw new CommandFailure("a name goes with one kind and one namespace", { exitCode: exitCodes.usage });
+    }
+    const instance = await context.instance(options);
+    const client = await connect(instance);
+    await withApiFailures(instance, async () => {
+      if (name === undefined) await showKinds(client, kinds, options, context);
+      else await showOne(client, kinds[0]!, name, options, context);
+    });
+  });
+}
+
+async function showOne(
+  client: ApiClient,
+  kind: Kind,
+  name: string,
+  options: GetOptions,
+  context: CommandContext,
+): Promise<void> {
+  const namespace = effectiveNamespace(kind, options.namespace);
+  const resource = await client.get(kind, namespace, name);
+  if (resource === undefined) {
+    const { items } = await client.list(kind);
+    const elsewhere = items.filter(({ metadata }) => metadata.name === name).map(({ metadata }) => metadata.namespace);
+    const where = namespace === "" ? "" : ` in the namespace "${namespace}"`;
+    const hint = `There is one in "${elsewhere.join('", "')}": add -n ${elsewhere[0]}.`;
+    throw new CommandFailure(`${displayName(kind, name)} not found${where}`, elsewhere.length === 0 ? {} : { hint });
+  }
+  await print(resource, [{ kind, items: [resource] }], options, context);
+}
+
+async function showKinds(
+  client: ApiClient,
+  kinds: readonly Kind[],
+  options: GetOptions,
+  context: CommandContext,
+): Promise<void> {
+  const groups: { readonly kind: Kind; readonly items: readonly MeshResource[] }[] = [];
+  for (const kind of kinds) {
+    const isNamespaced = kindDefinitions[kind].scope === "Namespaced";
+    const namespace = options.allNamespaces === true || !isNamespaced ? undefined : (options.namespace ?? "default");
+    const { items } = await client.list(kind, namespace);
+    groups.push({ kind, items });
+    if (items.length > 0) continue;
+    const all = namespace === undefined ? 0 : (await client.list(kind)).items.length;
+    const where = namespace === undefined ? "" : ` in the namespace "${namespace}"`;
+    const hint = all === 0 ? "" : ` (${all} elsewhere: -A shows all namespaces)`;
+    context.stderr(`no ${kindDefinitions[kind].plural}${where}${hint}\n`);
+  }
+  const items = groups.flatMap((group) => group.items);
+  await print({ apiVersion: "v1", kind: "List", items }, groups, options, context);
+}
+
+async function print(
+  data: unknown,
+  groups: readonly { readonly kind: Kind; readonly items: readonly MeshResource[] }[],
+  options: GetOptions,
+  context: CommandContext,
+): Promise<void> {
+  const { output } = options;
+  if (output === "json" || output === "yaml") {
+    await context.printData(data, output, () => "");
+    return;
+  }
+  const filled = groups.filter(({ items }) => items.length > 0);
+  if (output === "name") {
+    const names = filled.flatMap(({ kind, items }) => items.map(({ metadata }) => displayName(kind, metadata.name)));
+    context.stdout(names.map((name) => `${name}\n`).join(""));
+    return;
+  }
+  const tables = filled.map(({ kind, items }) =>
+    resourceTable(kind, items, { isWide: output === "wide", withNamespace: options.allNamespaces === true }),
+  );
+  context.stdout(tables.join("\n"));
+}

@@ -1,0 +1,42 @@
+// Findings as a command shows them: sorted, each once, with colour on a terminal.
+import { renderFinding, sortFindings, type Finding } from "@tulle/config";
+import { createColors } from "picocolors";
+import type { CommandContext } from "./command-module.ts";
+
+/** One text a finding, most serious first. Findings that say the same twice are shown once. */
+export function renderFindings(findings: readonly Finding[], context: CommandContext): string {
+  const useColor = context.isTerminal && (context.env["NO_COLOR"] ?? "") === "";
+  const { red, yellow, cyan } = createColors(useColor);
+  const colors = { error: red, warning: yellow, info: cyan } as const;
+  return sortFindings(distinct(findings))
+    .map((finding) => {
+      const text = renderFinding(finding, {
+        columns: context.isTerminal ? context.columns : undefined,
+        colorOf: (severity, label) => colors[severity](label),
+      });
+      return `${text}\n`;
+    })
+    .join("");
+}
+
+export function distinct(findings: readonly Finding[]): readonly Finding[] {
+  const seen = new Map<string, Finding>();
+  for (const finding of findings) {
+    const { code, resource, path, message, place } = finding;
+    const at = resource === undefined ? place : resource;
+    const key = JSON.stringify([code, at, path, message]);
+    // Of the same finding from two sources the one with a place is kept.
+    if (seen.get(key)?.place === undefined) seen.set(key, finding);
+  }
+  return [...seen.values()];
+}
+
+/** `2 errors, 1 warning`; "no findings" for none. */
+export function countFindings(findings: readonly Finding[]): string {
+  const words = { error: "error", warning: "warning", info: "note" } as const;
+  const parts = (["error", "warning", "info"] as const).flatMap((severity) => {
+    const count = findings.filter((finding) => finding.severity === severity).length;
+    return count === 0 ? [] : [`${count} ${words[severity]}${count === 1 ? "" : "s"}`];
+  });
+  return parts.length === 0 ? "no findings" : parts.join(", ");
+}

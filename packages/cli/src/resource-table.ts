@@ -1,0 +1,115 @@
+// Resources as a table for people: the columns of each kind, in one place.
+import { kindDefinitions, type Kind, type MeshResource, type ResourceOf } from "@tulle/config";
+
+interface Column<R> {
+  readonly title: string;
+  readonly isWide?: boolean;
+  readonly value: (resource: R) => string;
+}
+
+type Columns = { readonly [K in Kind]: readonly Column<ResourceOf<K>>[] };
+
+const columns: Columns = {
+  Namespace: [{ title: "INJECTION", value: ({ metadata }) => injection(metadata.labels ?? {}) }],
+  ServiceAccount: [],
+  Service: [
+    { title: "TYPE", value: ({ spec }) => spec.type },
+    {
+      title: "PORTS",
+      value: ({ spec }) => join(spec.ports.map(({ port, targetPort = port }) => `${port}:${targetPort}`)),
+    },
+    { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector) },
+  ],
+  EndpointSlice: [
+    { title: "PORTS", value: ({ ports }) => join(ports.map(({ port }) => String(port))) },
+    {
+      title: "ENDPOINTS",
+      value: ({ endpoints }) => join(endpoints.map(({ addresses }) => addresses[0] ?? "")),
+    },
+  ],
+  Pod: [
+    { title: "READY", value: ({ status }) => readiness(status?.containerStatuses) },
+    { title: "STATUS", value: ({ status }) => status?.phase ?? "Unknown" },
+    {
+      title: "RESTARTS",
+      value: ({ status }) =>
+        String((status?.containerStatuses ?? []).reduce((sum, { restartCount = 0 }) => sum + restartCount, 0)),
+    },
+    { title: "IP", isWide: true, value: ({ status }) => status?.podIP ?? "<none>" },
+  ],
+  Deployment: [
+    { title: "REPLICAS", value: ({ spec }) => String(spec.replicas) },
+    {
+      title: "CONTAINERS",
+      isWide: true,
+      value: ({ spec }) => join(spec.template.spec.containers.map(({ name }) => name)),
+    },
+    { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector.matchLabels) },
+  ],
+  Gateway: [
+    {
+      title: "SERVERS",
+      value: ({ spec }) =>
+        join(spec.servers.map(({ port, hosts }) => `${port.number}/${port.protocol} ${hosts.join("|")}`)),
+    },
+    { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector) },
+  ],
+  VirtualService: [
+    { title: "GATEWAYS", value: ({ spec }) => join(spec.gateways ?? ["mesh"]) },
+    { title: "HOSTS", value: ({ spec }) => join(spec.hosts) },
+    { title: "ROUTES", isWide: true, value: ({ spec }) => String(spec.http?.length ?? 0) },
+  ],
+  DestinationRule: [
+    { title: "HOST", value: ({ spec }) => spec.host },
+    { title: "SUBSETS", value: ({ spec }) => join((spec.subsets ?? []).map(({ name }) => name)) },
+  ],
+};
+
+/** The table with its heading; every line ends with a line feed. */
+export function resourceTable(
+  kind: Kind,
+  resources: readonly MeshResource[],
+  options: { readonly isWide: boolean; readonly withNamespace: boolean },
+): string {
+  const isNamespaced = kindDefinitions[kind].scope === "Namespaced";
+  const shown: Column<MeshResource>[] = [
+    ...(options.withNamespace && isNamespaced
+      ? [{ title: "NAMESPACE", value: ({ metadata }: MeshResource) => metadata.namespace }]
+      : []),
+    { title: "NAME", value: ({ metadata }) => metadata.name },
+    // The resources are of this kind, which the compiler cannot follow through the table.
+    ...(columns[kind] as readonly Column<never>[] as readonly Column<MeshResource>[]).filter(
+      ({ isWide = false }) => options.isWide || !isWide,
+    ),
+  ];
+  const rows = [
+    shown.map(({ title }) => title),
+    ...resources.map((resource) => shown.map(({ value }) => value(resource))),
+  ];
+  const widths = shown.map((_, index) => Math.max(...rows.map((row) => row[index]!.length)));
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((cell, index) => cell.padEnd(widths[index]!))
+          .join("   ")
+          .trimEnd()}\n`,
+    )
+    .join("");
+}
+
+function join(values: readonly string[]): string {
+  return values.length === 0 ? "<none>" : values.join(",");
+}
+
+function labels(selector: Readonly<Record<string, string>> | undefined): string {
+  return join(Object.entries(selector ?? {}).map(([key, value]) => `${key}=${value}`));
+}
+
+function injection(namespaceLabels: Readonly<Record<string, string>>): string {
+  return namespaceLabels["tulle-injection"] ?? namespaceLabels["istio-injection"] ?? "<unset>";
+}
+
+function readiness(statuses: readonly { readonly ready?: boolean }[] = []): string {
+  return `${statuses.filter(({ ready }) => ready === true).length}/${statuses.length}`;
+}
