@@ -119,7 +119,7 @@ function noPlaceOfOneMachine(file: SourceFile): readonly Finding[] {
 
 function generatedIsMarked(file: SourceFile): readonly Finding[] {
   if (!isGenerated(file) || !file.path.endsWith(".ts")) return [];
-  return /^\/\/ (@generated|Generated) /.test(file.text)
+  return /^\/\/ (@generated|Written by tools\/)/.test(file.text)
     ? []
     : error(file, "is not as the generator wrote it; run npm run generate:xds");
 }

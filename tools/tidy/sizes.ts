@@ -57,8 +57,8 @@ export function functionsOf(
     const match = functionStarts.map((pattern) => pattern.exec(start)).find((found) => found !== null);
     if (match === undefined || match === null || notAFunction.has(match[2]!)) return [];
     const indent = match[1]!;
-    const opening = lines.findIndex((line, at) => at >= index && closesSignature(line, indent, at === index));
-    if (opening < 0) return [];
+    const opening = bodyOpening(lines, index, indent);
+    if (opening === undefined) return [];
     const end = lines.findIndex((line, at) => at > opening && line.startsWith(`${indent}}`));
     if (end < 0) return [];
     return [{ name: match[2] || "a function", line: index + 1, length: end - index + 1 }];
@@ -66,7 +66,10 @@ export function functionsOf(
 }
 
 /** The line on which the body's brace opens: the first one, or the one with which a broken parameter list ends. */
-function closesSignature(line: string, indent: string, isFirst: boolean): boolean {
-  if (isFirst) return line.endsWith("{");
-  return line.startsWith(`${indent})`) && line.endsWith("{");
+function bodyOpening(lines: readonly string[], start: number, indent: string): number | undefined {
+  if (lines[start]!.endsWith("{")) return start;
+  const next = lines.findIndex(
+    (line, at) => at > start && line.startsWith(indent) && /^\S/.test(line.slice(indent.length)),
+  );
+  return next > 0 && lines[next]!.startsWith(`${indent})`) && lines[next]!.endsWith("{") ? next : undefined;
 }

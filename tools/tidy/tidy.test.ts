@@ -75,6 +75,7 @@ test("functions are measured whatever their form", () => {
     "  if (a) {",
     "  }",
     "}",
+    "const short = (a: string) => a;",
     "const two = (a: string) => {",
     "};",
     "class C {",
