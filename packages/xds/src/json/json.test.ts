@@ -5,8 +5,8 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { AnySchema, BoolValueSchema, UInt32ValueSchema, anyPack, anyUnpack } from "@bufbuild/protobuf/wkt";
 import { BootstrapSchema } from "../generated/envoy/config/bootstrap/v3/bootstrap_pb.ts";
 import { ClusterSchema, Cluster_DiscoveryType } from "../generated/envoy/config/cluster/v3/cluster_pb.ts";
-import { NodeSchema } from "../generated/envoy/config/core/v3/base_pb.ts";
 import { ListenerSchema } from "../generated/envoy/config/listener/v3/listener_pb.ts";
+import { PermissionSchema } from "../generated/envoy/config/rbac/v3/rbac_pb.ts";
 import { HttpConnectionManagerSchema } from "../generated/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts";
 import { RouterSchema } from "../generated/envoy/extensions/filters/http/router/v3/router_pb.ts";
 import { messageFromJson } from "./from-json.ts";
@@ -134,10 +134,12 @@ for (const { name, json, expected } of refusals) {
   });
 }
 
-test("a value that JSON cannot nest so deep is refused, not overflowed", () => {
-  let json: object = {};
-  for (let depth = 0; depth < 5_000; depth += 1) json = { and_match: { rules: [json] } };
-  assert.ok(!messageFromJson(NodeSchema, { locality: json }).ok);
+test("a document nested too deep is refused, not overflowed", () => {
+  let json: object = { any: true };
+  for (let depth = 0; depth < 5_000; depth += 1) json = { not_rule: json };
+  const result = messageFromJson(PermissionSchema, json);
+  assert.ok(!result.ok);
+  assert.match(result.problems[0]!.message, /nested deeper than 100 messages/);
 });
 
 test("an Any of an unknown type is carried and shown as bytes", () => {
