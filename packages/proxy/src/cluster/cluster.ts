@@ -124,6 +124,8 @@ export interface Cluster {
   readonly maxRequestsPerConnection: number;
   /** Bytes buffered for one upstream connection before its reading pauses (per_connection_buffer_limit_bytes, 1 MiB). */
   readonly perConnectionBufferLimitBytes: number;
+  /** Trailers of requests and responses pass; otherwise they are read and dropped (Http1ProtocolOptions.enable_trailers). */
+  readonly enableTrailers: boolean;
   /** Source address for upstream connections (upstream_bind_config), undefined = the kernel chooses. */
   readonly sourceAddress: string | undefined;
   readonly circuitBreakers: CircuitBreakerLimits;

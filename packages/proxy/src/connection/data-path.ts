@@ -3,6 +3,10 @@
 import type { Logger, Logging } from "@tulle/telemetry";
 import { type Clock, systemClock } from "./clock.ts";
 import { TimerWheel } from "./timer-wheel.ts";
+import { Turn } from "./turn.ts";
+
+/** Bytes that one read of a socket takes at most. */
+export const readBufferBytes = 65_536;
 
 export interface DataPathOptions {
   readonly logging: Logging;
@@ -13,7 +17,10 @@ export interface DataPathOptions {
 
 export class DataPath {
   readonly clock: Clock;
+  readonly turn: Turn;
   readonly timers: TimerWheel;
+  /** Every socket reads into it; what a read brought is consumed or copied before the next one begins. */
+  readonly readBuffer: Buffer = Buffer.allocUnsafeSlow(readBufferBytes);
   readonly random: () => number;
   readonly httpLog: Logger;
   readonly routerLog: Logger;
@@ -24,7 +31,8 @@ export class DataPath {
 
   constructor(options: DataPathOptions) {
     this.clock = options.clock ?? systemClock;
-    this.timers = new TimerWheel(this.clock);
+    this.turn = new Turn(this.clock);
+    this.timers = new TimerWheel(this.clock, this.turn);
     this.random = options.random ?? Math.random;
     this.httpLog = options.logging.logger("http");
     this.routerLog = options.logging.logger("router");

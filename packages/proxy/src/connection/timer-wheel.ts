@@ -1,43 +1,57 @@
 // One timer of the platform for every time-out of a worker: entries are links of a list in a slot of a coarse wheel, so
 // that arming and disarming one, which every request does several times, costs two pointer writes and no allocation.
 import type { Clock } from "./clock.ts";
+import type { Turn } from "./turn.ts";
 
 /** Time-outs fire up to this much late; none of Envoy's is finer than it matters. */
 export const tickMs = 8;
 const slotCount = 1024;
 
-/** Something that can time out. Embedded in, or extended by, the object that waits. */
-export class TimerEntry {
+/** Something that can time out; what waits for one thing only extends it, so that waiting allocates nothing. */
+export abstract class TimerEntry {
   /** Neighbours in the slot's ring; undefined while disarmed. */
   next: TimerEntry | undefined = undefined;
   previous: TimerEntry | undefined = undefined;
   dueTick = 0;
-  readonly onTimeout: () => void;
 
-  constructor(onTimeout: () => void) {
-    this.onTimeout = onTimeout;
-  }
+  abstract onTimeout(): void;
 
   get armed(): boolean {
     return this.next !== undefined;
   }
 }
 
+/** For who waits for several things. */
+export class CallbackTimer extends TimerEntry {
+  readonly #callback: () => void;
+
+  constructor(callback: () => void) {
+    super();
+    this.#callback = callback;
+  }
+
+  onTimeout(): void {
+    this.#callback();
+  }
+}
+
 export class TimerWheel {
   readonly #clock: Clock;
+  readonly #turn: Turn;
   readonly #slots: TimerEntry[] = [];
   #armedCount = 0;
   /** Last tick whose slot has been emptied. */
   #tick: number;
   #wakeTick = Infinity;
   #handle: unknown = undefined;
-  readonly #onWake = (): void => this.#wake();
+  readonly #onWake = (): void => this.#turn.run(() => this.#wake());
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, turn: Turn) {
     this.#clock = clock;
+    this.#turn = turn;
     this.#tick = Math.floor(clock.monotonicMs() / tickMs);
     for (let index = 0; index < slotCount; index += 1) {
-      const ring = new TimerEntry(() => undefined);
+      const ring = new CallbackTimer(() => undefined);
       ring.next = ring;
       ring.previous = ring;
       this.#slots.push(ring);

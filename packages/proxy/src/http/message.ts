@@ -12,11 +12,17 @@ export interface RequestHead {
   /** Path and query; for CONNECT the empty string. */
   path: string;
   readonly protocol: Protocol;
+  /** False when an HTTP/1 request came without a Host field: a 1.1 request is then refused (RFC 9112 §3.2). */
+  readonly hasHost?: boolean;
+  /** Lower-case protocol of an upgrade that the client asks for, `connect` for CONNECT; undefined otherwise. */
+  upgrade?: string | undefined;
   /** Without `host`, `:pseudo` and hop-by-hop headers. */
   readonly headers: HeaderMap;
 }
 
 export interface ResponseHead {
   status: number;
+  /** Of a 101: the protocol that the connection changes to. */
+  upgrade?: string | undefined;
   readonly headers: HeaderMap;
 }

@@ -34,10 +34,11 @@ export const responseFlags = {
 
 export type ResponseFlag = keyof typeof responseFlags;
 
-const names = Object.keys(responseFlags) as ResponseFlag[];
+// Envoy lists flags in the order in which they were set; URX, which others join, comes first (`URX,UF`).
+const names = ["URX", ...Object.keys(responseFlags).filter((name) => name !== "URX")] as ResponseFlag[];
 const textCache = new Map<number, string>([[0, "-"]]);
 
-/** `UF,URX` in Envoy's order, `-` for none. */
+/** `URX,UF` in Envoy's order, `-` for none. */
 export function responseFlagsText(bits: number): string {
   let text = textCache.get(bits);
   if (text === undefined) {

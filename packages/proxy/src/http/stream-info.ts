@@ -10,7 +10,8 @@ export class StreamInfo {
   /** Monotonic clock (performance.now), for durations. */
   readonly startMonotonicMs: number;
   readonly downstreamLocalAddress: string;
-  readonly downstreamRemoteAddress: string;
+  /** The peer, or the client that a trusted X-Forwarded-For names. */
+  downstreamRemoteAddress: string;
   /** Server name of the TLS handshake, empty without. */
   readonly requestedServerName: string;
 

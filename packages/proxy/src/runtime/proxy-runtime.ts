@@ -93,6 +93,10 @@ export interface HttpConnectionManagerConfig {
   readonly stripAnyHostPort: boolean;
   readonly acceptHttp10: boolean;
   readonly allowAbsoluteUrl: boolean;
+  /** Http1ProtocolOptions.enable_trailers: trailers pass; otherwise they are read and dropped. */
+  readonly enableTrailers: boolean;
+  /** internal_address_config: clients whose `x-envoy-*` headers are believed; Envoy's default is nobody. */
+  isInternalAddress(ip: string): boolean;
   /** upgrade_configs: lower-case protocol names (`websocket`, `connect`) that may be upgraded. */
   readonly upgradeTypes: ReadonlySet<string>;
   readonly drainTimeoutMs: number;

@@ -1,7 +1,295 @@
-// The upstream connections of one host on one worker.
-import type { Host } from "../cluster/cluster.ts";
+// The upstream connections of one host on one worker: idle ones are used again, last in first out, so that few stay warm;
+// requests that find none wait in a bounded queue for one that is being made (Envoy: `ConnPoolImplBase`).
+import { type ClientConnectionOwner, type ConnectTarget, Http1ClientConnection } from "../codec/http1/client-connection.ts";
+import type { RequestSender, ResponseReceiver, StreamResetReason } from "../codec/stream-codec.ts";
+import type { Cluster, Host } from "../cluster/cluster.ts";
+import type { DataPath } from "../connection/data-path.ts";
+import { CallbackTimer } from "../connection/timer-wheel.ts";
 
-/** Call it when a host has left its cluster: idle connections close now, busy ones after their request. */
+/** Envoy's defaults for responses: 60 KiB of head, 100 fields (HttpProtocolOptions). */
+const maxResponseHeadBytes = 60 * 1024;
+const maxResponseFieldCount = 100;
+
+/** A request that waits for a connection. */
+export interface PoolWaiter extends ResponseReceiver {
+  onConnectionReady(connection: PooledConnection): void;
+  /** `detail` is the transport's own words, such as `delayed_connect_error:_Connection_refused`; empty for none. */
+  onConnectionFailure(reason: StreamResetReason, detail: string): void;
+}
+
+/**
+ * - `connecting`: not up yet, the connect time-out runs.
+ * - `idle`: waits in the pool, the idle time-out runs.
+ * - `busy`: carries a request.
+ * - `draining`: carries its last request.
+ * - `closed`.
+ */
+type State = "connecting" | "idle" | "busy" | "draining" | "closed";
+
+export class PooledConnection implements ClientConnectionOwner {
+  readonly #pool: HostPool;
+  readonly #cluster: Cluster;
+  readonly #dataPath: DataPath;
+  readonly #timer = new CallbackTimer(() => this.#onTimer());
+  readonly codec: Http1ClientConnection;
+  state: State = "connecting";
+  #requestCount = 0;
+  #idleSinceMs = 0;
+  #timedOut = false;
+  #localAddress: string | undefined = undefined;
+  #countedSent = 0;
+  #countedReceived = 0;
+
+  constructor(pool: HostPool, cluster: Cluster, dataPath: DataPath) {
+    this.#pool = pool;
+    this.#cluster = cluster;
+    this.#dataPath = dataPath;
+    cluster.stats.upstreamConnectionsTotal.increment();
+    cluster.stats.upstreamConnectionsActive.add(1);
+    pool.host.stats.connectionsTotal += 1;
+    pool.host.stats.connectionsActive += 1;
+    this.codec = new Http1ClientConnection(
+      connectTarget(pool.host, cluster),
+      this,
+      {
+        maxHeadBytes: maxResponseHeadBytes,
+        maxFieldCount: maxResponseFieldCount,
+        enableTrailers: cluster.enableTrailers,
+        bufferLimitBytes: cluster.perConnectionBufferLimitBytes,
+      },
+      dataPath,
+    );
+    if (cluster.connectTimeoutMs > 0) dataPath.timers.arm(this.#timer, cluster.connectTimeoutMs, dataPath.turn.nowMs);
+  }
+
+  get sender(): RequestSender {
+    return this.codec;
+  }
+
+  get localAddress(): string | undefined {
+    return (this.#localAddress ??= this.codec.localAddress);
+  }
+
+  /** Gives an idle connection to a request. */
+  start(receiver: ResponseReceiver): void {
+    this.state = "busy";
+    this.#requestCount += 1;
+    const limit = this.#cluster.maxRequestsPerConnection;
+    if (limit > 0 && this.#requestCount >= limit) this.state = "draining";
+    this.codec.start(receiver);
+  }
+
+  onConnected(): void {
+    this.#dataPath.timers.disarm(this.#timer);
+    this.#becomeIdle();
+    if (this.#cluster.idleTimeoutMs > 0) {
+      this.#dataPath.timers.arm(this.#timer, this.#cluster.idleTimeoutMs, this.#idleSinceMs);
+    }
+    this.#pool.onConnected(this);
+  }
+
+  onExchangeEnd(reusable: boolean): void {
+    const { stats } = this.#cluster;
+    stats.upstreamBytesSent.add(this.codec.bytesSent - this.#countedSent);
+    stats.upstreamBytesReceived.add(this.codec.bytesReceived - this.#countedReceived);
+    this.#countedSent = this.codec.bytesSent;
+    this.#countedReceived = this.codec.bytesReceived;
+    if (!reusable) return;
+    if (this.state === "draining" || !this.#pool.host.active) {
+      this.codec.destroy();
+      return;
+    }
+    this.#becomeIdle();
+    this.#pool.onConnectionIdle(this);
+  }
+
+  onClosed(error: NodeJS.ErrnoException | undefined): void {
+    const before = this.state;
+    this.state = "closed";
+    this.#dataPath.timers.disarm(this.#timer);
+    this.#cluster.stats.upstreamConnectionsActive.add(-1);
+    this.#pool.host.stats.connectionsActive -= 1;
+    if (before === "connecting") this.#connectFailed(error);
+    else this.#pool.onConnectionClosed(this, before === "idle");
+  }
+
+  #connectFailed(error: NodeJS.ErrnoException | undefined): void {
+    const { stats } = this.#cluster;
+    stats.upstreamConnectFailures.increment();
+    this.#pool.host.stats.connectFailures += 1;
+    if (this.#timedOut) stats.upstreamConnectTimeouts.increment();
+    this.#dataPath.poolLog.debug("connect failed", {
+      host: this.#pool.host.addressText,
+      reason: this.#timedOut ? "connection timeout" : error?.code,
+    });
+    if (this.#timedOut) this.#pool.onConnectFailure(this, "connection_timeout", "");
+    else this.#pool.onConnectFailure(this, "remote_connection_failure", `delayed_connect_error:_${errorText(error)}`);
+  }
+
+  #becomeIdle(): void {
+    this.state = "idle";
+    this.#idleSinceMs = this.#dataPath.turn.nowMs;
+  }
+
+  #onTimer(): void {
+    if (this.state === "connecting") {
+      this.#timedOut = true;
+      this.codec.destroy();
+      return;
+    }
+    const nowMs = this.#dataPath.turn.nowMs;
+    const idleMs = this.state === "idle" ? nowMs - this.#idleSinceMs : 0;
+    const leftMs = this.#cluster.idleTimeoutMs - idleMs;
+    if (leftMs > 0) this.#dataPath.timers.arm(this.#timer, leftMs, nowMs);
+    else this.codec.destroy();
+  }
+}
+
+export class HostPool {
+  readonly host: Host;
+  readonly #dataPath: DataPath;
+  readonly #idle: PooledConnection[] = [];
+  readonly #all = new Set<PooledConnection>();
+  readonly #waiters: { waiter: PoolWaiter; cluster: Cluster }[] = [];
+  #connectingCount = 0;
+
+  constructor(host: Host, dataPath: DataPath) {
+    this.host = host;
+    this.#dataPath = dataPath;
+  }
+
+  /**
+   * Gives an idle connection at once, already started for the waiter; otherwise undefined, and the waiter hears later,
+   * or within this call when a circuit breaker is open.
+   */
+  acquire(cluster: Cluster, waiter: PoolWaiter): PooledConnection | undefined {
+    const connection = this.#idle.pop();
+    if (connection !== undefined) {
+      connection.start(waiter);
+      return connection;
+    }
+    const { stats, circuitBreakers } = cluster;
+    if (stats.upstreamRequestsPendingActive.value >= circuitBreakers.maxPendingRequests) {
+      stats.upstreamRequestPendingOverflow.increment();
+      waiter.onConnectionFailure("overflow", "");
+      return undefined;
+    }
+    stats.upstreamRequestsPendingTotal.increment();
+    stats.upstreamRequestsPendingActive.add(1);
+    this.#waiters.push({ waiter, cluster });
+    this.#connectFor(cluster);
+    return undefined;
+  }
+
+  /** The waiter no longer wants a connection. */
+  cancel(waiter: PoolWaiter): void {
+    const index = this.#waiters.findIndex((entry) => entry.waiter === waiter);
+    if (index < 0) return;
+    this.#waiters[index]!.cluster.stats.upstreamRequestsPendingActive.add(-1);
+    this.#waiters.splice(index, 1);
+  }
+
+  /** Closes idle connections now and busy ones after their request; requests that wait are still served. */
+  drain(): void {
+    for (const connection of this.#all) {
+      if (connection.state === "idle") connection.codec.destroy();
+      else if (connection.state === "busy") connection.state = "draining";
+    }
+    this.#idle.length = 0;
+  }
+
+  /** Ends everything at once. */
+  destroy(): void {
+    for (const connection of this.#all) connection.codec.destroy();
+  }
+
+  #connectFor(cluster: Cluster): void {
+    if (this.#connectingCount >= this.#waiters.length) return;
+    const { stats, circuitBreakers } = cluster;
+    if (stats.upstreamConnectionsActive.value >= circuitBreakers.maxConnections) {
+      stats.upstreamConnectionOverflow.increment();
+      // A pool without any connection may always make one, or its requests would wait for ever (as Envoy).
+      if (this.#all.size > 0) return;
+    }
+    this.#connectingCount += 1;
+    const connection = new PooledConnection(this, cluster, this.#dataPath);
+    this.#all.add(connection);
+    this.#dataPath.poolLog.debug("connecting", { host: this.host.addressText });
+  }
+
+  onConnected(connection: PooledConnection): void {
+    this.#connectingCount -= 1;
+    this.onConnectionIdle(connection);
+  }
+
+  onConnectionIdle(connection: PooledConnection): void {
+    const next = this.#waiters.shift();
+    if (next === undefined) {
+      if (this.host.active) this.#idle.push(connection);
+      else connection.codec.destroy();
+      return;
+    }
+    next.cluster.stats.upstreamRequestsPendingActive.add(-1);
+    connection.start(next.waiter);
+    next.waiter.onConnectionReady(connection);
+  }
+
+  onConnectionClosed(connection: PooledConnection, wasIdle: boolean): void {
+    this.#all.delete(connection);
+    if (wasIdle) {
+      const index = this.#idle.lastIndexOf(connection);
+      if (index >= 0) this.#idle.splice(index, 1);
+    }
+    const first = this.#waiters[0];
+    if (first !== undefined) this.#connectFor(first.cluster);
+  }
+
+  /** As in Envoy, everything that waits for this host fails with the connection that it waited for. */
+  onConnectFailure(connection: PooledConnection, reason: StreamResetReason, detail: string): void {
+    this.#all.delete(connection);
+    this.#connectingCount -= 1;
+    const failed = this.#waiters.splice(0);
+    for (const { waiter, cluster } of failed) {
+      cluster.stats.upstreamRequestsPendingActive.add(-1);
+      waiter.onConnectionFailure(reason, detail);
+    }
+  }
+}
+
+/** The pool of a host; made when its first request comes. */
+export function hostPool(host: Host, dataPath: DataPath): HostPool {
+  if (host.pool instanceof HostPool) return host.pool;
+  const pool = new HostPool(host, dataPath);
+  host.pool = pool;
+  return pool;
+}
+
+/** Call it when a host has left its cluster (`host.active` is false): idle connections close now, busy ones after their request. */
 export function drainHostPool(host: Host): void {
-  if (host.active) throw new Error(`${host.addressText} is still an endpoint`);
+  if (host.pool instanceof HostPool) host.pool.drain();
+}
+
+function connectTarget(host: Host, cluster: Cluster): ConnectTarget {
+  const { address } = host;
+  if (address.type === "pipe") return { path: address.path };
+  const target = { host: address.ip, port: address.port };
+  return cluster.sourceAddress === undefined ? target : { ...target, localAddress: cluster.sourceAddress };
+}
+
+const errorTexts: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "Connection_refused",
+  ECONNRESET: "Connection_reset_by_peer",
+  ENETUNREACH: "Network_is_unreachable",
+  EHOSTUNREACH: "No_route_to_host",
+  ETIMEDOUT: "Connection_timed_out",
+  ENOENT: "No_such_file_or_directory",
+  EACCES: "Permission_denied",
+  EADDRNOTAVAIL: "Cannot_assign_requested_address",
+  EMFILE: "Too_many_open_files",
+};
+
+/** The system's words for an error with blanks as underscores, as Envoy writes them into its access log. */
+function errorText(error: NodeJS.ErrnoException | undefined): string {
+  const code = error?.code ?? "unknown";
+  return errorTexts[code] ?? code;
 }

@@ -1,0 +1,159 @@
+// The body of one HTTP/1.1 message, out of chunks cut anywhere: by length, chunked (RFC 9112 §7.1) or until the connection
+// closes. One instance serves all messages of a connection in turn.
+import { HeaderMap } from "../../http/header-map.ts";
+import { HeadFields, readFields } from "./head-fields.ts";
+
+/** Longest chunk-size line with its extensions. */
+export const maxChunkLineBytes = 4096;
+/** Chunk extensions of one body together; a peer could otherwise send nothing but extensions for ever. */
+export const maxChunkExtensionBytes = 16_384;
+
+/**
+ * - `length`: the next `remaining` bytes are the body.
+ * - `chunk-size`: collecting a chunk-size line.
+ * - `chunk-data`: the next `remaining` bytes are of the current chunk.
+ * - `chunk-end`: the CRLF behind a chunk is due.
+ * - `trailers`: behind the last chunk, collecting field lines up to the empty one.
+ * - `until-close`: everything is body.
+ * - `done`: the body is complete.
+ */
+type State = "length" | "chunk-size" | "chunk-data" | "chunk-end" | "trailers" | "until-close" | "done";
+
+export interface BodySink {
+  /** A view that is valid during the call. */
+  onBodyData(chunk: Buffer, endStream: boolean): void;
+  /** The body ended without a last chunk of data; `trailers` is undefined when there were none. */
+  onBodyEnd(trailers: HeaderMap | undefined): void;
+}
+
+const chunkLine = /^([0-9A-Fa-f]{1,13})[\t ]*(;[\t\x20-\x7e\x80-\xff]*)?$/;
+
+export class BodyDecoder {
+  readonly #maxTrailerBytes: number;
+  readonly #maxTrailerCount: number;
+  #state: State = "done";
+  #remaining = 0;
+  #line = "";
+  #extensionBytes = 0;
+
+  constructor(maxTrailerBytes: number, maxTrailerCount: number) {
+    this.#maxTrailerBytes = maxTrailerBytes;
+    this.#maxTrailerCount = maxTrailerCount;
+  }
+
+  get done(): boolean {
+    return this.#state === "done";
+  }
+
+  get untilClose(): boolean {
+    return this.#state === "until-close";
+  }
+
+  startLength(bytes: number): void {
+    this.#state = bytes === 0 ? "done" : "length";
+    this.#remaining = bytes;
+  }
+
+  startChunked(): void {
+    this.#state = "chunk-size";
+    this.#line = "";
+    this.#extensionBytes = 0;
+  }
+
+  startUntilClose(): void {
+    this.#state = "until-close";
+  }
+
+  /**
+   * Feeds `data` from `position` on; gives the position behind the body's end, or `data.length` while it goes on, or -1
+   * when the coding is broken. The sink may make the owner stop: it then asks `done` or feeds no more.
+   */
+  decode(data: Buffer, position: number, sink: BodySink): number {
+    while (position < data.length) {
+      switch (this.#state) {
+        case "done":
+          return position;
+        case "until-close":
+          sink.onBodyData(position === 0 ? data : data.subarray(position), false);
+          return data.length;
+        case "length":
+        case "chunk-data":
+          position = this.#takeData(data, position, sink);
+          break;
+        case "chunk-size":
+        case "chunk-end":
+        case "trailers":
+          position = this.#takeLine(data, position, sink);
+          if (position < 0) return -1;
+          break;
+        default:
+          throw new Error("unreachable body state");
+      }
+    }
+    return position;
+  }
+
+  #takeData(data: Buffer, position: number, sink: BodySink): number {
+    const end = Math.min(data.length, position + this.#remaining);
+    this.#remaining -= end - position;
+    let endStream = false;
+    if (this.#remaining === 0) {
+      if (this.#state === "length") {
+        this.#state = "done";
+        endStream = true;
+      } else {
+        this.#state = "chunk-end";
+      }
+    }
+    sink.onBodyData(position === 0 && end === data.length ? data : data.subarray(position, end), endStream);
+    return end;
+  }
+
+  #takeLine(data: Buffer, position: number, sink: BodySink): number {
+    const lineFeedAt = data.indexOf(10, position);
+    const end = lineFeedAt < 0 ? data.length : lineFeedAt + 1;
+    const limit = this.#state === "trailers" ? this.#maxTrailerBytes : maxChunkLineBytes;
+    if (this.#line.length + end - position > limit) return -1;
+    this.#line += data.latin1Slice(position, end);
+    if (this.#state === "chunk-end" && !"\r\n".startsWith(this.#line)) return -1;
+    if (lineFeedAt < 0) return end;
+    const sound = this.#state === "trailers" ? this.#finishTrailerLine(sink) : this.#finishChunkLine();
+    return sound ? end : -1;
+  }
+
+  #finishChunkLine(): boolean {
+    const line = this.#line;
+    this.#line = "";
+    if (!line.endsWith("\r\n")) return false;
+    if (this.#state === "chunk-end") {
+      this.#state = "chunk-size";
+      return line.length === 2;
+    }
+    const match = chunkLine.exec(line.slice(0, -2));
+    if (match === null) return false;
+    this.#extensionBytes += match[2]?.length ?? 0;
+    if (this.#extensionBytes > maxChunkExtensionBytes) return false;
+    this.#remaining = Number.parseInt(match[1]!, 16);
+    this.#state = this.#remaining === 0 ? "trailers" : "chunk-data";
+    return true;
+  }
+
+  // Lines pile up until the empty one, so that they are bounded and read together.
+  #finishTrailerLine(sink: BodySink): boolean {
+    const text = this.#line;
+    if (text !== "\r\n" && !text.endsWith("\r\n\r\n")) return text.endsWith("\r\n");
+    this.#line = "";
+    if (text === "\r\n") {
+      this.#state = "done";
+      sink.onBodyEnd(undefined);
+      return true;
+    }
+    const fields = new HeadFields();
+    if (readFields(text, 0, text.length - 2, this.#maxTrailerCount, fields) !== undefined) return false;
+    // Fields that frame or route a message have no place behind it (RFC 9110 §6.5.1).
+    if (fields.contentLengthCount + fields.transferEncodingCount + fields.hostCount > 0) return false;
+    this.#state = "done";
+    sink.onBodyEnd(new HeaderMap(fields.entries));
+    return true;
+  }
+}

@@ -1,0 +1,405 @@
+// The client side of one HTTP/1.1 connection to an upstream host: one request at a time, its response read strictly. The pool
+// owns it and learns whether it may be used again.
+import net from "node:net";
+import type { DataPath } from "../../connection/data-path.ts";
+import type { HeaderMap } from "../../http/header-map.ts";
+import type { RequestHead } from "../../http/message.ts";
+import type { RequestSender, ResponseReceiver } from "../stream-codec.ts";
+import { BodyDecoder, type BodySink } from "./body-decoder.ts";
+import { HeadFields } from "./head-fields.ts";
+import { bodyChunked, bodyTunnel, bodyUntilClose, parseResponseHead } from "./response-head.ts";
+import { SocketOutput } from "./socket-output.ts";
+
+export interface Http1ClientSettings {
+  readonly maxHeadBytes: number;
+  readonly maxFieldCount: number;
+  readonly enableTrailers: boolean;
+  readonly bufferLimitBytes: number;
+}
+
+export interface ClientConnectionOwner {
+  onConnected(): void;
+  /** The exchange is over on both sides; false when the connection cannot carry another one and closes. */
+  onExchangeEnd(reusable: boolean): void;
+  /** `reason` is set when the connection never came about or broke. */
+  onClosed(reason: NodeJS.ErrnoException | undefined): void;
+}
+
+/**
+ * - `connecting`: the socket is not up yet.
+ * - `idle`: no request in hand.
+ * - `head`: a request is on its way, a response head is awaited.
+ * - `body`: the response's body arrives.
+ * - `answered`: the response is complete, the request is not.
+ * - `tunnel`: bytes pass raw.
+ * - `closed`: of no more use.
+ */
+type State = "connecting" | "idle" | "head" | "body" | "answered" | "tunnel" | "closed";
+
+export type ConnectTarget =
+  | { readonly host: string; readonly port: number; readonly localAddress?: string }
+  | { readonly path: string };
+
+const noBytes: Buffer = Buffer.alloc(0);
+const textSliceBytes = 4096;
+/** RFC 9110 §15.2: a client must take any number of 1xx; a back end that sends nothing else is cut off here. */
+const maxInformationalCount = 100;
+const bodilessMethods = new Set(["GET", "HEAD", "DELETE", "TRACE", "CONNECT"]);
+
+export class Http1ClientConnection implements RequestSender, BodySink {
+  readonly #socket: net.Socket;
+  readonly #owner: ClientConnectionOwner;
+  readonly #settings: Http1ClientSettings;
+  readonly #dataPath: DataPath;
+  readonly #output: SocketOutput;
+  readonly #fields = new HeadFields();
+  readonly #body: BodyDecoder;
+
+  #state: State = "connecting";
+  #receiver: ResponseReceiver | undefined = undefined;
+  #method = "";
+  #upgradeAsked = false;
+  #requestChunked = false;
+  #requestDone = true;
+  #keepAlive = true;
+  #consuming = false;
+  #held: Buffer = noBytes;
+  #informationalCount = 0;
+  #error: NodeJS.ErrnoException | undefined = undefined;
+  bytesReceived = 0;
+
+  constructor(target: ConnectTarget, owner: ClientConnectionOwner, settings: Http1ClientSettings, dataPath: DataPath) {
+    this.#owner = owner;
+    this.#settings = settings;
+    this.#dataPath = dataPath;
+    this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
+    const options = {
+      ...target,
+      noDelay: true,
+      allowHalfOpen: true,
+      highWaterMark: settings.bufferLimitBytes,
+      // One buffer for all sockets of the worker, instead of an allocation for each read.
+      onread: {
+        buffer: dataPath.readBuffer,
+        callback: (bytes: number, buffer: Uint8Array): boolean => {
+          this.#onData((buffer as Buffer).subarray(0, bytes));
+          return true;
+        },
+      },
+    };
+    const socket = net.connect(options as net.NetConnectOpts);
+    this.#socket = socket;
+    this.#output = new SocketOutput(socket, dataPath.turn, settings.bufferLimitBytes);
+    socket.on("connect", () => this.#onConnect());
+    socket.on("end", () => this.#onEnd());
+    socket.on("drain", () => this.#receiver?.onUpstreamDrained());
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      this.#error = error;
+    });
+    socket.on("close", () => this.#onClose());
+  }
+
+  get bytesSent(): number {
+    return this.#output.bytesSent;
+  }
+
+  /** `ip:port` of our side, undefined before the connection is up. */
+  get localAddress(): string | undefined {
+    const { localAddress, localPort } = this.#socket;
+    return localAddress === undefined ? undefined : `${localAddress}:${localPort}`;
+  }
+
+  /** Gives the connection to a request; only an idle one can be given. */
+  start(receiver: ResponseReceiver): void {
+    if (this.#state !== "idle") throw new Error(`a request on a connection that is ${this.#state}`);
+    this.#receiver = receiver;
+    this.#state = "head";
+    this.#requestDone = false;
+    this.#informationalCount = 0;
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  #onConnect(): void {
+    this.#state = "idle";
+    this.#dataPath.turn.run(() => this.#owner.onConnected());
+  }
+
+  sendRequestHead(head: RequestHead, endStream: boolean): void {
+    const method = head.method;
+    this.#method = method;
+    this.#upgradeAsked = head.upgrade !== undefined;
+    const target = method === "CONNECT" ? head.authority : head.path;
+    let text = `${method} ${target} HTTP/1.1\r\nhost: ${head.authority}\r\n`;
+    const entries = head.headers.entries;
+    let hasLength = false;
+    for (let index = 0; index < entries.length; index += 2) {
+      const name = entries[index]!;
+      if (name === "content-length") hasLength = true;
+      text += `${name}: ${entries[index + 1]!}\r\n`;
+    }
+    this.#requestChunked = false;
+    if (this.#upgradeAsked) {
+      if (method !== "CONNECT") text += `connection: upgrade\r\nupgrade: ${head.upgrade}\r\n`;
+    } else if (!hasLength) {
+      if (!endStream) {
+        this.#requestChunked = true;
+        text += "transfer-encoding: chunked\r\n";
+      } else if (!bodilessMethods.has(method)) {
+        text += "content-length: 0\r\n";
+      }
+    }
+    this.#output.writeText(`${text}\r\n`);
+    if (endStream) this.#requestEnded();
+  }
+
+  sendRequestData(chunk: Buffer, endStream: boolean): void {
+    if (this.#requestChunked) {
+      this.#output.writeChunk(chunk);
+      if (endStream) this.#output.writeText("0\r\n\r\n");
+    } else {
+      this.#output.writeBody(chunk);
+    }
+    if (!endStream) return;
+    if (this.#upgradeAsked) {
+      this.#output.flush();
+      this.#socket.end();
+    }
+    this.#requestEnded();
+  }
+
+  sendRequestTrailers(trailers: HeaderMap): void {
+    if (this.#requestChunked) {
+      let text = "0\r\n";
+      if (this.#settings.enableTrailers) {
+        const entries = trailers.entries;
+        for (let index = 0; index < entries.length; index += 2) text += `${entries[index]!}: ${entries[index + 1]!}\r\n`;
+      }
+      this.#output.writeText(`${text}\r\n`);
+    }
+    this.#requestEnded();
+  }
+
+  #requestEnded(): void {
+    this.#requestDone = true;
+    if (this.#state === "answered" && !this.#consuming) this.#settle();
+  }
+
+  resetStream(): void {
+    this.#receiver = undefined;
+    this.#socket.destroy();
+  }
+
+  isOverHighWatermark(): boolean {
+    return this.#output.isOverHighWatermark();
+  }
+
+  pauseResponse(): void {
+    this.#socket.pause();
+  }
+
+  resumeResponse(): void {
+    this.#socket.resume();
+  }
+
+  #onData(data: Buffer): void {
+    this.bytesReceived += data.length;
+    const turn = this.#dataPath.turn;
+    turn.begin();
+    this.#consuming = true;
+    try {
+      this.#consume(data);
+    } finally {
+      this.#consuming = false;
+      if (this.#state === "answered") this.#settle();
+      turn.end();
+    }
+  }
+
+  #consume(chunk: Buffer): void {
+    let data = chunk;
+    let searched = 0;
+    if (this.#held.length > 0) {
+      searched = this.#held.length;
+      data = Buffer.concat([this.#held, chunk]);
+      this.#held = noBytes;
+    }
+    let position = 0;
+    while (position < data.length) {
+      if (this.#state === "head") {
+        const next = this.#takeHead(data, position, position === 0 ? searched : 0);
+        if (next < 0) return;
+        position = next;
+      } else if (this.#state === "body") {
+        position = this.#body.decode(data, position, this);
+        if (position < 0) {
+          this.#breakProtocol();
+          return;
+        }
+      } else if (this.#state === "tunnel") {
+        this.#receiver?.onResponseData(position === 0 ? data : data.subarray(position), false);
+        return;
+      } else {
+        // Bytes behind a complete response, or without a request, answer nothing that was asked.
+        this.#keepAlive = false;
+        if (this.#state === "idle") this.#socket.destroy();
+        return;
+      }
+    }
+  }
+
+  #takeHead(data: Buffer, position: number, searched: number): number {
+    const length = data.length - position;
+    let head: string;
+    let end: number;
+    if (length <= textSliceBytes) {
+      head = data.latin1Slice(position, data.length);
+      end = head.indexOf("\r\n\r\n", Math.max(0, searched - 3));
+      if (end >= 0) head = head.slice(0, end + 2);
+    } else {
+      end = data.indexOf("\r\n\r\n", Math.max(position, position + searched - 3), "latin1") - position;
+      head = end >= 0 ? data.latin1Slice(position, position + end + 2) : "";
+    }
+    if (end < 0) {
+      // 72 is the H of HTTP; what begins otherwise is not worth waiting for.
+      if (length > this.#settings.maxHeadBytes || data[position] !== 72 || hasBareLineFeed(data, position)) {
+        this.#breakProtocol();
+      } else {
+        this.#held = Buffer.from(data.subarray(position));
+      }
+      return -1;
+    }
+    if (end > this.#settings.maxHeadBytes) {
+      this.#breakProtocol();
+      return -1;
+    }
+    return this.#startResponse(head) ? position + end + 4 : -1;
+  }
+
+  #startResponse(text: string): boolean {
+    const { maxFieldCount } = this.#settings;
+    const framing = parseResponseHead(text, this.#method, this.#upgradeAsked, maxFieldCount, this.#fields);
+    if (framing === undefined) {
+      this.#breakProtocol();
+      return false;
+    }
+    const receiver = this.#receiver!;
+    const head = framing.head;
+    if (head.status < 200 && framing.bodyBytes !== bodyTunnel) {
+      this.#informationalCount += 1;
+      if (this.#informationalCount > maxInformationalCount) {
+        this.#breakProtocol();
+        return false;
+      }
+      receiver.onInformational(head.status, head.headers);
+      return this.#receiver === receiver;
+    }
+    this.#keepAlive = framing.keepAlive;
+    switch (framing.bodyBytes) {
+      case 0:
+        this.#endResponse();
+        receiver.onResponseHead(head, true);
+        return true;
+      case bodyTunnel:
+        this.#state = "tunnel";
+        if (framing.upgrade !== "") head.upgrade = framing.upgrade;
+        receiver.onResponseHead(head, false);
+        return true;
+      case bodyChunked:
+        this.#body.startChunked();
+        break;
+      case bodyUntilClose:
+        this.#body.startUntilClose();
+        break;
+      default:
+        this.#body.startLength(framing.bodyBytes);
+    }
+    this.#state = "body";
+    receiver.onResponseHead(head, false);
+    return true;
+  }
+
+  onBodyData(chunk: Buffer, endStream: boolean): void {
+    const receiver = this.#receiver;
+    if (receiver === undefined) return;
+    if (endStream) this.#endResponse();
+    receiver.onResponseData(chunk, endStream);
+  }
+
+  onBodyEnd(trailers: HeaderMap | undefined): void {
+    const receiver = this.#receiver;
+    if (receiver === undefined) return;
+    this.#endResponse();
+    if (trailers !== undefined && this.#settings.enableTrailers) receiver.onResponseTrailers(trailers);
+    else receiver.onResponseData(noBytes, true);
+  }
+
+  #endResponse(): void {
+    this.#state = "answered";
+    this.#receiver = undefined;
+  }
+
+  // Called when nothing of the response is outstanding and nothing lies behind it in what has been read: only then may the
+  // next request have the connection, or those bytes would become its answer.
+  #settle(): void {
+    if (this.#requestDone && this.#keepAlive) {
+      this.#state = "idle";
+      this.#owner.onExchangeEnd(true);
+    } else {
+      // A request that is not complete when its answer is will never be (Envoy resets it too).
+      this.#closeUnusable();
+    }
+  }
+
+  #closeUnusable(): void {
+    this.#owner.onExchangeEnd(false);
+    this.#socket.destroy();
+  }
+
+  #breakProtocol(): void {
+    const receiver = this.#receiver;
+    this.#receiver = undefined;
+    this.#socket.destroy();
+    receiver?.onUpstreamReset("protocol_error");
+  }
+
+  #onEnd(): void {
+    this.#dataPath.turn.run(() => {
+      const receiver = this.#receiver;
+      if (this.#state === "tunnel" && receiver !== undefined) {
+        this.#receiver = undefined;
+        receiver.onResponseData(noBytes, true);
+      } else if (this.#state === "body" && this.#body.untilClose) {
+        this.#body.startLength(0);
+        this.onBodyEnd(undefined);
+        this.#settle();
+      } else if (this.#state === "body" || this.#held.length > 0) {
+        // A message cut short is a fault of the back end's framing, not only of the connection (Envoy: the parser's error).
+        this.#breakProtocol();
+        return;
+      }
+      this.#socket.destroy();
+    });
+  }
+
+  #onClose(): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#held = noBytes;
+    const receiver = this.#receiver;
+    this.#receiver = undefined;
+    this.#dataPath.turn.run(() => {
+      receiver?.onUpstreamReset("connection_termination");
+      this.#owner.onClosed(this.#error);
+    });
+  }
+}
+
+function hasBareLineFeed(data: Buffer, position: number): boolean {
+  for (let at = data.indexOf(10, position); at >= 0; at = data.indexOf(10, at + 1)) {
+    if (at === position || data[at - 1] !== 13) return true;
+  }
+  return false;
+}

@@ -1,0 +1,152 @@
+// The field lines of a head or of trailers, read strictly: what RFC 9112 §5 forbids is refused and never repaired. Fields
+// that belong to the connection go into a scratch record; the others are kept in order.
+import { headerKinds, headerName } from "./header-names.ts";
+
+const carriageReturn = 13;
+const lineFeed = 10;
+const space = 32;
+const tab = 9;
+
+// Finds the next character that no field line may hold; in a sound head that is the CR of its CRLF.
+const controlCharacter = /[\0-\x08\x0a-\x1f\x7f]/g;
+
+/** What the connection-level fields of one head said; reused for every head of a connection. */
+export class HeadFields {
+  entries: string[] = [];
+  fieldCount = 0;
+  hostCount = 0;
+  host = "";
+  contentLengthCount = 0;
+  contentLength = "";
+  transferEncodingCount = 0;
+  transferEncoding = "";
+  connection = "";
+  upgrade = "";
+  te = "";
+  expect = "";
+
+  reset(): void {
+    this.entries = [];
+    this.fieldCount = 0;
+    this.hostCount = 0;
+    this.host = "";
+    this.contentLengthCount = 0;
+    this.contentLength = "";
+    this.transferEncodingCount = 0;
+    this.transferEncoding = "";
+    this.connection = "";
+    this.upgrade = "";
+    this.te = "";
+    this.expect = "";
+  }
+}
+
+/**
+ * Reads the field lines of `text` from `position` to `end`, which is just behind the CRLF of the last one. Gives
+ * undefined, or the response-code details of what is wrong (Envoy's where it has one).
+ */
+export function readFields(
+  text: string,
+  position: number,
+  end: number,
+  maxFieldCount: number,
+  fields: HeadFields,
+): string | undefined {
+  while (position < end) {
+    controlCharacter.lastIndex = position;
+    if (!controlCharacter.test(text)) return "http1.codec_error";
+    const lineEnd = controlCharacter.lastIndex - 1;
+    if (text.charCodeAt(lineEnd) !== carriageReturn || text.charCodeAt(lineEnd + 1) !== lineFeed) {
+      return controlCharacterDetails(text.charCodeAt(lineEnd));
+    }
+    const first = text.charCodeAt(position);
+    if (first === space || first === tab) return "http1.obs_fold";
+    const colon = text.indexOf(":", position);
+    if (colon <= position || colon > lineEnd) return "http1.codec_error";
+    const name = headerName(text.slice(position, colon));
+    if (name === undefined) return "http1.codec_error";
+    let valueStart = colon + 1;
+    let valueEnd = lineEnd;
+    while (valueStart < valueEnd && isBlank(text.charCodeAt(valueStart))) valueStart += 1;
+    while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd -= 1;
+    const value = text.slice(valueStart, valueEnd);
+    fields.fieldCount += 1;
+    if (fields.fieldCount > maxFieldCount) return "http1.too_many_headers";
+    if (name.kind === headerKinds.plain) fields.entries.push(name.text, value);
+    else keepSpecialField(fields, name.kind, name.text, value);
+    position = lineEnd + 2;
+  }
+  return undefined;
+}
+
+function isBlank(code: number): boolean {
+  return code === space || code === tab;
+}
+
+function controlCharacterDetails(code: number): string {
+  if (code === lineFeed) return "http1.bare_lf";
+  if (code === carriageReturn) return "http1.bare_cr";
+  return "http1.invalid_characters";
+}
+
+function keepSpecialField(fields: HeadFields, kind: number, name: string, value: string): void {
+  switch (kind) {
+    case headerKinds.host:
+      fields.hostCount += 1;
+      fields.host = value;
+      return;
+    case headerKinds.contentLength:
+      fields.contentLengthCount += 1;
+      fields.contentLength = value;
+      if (fields.contentLengthCount === 1) fields.entries.push(name, value);
+      return;
+    case headerKinds.transferEncoding:
+      fields.transferEncodingCount += 1;
+      fields.transferEncoding = value;
+      return;
+    case headerKinds.connection:
+      fields.connection = fields.connection === "" ? value : `${fields.connection},${value}`;
+      return;
+    case headerKinds.upgrade:
+      fields.upgrade = fields.upgrade === "" ? value : `${fields.upgrade},${value}`;
+      return;
+    case headerKinds.te:
+      fields.te = fields.te === "" ? value : `${fields.te},${value}`;
+      return;
+    case headerKinds.expect:
+      fields.expect = value;
+      fields.entries.push(name, value);
+      return;
+    default:
+  }
+}
+
+/** The body length that Content-Length gives in bytes; -1 when it is no plain decimal number (RFC 9110 §8.6). */
+export function contentLengthBytes(text: string): number {
+  return /^\d{1,15}$/.test(text) ? Number(text) : -1;
+}
+
+/** Removes the fields that Connection names (RFC 9110 §7.6.1). False when it names one that message framing rests on. */
+export function removeNominatedFields(connection: string, entries: string[]): boolean {
+  for (const part of connection.split(",")) {
+    const token = part.trim().toLowerCase();
+    if (token === "" || token === "close" || token === "keep-alive" || token === "upgrade" || token === "te") continue;
+    if (token === "content-length" || token === "transfer-encoding" || token === "host") return false;
+    let kept = 0;
+    for (let index = 0; index < entries.length; index += 2) {
+      if (entries[index] === token) continue;
+      entries[kept] = entries[index]!;
+      entries[kept + 1] = entries[index + 1]!;
+      kept += 2;
+    }
+    entries.length = kept;
+  }
+  return true;
+}
+
+/** True when the comma-separated list holds the token, whatever its case. */
+export function hasToken(list: string, token: string): boolean {
+  if (list === "") return false;
+  if (list === token) return true;
+  return list.split(",").some((part) => part.trim().toLowerCase() === token);
+}

@@ -1,0 +1,467 @@
+// The server side of one HTTP/1.1 connection: bytes in, requests to the owner one after the other, answers out in order.
+// Pipelined requests wait unread until the one before is answered, so that nothing piles up.
+import type { Socket } from "node:net";
+import type { DataPath } from "../../connection/data-path.ts";
+import { CallbackTimer } from "../../connection/timer-wheel.ts";
+import type { HeaderMap } from "../../http/header-map.ts";
+import type { ResponseHead } from "../../http/message.ts";
+import { HttpProtocolError, type RequestReceiver, type ResponseSender, type ServerConnectionOwner } from "../stream-codec.ts";
+import { BodyDecoder, type BodySink } from "./body-decoder.ts";
+import { HeadFields } from "./head-fields.ts";
+import { parseRequestHead, type RequestHeadLimits } from "./request-head.ts";
+import { SocketOutput } from "./socket-output.ts";
+import { statusLine } from "./status-line.ts";
+
+/** How long a connection that we end waits for the peer's end, so that it can read our last answer (Envoy: delayed_close_timeout). */
+const lingerMs = 1000;
+/**
+ * A client that ends its side within this time of its request has only finished speaking (RFC 9112 §9.6) and is answered;
+ * later than that it has given up, as Envoy takes it at any time. TCP cannot tell the two apart.
+ */
+export const halfCloseWindowMs = 100;
+const textSliceBytes = 4096;
+
+export interface Http1ServerSettings extends RequestHeadLimits {
+  readonly maxHeadBytes: number;
+  readonly enableTrailers: boolean;
+  readonly bufferLimitBytes: number;
+  /** 0 = none, as for the other one. */
+  readonly idleTimeoutMs: number;
+  readonly headersTimeoutMs: number;
+}
+
+/**
+ * - `head`: between requests, or collecting a head.
+ * - `body`: the body of the request in hand arrives.
+ * - `answering`: the request is complete, its answer is not.
+ * - `tunnel`: bytes pass raw.
+ * - `closing`: the last answer is written; what still comes is thrown away until the peer ends or `lingerMs` is over.
+ * - `closed`: the socket is gone.
+ */
+type State = "head" | "body" | "answering" | "tunnel" | "closing" | "closed";
+
+/**
+ * How the body of the answer is framed. `none`: HEAD, 204, 304 and 1xx; `close`: by the end of the connection, for HTTP/1.0.
+ */
+type ResponseMode = "unsent" | "none" | "length" | "chunked" | "close" | "tunnel" | "sent";
+
+const noBytes: Buffer = Buffer.alloc(0);
+
+export class Http1ServerConnection implements ResponseSender, BodySink {
+  readonly #socket: Socket;
+  readonly #owner: ServerConnectionOwner;
+  readonly #settings: Http1ServerSettings;
+  readonly #dataPath: DataPath;
+  readonly #output: SocketOutput;
+  readonly #fields = new HeadFields();
+  readonly #body: BodyDecoder;
+  readonly #idleTimer = new CallbackTimer(() => this.#onIdleTimer());
+  readonly #phaseTimer = new CallbackTimer(() => this.#onPhaseTimer());
+
+  #state: State = "head";
+  #responseMode: ResponseMode = "unsent";
+  #receiver: RequestReceiver | undefined = undefined;
+  /** Bytes that wait: the beginning of a head, or what was pipelined behind the request in hand. */
+  #held: Buffer = noBytes;
+  #consuming = false;
+  #keepAlive = true;
+  #isHead = false;
+  #isHttp10 = false;
+  #tunnelAsked = false;
+  #paused = false;
+  #peerEnded = false;
+  #quietSinceMs: number;
+  bytesReceived = 0;
+
+  constructor(socket: Socket, owner: ServerConnectionOwner, settings: Http1ServerSettings, dataPath: DataPath) {
+    this.#socket = socket;
+    this.#owner = owner;
+    this.#settings = settings;
+    this.#dataPath = dataPath;
+    this.#output = new SocketOutput(socket, dataPath.turn, settings.bufferLimitBytes);
+    this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
+    this.#quietSinceMs = dataPath.turn.nowMs;
+    socket.on("data", (data: Buffer) => this.onData(data));
+    socket.on("end", () => this.#onEnd());
+    socket.on("drain", () => this.#receiver?.onDownstreamDrained());
+    // The reason does not matter to HTTP: `close` follows in every case.
+    socket.on("error", () => undefined);
+    socket.on("close", () => this.#onClose());
+    if (settings.idleTimeoutMs > 0) {
+      dataPath.timers.arm(this.#idleTimer, settings.idleTimeoutMs, this.#quietSinceMs);
+    }
+  }
+
+  get bytesSent(): number {
+    return this.#output.bytesSent;
+  }
+
+  /** True between requests: nothing is lost when the connection ends now. */
+  get isIdle(): boolean {
+    return this.#state === "head" && this.#held.length === 0;
+  }
+
+  onData(data: Buffer): void {
+    this.bytesReceived += data.length;
+    const turn = this.#dataPath.turn;
+    turn.begin();
+    try {
+      this.#consume(data);
+    } finally {
+      turn.end();
+    }
+  }
+
+  /** Ends the connection after what has been written. */
+  close(): void {
+    if (this.#state === "closing" || this.#state === "closed") return;
+    this.#state = "closing";
+    this.#held = noBytes;
+    this.#output.flush();
+    this.#socket.end();
+    if (this.#peerEnded) return;
+    this.#socket.resume();
+    this.#dataPath.timers.arm(this.#phaseTimer, lingerMs, this.#dataPath.turn.nowMs);
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  #consume(chunk: Buffer): void {
+    let data = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    const alreadySearched = this.#state === "head" ? this.#held.length : 0;
+    this.#held = noBytes;
+    let position = 0;
+    this.#consuming = true;
+    while (position < data.length) {
+      if (this.#state === "head") {
+        const next = this.#takeHead(data, position, position === 0 ? alreadySearched : 0);
+        if (next < 0) break;
+        position = next;
+      } else if (this.#state === "body") {
+        position = this.#takeBody(data, position);
+      } else if (this.#state === "tunnel") {
+        this.#receiver!.onRequestData(position === 0 ? data : data.subarray(position), false);
+        break;
+      } else {
+        if (this.#state === "answering") this.#hold(data, position, chunk);
+        break;
+      }
+    }
+    this.#consuming = false;
+    data = noBytes;
+  }
+
+  #hold(data: Buffer, position: number, chunk: Buffer): void {
+    // `chunk` is a view on the read buffer; what was put together from held bytes is our own.
+    const rest = position === 0 ? data : data.subarray(position);
+    this.#held = data === chunk ? Buffer.from(rest) : rest;
+    if (this.#state === "answering") this.#socket.pause();
+  }
+
+  /** Gives the position behind the head, or -1 when there is none yet or the connection ends. */
+  #takeHead(data: Buffer, start: number, searched: number): number {
+    let position = start;
+    // An empty line or more before a request is let pass (RFC 9112 §2.2).
+    while (data[position] === 13 && data[position + 1] === 10) position += 2;
+    const length = data.length - position;
+    if (length === 0) return data.length;
+    let head: string;
+    let end: number;
+    if (length <= textSliceBytes) {
+      head = data.latin1Slice(position, data.length);
+      end = head.indexOf("\r\n\r\n", Math.max(0, searched - (position - start) - 3));
+      if (end >= 0) head = head.slice(0, end + 2);
+    } else {
+      end = data.indexOf("\r\n\r\n", Math.max(position, start + searched - 3), "latin1") - position;
+      head = end >= 0 ? data.latin1Slice(position, position + end + 2) : "";
+    }
+    if (end < 0) {
+      this.#waitForHead(data, position);
+      return -1;
+    }
+    if (end > this.#settings.maxHeadBytes) {
+      this.#refuse(new HttpProtocolError(431, "http1.headers_too_large"));
+      return -1;
+    }
+    return this.#startRequest(head) ? position + end + 4 : -1;
+  }
+
+  #waitForHead(data: Buffer, position: number): void {
+    const fault = this.#faultOfPartialHead(data, position);
+    if (fault !== undefined) {
+      this.#refuse(fault);
+      return;
+    }
+    if (!this.#phaseTimer.armed && this.#settings.headersTimeoutMs > 0) {
+      this.#dataPath.timers.arm(this.#phaseTimer, this.#settings.headersTimeoutMs, this.#dataPath.turn.nowMs);
+    }
+    this.#held = Buffer.from(position === 0 ? data : data.subarray(position));
+  }
+
+  // What can be no request is answered at once and not when a time-out ends the wait for the rest.
+  #faultOfPartialHead(data: Buffer, position: number): HttpProtocolError | undefined {
+    if (data.length - position > this.#settings.maxHeadBytes) {
+      return new HttpProtocolError(431, "http1.headers_too_large");
+    }
+    const first = data[position]!;
+    // 13: the CR of an empty line whose LF has not come yet.
+    if ((first < 65 || first > 90) && first !== 13) return new HttpProtocolError(400, "http1.codec_error");
+    for (let at = data.indexOf(10, position); at >= 0; at = data.indexOf(10, at + 1)) {
+      if (at === position || data[at - 1] !== 13) return new HttpProtocolError(400, "http1.bare_lf");
+    }
+    return undefined;
+  }
+
+  #startRequest(text: string): boolean {
+    const framing = parseRequestHead(text, this.#settings, this.#fields);
+    if (framing instanceof HttpProtocolError) {
+      this.#refuse(framing);
+      return false;
+    }
+    if (this.#phaseTimer.armed) this.#dataPath.timers.disarm(this.#phaseTimer);
+    const head = framing.head;
+    this.#keepAlive = framing.keepAlive;
+    this.#isHead = head.method === "HEAD";
+    this.#isHttp10 = head.protocol === "HTTP/1.0";
+    this.#tunnelAsked = framing.upgrade !== "";
+    if (this.#tunnelAsked) head.upgrade = framing.upgrade;
+    this.#responseMode = "unsent";
+    const bodyBytes = framing.bodyBytes;
+    if (bodyBytes === 0) this.#requestEnded();
+    else {
+      this.#state = "body";
+      if (bodyBytes > 0) this.#body.startLength(bodyBytes);
+      else this.#body.startChunked();
+    }
+    const receiver = this.#owner.newStream(this);
+    this.#receiver = receiver;
+    receiver.onRequestHead(head, bodyBytes === 0 && !this.#tunnelAsked);
+    // As Envoy, the proxy itself invites the body, unless the request has been answered already (RFC 9110 §10.1.1).
+    if (framing.expectContinue && bodyBytes !== 0 && this.#receiver === receiver && this.#responseMode === "unsent") {
+      this.#output.writeText("HTTP/1.1 100 Continue\r\n\r\n");
+    }
+    return true;
+  }
+
+  #takeBody(data: Buffer, position: number): number {
+    const next = this.#body.decode(data, position, this);
+    if (next >= 0) return next;
+    this.#keepAlive = false;
+    const receiver = this.#receiver;
+    this.#state = "answering";
+    receiver?.onRequestError(new HttpProtocolError(400, "http1.codec_error"));
+    return data.length;
+  }
+
+  onBodyData(chunk: Buffer, endStream: boolean): void {
+    if (this.#state !== "body") return;
+    if (endStream) this.#requestEnded();
+    this.#receiver?.onRequestData(chunk, endStream);
+  }
+
+  onBodyEnd(trailers: HeaderMap | undefined): void {
+    if (this.#state !== "body") return;
+    this.#requestEnded();
+    if (trailers !== undefined && this.#settings.enableTrailers) this.#receiver?.onRequestTrailers(trailers);
+    else this.#receiver?.onRequestData(noBytes, true);
+  }
+
+  #requestEnded(): void {
+    this.#state = "answering";
+    this.#quietSinceMs = this.#dataPath.turn.nowMs;
+  }
+
+  #refuse(error: HttpProtocolError): void {
+    this.#keepAlive = false;
+    this.#isHead = false;
+    this.#isHttp10 = false;
+    this.#tunnelAsked = false;
+    this.#responseMode = "unsent";
+    this.#state = "answering";
+    this.#owner.onConnectionError(this, error);
+  }
+
+  sendInformational(status: number, headers: HeaderMap): void {
+    if (this.#isHttp10 || this.#responseMode !== "unsent") return;
+    this.#output.writeText(`${statusLine(status)}${fieldLines(headers.entries)}\r\n`);
+  }
+
+  sendResponseHead(head: ResponseHead, endStream: boolean): void {
+    // The rest of a request that is answered early would have to be read and thrown away: Envoy closes, and so do we.
+    if (this.#state === "body") this.#keepAlive = false;
+    const status = head.status;
+    const entries = head.headers.entries;
+    let text = statusLine(status);
+    let hasLength = false;
+    for (let index = 0; index < entries.length; index += 2) {
+      const name = entries[index]!;
+      if (name === "content-length") hasLength = true;
+      text += `${name}: ${entries[index + 1]!}\r\n`;
+    }
+    if (this.#responseMode === "tunnel") {
+      if (head.upgrade !== undefined) text += `connection: upgrade\r\nupgrade: ${head.upgrade}\r\n`;
+      this.#output.writeText(`${text}\r\n`);
+      this.#startTunnel();
+      return;
+    }
+    const mode = this.#responseModeFor(status, hasLength, endStream);
+    this.#responseMode = mode;
+    if (mode === "chunked" || (this.#isHead && !hasLength && !this.#isHttp10)) text += "transfer-encoding: chunked\r\n";
+    else if (endStream && mode === "length" && !hasLength) text += "content-length: 0\r\n";
+    if (!this.#keepAlive) text += "connection: close\r\n";
+    else if (this.#isHttp10) text += "connection: keep-alive\r\n";
+    this.#output.writeText(`${text}\r\n`);
+    if (endStream) this.#responseEnded();
+  }
+
+  #responseModeFor(status: number, hasLength: boolean, endStream: boolean): ResponseMode {
+    if (this.#isHead || status === 204 || status === 304 || status < 200) return "none";
+    if (hasLength || endStream) return "length";
+    if (!this.#isHttp10) return "chunked";
+    this.#keepAlive = false;
+    return "close";
+  }
+
+  sendResponseData(chunk: Buffer, endStream: boolean): void {
+    if (this.#responseMode === "chunked") {
+      this.#output.writeChunk(chunk);
+      if (endStream) this.#output.writeText("0\r\n\r\n");
+    } else if (this.#responseMode !== "none") {
+      this.#output.writeBody(chunk);
+    }
+    if (endStream) this.#responseEnded();
+  }
+
+  sendResponseTrailers(trailers: HeaderMap): void {
+    if (this.#responseMode === "chunked") {
+      const lines = this.#settings.enableTrailers ? fieldLines(trailers.entries) : "";
+      this.#output.writeText(`0\r\n${lines}\r\n`);
+    }
+    this.#responseEnded();
+  }
+
+  closeAfterResponse(): void {
+    this.#keepAlive = false;
+  }
+
+  upgradeToTunnel(): void {
+    if (!this.#tunnelAsked) throw new Error("a tunnel that the client did not ask for");
+    this.#responseMode = "tunnel";
+  }
+
+  #startTunnel(): void {
+    this.#state = "tunnel";
+    this.#keepAlive = false;
+    this.#drainHeld();
+  }
+
+  #responseEnded(): void {
+    const state = this.#state;
+    this.#responseMode = "sent";
+    this.#receiver = undefined;
+    this.#quietSinceMs = this.#dataPath.turn.nowMs;
+    if (state === "closed") return;
+    if (!this.#keepAlive || state !== "answering" || this.#peerEnded) {
+      this.#owner.onStreamEnd();
+      this.close();
+      return;
+    }
+    this.#state = "head";
+    this.#owner.onStreamEnd();
+    this.#drainHeld();
+  }
+
+  // A request that was pipelined, or what came behind the head of an upgrade, has its turn now.
+  #drainHeld(): void {
+    if (this.#paused) this.resumeRequest();
+    if (this.#held.length === 0) return;
+    this.#socket.resume();
+    if (this.#consuming) return;
+    this.#dataPath.turn.run(() => {
+      // Nothing is read meanwhile: what is held is the beginning of what comes.
+      const held = this.#held;
+      this.#held = noBytes;
+      this.#consume(held);
+    });
+  }
+
+  resetStream(): void {
+    this.#receiver = undefined;
+    if (this.#state === "closed") return;
+    this.#output.flush();
+    this.#keepAlive = false;
+    // A body cut short must not look complete: the end of the connection says so where the framing does; where only the
+    // end itself is the framing, the connection is reset.
+    const looksComplete = this.#responseMode === "close";
+    this.#owner.onStreamEnd();
+    if (looksComplete) this.#socket.resetAndDestroy();
+    else this.close();
+  }
+
+  isOverHighWatermark(): boolean {
+    return this.#output.isOverHighWatermark();
+  }
+
+  pauseRequest(): void {
+    if (this.#paused) return;
+    this.#paused = true;
+    this.#socket.pause();
+  }
+
+  resumeRequest(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    if (this.#state !== "answering" || this.#held.length === 0) this.#socket.resume();
+  }
+
+  #onEnd(): void {
+    this.#peerEnded = true;
+    if (this.#state === "closing") {
+      this.#socket.destroy();
+      return;
+    }
+    const turn = this.#dataPath.turn;
+    turn.run(() => {
+      const answering = this.#state === "answering" && this.#receiver !== undefined && !this.#tunnelAsked;
+      if (answering && turn.nowMs - this.#quietSinceMs <= halfCloseWindowMs) return;
+      if (this.#state === "tunnel") this.#receiver?.onRequestData(noBytes, true);
+      else this.#socket.destroy();
+    });
+  }
+
+  #onClose(): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#held = noBytes;
+    this.#dataPath.timers.disarm(this.#idleTimer);
+    this.#dataPath.timers.disarm(this.#phaseTimer);
+    const receiver = this.#receiver;
+    this.#receiver = undefined;
+    this.#dataPath.turn.run(() => {
+      receiver?.onDownstreamReset();
+      this.#owner.onConnectionClosed();
+    });
+  }
+
+  // Armed once; a connection that was busy meanwhile waits for the rest of its time (cheaper than re-arming on each request).
+  #onIdleTimer(): void {
+    const nowMs = this.#dataPath.turn.nowMs;
+    const idleMs = this.isIdle ? nowMs - this.#quietSinceMs : 0;
+    const leftMs = this.#settings.idleTimeoutMs - idleMs;
+    if (leftMs > 0) this.#dataPath.timers.arm(this.#idleTimer, leftMs, nowMs);
+    else this.close();
+  }
+
+  #onPhaseTimer(): void {
+    if (this.#state === "closing") this.#socket.destroy();
+    else if (this.#state === "head") this.#refuse(new HttpProtocolError(408, "request_header_timeout"));
+  }
+}
+
+function fieldLines(entries: readonly string[]): string {
+  let text = "";
+  for (let index = 0; index < entries.length; index += 2) text += `${entries[index]!}: ${entries[index + 1]!}\r\n`;
+  return text;
+}

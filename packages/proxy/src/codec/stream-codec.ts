@@ -1,0 +1,94 @@
+// The line between codecs and everything that handles requests: heads, body chunks, trailers, resets and backpressure in
+// both directions, with nothing of HTTP/1.1 or HTTP/2 showing through. A codec connection owns a socket; it hands each
+// request to a receiver and takes its answer as a sender. Chunks are views on a reused read buffer: who keeps one copies it.
+import type { HeaderMap } from "../http/header-map.ts";
+import type { RequestHead, ResponseHead } from "../http/message.ts";
+
+/** Why a stream ended early, in Envoy's words (`StreamResetReason`), as `%RESPONSE_CODE_DETAILS%` shows them. */
+export type StreamResetReason =
+  | "local_reset"
+  | "remote_reset"
+  | "remote_refused_stream_reset"
+  | "connection_termination"
+  | "remote_connection_failure"
+  | "local_connection_failure"
+  | "connection_timeout"
+  | "overflow"
+  | "protocol_error";
+
+/** What a peer sent that the codec refuses: the answer that it gets, and Envoy's response-code details. */
+export class HttpProtocolError extends Error {
+  readonly status: number;
+  readonly details: string;
+
+  constructor(status: number, details: string) {
+    super(details);
+    this.status = status;
+    this.details = details;
+  }
+}
+
+/** One request as a server codec hands it over. */
+export interface RequestReceiver {
+  onRequestHead(head: RequestHead, endStream: boolean): void;
+  onRequestData(chunk: Buffer, endStream: boolean): void;
+  /** Ends the request. */
+  onRequestTrailers(trailers: HeaderMap): void;
+  /** The client has gone; nothing can be answered any more. */
+  onDownstreamReset(): void;
+  /** The client broke the protocol in the middle of its request. */
+  onRequestError(error: HttpProtocolError): void;
+  /** What was written has drained after `isOverHighWatermark` was true. */
+  onDownstreamDrained(): void;
+}
+
+/** The way back: one response, sent in order. The end of the response ends the stream for the sender. */
+export interface ResponseSender {
+  sendInformational(status: number, headers: HeaderMap): void;
+  sendResponseHead(head: ResponseHead, endStream: boolean): void;
+  sendResponseData(chunk: Buffer, endStream: boolean): void;
+  sendResponseTrailers(trailers: HeaderMap): void;
+  /** Ends the stream without completing the response; HTTP/1.1 has only the connection to close for that. */
+  resetStream(): void;
+  /** More bytes wait for the client than the buffer limit allows. */
+  isOverHighWatermark(): boolean;
+  /** Stops and restarts reading of the request's body. */
+  pauseRequest(): void;
+  resumeRequest(): void;
+  /** HTTP/1.1: the response carries `Connection: close` and the connection ends with it. */
+  closeAfterResponse(): void;
+  /** True when the answer is the start of a tunnel: bytes flow raw both ways after its head. */
+  upgradeToTunnel(): void;
+}
+
+/** A connection's owner: makes a receiver for each request. */
+export interface ServerConnectionOwner {
+  newStream(sender: ResponseSender): RequestReceiver;
+  /** Bytes arrived that are no request; the owner answers through the sender, and the connection ends. */
+  onConnectionError(sender: ResponseSender, error: HttpProtocolError): void;
+  /** The exchange in hand is over on both sides. */
+  onStreamEnd(): void;
+  onConnectionClosed(): void;
+}
+
+/** One response as a client codec hands it over. */
+export interface ResponseReceiver {
+  onInformational(status: number, headers: HeaderMap): void;
+  onResponseHead(head: ResponseHead, endStream: boolean): void;
+  onResponseData(chunk: Buffer, endStream: boolean): void;
+  onResponseTrailers(trailers: HeaderMap): void;
+  onUpstreamReset(reason: StreamResetReason): void;
+  onUpstreamDrained(): void;
+}
+
+/** The way to the upstream: one request, sent in order. */
+export interface RequestSender {
+  sendRequestHead(head: RequestHead, endStream: boolean): void;
+  sendRequestData(chunk: Buffer, endStream: boolean): void;
+  sendRequestTrailers(trailers: HeaderMap): void;
+  /** Gives the stream up; HTTP/1.1 closes the connection. */
+  resetStream(): void;
+  isOverHighWatermark(): boolean;
+  pauseResponse(): void;
+  resumeResponse(): void;
+}
