@@ -124,8 +124,8 @@ export class AdsServerConnection implements AdsConnection {
   }
 
   #fail(kind: "INVALID_ARGUMENT" | "INTERNAL", details: string, reason: string = details): void {
-    this.#stream.fail(kind, details);
     this.closed(reason);
+    this.#stream.fail(kind, details);
   }
 
   /** What a handler throws is the control plane's own fault: this proxy's stream ends, the others go on. */

@@ -6,6 +6,7 @@ import type { Server, ServerDuplexStream, ServiceDefinition, handleBidiStreaming
 import type { AdsAddress, AdsServerLimits, AdsServerOptions, RunningAdsServer } from "./ads-server-api.ts";
 import { AdsServerConnection } from "./ads-server-connection.ts";
 import { systemClock } from "./clock.ts";
+import { loadGrpc } from "./load-grpc.ts";
 import { adsMethods } from "./wire.ts";
 
 export const defaultAdsServerLimits: AdsServerLimits = {
@@ -44,7 +45,7 @@ const service: ServiceDefinition = {
 
 /** Starts to serve; rejects if the address cannot be bound. */
 export async function serveAds(options: AdsServerOptions): Promise<RunningAdsServer> {
-  const grpc = await import("@grpc/grpc-js");
+  const grpc = await loadGrpc();
   const limits = { ...defaultAdsServerLimits, ...options.limits };
   const open = new Set<AdsServerConnection>();
   let nextId = 1;

@@ -2,6 +2,7 @@
 // speak through.
 import type { ClientDuplexStream } from "@grpc/grpc-js";
 import type { AdsTarget } from "./ads-client-api.ts";
+import { loadGrpc } from "./load-grpc.ts";
 import { adsMethods } from "./wire.ts";
 
 export interface ByteStreamEvents {
@@ -60,7 +61,7 @@ export function openByteStream(
     closeClient();
   };
   const open = async (): Promise<void> => {
-    const grpc = await import("@grpc/grpc-js");
+    const grpc = await loadGrpc();
     if (isClosed) return;
     const client = new grpc.Client(grpcTarget(target), grpc.credentials.createInsecure(), {
       "grpc.max_receive_message_length": limits.maxMessageBytes,

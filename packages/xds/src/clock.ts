@@ -1,14 +1,15 @@
 // Time as the ADS server and client take it: handed in, so that tests decide when a time-out has come.
 
 export interface Clock {
-  /** Milliseconds; only differences count. */
+  /** Whole milliseconds since 1970, never going back. */
   nowMs(): number;
-  /** Calls back once, not before `delayMs`; the returned function cancels. */
+  /** Calls back once, after about `delayMs`; the returned function cancels. */
   after(delayMs: number, callback: () => void): () => void;
 }
 
 export const systemClock: Clock = {
-  nowMs: Date.now,
+  // The time of day at the start plus what has passed since: setting the machine's clock moves no time-out.
+  nowMs: () => Math.round(performance.timeOrigin + performance.now()),
   after(delayMs, callback) {
     const timer = setTimeout(callback, delayMs);
     return () => clearTimeout(timer);

@@ -141,7 +141,6 @@ const scripts: readonly Script[] = [
       [verdict("1", 1), ["send CDS [] version=v1 nonce=1"]],
       [ended, ["waiting until 1075"], 1_000],
       [subscribe({ RDS: "r" }), []],
-      [wake, [], 1_074],
       [wake, ["connecting", "open"], 1_075],
       [opened, ["streaming", "send CDS node [] version=v1 nonce=", "send RDS [r] version= nonce="]],
       [response("CDS", "2", "b"), ["deliver CDS 2 on 2: b removed: a"]],

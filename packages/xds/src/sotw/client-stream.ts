@@ -35,6 +35,7 @@ export type SotwClientEvent<Content> =
       readonly errors: readonly ResourceError[];
     }
   | { readonly kind: "ended"; readonly reason: string }
+  /** The time of `retryAtMs` has come. */
   | { readonly kind: "wake" }
   | { readonly kind: "close" };
 
@@ -133,7 +134,7 @@ export class SotwClientStream<Content> {
         this.#ended(event.reason, nowMs, actions);
         break;
       case "wake":
-        if (this.#state.kind === "waiting" && nowMs >= this.#state.retryAtMs) this.#connect(actions);
+        if (this.#state.kind === "waiting") this.#connect(actions);
         break;
       case "close":
         this.#enter({ kind: "closed" }, actions);

@@ -35,6 +35,11 @@ function isNamed(message: string, name: string): boolean {
   return false;
 }
 
+/** Whether a rejection was cut by `rejectionMessage`, so that it may not name all that it refuses. */
+export function isCutShort(message: string): boolean {
+  return message.endsWith("…");
+}
+
 /** Those of `names` that the message names, each as a word of its own. */
 export function rejectedNames(message: string, names: readonly string[]): readonly string[] {
   return names.filter((name) => name !== "" && isNamed(message, name));

@@ -14,7 +14,7 @@
 import type { Acknowledgement, AdsServerLimits, Rejection, SubscribedNames, TypeStatus } from "../ads-server-api.ts";
 import type { EncodedResource } from "../encoded-resource.ts";
 import { type ResourceType, type ResourceTypeName, resourceTypeOfUrl, resourceTypes } from "../resource-types.ts";
-import { rejectedNames } from "./rejected-names.ts";
+import { isCutShort, rejectedNames } from "./rejected-names.ts";
 import {
   type OutstandingResponse,
   type ServerTypeState,
@@ -222,12 +222,8 @@ export class SotwServerStream {
     const changed = answered.resources.filter(
       (resource) => state.accepted.get(resource.name)?.version !== resource.version,
     );
-    const named = new Set(
-      rejectedNames(
-        message,
-        changed.map((resource) => resource.name),
-      ),
-    );
+    const changedNames = changed.map((resource) => resource.name);
+    const named = new Set(isCutShort(message) ? changedNames : rejectedNames(message, changedNames));
     const offenders = named.size > 0 ? changed.filter((resource) => named.has(resource.name)) : changed;
     // A proxy applies what it does not name. Without names nothing new can be trusted to be in effect.
     if (named.size > 0) {
