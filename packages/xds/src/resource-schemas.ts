@@ -1,4 +1,5 @@
 // The message schema of each resource type. Apart from resource-types.ts, because loading them costs a tenth of a second.
+import type { DescMessage } from "@bufbuild/protobuf";
 import type { GenMessage } from "./hydrate.ts";
 import { ClusterSchema } from "./generated/envoy/config/cluster/v3/cluster_pb.ts";
 import { TypedExtensionConfigSchema } from "./generated/envoy/config/core/v3/extension_pb.ts";
@@ -16,3 +17,8 @@ export const resourceSchemas: { readonly [T in ResourceTypeName]: GenMessage<Res
   ECDS: TypedExtensionConfigSchema,
   SDS: SecretSchema,
 };
+
+/** The schema of a type that is known only at run time. */
+export function resourceSchema(type: ResourceTypeName): DescMessage {
+  return resourceSchemas[type];
+}
