@@ -15,7 +15,7 @@ export function processContext(): CommandContext {
     get stdin() {
       return process.stdin;
     },
-    isTerminal: process.stdout.isTTY === true && process.env["TERM"] !== "dumb",
+    isTerminal: process.stdout.isTTY && process.env["TERM"] !== "dumb",
     columns: process.stdout.columns,
     stdout: (text) => void process.stdout.write(text),
     stderr: (text) => void process.stderr.write(text),

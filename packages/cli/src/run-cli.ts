@@ -26,7 +26,8 @@ async function dispatch(
 ): Promise<ExitCode> {
   const [first, second] = args;
   if (first === undefined || first === "--help" || first === "-h") {
-    (first === undefined ? context.stderr : context.stdout)(overview(table));
+    if (first !== undefined) context.stdout(overview(table));
+    else context.stderr(overview(table));
     return first === undefined ? exitCodes.usage : exitCodes.ok;
   }
   if (first === "help" && second === undefined) {

@@ -6,6 +6,8 @@ import os from "node:os";
 import path from "node:path";
 import { processStartTime } from "./process-start-time.ts";
 
+export { processStartTime } from "./process-start-time.ts";
+
 export const stateFolderName = ".tulle";
 
 /** One published port, as the table of URLs shows it. */

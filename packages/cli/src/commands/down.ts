@@ -1,0 +1,51 @@
+// `tulle down`: ends a running instance in good order, or at once.
+import type { Command } from "commander";
+import { processStartTime, readInstance } from "@tulle/local/instance";
+import { CommandFailure } from "../command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command-module.ts";
+import { addExamples, wholeNumber } from "../command-options.ts";
+
+interface DownOptions {
+  readonly force?: boolean;
+  readonly timeout: number;
+}
+
+const lookIntervalMs = 25;
+
+export function register(command: Command, context: CommandContext): void {
+  command.argument("[folder]", "folder of the instance (default: as with --dir of other commands)");
+  command.option("--force", "end every process at once");
+  command.option("--timeout <seconds>", "wait this long for a good end, then force it", wholeNumber(1, 3600), 60);
+  addExamples(command, [
+    ["tulle down samples/shop", "let requests finish, then end the shop"],
+    ["tulle down --force", "end the only running instance at once"],
+  ]);
+  command.action(async (folder: string | undefined, options: DownOptions) => {
+    const choice: InstanceOption = folder === undefined ? {} : { dir: folder };
+    const instance = await context.instance(choice);
+    const gone = async (): Promise<boolean> => (await processStartTime(instance.pid)) !== instance.pidStartTime;
+    if (options.force !== true) {
+      process.kill(instance.pid, "SIGTERM");
+      if (await within(options.timeout * 1000, gone)) {
+        context.stdout(`${instance.dir} is down\n`);
+        return;
+      }
+    }
+    // The guards of its processes end them once the supervisor is gone.
+    if (!(await gone())) process.kill(instance.pid, "SIGKILL");
+    if (!(await within(5000, gone))) throw new CommandFailure(`process ${instance.pid} does not end`);
+    if ((await readInstance(instance.dir)) !== undefined) throw new CommandFailure(`${instance.dir} runs again`);
+    context.stdout(`${instance.dir} was ended by force\n`);
+  });
+}
+
+async function within(timeoutMs: number, condition: () => Promise<boolean>): Promise<boolean> {
+  const deadline = performance.now() + timeoutMs;
+  while (performance.now() < deadline) {
+    if (await condition()) return true;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    setTimeout(resolve, lookIntervalMs);
+    await promise;
+  }
+  return condition();
+}

@@ -1,0 +1,9 @@
+// Where this installation of Tulle lies: the entry that child processes are started with, and the folder for compiled code.
+import path from "node:path";
+
+export const entryFile = path.join(import.meta.dirname, "main.ts");
+
+const repository = path.resolve(import.meta.dirname, "../../..");
+
+/** Shared by all of Tulle's processes; it can be deleted at any time. */
+export const compileCacheFolder = path.join(repository, "node_modules", ".cache", "compile");

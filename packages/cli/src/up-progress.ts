@@ -1,0 +1,160 @@
+// What `tulle up` shows: on a terminal a block of pods that is drawn anew at each change, elsewhere one line a change. At the end
+// of the start both print "Ready" and a table of URLs.
+import path from "node:path";
+import { createColors } from "picocolors";
+import type { LocalPod, PodPhase, Supervisor, SupervisorEvent } from "@tulle/local";
+import type { Instance } from "@tulle/local/instance";
+import type { CommandContext } from "./command-module.ts";
+import { renderFindings } from "./print-findings.ts";
+
+const phaseTexts: Readonly<Record<PodPhase, string>> = {
+  blocked: "cannot run here",
+  "starting-proxy": "starting its proxy",
+  "starting-app": "starting",
+  running: "not ready",
+  draining: "leaving",
+  "stopping-app": "stopping",
+  "stopping-proxy": "stopping its proxy",
+  gone: "gone",
+};
+
+const widthWithoutTerminal = 100;
+
+export class UpProgress {
+  readonly #context: CommandContext;
+  readonly #dir: string;
+  readonly #startedAtMs = performance.now();
+  readonly #colors: ReturnType<typeof createColors>;
+  #supervisor: Supervisor | undefined;
+  /** Lines of the block that stand on the terminal now. */
+  #drawnLines = 0;
+  #isStarting = true;
+  /** Last text told of each pod, where changes are told line by line. */
+  readonly #told = new Map<string, string>();
+
+  constructor(context: CommandContext, dir: string) {
+    this.#context = context;
+    this.#dir = path.relative(context.cwd, dir) || ".";
+    this.#colors = createColors(context.isTerminal && (context.env["NO_COLOR"] ?? "") === "");
+    this.#line(`Starting ${this.#dir}`);
+  }
+
+  follow(supervisor: Supervisor): void {
+    this.#supervisor = supervisor;
+    this.#showPods();
+  }
+
+  take(event: SupervisorEvent): void {
+    switch (event.type) {
+      case "pods":
+        this.#showPods();
+        return;
+      case "finding":
+        if (event.finding.severity !== "info") this.#block(renderFindings([event.finding], this.#context));
+        return;
+      case "problem":
+        this.#line(this.#colors.yellow(`${event.subject}: ${event.problem.message}`));
+        this.#line(event.problem.suggestion);
+        return;
+      case "process-ended": {
+        const { end } = event;
+        const next = end.restartInMs === undefined ? "it stays down" : `starting again in ${end.restartInMs} ms`;
+        this.#line(this.#colors.red(`${event.name} ended (${end.description}); ${next}`));
+        this.#line(`Log: ${event.logFile}`);
+        return;
+      }
+      case "trouble":
+        this.#line(this.#colors.yellow(event.message));
+    }
+  }
+
+  /** The start is complete. */
+  ready(instance: Instance): void {
+    this.close();
+    const pods = this.#supervisor?.pods() ?? [];
+    const blocked = pods.filter((pod) => pod.phase === "blocked");
+    const seconds = ((performance.now() - this.#startedAtMs) / 1000).toFixed(1);
+    const { bold, green } = this.#colors;
+    this.#line(bold(green("Ready")));
+    const rows = [
+      ...instance.publishedPorts.map((port) => [`http://localhost:${port.port}`, port.service]),
+      [instance.apiUrl, "control plane"],
+      [path.join(this.#dir, ".tulle", "logs"), `logs; ${pods.length - blocked.length} pods ready after ${seconds} s`],
+    ];
+    const width = Math.max(...rows.map(([first]) => first!.length));
+    this.#line("");
+    for (const [first, second] of rows) this.#line(`  ${first!.padEnd(width)}  ${second}`);
+    this.#line("");
+    if (blocked.length > 0) this.#line(`${blocked.length} of ${pods.length} pods cannot run here; see above.`);
+    this.#line("Ctrl-C ends it.");
+  }
+
+  stopping(): void {
+    this.close();
+    this.#line("Stopping; once more Ctrl-C ends everything at once.");
+  }
+
+  /** No block is drawn any more, only lines. */
+  close(): void {
+    this.#erase();
+    this.#isStarting = false;
+    for (const pod of this.#supervisor?.pods() ?? []) this.#told.set(pod.name, this.#textOf(pod));
+  }
+
+  #showPods(): void {
+    if (this.#supervisor === undefined) return;
+    const pods = [...this.#supervisor.pods()].sort((a, b) => (labelOf(a) < labelOf(b) ? -1 : 1));
+    if (this.#context.isTerminal && this.#isStarting) return this.#draw(pods);
+    for (const pod of pods) {
+      const text = this.#textOf(pod);
+      if (this.#told.get(pod.name) === text) continue;
+      this.#told.set(pod.name, text);
+      this.#line(`${labelOf(pod)}: ${text}`);
+    }
+    for (const name of this.#told.keys()) {
+      if (pods.some((pod) => pod.name === name)) continue;
+      this.#told.delete(name);
+      this.#line(`${name}: gone`);
+    }
+  }
+
+  #textOf(pod: LocalPod): string {
+    return pod.ready ? "ready" : phaseTexts[pod.phase];
+  }
+
+  #draw(pods: readonly LocalPod[]): void {
+    this.#erase();
+    // One column less than there is: a full last column makes some terminals wrap, and the block would be erased wrongly.
+    const columns = (this.#context.columns ?? widthWithoutTerminal) - 1;
+    const lines = pods.map((pod) => {
+      const text = this.#textOf(pod);
+      const room = Math.max(8, columns - text.length - 5);
+      const label = labelOf(pod);
+      const shown = label.length > room ? `${label.slice(0, room - 1)}…` : label;
+      const mark = pod.ready ? this.#colors.green("●") : this.#colors.dim("○");
+      return `  ${mark} ${shown} ${this.#colors.dim(text)}`;
+    });
+    this.#context.stdout(lines.map((line) => `${line}\n`).join(""));
+    this.#drawnLines = lines.length;
+  }
+
+  #erase(): void {
+    if (this.#drawnLines > 0) this.#context.stdout(`\u001b[${this.#drawnLines}A\u001b[0J`);
+    this.#drawnLines = 0;
+  }
+
+  #line(text: string): void {
+    this.#block(`${text}\n`);
+  }
+
+  #block(text: string): void {
+    const hadBlock = this.#drawnLines > 0;
+    this.#erase();
+    this.#context.stdout(text);
+    if (hadBlock) this.#showPods();
+  }
+}
+
+function labelOf(pod: LocalPod): string {
+  return `${pod.plan.namespace}/${pod.name}`;
+}

@@ -1,0 +1,79 @@
+// How the supervisor starts its control plane, and the two questions that it asks it besides the resource API.
+import { request } from "node:http";
+import { inheritedEnvironment } from "./pod/environment.ts";
+import type { ProcessSpec, RestartPolicy } from "./process/supervised-process.ts";
+import type { StateDirectory } from "./state-directory.ts";
+
+export const xdsPort = 15_010;
+export const apiPort = 15_014;
+
+export interface ControlPlaneSettings {
+  readonly state: StateDirectory;
+  readonly address: string;
+  readonly tulleCommand: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly nodePath: string;
+  readonly tulleCompileCache: string;
+  readonly fresh: boolean;
+  readonly restart: RestartPolicy;
+  readonly logFile: string;
+}
+
+export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
+  const { state, address } = settings;
+  return {
+    name: "control plane",
+    argv: [
+      ...settings.tulleCommand,
+      "control-plane",
+      "--dir",
+      state.dir,
+      "--state-dir",
+      state.path,
+      "--address",
+      address,
+      ...(settings.fresh ? ["--fresh"] : []),
+    ],
+    cwd: state.dir,
+    env: {
+      ...inheritedEnvironment(settings.env, settings.nodePath),
+      NODE_COMPILE_CACHE: settings.tulleCompileCache,
+    },
+    logFile: settings.logFile,
+    restart: settings.restart,
+  };
+}
+
+/** The states of one proxy in `/debug/syncz`, by configuration kind. */
+interface SyncStatus {
+  readonly proxy?: string;
+  readonly [field: string]: unknown;
+}
+
+/** GET of a JSON page of the control plane. @throws when it does not answer 200 */
+export async function getJson(url: string, timeoutMs = 2000): Promise<unknown> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const outgoing = request(url, { agent: false, timeout: timeoutMs }, (response) => {
+    let text = "";
+    response.setEncoding("utf8");
+    response.on("data", (chunk: string) => (text += chunk));
+    response.once("error", reject);
+    response.once("end", () => {
+      if (response.statusCode === 200) resolve(text);
+      else reject(new Error(`${url} answered ${response.statusCode}`));
+    });
+  });
+  outgoing.once("timeout", () => outgoing.destroy(new Error(`${url} did not answer in ${timeoutMs} ms`)));
+  outgoing.once("error", reject);
+  outgoing.end();
+  return JSON.parse(await promise) as unknown;
+}
+
+/** Whether every one of `proxies` (`<pod>.<namespace>`) is connected and has acknowledged, or refused, all that was sent. */
+export async function allAcknowledged(apiUrl: string, proxies: readonly string[]): Promise<boolean> {
+  const statuses = (await getJson(`${apiUrl}/debug/syncz`)) as readonly SyncStatus[];
+  return proxies.every((name) => {
+    const status = statuses.find((each) => each.proxy === name);
+    return status !== undefined && !JSON.stringify(status).includes('"STALE');
+  });
+}

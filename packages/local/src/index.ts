@@ -1,0 +1,9 @@
+/** `@tulle/local`: runs the Deployments of a mesh as processes of this machine. */
+export type { SupervisorEvent, UpOptions } from "./supervisor.ts";
+export { CannotStart, Supervisor } from "./supervisor.ts";
+export type { LocalPod, PodPhase } from "./pod/local-pod.ts";
+export type { PlanProblem, ProxyKind } from "./pod/pod-plan.ts";
+export type { ProcessEnd, RestartPolicy } from "./process/supervised-process.ts";
+export { parsePortMappings, publishAnnotation, type PortMapping } from "./reconcile/published-port-mappings.ts";
+export { appAddressAnnotation } from "./reconcile/pod-resource.ts";
+export { FolderInUse } from "./state-directory.ts";

@@ -1,0 +1,191 @@
+// The ports of this machine that lead into the mesh. The supervisor holds their listening sockets for as long as it lives, and
+// gateways inherit them: a gateway that restarts or is replaced finds the connections that came meanwhile in the queue.
+import { request } from "node:http";
+import type { Service } from "@tulle/config";
+import type { PublishedPort } from "../instance.ts";
+import type { PlanProblem, PodPlan } from "../pod/pod-plan.ts";
+import { waitUntil } from "../process/wait-until.ts";
+import {
+  publishAnnotation,
+  wantedPorts,
+  type PortMapping,
+  type WantedPort,
+} from "../reconcile/published-port-mappings.ts";
+import { closeSocket, listeningSocket, SystemCallFailed } from "./libc.ts";
+import { portHolder } from "./port-holder.ts";
+
+const publishAddress = "127.0.0.1";
+const answerTimeoutMs = 30_000;
+
+interface HeldPort extends WantedPort {
+  /** undefined when the gateway's proxy binds the port itself. */
+  readonly descriptor: number | undefined;
+}
+
+/** What a gateway's pod is told of a port. */
+export interface PortForPod {
+  readonly address: string;
+  readonly hostPort: number;
+  readonly targetPort: number;
+  readonly descriptor: number | undefined;
+}
+
+export class PublishedPorts {
+  readonly #overrides: readonly PortMapping[];
+  readonly #held = new Map<number, HeldPort>();
+  #services: readonly Service[] = [];
+
+  constructor(overrides: readonly PortMapping[]) {
+    this.#overrides = overrides;
+  }
+
+  /**
+   * Takes the ports that the Services ask for and lets go of those that none asks for any more. Envoy cannot inherit a socket:
+   * a port that leads to pods of which `bindsItself` is true is left to them. Answers what stands in the way of a port.
+   */
+  update(services: readonly Service[], bindsItself: (service: Service) => boolean): readonly PortProblem[] {
+    this.#services = services;
+    const { ports, problems } = wantedPorts(services, this.#overrides);
+    const found: PortProblem[] = problems.map(({ service, ...problem }) => ({
+      subject: subjectOf(service),
+      ...problem,
+    }));
+    const wanted = new Map<number, WantedPort>();
+    for (const port of ports) {
+      const other = wanted.get(port.hostPort);
+      if (other === undefined) wanted.set(port.hostPort, port);
+      else found.push(publishedTwice(port, other));
+    }
+    for (const [hostPort, held] of this.#held) {
+      const still = wanted.get(hostPort);
+      if (still !== undefined && sameTarget(still, held)) continue;
+      if (held.descriptor !== undefined) closeSocket(held.descriptor);
+      this.#held.delete(hostPort);
+    }
+    for (const [hostPort, port] of wanted) {
+      if (this.#held.has(hostPort)) continue;
+      const service = services.find((each) => matchesService(each, port));
+      try {
+        const own = service !== undefined && bindsItself(service);
+        this.#held.set(hostPort, { ...port, descriptor: own ? undefined : listeningSocket(publishAddress, hostPort) });
+      } catch (error) {
+        if (!(error instanceof SystemCallFailed)) throw error;
+        found.push(unavailable(port, error.code));
+      }
+    }
+    return found;
+  }
+
+  /** The ports that lead to pods with these labels. */
+  forPod(pod: Pick<PodPlan, "namespace" | "labels">): readonly PortForPod[] {
+    return [...this.#held.values()]
+      .filter((port) => {
+        const service = this.#services.find((each) => matchesService(each, port));
+        const selector = Object.entries(service?.spec.selector ?? {});
+        return (
+          port.namespace === pod.namespace &&
+          selector.length > 0 &&
+          selector.every(([key, value]) => pod.labels[key] === value)
+        );
+      })
+      .map(({ hostPort, targetPort, descriptor }) => ({ address: publishAddress, hostPort, targetPort, descriptor }));
+  }
+
+  list(): readonly PublishedPort[] {
+    return [...this.#held.values()].map(({ hostPort, targetPort, service, namespace }) => ({
+      address: publishAddress,
+      port: hostPort,
+      targetPort,
+      service: `${service}.${namespace}`,
+    }));
+  }
+
+  /** Resolves when a request through each port came back. @throws when one does not within the limit */
+  async waitForAnswers(signal: AbortSignal): Promise<void> {
+    await Promise.all(
+      this.list().map(({ address, port, service }) =>
+        waitUntil(() => answers(address, port), {
+          timeoutMs: answerTimeoutMs,
+          signal,
+          what: () => `an answer through http://localhost:${port} (${service})`,
+        }),
+      ),
+    );
+  }
+
+  close(): void {
+    for (const { descriptor } of this.#held.values()) if (descriptor !== undefined) closeSocket(descriptor);
+    this.#held.clear();
+  }
+}
+
+export interface PortProblem extends PlanProblem {
+  readonly subject: string;
+  /** The port that is in use, when that is the problem. */
+  readonly takenPort?: number;
+}
+
+/** Names who has the port, where that can be known. */
+export async function withHolder(problem: PortProblem): Promise<PortProblem> {
+  if (problem.takenPort === undefined) return problem;
+  const holder = await portHolder(publishAddress, problem.takenPort);
+  if (holder === undefined) return problem;
+  return { ...problem, message: `${problem.message} by process ${holder.pid} (${holder.command})` };
+}
+
+function subjectOf(service: Service): string {
+  return `Service ${service.metadata.namespace}/${service.metadata.name}`;
+}
+
+function matchesService(service: Service, port: WantedPort): boolean {
+  return service.metadata.name === port.service && service.metadata.namespace === port.namespace;
+}
+
+function sameTarget(a: WantedPort, b: WantedPort): boolean {
+  return a.targetPort === b.targetPort && a.service === b.service && a.namespace === b.namespace;
+}
+
+function publishedTwice(port: WantedPort, other: WantedPort): PortProblem {
+  return {
+    subject: `Service ${port.namespace}/${port.service}`,
+    message: `port ${port.hostPort} of this machine is published by Service ${other.namespace}/${other.service} already`,
+    suggestion: `Change one of the two annotations ${publishAnnotation}.`,
+  };
+}
+
+function unavailable(port: WantedPort, code: string): PortProblem {
+  const subject = `Service ${port.namespace}/${port.service}`;
+  if (code === "EACCES") {
+    return {
+      subject,
+      message: `this user may not listen on port ${port.hostPort}`,
+      suggestion: `Publish on a port from 1024 on: --publish 8080:${port.targetPort}`,
+    };
+  }
+  const suggestion = `End that process, or publish on another port: --publish ${port.hostPort + 1}:${port.targetPort}`;
+  return code === "EADDRINUSE"
+    ? { subject, message: `port ${publishAddress}:${port.hostPort} is in use`, suggestion, takenPort: port.hostPort }
+    : { subject, message: `port ${port.hostPort} cannot be listened on: ${code}`, suggestion };
+}
+
+/** Whether the port leads somewhere: any answer counts but those of a proxy that knows no way or no endpoint yet. */
+function answers(address: string, port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const outgoing = request({
+    host: address,
+    port,
+    path: "/",
+    headers: { host: `localhost:${port}`, "user-agent": "tulle-probe" },
+    agent: false,
+    timeout: 2000,
+  });
+  outgoing.once("response", (response) => {
+    response.resume();
+    resolve(response.statusCode !== 503);
+  });
+  outgoing.once("timeout", () => outgoing.destroy());
+  outgoing.once("error", () => resolve(false));
+  outgoing.once("close", () => resolve(false));
+  outgoing.end();
+  return promise;
+}

@@ -1,0 +1,62 @@
+// The environment of a pod's programs: what tells them where to listen, and sends their calls through the sidecar.
+import { delimiter, dirname } from "node:path";
+import type { ContainerPlan } from "./pod-plan.ts";
+
+/** The sidecar's explicit proxy listener for the app's outgoing requests (`proxyHttpPort`). */
+export const outboundProxyPort = 15_007;
+
+export interface AppEnvironmentInput {
+  readonly container: ContainerPlan;
+  readonly podName: string;
+  readonly namespace: string;
+  readonly appAddress: string;
+  /** Address of the sidecar; undefined when the pod has none. */
+  readonly sidecarAddress: string | undefined;
+  readonly inherited: Readonly<Record<string, string | undefined>>;
+  /** The Node that runs Tulle; `node` in a command means it. */
+  readonly nodePath: string;
+  /** Folder in which Node keeps compiled code. */
+  readonly compileCache: string;
+}
+
+// Settings of the supervisor's own process that would change what a child does.
+const notInherited = /^(TULLE_|NODE_TEST_CONTEXT$|NODE_CHANNEL_|npm_)/;
+
+/** What a child inherits from the supervisor's environment, with the pinned Node first on PATH. */
+export function inheritedEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+  nodePath: string,
+): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(env)) {
+    if (value !== undefined && !notInherited.test(name)) kept[name] = value;
+  }
+  kept["PATH"] = [dirname(nodePath), env["PATH"] ?? "/usr/bin:/bin"].join(delimiter);
+  return kept;
+}
+
+export function appEnvironment(input: AppEnvironmentInput): Record<string, string> {
+  const { container, appAddress, sidecarAddress } = input;
+  const env = inheritedEnvironment(input.inherited, input.nodePath);
+  env["HOST"] = appAddress;
+  env["HOSTNAME"] = input.podName;
+  env["POD_NAME"] = input.podName;
+  env["POD_NAMESPACE"] = input.namespace;
+  env["NODE_COMPILE_CACHE"] = input.compileCache;
+  const [first] = container.ports;
+  if (first !== undefined) env["PORT"] = String(first.port);
+  for (const { name, port } of container.ports) {
+    if (name !== undefined) env[`PORT_${name.toUpperCase().replaceAll("-", "_")}`] = String(port);
+  }
+  if (sidecarAddress !== undefined) {
+    const proxy = `http://${sidecarAddress}:${outboundProxyPort}`;
+    // curl and libcurl read only the lower-case name, others only the upper-case one.
+    env["HTTP_PROXY"] = proxy;
+    env["http_proxy"] = proxy;
+    const direct = `localhost,127.0.0.1,::1,${appAddress}`;
+    env["NO_PROXY"] = direct;
+    env["no_proxy"] = direct;
+    env["NODE_USE_ENV_PROXY"] = "1";
+  }
+  return { ...env, ...container.env };
+}

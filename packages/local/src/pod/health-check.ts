@@ -1,0 +1,80 @@
+// Probes of a container: the supervisor asks the app itself, past its sidecar, as a kubelet does.
+import { request } from "node:http";
+import { connect } from "node:net";
+import type { Probe } from "@tulle/config";
+import type { ContainerPort } from "./pod-plan.ts";
+
+/** One question to a container; true when it answered well. Never rejects. */
+export type Check = () => Promise<boolean>;
+
+export interface CheckTarget {
+  readonly address: string;
+  readonly ports: readonly ContainerPort[];
+}
+
+const defaultTimeoutSeconds = 1;
+
+/** The check that a probe describes; undefined for kinds of probe that cannot be asked here (`exec`, `grpc`). */
+export function checkOf(probe: Probe, target: CheckTarget): Check | undefined {
+  const timeoutMs = (probe.timeoutSeconds || defaultTimeoutSeconds) * 1000;
+  if (probe.httpGet !== undefined) {
+    const { path = "/", host, httpHeaders = [] } = probe.httpGet;
+    const port = portNumber(probe.httpGet.port, target.ports);
+    if (port === undefined) return undefined;
+    const headers = Object.fromEntries(httpHeaders.map(({ name, value }) => [name, value]));
+    return () => httpCheck({ address: target.address, port, path, headers, host, timeoutMs });
+  }
+  if (probe.tcpSocket !== undefined) {
+    const port = portNumber(probe.tcpSocket.port, target.ports);
+    return port === undefined ? undefined : () => tcpCheck(target.address, port, timeoutMs);
+  }
+  return undefined;
+}
+
+function portNumber(port: number | string, ports: readonly ContainerPort[]): number | undefined {
+  return typeof port === "number" ? port : ports.find(({ name }) => name === port)?.port;
+}
+
+export interface HttpCheck {
+  readonly address: string;
+  readonly port: number;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Host header, where it is not the address. */
+  readonly host?: string | undefined;
+  readonly timeoutMs: number;
+}
+
+/** Well is any status from 200 to 399 (Kubernetes: httpGet probes). */
+export function httpCheck(check: HttpCheck): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const headers = { "user-agent": "tulle-probe", ...check.headers };
+  const outgoing = request({
+    host: check.address,
+    port: check.port,
+    path: check.path,
+    headers: check.host === undefined ? headers : { ...headers, host: check.host },
+    // A connection of its own each time: a reused one would not see that the program no longer accepts any.
+    agent: false,
+    timeout: check.timeoutMs,
+  });
+  outgoing.once("response", (response) => {
+    response.resume();
+    resolve(response.statusCode! >= 200 && response.statusCode! < 400);
+  });
+  outgoing.once("timeout", () => outgoing.destroy());
+  outgoing.once("error", () => resolve(false));
+  outgoing.once("close", () => resolve(false));
+  outgoing.end();
+  return promise;
+}
+
+export function tcpCheck(address: string, port: number, timeoutMs: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect({ host: address, port, timeout: timeoutMs });
+  socket.once("connect", () => resolve(true));
+  socket.once("timeout", () => resolve(false));
+  socket.once("error", () => resolve(false));
+  void promise.then(() => socket.destroy());
+  return promise;
+}

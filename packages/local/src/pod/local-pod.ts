@@ -1,0 +1,289 @@
+// One pod: a sidecar (or a gateway's proxy) and the programs beside it, in the order that loses no request.
+//
+// Phases, in this order; none is ever gone back to:
+//   `blocked`           it cannot run here; nothing is started, the problems say why
+//   `starting-proxy`    the proxy runs and is not ready yet; the programs are held
+//   `starting-app`      the programs run; not all have passed their first readiness probe
+//   `running`           all have passed it once. `ready` says whether they still do: a probe that fails or a process that ended
+//                       takes the pod out of its Services until it is well again
+//   `draining`          it is about to leave: the endpoints are withdrawn, everything still answers
+//   `stopping-app`      the programs got SIGTERM; the proxy still serves them
+//   `stopping-proxy`    the programs are gone; the proxy got SIGTERM
+//   `gone`              nothing of it runs
+// A pod without a proxy skips the proxy's phases, a gateway those of the programs.
+import path from "node:path";
+import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
+import { SupervisedProcess } from "../process/supervised-process.ts";
+import { appEnvironment } from "./environment.ts";
+import { checkOf, tcpCheck, type Check } from "./health-check.ts";
+import { httpCheck } from "./health-check.ts";
+import type { ContainerPlan, ContainerPort, PodPlan } from "./pod-plan.ts";
+import { startProbeLoop, timingOf, type ProbeLoop } from "./probe-loop.ts";
+import { proxyHealthPath, proxyHealthPort, sidecarSpec, type SidecarSettings } from "./sidecar.ts";
+
+export type PodPhase =
+  | "blocked"
+  | "starting-proxy"
+  | "starting-app"
+  | "running"
+  | "draining"
+  | "stopping-app"
+  | "stopping-proxy"
+  | "gone";
+
+export interface PodSettings extends SidecarSettings {
+  /** Folder that commands are relative to. */
+  readonly commandFolder: string;
+  readonly logsFolder: string;
+  readonly appCompileCache: string;
+  readonly restart: RestartPolicy;
+}
+
+export interface PodListener {
+  /** Phase or readiness has changed. */
+  onChange(pod: LocalPod): void;
+  onUnexpectedEnd(pod: LocalPod, process: string, end: ProcessEnd): void;
+  /** Resolves when no proxy sends anything to the pod any more, or when waiting for that has taken long enough. */
+  withdrawn(pod: LocalPod): Promise<void>;
+}
+
+export interface PodAddresses {
+  /** Of the pod: where its sidecar listens, or its app when it has none. */
+  readonly pod: string;
+  readonly app: string;
+}
+
+const proxyTiming = { initialDelayMs: 0, periodMs: 2000, successThreshold: 1, failureThreshold: 3 };
+const proxyStopGraceMs = 10_000;
+
+interface Program {
+  readonly process: SupervisedProcess;
+  readonly plan: ContainerPlan | undefined;
+  ready: boolean;
+  loops: ProbeLoop[];
+}
+
+export class LocalPod {
+  readonly name: string;
+  readonly plan: PodPlan;
+  readonly addresses: PodAddresses;
+  readonly createdAt: string;
+  #phase: PodPhase;
+  readonly #listener: PodListener;
+  readonly #proxy: Program | undefined;
+  readonly #programs: readonly Program[];
+  #leaving: Promise<void> | undefined;
+
+  constructor(name: string, plan: PodPlan, addresses: PodAddresses, settings: PodSettings, listener: PodListener) {
+    this.name = name;
+    this.plan = plan;
+    this.addresses = addresses;
+    this.createdAt = new Date().toISOString();
+    this.#listener = listener;
+    this.#phase = plan.problems.length > 0 ? "blocked" : "starting-proxy";
+    if (this.#phase === "blocked") {
+      this.#programs = [];
+      return;
+    }
+    const folder = path.join(settings.logsFolder, name);
+    if (plan.injection !== "none") {
+      const log = path.join(folder, "proxy.log");
+      this.#proxy = this.#program(sidecarSpec(this, settings, log, settings.restart), undefined);
+    }
+    this.#programs = plan.containers.map((container, index) => {
+      const log = path.join(folder, index === 0 ? "app.log" : `${container.name}.log`);
+      return this.#program(this.#appSpec(container, settings, log), container);
+    });
+  }
+
+  get phase(): PodPhase {
+    return this.#phase;
+  }
+
+  /** Whether Services send to it. */
+  get ready(): boolean {
+    return this.#phase === "running" && this.#all.every((program) => program.ready);
+  }
+
+  get leaving(): boolean {
+    return this.#leaving !== undefined;
+  }
+
+  get restarts(): number {
+    return this.#all.reduce((sum, program) => sum + program.process.restarts, 0);
+  }
+
+  get ports(): readonly ContainerPort[] {
+    return this.plan.spec.containers.flatMap((container) =>
+      (container.ports ?? []).map(({ name, containerPort }) => ({ name, port: containerPort })),
+    );
+  }
+
+  /** Ready, restarts and process id of each program, the proxy first. */
+  get programs(): readonly { name: string; ready: boolean; restarts: number; pid: number | undefined }[] {
+    return this.#all.map(({ process, ready, plan }) => ({
+      name: plan?.name ?? "istio-proxy",
+      ready,
+      restarts: process.restarts,
+      pid: process.pid,
+    }));
+  }
+
+  get #all(): readonly Program[] {
+    return this.#proxy === undefined ? this.#programs : [this.#proxy, ...this.#programs];
+  }
+
+  start(): void {
+    if (this.#phase !== "starting-proxy") return;
+    if (this.#proxy === undefined) this.#startPrograms();
+    else this.#proxy.process.start();
+  }
+
+  /** Lets the pod leave in good order; a second call waits for the same end. */
+  leave(options: { readonly drain: boolean }): Promise<void> {
+    this.#leaving ??= this.#leave(options.drain);
+    return this.#leaving;
+  }
+
+  /** Ends everything at once. */
+  destroy(): void {
+    this.#stopProbes(this.#all);
+    for (const program of this.#all) program.process.destroy();
+  }
+
+  boundLogs(): void {
+    for (const program of this.#all) program.process.boundLog();
+  }
+
+  async #leave(drain: boolean): Promise<void> {
+    const ran = this.#phase !== "blocked";
+    const wasRunning = this.#phase === "running";
+    // Here and not before the first await: the caller has to see a leaving pod only once `leaving` says so.
+    await Promise.resolve();
+    if (ran) {
+      this.#stopProbes(this.#all);
+      this.#enter("draining");
+      if (drain && wasRunning) await this.#listener.withdrawn(this);
+      this.#enter("stopping-app");
+      await Promise.all(this.#programs.map((program) => program.process.stop(this.plan.terminationGraceMs)));
+      if (this.#proxy !== undefined) {
+        this.#enter("stopping-proxy");
+        await this.#proxy.process.stop(proxyStopGraceMs);
+      }
+    }
+    this.#enter("gone");
+  }
+
+  #enter(phase: PodPhase): void {
+    this.#phase = phase;
+    this.#listener.onChange(this);
+  }
+
+  #appSpec(container: ContainerPlan, settings: PodSettings, logFile: string): ProcessSpec {
+    return {
+      name: `${this.name}/${container.name}`,
+      argv: container.argv,
+      cwd: settings.commandFolder,
+      env: appEnvironment({
+        container,
+        podName: this.name,
+        namespace: this.plan.namespace,
+        appAddress: this.addresses.app,
+        sidecarAddress: this.plan.injection === "none" ? undefined : this.addresses.pod,
+        inherited: settings.env,
+        nodePath: settings.nodePath,
+        compileCache: settings.appCompileCache,
+      }),
+      logFile,
+      restart: settings.restart,
+    };
+  }
+
+  #program(spec: ProcessSpec, plan: ContainerPlan | undefined): Program {
+    const program: Program = {
+      plan,
+      ready: false,
+      loops: [],
+      process: new SupervisedProcess(spec, {
+        onStart: () => this.#startProbes(program),
+        onUnexpectedEnd: (end) => {
+          this.#stopProbes([program]);
+          this.#setReady(program, false);
+          this.#listener.onUnexpectedEnd(this, plan === undefined ? "proxy" : plan.name, end);
+        },
+      }),
+    };
+    return program;
+  }
+
+  #startPrograms(): void {
+    this.#enter("starting-app");
+    for (const program of this.#programs) program.process.start();
+    this.#advance();
+  }
+
+  #startProbes(program: Program): void {
+    const { plan } = program;
+    if (plan === undefined) {
+      const check: Check = () =>
+        httpCheck({ address: this.addresses.pod, port: proxyHealthPort, path: proxyHealthPath, timeoutMs: 1000 });
+      program.loops = [startProbeLoop(check, proxyTiming, (well) => this.#setReady(program, well))];
+      return;
+    }
+    const startup = this.#checkOf(plan, plan.startupProbe);
+    if (startup === undefined || plan.startupProbe === undefined) return this.#startSteadyProbes(program, plan);
+    const loop = startProbeLoop(startup, timingOf(plan.startupProbe), (well) => {
+      loop.stop();
+      if (well) this.#startSteadyProbes(program, plan);
+      else program.process.kill();
+    });
+    program.loops = [loop];
+  }
+
+  #startSteadyProbes(program: Program, plan: ContainerPlan): void {
+    const [first] = plan.ports;
+    const readiness =
+      this.#checkOf(plan, plan.readinessProbe) ??
+      // Kubernetes calls a container without a probe ready at once; a port that nobody listens on yet would fail requests.
+      (first === undefined ? undefined : () => tcpCheck(this.addresses.app, first.port, 1000));
+    program.loops = [];
+    if (readiness === undefined) {
+      this.#setReady(program, true);
+    } else {
+      const timing = timingOf(plan.readinessProbe ?? {});
+      program.loops.push(startProbeLoop(readiness, timing, (well) => this.#setReady(program, well)));
+    }
+    const liveness = this.#checkOf(plan, plan.livenessProbe);
+    if (liveness !== undefined && plan.livenessProbe !== undefined) {
+      const onVerdict = (well: boolean): void => {
+        if (!well) program.process.kill();
+      };
+      program.loops.push(startProbeLoop(liveness, timingOf(plan.livenessProbe), onVerdict));
+    }
+  }
+
+  #checkOf(plan: ContainerPlan, probe: ContainerPlan["readinessProbe"]): Check | undefined {
+    return probe === undefined ? undefined : checkOf(probe, { address: this.addresses.app, ports: plan.ports });
+  }
+
+  #stopProbes(programs: readonly Program[]): void {
+    for (const program of programs) {
+      for (const loop of program.loops) loop.stop();
+      program.loops = [];
+    }
+  }
+
+  #setReady(program: Program, ready: boolean): void {
+    if (program.ready === ready) return;
+    program.ready = ready;
+    if (!this.leaving && this.#phase === "starting-proxy" && this.#proxy?.ready === true) this.#startPrograms();
+    else if (!this.#advance()) this.#listener.onChange(this);
+  }
+
+  /** From `starting-app` to `running` when everything is ready. */
+  #advance(): boolean {
+    if (this.leaving || this.#phase !== "starting-app" || !this.#all.every((each) => each.ready)) return false;
+    this.#enter("running");
+    return true;
+  }
+}

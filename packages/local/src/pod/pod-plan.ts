@@ -1,0 +1,172 @@
+// What a Deployment's pod template means on this machine: which programs run, with which ports and probes, and what stands in the way.
+import { createHash } from "node:crypto";
+import type { Container, Deployment, Namespace, PodSpec, Probe } from "@tulle/config";
+import { decideInjection, type Injection } from "./injection.ts";
+
+export type ProxyKind = "tulle" | "envoy";
+
+export interface ContainerPort {
+  readonly name: string | undefined;
+  readonly port: number;
+}
+
+/** One program of a pod. */
+export interface ContainerPlan {
+  readonly name: string;
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly ports: readonly ContainerPort[];
+  readonly readinessProbe: Probe | undefined;
+  readonly livenessProbe: Probe | undefined;
+  readonly startupProbe: Probe | undefined;
+}
+
+/** Why pods of the template cannot run here, and what would change that. */
+export interface PlanProblem {
+  readonly message: string;
+  readonly suggestion: string;
+}
+
+export interface PodPlan {
+  readonly namespace: string;
+  readonly deployment: string;
+  /** Changes whenever pods of the old template have to be replaced. */
+  readonly templateHash: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly spec: PodSpec;
+  readonly serviceAccount: string;
+  readonly injection: Injection;
+  readonly proxy: ProxyKind;
+  readonly containers: readonly ContainerPlan[];
+  readonly terminationGraceMs: number;
+  readonly problems: readonly PlanProblem[];
+}
+
+export const commandAnnotationPrefix = "local.tulle.io/command.";
+const proxyAnnotations = ["sidecar.tulle.io/proxy", "sidecar.istio.io/proxy"];
+const defaultTerminationGraceSeconds = 30;
+
+export interface PlanSettings {
+  /** The proxy of pods that name none. */
+  readonly proxy: ProxyKind;
+  /** Published ports that lead to the pods, as text: sockets are inherited at the start, so a change means new pods. */
+  readonly publishedPorts: readonly string[];
+}
+
+/** `namespace` is undefined when no manifest defines it; it has no labels then. */
+export function planPods(deployment: Deployment, namespace: Namespace | undefined, settings: PlanSettings): PodPlan {
+  const { template } = deployment.spec;
+  const labels = template.metadata?.labels ?? {};
+  const annotations = template.metadata?.annotations ?? {};
+  const injection = decideInjection({
+    namespace: deployment.metadata.namespace,
+    namespaceLabels: namespace?.metadata.labels ?? {},
+    podLabels: labels,
+    podAnnotations: annotations,
+    hostNetwork: template.spec.hostNetwork ?? false,
+  });
+  const problems: PlanProblem[] = [];
+  const chosen = proxyAnnotations.map((name) => annotations[name]).find((value) => value !== undefined);
+  if (chosen !== undefined && chosen !== "tulle" && chosen !== "envoy") {
+    problems.push({
+      message: `the annotation ${proxyAnnotations[0]} is "${chosen}"`,
+      suggestion: 'It can be "tulle" or "envoy".',
+    });
+  }
+  return {
+    namespace: deployment.metadata.namespace,
+    deployment: deployment.metadata.name,
+    templateHash: templateHash([template, settings, injection]),
+    labels,
+    annotations,
+    spec: template.spec,
+    serviceAccount: template.spec.serviceAccountName ?? template.spec.serviceAccount ?? "default",
+    injection,
+    proxy: chosen === "tulle" || chosen === "envoy" ? chosen : settings.proxy,
+    // The gateway template's container is the proxy itself; the sidecar's process is all that such a pod runs.
+    containers: injection === "gateway" ? [] : planContainers(template.spec, annotations, problems),
+    terminationGraceMs: (template.spec.terminationGracePeriodSeconds ?? defaultTerminationGraceSeconds) * 1000,
+    problems,
+  };
+}
+
+function planContainers(
+  spec: PodSpec,
+  annotations: Readonly<Record<string, string>>,
+  problems: PlanProblem[],
+): ContainerPlan[] {
+  return spec.containers.map((container) => ({
+    name: container.name,
+    argv: commandOf(container, annotations, problems),
+    env: Object.fromEntries((container.env ?? []).map(({ name, value }) => [name, value ?? ""])),
+    ports: (container.ports ?? []).map(({ name, containerPort }) => ({ name, port: containerPort })),
+    readinessProbe: container.readinessProbe,
+    livenessProbe: container.livenessProbe,
+    startupProbe: container.startupProbe,
+  }));
+}
+
+function commandOf(
+  container: Container,
+  annotations: Readonly<Record<string, string>>,
+  problems: PlanProblem[],
+): readonly string[] {
+  const name = commandAnnotationPrefix + container.name;
+  const text = annotations[name];
+  const example = `${name}: '["node", "${container.name}/main.js"]'`;
+  if (text === undefined) {
+    problems.push({
+      message: `container "${container.name}" has no local command: an image cannot run here, a program can`,
+      suggestion: `Add an annotation to the pod template (spec.template.metadata.annotations), an argv array relative to the manifest:\n  ${example}`,
+    });
+    return [];
+  }
+  const argv = parseArgv(text);
+  if (argv !== undefined) return argv;
+  problems.push({
+    message: `the annotation ${name} is not a JSON array of strings with at least a program: ${text}`,
+    suggestion: `Write it like this:\n  ${example}`,
+  });
+  return [];
+}
+
+function parseArgv(text: string): readonly string[] | undefined {
+  try {
+    const value = JSON.parse(text) as unknown;
+    if (!Array.isArray(value) || !value.every((each) => typeof each === "string")) return undefined;
+    return value.length > 0 && value[0] !== "" ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+// Kubernetes' alphabet for generated names: no vowels, so that no words appear, and nothing that looks like something else.
+const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789";
+
+function templateHash(value: unknown): string {
+  const digest = createHash("sha256").update(canonicalJson(value)).digest();
+  return nameFrom(digest.subarray(0, 8));
+}
+
+function nameFrom(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => nameAlphabet[byte % nameAlphabet.length]).join("");
+}
+
+function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === "object" && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}
+
+/** Name of the ReplicaSet that Kubernetes would make of the plan. */
+export function planName(plan: PodPlan): string {
+  return `${plan.deployment}-${plan.templateHash}`;
+}
+
+/** `<deployment>-<hash>-<5>`, as a ReplicaSet of Kubernetes names its pods. */
+export function podName(plan: PodPlan, randomBytes: Uint8Array): string {
+  return `${planName(plan)}-${nameFrom(randomBytes.subarray(0, 5))}`;
+}

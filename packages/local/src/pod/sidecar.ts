@@ -1,0 +1,96 @@
+// How the proxy beside a pod is started: `tulle agent` with its settings in the environment.
+import { mkdirSync } from "node:fs";
+import type { ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
+import { inheritedEnvironment } from "./environment.ts";
+import type { LocalPod } from "./local-pod.ts";
+
+/** Istio's health port and path of a proxy. */
+export const proxyHealthPort = 15_021;
+export const proxyHealthPath = "/healthz/ready";
+/** Istio's port of a proxy's admin interface. */
+export const proxyAdminPort = 15_000;
+
+export interface SidecarSettings {
+  /** Program and first arguments that stand for `tulle`. */
+  readonly tulleCommand: readonly string[];
+  /** The supervisor's own environment. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly nodePath: string;
+  readonly tulleCompileCache: string;
+  /** `host:port` of the control plane's xDS server. */
+  readonly xdsAddress: string;
+  readonly clusterId: string;
+  readonly podStateFolder: (podName: string) => string;
+  /** Published ports of a gateway's pod. A descriptor is there unless the proxy has to bind the port itself. */
+  readonly publishedPorts: readonly {
+    readonly address: string;
+    readonly hostPort: number;
+    readonly targetPort: number;
+    readonly descriptor: number | undefined;
+  }[];
+}
+
+/**
+ * The agent's settings: `TULLE_NODE_METADATA` is the node's whole metadata (Istio's names, see `packages/control-plane/src/scope/proxy.ts`)
+ * as JSON, the rest says where things are.
+ */
+export function sidecarSpec(
+  pod: LocalPod,
+  settings: SidecarSettings,
+  logFile: string,
+  restart: RestartPolicy,
+): ProcessSpec {
+  const { plan } = pod;
+  const inherited = settings.publishedPorts.filter((port) => port.descriptor !== undefined);
+  const stateFolder = settings.podStateFolder(pod.name);
+  mkdirSync(stateFolder, { recursive: true, mode: 0o700 });
+  return {
+    name: `${pod.name}/proxy`,
+    argv: [...settings.tulleCommand, "agent"],
+    cwd: stateFolder,
+    env: {
+      ...inheritedEnvironment(settings.env, settings.nodePath),
+      NODE_COMPILE_CACHE: settings.tulleCompileCache,
+      TULLE_PROXY_TYPE: plan.injection === "gateway" ? "router" : "sidecar",
+      POD_NAME: pod.name,
+      POD_NAMESPACE: plan.namespace,
+      INSTANCE_IP: pod.addresses.pod,
+      SERVICE_ACCOUNT: plan.serviceAccount,
+      TULLE_NODE_METADATA: JSON.stringify(nodeMetadata(pod, settings)),
+      TULLE_XDS_ADDRESS: settings.xdsAddress,
+      TULLE_STATE_DIR: stateFolder,
+      TULLE_PROXY: plan.proxy,
+      ...(settings.env["TULLE_ENVOY"] === undefined ? {} : { TULLE_ENVOY: settings.env["TULLE_ENVOY"] }),
+    },
+    logFile,
+    listenDescriptors: new Map(inherited.map((port) => [port.targetPort, port.descriptor!])),
+    restart,
+  };
+}
+
+/** Node metadata by Istio's names; `APP_ADDRESS` and `PUBLISHED_PORTS` are ours. */
+function nodeMetadata(pod: LocalPod, settings: SidecarSettings): Readonly<Record<string, unknown>> {
+  const { plan } = pod;
+  const bound = settings.publishedPorts.filter((port) => port.descriptor === undefined);
+  return {
+    NAME: pod.name,
+    NAMESPACE: plan.namespace,
+    LABELS: plan.labels,
+    ANNOTATIONS: plan.annotations,
+    OWNER: `kubernetes://apis/apps/v1/namespaces/${plan.namespace}/deployments/${plan.deployment}`,
+    WORKLOAD_NAME: plan.deployment,
+    SERVICE_ACCOUNT: plan.serviceAccount,
+    CLUSTER_ID: settings.clusterId,
+    MESH_ID: "cluster.local",
+    INSTANCE_IPS: pod.addresses.pod,
+    POD_PORTS: pod.ports.map(({ name, port }) => ({ ...(name === undefined ? {} : { name }), containerPort: port })),
+    APP_CONTAINERS: plan.containers.map((container) => container.name).join(","),
+    INTERCEPTION_MODE: "NONE",
+    ...(plan.injection === "gateway" ? {} : { APP_ADDRESS: pod.addresses.app }),
+    ...(bound.length === 0
+      ? {}
+      : {
+          PUBLISHED_PORTS: bound.map(({ address, hostPort, targetPort }) => ({ address, port: hostPort, targetPort })),
+        }),
+  };
+}

@@ -1,0 +1,43 @@
+// One log file a process: appended to by the process itself, bounded by the supervisor.
+import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, readSync, renameSync, writeFileSync } from "node:fs";
+import path from "node:path";
+
+/** Above this a log is cut to its last `keptLogBytes`; the part before goes to `<name>.log.1`. */
+export const maxLogBytes = 64 * 1024 * 1024;
+
+export class LogFile {
+  readonly path: string;
+  readonly descriptor: number;
+
+  constructor(file: string) {
+    mkdirSync(path.dirname(file), { recursive: true });
+    this.path = file;
+    // Append mode makes each write go to the end as it then is, also after the file was cut.
+    this.descriptor = openSync(file, "a+", 0o600);
+  }
+
+  /** Moves the content aside when the file has grown too long. Lines written in the moment between are lost. */
+  bound(maxBytes = maxLogBytes): void {
+    const { size } = fstatSync(this.descriptor);
+    if (size <= maxBytes) return;
+    const tail = Buffer.alloc(Math.min(size, maxBytes));
+    readSync(this.descriptor, tail, 0, tail.length, size - tail.length);
+    const aside = `${this.path}.1`;
+    writeFileSync(`${aside}.new`, tail, { mode: 0o600 });
+    renameSync(`${aside}.new`, aside);
+    ftruncateSync(this.descriptor, 0);
+  }
+
+  /** The last line with something on it, for a message; at most 300 characters. */
+  lastLine(): string {
+    const { size } = fstatSync(this.descriptor);
+    const tail = Buffer.alloc(Math.min(size, 4096));
+    readSync(this.descriptor, tail, 0, tail.length, size - tail.length);
+    const lines = tail.toString("utf8").trim().split("\n");
+    return (lines.at(-1) ?? "").slice(0, 300);
+  }
+
+  close(): void {
+    closeSync(this.descriptor);
+  }
+}

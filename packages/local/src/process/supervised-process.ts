@@ -1,0 +1,148 @@
+// One program that is to run until it is told to stop: started under guard, restarted with back-off, stopped with grace.
+//
+// States: `idle` (never started) → `running` → on an unwanted end `waiting` (back-off) → `running` again, or, with restarts
+// off, `failed`. `stop` leads from any state to `stopping` (SIGTERM sent) and then `ended`; after that it never runs again.
+import { performance } from "node:perf_hooks";
+import { LogFile } from "./log-file.ts";
+import { restartDelayMs, stableAfterMs } from "./restart-delay.ts";
+import { firstInheritedDescriptor, spawnGuarded, type GuardedProcess } from "./spawn-guarded.ts";
+
+export type RestartPolicy = "always" | "never";
+
+export interface ProcessSpec {
+  readonly name: string;
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly logFile: string;
+  /** Listening sockets by the port that they stand for; the program learns of them by TULLE_LISTEN_FDS. */
+  readonly listenDescriptors?: ReadonlyMap<number, number>;
+  readonly restart: RestartPolicy;
+}
+
+export type ProcessState = "idle" | "running" | "waiting" | "failed" | "stopping" | "ended";
+
+export interface ProcessEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** For people: how it ended and the last line of its log. */
+  readonly description: string;
+  /** Time until it starts again; undefined when it does not. */
+  readonly restartInMs: number | undefined;
+}
+
+export interface ProcessListener {
+  onStart?(): void;
+  /** An end that nobody asked for. */
+  onUnexpectedEnd?(end: ProcessEnd): void;
+}
+
+export class SupervisedProcess {
+  readonly spec: ProcessSpec;
+  restarts = 0;
+  readonly #listener: ProcessListener;
+  readonly #log: LogFile;
+  #state: ProcessState = "idle";
+  #guarded: GuardedProcess | undefined;
+  #startedAtMs = 0;
+  #failuresInARow = 0;
+  #restartTimer: NodeJS.Timeout | undefined;
+  readonly #ended = Promise.withResolvers<void>();
+
+  constructor(spec: ProcessSpec, listener: ProcessListener) {
+    this.spec = spec;
+    this.#listener = listener;
+    this.#log = new LogFile(spec.logFile);
+  }
+
+  get state(): ProcessState {
+    return this.#state;
+  }
+
+  get pid(): number | undefined {
+    return this.#state === "running" || this.#state === "stopping" ? this.#guarded?.child.pid : undefined;
+  }
+
+  start(): void {
+    if (this.#state !== "idle" && this.#state !== "waiting") return;
+    const descriptors = [...(this.spec.listenDescriptors ?? [])];
+    const listenText = descriptors.map(([port], index) => `${port}=${firstInheritedDescriptor + index}`).join(",");
+    this.#state = "running";
+    this.#startedAtMs = performance.now();
+    const guarded = spawnGuarded({
+      argv: this.spec.argv,
+      cwd: this.spec.cwd,
+      env: listenText === "" ? this.spec.env : { ...this.spec.env, TULLE_LISTEN_FDS: listenText },
+      logDescriptor: this.#log.descriptor,
+      inherit: descriptors.map(([, descriptor]) => descriptor),
+    });
+    this.#guarded = guarded;
+    // A folder that does not exist, say: there is no exit then, only this.
+    guarded.child.once("error", (error) => this.#takeEnd(guarded, null, null, error.message));
+    guarded.child.once("exit", (code, signal) => this.#takeEnd(guarded, code, signal));
+    this.#listener.onStart?.();
+  }
+
+  /** Ends the current run so that the next begins; for a process that does not answer any more. */
+  kill(): void {
+    this.#guarded?.killGroup();
+  }
+
+  /** SIGTERM, then SIGKILL to the group after `graceMs`. Resolves when nothing of it runs any more. */
+  async stop(graceMs: number): Promise<void> {
+    clearTimeout(this.#restartTimer);
+    if (this.#state === "running") {
+      this.#state = "stopping";
+      this.#guarded?.signal("SIGTERM");
+      const timer = setTimeout(() => this.kill(), graceMs);
+      await this.#ended.promise;
+      clearTimeout(timer);
+    } else if (this.#state !== "stopping" && this.#state !== "ended") {
+      this.#finish();
+    }
+    return this.#ended.promise;
+  }
+
+  /** Ends it at once. */
+  destroy(): void {
+    clearTimeout(this.#restartTimer);
+    if (this.#state === "running" || this.#state === "stopping") {
+      this.#state = "stopping";
+      this.kill();
+    } else if (this.#state !== "ended") {
+      this.#finish();
+    }
+  }
+
+  /** Keeps the log below its limit; called now and then. */
+  boundLog(): void {
+    if (this.#state !== "ended") this.#log.bound();
+  }
+
+  #takeEnd(guarded: GuardedProcess, code: number | null, signal: NodeJS.Signals | null, problem?: string): void {
+    if (this.#guarded !== guarded) return;
+    this.#guarded = undefined;
+    guarded.releaseGuard();
+    if (this.#state === "stopping") return this.#finish();
+    const ranMs = performance.now() - this.#startedAtMs;
+    this.#failuresInARow = ranMs >= stableAfterMs ? 1 : this.#failuresInARow + 1;
+    const restartInMs = this.spec.restart === "always" ? restartDelayMs(this.#failuresInARow) : undefined;
+    this.#state = restartInMs === undefined ? "failed" : "waiting";
+    if (restartInMs !== undefined) {
+      this.#restartTimer = setTimeout(() => {
+        this.restarts += 1;
+        this.start();
+      }, restartInMs);
+    }
+    const how = problem ?? (signal === null ? `exit status ${code}` : `signal ${signal}`);
+    const last = this.#log.lastLine();
+    const description = last === "" ? how : `${how}: ${last}`;
+    this.#listener.onUnexpectedEnd?.({ code, signal, description, restartInMs });
+  }
+
+  #finish(): void {
+    this.#state = "ended";
+    this.#log.close();
+    this.#ended.resolve();
+  }
+}

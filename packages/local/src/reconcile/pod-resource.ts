@@ -1,0 +1,42 @@
+// A running pod as an object of the store: what the control plane, `tulle pods` and `tulle get` know of it.
+import type { Pod } from "@tulle/config";
+import type { LocalPod } from "../pod/local-pod.ts";
+import { planName } from "../pod/pod-plan.ts";
+
+/** Where the app itself listens, past its sidecar. */
+export const appAddressAnnotation = "local.tulle.io/app-address";
+export const proxyContainer = "istio-proxy";
+
+export function buildPod(pod: LocalPod): Pod {
+  const { plan } = pod;
+  const status = pod.ready ? "True" : "False";
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name: pod.name,
+      namespace: plan.namespace,
+      labels: { ...plan.labels, "pod-template-hash": plan.templateHash },
+      annotations: { ...plan.annotations, [appAddressAnnotation]: pod.addresses.app },
+      creationTimestamp: pod.createdAt,
+      ownerReferences: [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: planName(plan) }],
+    },
+    spec: { ...plan.spec, serviceAccountName: plan.serviceAccount },
+    status: {
+      phase: pod.phase === "running" ? "Running" : "Pending",
+      podIP: pod.addresses.pod,
+      podIPs: [{ ip: pod.addresses.pod }],
+      conditions: [
+        {
+          type: "Ready",
+          status,
+          ...(plan.problems[0] === undefined
+            ? {}
+            : { reason: "CannotRunHere", message: plan.problems.map((problem) => problem.message).join("; ") }),
+        },
+      ],
+      containerStatuses: pod.programs.map(({ name, ready, restarts }) => ({ name, ready, restartCount: restarts })),
+      startTime: pod.createdAt,
+    },
+  };
+}

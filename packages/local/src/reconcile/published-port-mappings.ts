@@ -1,0 +1,63 @@
+// Ports of this machine that lead into the mesh: which are wanted, from annotations and from the command line.
+import type { Service } from "@tulle/config";
+import type { PlanProblem } from "../pod/pod-plan.ts";
+
+export const publishAnnotation = "local.tulle.io/publish";
+
+/** `hostPort` of 127.0.0.1 leads to `targetPort` of the pods behind a Service. */
+export interface PortMapping {
+  readonly hostPort: number;
+  readonly targetPort: number;
+}
+
+export interface WantedPort extends PortMapping {
+  readonly service: string;
+  readonly namespace: string;
+}
+
+/** Reads `8080:8080` or several such pairs with commas; a text tells what is wrong. */
+export function parsePortMappings(text: string): readonly PortMapping[] | string {
+  const mappings: PortMapping[] = [];
+  for (const part of text.split(",")) {
+    const match = /^\s*(\d{1,5}):(\d{1,5})\s*$/.exec(part);
+    const [hostPort, targetPort] = [Number(match?.[1]), Number(match?.[2])];
+    if (match === null || hostPort < 1 || hostPort > 65_535 || targetPort < 1 || targetPort > 65_535) {
+      return `"${part.trim()}" is not <port of this machine>:<target port>, such as 8080:8080`;
+    }
+    mappings.push({ hostPort, targetPort });
+  }
+  return mappings;
+}
+
+/**
+ * The published ports that Services ask for. `overrides` (from `--publish`) replace the host port of every mapping with the
+ * same target port.
+ */
+export function wantedPorts(
+  services: readonly Service[],
+  overrides: readonly PortMapping[],
+): { readonly ports: readonly WantedPort[]; readonly problems: readonly (PlanProblem & { service: Service })[] } {
+  const ports: WantedPort[] = [];
+  const problems: (PlanProblem & { service: Service })[] = [];
+  for (const service of services) {
+    const text = service.metadata.annotations?.[publishAnnotation];
+    if (text === undefined) continue;
+    const mappings = parsePortMappings(text);
+    if (typeof mappings === "string") {
+      problems.push({
+        service,
+        message: `the annotation ${publishAnnotation}: ${mappings}`,
+        suggestion: `Write it like this:\n  ${publishAnnotation}: "8080:8080"`,
+      });
+      continue;
+    }
+    const { name, namespace } = service.metadata;
+    for (const mapping of mappings) {
+      const override = overrides.filter(({ targetPort }) => targetPort === mapping.targetPort);
+      for (const { hostPort, targetPort } of override.length > 0 ? override : [mapping]) {
+        ports.push({ hostPort, targetPort, service: name, namespace });
+      }
+    }
+  }
+  return { ports, problems };
+}

@@ -1,0 +1,80 @@
+// The folder `DIR/.tulle`: who may use it, and what lies where. It holds state and logs, nothing that a person has to edit.
+import { randomBytes } from "node:crypto";
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { tryLock } from "./network/libc.ts";
+import { stateFolderName } from "./instance.ts";
+
+/** Another process runs an instance in the same folder. */
+export class FolderInUse extends Error {
+  override readonly name = "FolderInUse";
+  readonly pid: number | undefined;
+
+  constructor(dir: string, pid: number | undefined) {
+    super(`${dir} is already running${pid === undefined ? "" : ` (process ${pid})`}`);
+    this.pid = pid;
+  }
+}
+
+export interface StateDirectory {
+  readonly dir: string;
+  readonly path: string;
+  readonly tokenFile: string;
+  readonly logsFolder: string;
+  /** The block of addresses of the last run, so that addresses stay the same across restarts. */
+  readonly lastBlockIndex: number | undefined;
+  rememberBlock(index: number): void;
+  /** State of one pod's sidecar: last good configuration, bootstrap, socket. */
+  podFolder(podName: string): string;
+  removePodFolder(podName: string): void;
+  unlock(): void;
+}
+
+/**
+ * Opens the state of `dir` under an exclusive lock, which the kernel drops when this process ends.
+ * @throws {FolderInUse}
+ */
+export function openStateDirectory(dir: string): StateDirectory {
+  const folder = path.join(dir, stateFolderName);
+  mkdirSync(path.join(folder, "logs"), { recursive: true, mode: 0o700 });
+  const lockFile = path.join(folder, "lock");
+  const descriptor = openSync(lockFile, "a+", 0o600);
+  if (!tryLock(descriptor)) {
+    const holder = Number(readFileSync(lockFile, "utf8"));
+    closeSync(descriptor);
+    throw new FolderInUse(dir, holder > 0 ? holder : undefined);
+  }
+  writeFileSync(lockFile, String(process.pid));
+  const tokenFile = path.join(folder, "token");
+  writeToken(tokenFile);
+  const blockFile = path.join(folder, "address-block");
+  const podFolder = (podName: string): string => path.join(folder, "pods", podName);
+  return {
+    dir,
+    path: folder,
+    tokenFile,
+    logsFolder: path.join(folder, "logs"),
+    lastBlockIndex: readNumber(blockFile),
+    rememberBlock: (index) => writeFileSync(blockFile, String(index)),
+    podFolder,
+    removePodFolder: (podName) => rmSync(podFolder(podName), { recursive: true, force: true }),
+    unlock: () => closeSync(descriptor),
+  };
+}
+
+function writeToken(file: string): void {
+  try {
+    writeFileSync(file, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+}
+
+function readNumber(file: string): number | undefined {
+  try {
+    const value = Number.parseInt(readFileSync(file, "utf8"), 10);
+    return Number.isInteger(value) && value >= 0 ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
