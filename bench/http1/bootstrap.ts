@@ -1,0 +1,124 @@
+// The bootstrap document that Tulle's proxy and Envoy both get: what an Istio ingress gateway is sent for one host with a few routes.
+import { stringify } from "yaml";
+
+export interface BootstrapPorts {
+  readonly listenPort: number;
+  readonly adminPort: number;
+  readonly backendPort: number;
+}
+
+/** Istio's default access log format (meshConfig.accessLogFormat). */
+const accessLogFormat =
+  '[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% ' +
+  '%RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% "%UPSTREAM_TRANSPORT_FAILURE_REASON%" %BYTES_RECEIVED% ' +
+  '%BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" "%REQ(USER-AGENT)%" ' +
+  '"%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% ' +
+  "%DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%\n";
+
+const cluster = "outbound|80||catalog.shop.svc.cluster.local";
+
+/** What Istio gives every route that sets nothing else. */
+const defaultRetries = {
+  retry_on: "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes",
+  num_retries: 2,
+  retry_host_predicate: [
+    {
+      name: "envoy.retry_host_predicates.previous_hosts",
+      typed_config: {
+        "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+      },
+    },
+  ],
+  host_selection_retry_max_attempts: 5,
+  retriable_status_codes: [503],
+};
+
+const route = (match: object) => ({ match, route: { cluster, timeout: "0s", retry_policy: defaultRetries } });
+
+export function bootstrapYaml(ports: BootstrapPorts, accessLogFile: string): string {
+  return stringify({
+    node: { id: "router~127.0.0.1~bench.istio-system~istio-system.svc.cluster.local", cluster: "bench" },
+    admin: { address: socketAddress(ports.adminPort) },
+    static_resources: {
+      listeners: [listener(ports.listenPort, accessLogFile)],
+      clusters: [backend(ports.backendPort)],
+    },
+  });
+}
+
+function listener(port: number, accessLogFile: string) {
+  return {
+    name: `0.0.0.0_${port}`,
+    address: socketAddress(port),
+    filter_chains: [
+      {
+        filters: [
+          {
+            name: "envoy.filters.network.http_connection_manager",
+            typed_config: connectionManager(port, accessLogFile),
+          },
+        ],
+      },
+    ],
+  };
+}
+
+function connectionManager(port: number, accessLogFile: string) {
+  return {
+    "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+    stat_prefix: `outbound_0.0.0.0_${port}`,
+    use_remote_address: true,
+    normalize_path: true,
+    path_with_escaped_slashes_action: "KEEP_UNCHANGED",
+    access_log: [
+      {
+        name: "envoy.access_loggers.file",
+        typed_config: {
+          "@type": "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog",
+          path: accessLogFile,
+          log_format: { text_format_source: { inline_string: accessLogFormat } },
+        },
+      },
+    ],
+    route_config: {
+      name: `http.${port}`,
+      virtual_hosts: [
+        {
+          name: `*:${port}`,
+          domains: ["*"],
+          routes: [
+            route({ path: "/productpage" }),
+            route({ prefix: "/static/" }),
+            route({ path: "/login" }),
+            route({ path: "/logout" }),
+            route({ prefix: "/api/v1/products" }),
+            route({ prefix: "/api/catalog" }),
+          ],
+        },
+      ],
+    },
+    http_filters: [
+      {
+        name: "envoy.filters.http.router",
+        typed_config: { "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router" },
+      },
+    ],
+  };
+}
+
+function backend(port: number) {
+  return {
+    name: cluster,
+    type: "STATIC",
+    connect_timeout: "10s",
+    lb_policy: "LEAST_REQUEST",
+    load_assignment: {
+      cluster_name: cluster,
+      endpoints: [{ lb_endpoints: [{ endpoint: { address: socketAddress(port) } }] }],
+    },
+  };
+}
+
+function socketAddress(port: number) {
+  return { socket_address: { address: "127.0.0.1", port_value: port } };
+}

@@ -1,0 +1,149 @@
+// HTTP/1.1 through each proxy in turn, several rounds in one run: the proxy has one core for itself, load and back end have the other.
+import { mkdir, mkdtemp, readFile, rm, truncate } from "node:fs/promises";
+import { cpus, tmpdir } from "node:os";
+import path from "node:path";
+import { freePorts, waitFor, type StartedProcess } from "../../tests/tools/processes.ts";
+import { markdownTable } from "../measure/markdown-table.ts";
+import { median } from "../measure/median.ts";
+import { readProcessUsage } from "../measure/process-usage.ts";
+import { runWrk, type LoadResult } from "../measure/run-wrk.ts";
+import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
+import { contestantFromCommand, contestants, startBackend, type Contestant, type Place } from "./contestants.ts";
+
+const proxyCore = 0;
+const loadCore = 1;
+const connections = 64;
+const warmUpSeconds = 2;
+const answerBytes = 1024;
+
+interface Round extends LoadResult {
+  readonly cpuMicrosecondsPerRequest: number;
+  readonly residentBytes: number;
+}
+
+interface Measured {
+  readonly name: string;
+  readonly rounds: Round[];
+}
+
+interface Running {
+  readonly contestant: Contestant;
+  readonly place: Place;
+  readonly process: StartedProcess;
+}
+
+export async function measureHttp1(options: ScenarioOptions): Promise<ScenarioResult> {
+  if (cpus().length < 2) throw new Error("needs two cores: one for the proxy, one for load and back end");
+  const folder = await mkdtemp(path.join(tmpdir(), "tulle-bench-"));
+  const stack = new AsyncDisposableStack();
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  try {
+    const [backendPort] = await freePorts(1);
+    stack.use(await startBackend(folder, backendPort!, loadCore));
+    await answers(backendPort!, "the back end");
+    const all = [
+      ...contestants.filter(({ name }) => options.proxies?.includes(name) ?? true),
+      ...options.also.map(({ name, command }) => contestantFromCommand(name, command)),
+    ];
+    const measured: Measured[] = all.map(({ name }) => ({ name, rounds: [] }));
+    const running: Running[] = [];
+    for (const contestant of all) running.push(await start(contestant, folder, backendPort!, stack));
+    for (const { place } of running) await load(place, warmUpSeconds);
+    for (let round = 1; round <= options.rounds; round++) {
+      for (const [index, one] of running.entries()) {
+        const result = await measureOnce(one, options.seconds);
+        measured[index]!.rounds.push(result);
+        options.progress(
+          `round ${round} ${one.contestant.name}: ${result.cpuMicrosecondsPerRequest.toFixed(1)} µs CPU a request, ${Math.round(result.requestsPerSecond)} requests/s`,
+        );
+      }
+    }
+    return { markdown: table(measured), data: { connections, answerBytes, seconds: options.seconds, measured } };
+  } finally {
+    await stack.disposeAsync();
+  }
+}
+
+async function start(
+  contestant: Contestant,
+  folder: string,
+  backendPort: number,
+  stack: AsyncDisposableStack,
+): Promise<Running> {
+  const [listenPort, adminPort] = await freePorts(2);
+  const own = path.join(folder, contestant.name);
+  await mkdir(own);
+  const place: Place = {
+    listenPort: listenPort!,
+    adminPort: adminPort!,
+    backendPort,
+    folder: own,
+    accessLogFile: path.join(own, "access.log"),
+    core: proxyCore,
+  };
+  const process = stack.use(await contestant.start(place));
+  await answers(place.listenPort, contestant.name, process);
+  return { contestant, place, process };
+}
+
+/** The same answer from everyone, before anything is measured. */
+async function answers(port: number, who: string, process?: StartedProcess): Promise<void> {
+  await waitFor(
+    async () => {
+      if (process?.exit !== undefined) return true;
+      const response = await fetch(`http://127.0.0.1:${port}/api/catalog`);
+      return response.status === 200 && (await response.text()).length === answerBytes;
+    },
+    {
+      what: `${who} to answer 200 with ${answerBytes} bytes`,
+      timeoutMs: 20_000,
+      details: () => process?.output() ?? "",
+    },
+  );
+  if (process?.exit !== undefined) throw new Error(`${who} ended at its start:\n${process.output()}`);
+}
+
+function load(place: Place, seconds: number): Promise<LoadResult> {
+  return runWrk({ url: `http://127.0.0.1:${place.listenPort}/api/catalog`, connections, seconds, core: loadCore });
+}
+
+async function measureOnce({ contestant, place, process }: Running, seconds: number): Promise<Round> {
+  if (contestant.logsRequests) await truncate(place.accessLogFile);
+  const before = await readProcessUsage(process.pid);
+  const result = await load(place, seconds);
+  const after = await readProcessUsage(process.pid);
+  if (contestant.logsRequests) await checkAccessLog(contestant.name, place.accessLogFile, result.requests);
+  return {
+    ...result,
+    cpuMicrosecondsPerRequest: ((after.cpuSeconds - before.cpuSeconds) / result.requests) * 1e6,
+    residentBytes: after.residentBytes,
+  };
+}
+
+/** Proves that the log was really written; the last second of it may still be in a buffer. */
+async function checkAccessLog(name: string, file: string, requests: number): Promise<void> {
+  const written = (await readFile(file, "latin1")).split("\n").length - 1;
+  if (written < requests / 2) throw new Error(`${name} logged ${written} of ${requests} requests`);
+}
+
+const columns: readonly { readonly title: string; readonly of: (round: Round) => number; readonly digits: number }[] = [
+  { title: "CPU µs/request", of: (round) => round.cpuMicrosecondsPerRequest, digits: 1 },
+  { title: "requests/s", of: (round) => round.requestsPerSecond, digits: 0 },
+  { title: "p50 ms", of: (round) => round.p50Ms, digits: 2 },
+  { title: "p99 ms", of: (round) => round.p99Ms, digits: 2 },
+  { title: "memory MiB", of: (round) => round.residentBytes / 1024 / 1024, digits: 0 },
+];
+
+/** Medians, each with its ratio to Envoy's. */
+function table(measured: readonly Measured[]): string {
+  const envoy = measured.find(({ name }) => name === "Envoy");
+  const middle = (one: Measured, of: (round: Round) => number) => median(one.rounds.map(of));
+  const rows = measured.map((one) => [
+    one.name,
+    ...columns.flatMap(({ of, digits }) => [
+      middle(one, of).toFixed(digits),
+      envoy === undefined ? "–" : (middle(one, of) / middle(envoy, of)).toFixed(2),
+    ]),
+  ]);
+  return markdownTable(["proxy", ...columns.flatMap(({ title }) => [title, "÷ Envoy"])], rows);
+}

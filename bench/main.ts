@@ -1,0 +1,76 @@
+// `npm run bench`: each row of the table below is a scenario; they run one after the other, since the cores are what is measured.
+// `--only NAME`, `--rounds N`, `--seconds N` (load per round and proxy), `--json` (everything measured),
+// `--proxies Envoy,Tulle` (which of those built in), `--also NAME=COMMAND` (one more).
+import { cpus, totalmem } from "node:os";
+import { parseArgs } from "node:util";
+import { measureHttp1 } from "./http1/measure-http1.ts";
+import type { Scenario, ScenarioResult } from "./scenario.ts";
+import { measureUpToReady } from "./up-to-ready.ts";
+
+const scenarios: readonly Scenario[] = [
+  {
+    name: "http1",
+    summary: "HTTP/1.1, 1 KB answers, 64 keep-alive connections, access log on, one core",
+    run: measureHttp1,
+  },
+  { name: "up", summary: "tulle up samples/shop until Ready", run: measureUpToReady },
+];
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string" },
+    rounds: { type: "string", default: "5" },
+    seconds: { type: "string", default: "4" },
+    proxies: { type: "string" },
+    json: { type: "boolean", default: false },
+    also: { type: "string", multiple: true, default: [] },
+  },
+});
+
+const chosen = scenarios.filter((scenario) => values.only === undefined || scenario.name === values.only);
+if (chosen.length === 0)
+  throw new Error(`no scenario ${values.only}; there are ${scenarios.map(({ name }) => name).join(", ")}`);
+const options = {
+  rounds: positiveInteger("rounds", values.rounds),
+  seconds: positiveInteger("seconds", values.seconds),
+  proxies: values.proxies?.split(","),
+  also: values.also.map(parseContestant),
+  progress: (text: string) => process.stderr.write(`${text}\n`),
+};
+
+const results: (ScenarioResult & { readonly name: string })[] = [];
+for (const { name, summary, run } of chosen) {
+  options.progress(`── ${name}: ${summary}`);
+  const result = await run(options);
+  results.push({ name, ...result });
+  if (!values.json) process.stdout.write(`\n## ${summary}\n\n${result.markdown}\n`);
+}
+const machine = {
+  cpu: cpus()[0]?.model ?? "unknown",
+  cores: cpus().length,
+  memoryBytes: totalmem(),
+  node: process.version,
+};
+if (values.json) {
+  process.stdout.write(
+    `${JSON.stringify({ machine, results: results.map(({ name, data }) => ({ name, data })) }, null, 2)}\n`,
+  );
+} else {
+  process.stdout.write(
+    `\nOn ${machine.cores} cores of ${machine.cpu}, Node ${machine.node}; medians of ${options.rounds} rounds.\n`,
+  );
+}
+
+function positiveInteger(name: string, text: string): number {
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < 1)
+    throw new Error(`--${name} takes a whole number from 1 on, not "${text}"`);
+  return number;
+}
+
+/** `NAME=COMMAND`, where the command's `{listen}` and `{upstream}` are ports of 127.0.0.1. */
+function parseContestant(text: string): { name: string; command: readonly string[] } {
+  const at = text.indexOf("=");
+  if (at < 1) throw new Error(`--also takes NAME=COMMAND, not "${text}"`);
+  return { name: text.slice(0, at), command: text.slice(at + 1).split(" ") };
+}

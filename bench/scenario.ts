@@ -1,0 +1,25 @@
+// What a bench scenario takes and gives.
+
+export interface ScenarioOptions {
+  readonly rounds: number;
+  /** Duration of the load on one proxy in one round. */
+  readonly seconds: number;
+  /** Names of the built-in programs to measure; without it, all. */
+  readonly proxies: readonly string[] | undefined;
+  /** Programs to measure beside the built-in ones. */
+  readonly also: readonly { readonly name: string; readonly command: readonly string[] }[];
+  readonly progress: (text: string) => void;
+}
+
+export interface ScenarioResult {
+  /** A table of medians for people. */
+  readonly markdown: string;
+  /** Every round, for programs. */
+  readonly data: unknown;
+}
+
+export interface Scenario {
+  readonly name: string;
+  readonly summary: string;
+  readonly run: (options: ScenarioOptions) => Promise<ScenarioResult>;
+}
