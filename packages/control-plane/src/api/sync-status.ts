@@ -1,0 +1,99 @@
+// `/debug/syncz`: for each proxy and each type, whether it holds what was sent, as `proxy-status` shows it.
+import { resourceTypes, type ResourceTypeName, type SyncState, type TypeStatus } from "@tulle/xds";
+import type { ConnectedProxy } from "../serve/pusher.ts";
+import { proxyId } from "../serve/pusher.ts";
+
+export interface TypeSync {
+  readonly state: SyncState;
+  /** Nonces of the newest response and of the newest acknowledged one. */
+  readonly sent: string;
+  readonly acked: string;
+  readonly sentAt?: string;
+  readonly ackedAt?: string;
+  readonly errors: readonly { readonly resource: string; readonly message: string; readonly at: string }[];
+}
+
+/** The columns of `proxy-status`. */
+export type StatusType = "CDS" | "LDS" | "EDS" | "RDS" | "ECDS";
+export const statusTypes: readonly StatusType[] = ["CDS", "LDS", "EDS", "RDS", "ECDS"];
+
+/** One row. The names with underscores are those of Istio's syncz, for programs that read it. */
+export interface ProxySync {
+  /** `<pod>.<namespace>` */
+  readonly proxy: string;
+  readonly proxy_type: string;
+  readonly cluster_id: string;
+  readonly istio_version: string;
+  readonly cluster_sent: string;
+  readonly cluster_acked: string;
+  readonly listener_sent: string;
+  readonly listener_acked: string;
+  readonly route_sent: string;
+  readonly route_acked: string;
+  readonly endpoint_sent: string;
+  readonly endpoint_acked: string;
+  readonly extensionconfig_sent: string;
+  readonly extensionconfig_acked: string;
+  /** Id of the control plane that answers. */
+  readonly tulled: string;
+  readonly connectedAt: string;
+  readonly types: Readonly<Record<StatusType, TypeSync>>;
+}
+
+export function syncStatus(connected: readonly ConnectedProxy[], tulled: string): readonly ProxySync[] {
+  return newestOfEach(connected)
+    .map(({ proxy, connection }) => {
+      const status = connection.status();
+      const of = (type: ResourceTypeName): TypeSync => typeSync(status.get(type));
+      const types = Object.fromEntries(statusTypes.map((type) => [type, of(type)])) as Record<StatusType, TypeSync>;
+      return {
+        proxy: proxyId(proxy),
+        proxy_type: proxy.type,
+        cluster_id: proxy.clusterId,
+        istio_version: proxy.version,
+        cluster_sent: types.CDS.sent,
+        cluster_acked: types.CDS.acked,
+        listener_sent: types.LDS.sent,
+        listener_acked: types.LDS.acked,
+        route_sent: types.RDS.sent,
+        route_acked: types.RDS.acked,
+        endpoint_sent: types.EDS.sent,
+        endpoint_acked: types.EDS.acked,
+        extensionconfig_sent: types.ECDS.sent,
+        extensionconfig_acked: types.ECDS.acked,
+        tulled,
+        connectedAt: new Date(connection.connectedAtMs).toISOString(),
+        types,
+      };
+    })
+    .sort((a, b) => (a.proxy < b.proxy ? -1 : 1));
+}
+
+/** A proxy that reconnects may stand here twice until its old stream is noticed to be dead: the newer one counts. */
+function newestOfEach(connected: readonly ConnectedProxy[]): readonly ConnectedProxy[] {
+  const byNode = new Map<string, ConnectedProxy>();
+  for (const each of connected) {
+    const known = byNode.get(each.proxy.nodeId);
+    if (known === undefined || known.connection.id < each.connection.id) byNode.set(each.proxy.nodeId, each);
+  }
+  return [...byNode.values()];
+}
+
+function typeSync(status: TypeStatus | undefined): TypeSync {
+  if (status === undefined) return { state: "NOT SENT", sent: "", acked: "", errors: [] };
+  return {
+    state: status.state,
+    sent: status.sentNonce,
+    acked: status.ackedNonce,
+    ...(status.sentAtMs === 0 ? {} : { sentAt: new Date(status.sentAtMs).toISOString() }),
+    ...(status.ackedAtMs === 0 ? {} : { ackedAt: new Date(status.ackedAtMs).toISOString() }),
+    errors: status.rejected.map(({ name, message, atMs }) => ({
+      resource: name,
+      message,
+      at: new Date(atMs).toISOString(),
+    })),
+  };
+}
+
+/** Every type that this build speaks, for dumps. */
+export const allTypes: readonly ResourceTypeName[] = resourceTypes.map((type) => type.shortName);

@@ -1,0 +1,91 @@
+// What one proxy depends on, and nothing else. A view has two sections: `shared` is the same for many proxies (all sidecars of
+// a namespace), `own` is this proxy's. Each has a key made of its content, so that equal sections are translated once.
+import { createHash } from "node:crypto";
+import type { PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { MeshService, MeshSubset, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import type { InterceptionMode, PublishedPort } from "./proxy.ts";
+
+/** The DestinationRules that hold for a Service, seen from one namespace, merged into one. */
+export interface EffectiveRule {
+  readonly name: string;
+  readonly namespace: string;
+  readonly trafficPolicy?: TrafficPolicy;
+  readonly subsets: readonly MeshSubset[];
+}
+
+export interface ScopedService extends MeshService {
+  readonly rule?: EffectiveRule;
+}
+
+/** Outbound side of the sidecars of a namespace. */
+export interface SidecarShared {
+  readonly type: "sidecar";
+  readonly namespace: string;
+  readonly services: readonly ScopedService[];
+  /** Those for the mesh, each with the hosts that no earlier one has taken. */
+  readonly virtualServices: readonly MeshVirtualService[];
+}
+
+/** One listener of a gateway workload, with every Gateway server that shares it. */
+export interface GatewayPort {
+  /** What the pod listens on. */
+  readonly targetPort: number;
+  /** What the Gateway resource calls it; part of virtual host names. */
+  readonly port: number;
+  readonly servers: readonly GatewayPortServer[];
+}
+
+export interface GatewayPortServer {
+  /** `namespace/name` of the Gateway. */
+  readonly gateway: string;
+  readonly hosts: readonly string[];
+}
+
+/** What the gateway workloads with equal labels route. */
+export interface GatewayShared {
+  readonly type: "router";
+  readonly namespace: string;
+  readonly ports: readonly GatewayPort[];
+  /** Those bound to one of the Gateways. */
+  readonly virtualServices: readonly MeshVirtualService[];
+  /** Only Services that a route leads to. */
+  readonly services: readonly ScopedService[];
+}
+
+/** A port of the workload itself that Services lead to. */
+export interface InboundPort {
+  readonly targetPort: number;
+  readonly protocol: PortProtocol;
+  readonly servicePort: number;
+  readonly service: { readonly name: string; readonly namespace: string; readonly hostname: string };
+}
+
+export interface SidecarOwn {
+  readonly type: "sidecar";
+  readonly address: string;
+  readonly appAddress: string;
+  readonly interceptionMode: InterceptionMode;
+  readonly inbound: readonly InboundPort[];
+}
+
+export interface GatewayOwn {
+  readonly type: "router";
+  readonly address: string;
+  readonly interceptionMode: InterceptionMode;
+  readonly targetPorts: readonly number[];
+  readonly publishedPorts: readonly PublishedPort[];
+}
+
+export interface Keyed<T> {
+  readonly key: string;
+  readonly value: T;
+}
+
+export type ProxyView =
+  | { readonly type: "sidecar"; readonly shared: Keyed<SidecarShared>; readonly own: Keyed<SidecarOwn> }
+  | { readonly type: "router"; readonly shared: Keyed<GatewayShared>; readonly own: Keyed<GatewayOwn> };
+
+/** Equal content, equal key. Sections are plain data built in one order, so that their JSON text stands for them. */
+export function keyed<T>(value: T): Keyed<T> {
+  return { key: createHash("sha256").update(JSON.stringify(value)).digest("base64url"), value };
+}

@@ -1,0 +1,79 @@
+// (snapshot, sidecar) → view: every Service of the mesh with its rules, and the workload's own ports.
+import type { MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import { effectiveRule } from "./effective-rule.ts";
+import type { PodPort, Proxy } from "./proxy.ts";
+import type { InboundPort, ScopedService, SidecarOwn, SidecarShared } from "./proxy-view.ts";
+
+export function sidecarShared(snapshot: MeshSnapshot, namespace: string): SidecarShared {
+  return {
+    type: "sidecar",
+    namespace,
+    services: snapshot.services.map((service) => scopedService(snapshot, service, namespace)),
+    virtualServices: meshVirtualServices(snapshot.virtualServices),
+  };
+}
+
+export function scopedService(snapshot: MeshSnapshot, service: MeshService, namespace: string): ScopedService {
+  const rule = effectiveRule(snapshot.destinationRules, service, namespace);
+  return rule === undefined ? service : { ...service, rule };
+}
+
+/**
+ * Two VirtualServices for the same host in the mesh cannot both be right: the earlier one has it (Istio does the same), and
+ * analysis tells the owner of the later one (IST0109).
+ */
+function meshVirtualServices(all: readonly MeshVirtualService[]): readonly MeshVirtualService[] {
+  const taken = new Set<string>();
+  return all
+    .filter((virtualService) => virtualService.gateways.includes("mesh"))
+    .map((virtualService) => {
+      const hosts = virtualService.hosts.filter((host) => !taken.has(host));
+      for (const host of hosts) taken.add(host);
+      return { ...virtualService, hosts };
+    })
+    .filter((virtualService) => virtualService.hosts.length > 0);
+}
+
+export function sidecarOwn(snapshot: MeshSnapshot, proxy: Proxy): SidecarOwn {
+  return {
+    type: "sidecar",
+    address: proxy.address,
+    appAddress: proxy.appAddress,
+    interceptionMode: proxy.interceptionMode,
+    inbound: inboundPorts(snapshot, proxy),
+  };
+}
+
+/** One entry a target port: where several Services lead to it, the first one names it. */
+function inboundPorts(snapshot: MeshSnapshot, proxy: Proxy): readonly InboundPort[] {
+  const byTargetPort = new Map<number, InboundPort>();
+  for (const service of servicesOf(snapshot, proxy)) {
+    for (const { number: servicePort, targetPort: wanted, protocol } of service.ports) {
+      const targetPort = resolveTargetPort(wanted, proxy.podPorts);
+      if (targetPort === undefined || byTargetPort.has(targetPort)) continue;
+      const { name, namespace, hostname } = service;
+      byTargetPort.set(targetPort, { targetPort, protocol, servicePort, service: { name, namespace, hostname } });
+    }
+  }
+  return [...byTargetPort.values()].sort((a, b) => a.targetPort - b.targetPort);
+}
+
+/** The Services that select this workload. */
+export function servicesOf(snapshot: MeshSnapshot, proxy: Proxy): readonly MeshService[] {
+  return snapshot.services.filter(
+    (service) =>
+      service.namespace === proxy.namespace &&
+      Object.keys(service.selector).length > 0 &&
+      selects(service.selector, proxy.labels),
+  );
+}
+
+export function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>): boolean {
+  return Object.entries(selector).every(([name, value]) => labels[name] === value);
+}
+
+/** A port by number, or by the name that a container of the pod gives it; undefined when no container does. */
+export function resolveTargetPort(targetPort: number | string, podPorts: readonly PodPort[]): number | undefined {
+  if (typeof targetPort === "number") return targetPort;
+  return podPorts.find((port) => port.name === targetPort)?.containerPort;
+}

@@ -1,0 +1,90 @@
+// The newest picture of the mesh: watches the store, gathers changes, and builds the part of the picture that they touch.
+import type { Kind, MeshResource, Store, StoreChange } from "@tulle/config";
+import type { Clock } from "@tulle/xds";
+import { buildEndpoints } from "../snapshot/build-endpoints.ts";
+import { buildSnapshot, type ResourceReader } from "../snapshot/build-snapshot.ts";
+import type { EndpointSnapshot, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
+import { Debounce, type DebounceTimes } from "./debounce.ts";
+
+/** Endpoints and pods come and go without a route changing. */
+const endpointKinds: ReadonlySet<Kind> = new Set(["EndpointSlice", "Pod"]);
+const routingKinds: ReadonlySet<Kind> = new Set(["Service", "Gateway", "VirtualService", "DestinationRule"]);
+
+export interface MeshChange {
+  /** Services, routes or rules have changed: views are made anew. Otherwise only endpoints have. */
+  readonly routing: boolean;
+  /** When the first of the changes arrived, in milliseconds of the clock. */
+  readonly sinceMs: number;
+}
+
+export interface MeshStateOptions {
+  readonly store: Store;
+  /** What is routed by: the store, or the store without what was set aside. */
+  readonly reader: ResourceReader & { refresh(): void };
+  readonly clock: Clock;
+  readonly debounce: DebounceTimes;
+  readonly onChange: (change: MeshChange) => void;
+}
+
+export class MeshState {
+  readonly #options: MeshStateOptions;
+  readonly #debounce: Debounce;
+  readonly #unwatch: () => void;
+  #snapshot: MeshSnapshot;
+  #endpoints: EndpointSnapshot;
+  #pending: { routing: boolean; sinceMs: number } | undefined;
+
+  constructor(options: MeshStateOptions) {
+    this.#options = options;
+    options.reader.refresh();
+    this.#snapshot = buildSnapshot(options.reader);
+    this.#endpoints = buildEndpoints(options.reader, this.#snapshot);
+    this.#debounce = new Debounce(options.debounce, options.clock, () => this.#rebuild());
+    this.#unwatch = options.store.watch((changes) => this.#changed(changes));
+  }
+
+  get snapshot(): MeshSnapshot {
+    return this.#snapshot;
+  }
+
+  get endpoints(): EndpointSnapshot {
+    return this.#endpoints;
+  }
+
+  close(): void {
+    this.#unwatch();
+    this.#debounce.close();
+  }
+
+  #changed(changes: readonly StoreChange[]): void {
+    const routing = changes.some(({ resource }) => routingKinds.has(resource.kind));
+    const endpoints = changes.some((change) => endpointKinds.has(change.resource.kind) && matters(change));
+    if (!routing && !endpoints) return;
+    this.#pending ??= { routing: false, sinceMs: this.#options.clock.nowMs() };
+    this.#pending.routing ||= routing;
+    this.#debounce.signal();
+  }
+
+  #rebuild(): void {
+    const change = this.#pending;
+    if (change === undefined) return;
+    this.#pending = undefined;
+    const { reader, onChange } = this.#options;
+    if (change.routing) {
+      reader.refresh();
+      this.#snapshot = buildSnapshot(reader);
+    }
+    this.#endpoints = buildEndpoints(reader, this.#snapshot);
+    onChange(change);
+  }
+}
+
+/** A pod's own state says nothing to the mesh: its endpoints do. */
+function matters({ type, resource, previous }: StoreChange): boolean {
+  if (resource.kind !== "Pod" || type !== "modified" || previous === undefined) return true;
+  return JSON.stringify(identity(resource)) !== JSON.stringify(identity(previous));
+}
+
+function identity({ metadata }: MeshResource): unknown {
+  return [metadata.labels, metadata.ownerReferences];
+}

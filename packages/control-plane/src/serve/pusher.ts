@@ -1,0 +1,171 @@
+// The stage `serve`: declares to the ADS server what each connected proxy should have. It sends nothing itself: the server
+// compares versions and sends what changed, in make-before-break order.
+import type { Logger } from "@tulle/telemetry";
+import type { AdsConnection, AdsServerHandlers, EncodedResource, Rejection } from "@tulle/xds";
+import { parseNode, type PodPort, type Proxy } from "../scope/proxy.ts";
+import type { ProxyView } from "../scope/proxy-view.ts";
+import { scope } from "../scope/scope.ts";
+import type { ControlPlaneMetrics } from "./metrics.ts";
+import type { MeshChange, MeshState } from "./mesh-state.ts";
+import type { TranslationCache } from "./translation-cache.ts";
+
+/** Proxies served before other work of this process gets a turn. */
+const proxiesPerTurn = 50;
+
+export interface ConnectedProxy {
+  readonly proxy: Proxy;
+  readonly connection: AdsConnection;
+  /** Undefined before the first push. */
+  readonly view: ProxyView | undefined;
+}
+
+interface Entry {
+  readonly connection: AdsConnection;
+  proxy: Proxy;
+  view: ProxyView | undefined;
+}
+
+type Pending = "routing" | "endpoints";
+
+export interface PusherOptions {
+  readonly mesh: () => MeshState;
+  readonly cache: TranslationCache;
+  readonly metrics: ControlPlaneMetrics;
+  readonly log: Logger;
+  /** Named ports of a pod, for proxies whose metadata does not say them. */
+  readonly podPorts: (namespace: string, pod: string) => readonly PodPort[];
+}
+
+export class Pusher implements AdsServerHandlers {
+  readonly #options: PusherOptions;
+  readonly #entries = new Map<AdsConnection, Entry>();
+  /** One push a proxy at most waits here; what comes meanwhile is merged into it. */
+  readonly #pending = new Map<Entry, Pending>();
+  #draining = false;
+
+  constructor(options: PusherOptions) {
+    this.#options = options;
+  }
+
+  get connected(): readonly ConnectedProxy[] {
+    return [...this.#entries.values()];
+  }
+
+  meshChanged({ routing }: MeshChange): void {
+    for (const entry of this.#entries.values()) this.#request(entry, routing ? "routing" : "endpoints");
+  }
+
+  onConnect(connection: AdsConnection): void {
+    const { log, metrics } = this.#options;
+    const parsed = parseNode(connection.node);
+    if ("problem" in parsed) {
+      log.warning("a client was turned away", { peer: connection.peer, reason: parsed.problem });
+      connection.close(parsed.problem);
+      return;
+    }
+    const entry: Entry = { connection, proxy: parsed.proxy, view: undefined };
+    this.#entries.set(connection, entry);
+    metrics.connections.set(this.#entries.size);
+    log.info("proxy connected", { proxy: proxyId(entry.proxy), peer: connection.peer, connection: connection.id });
+    this.#push(entry, "routing");
+  }
+
+  /** Everything that a proxy may ask for has been declared when it connected; the server picks what it subscribes to. */
+  onSubscribe(): void {
+    return;
+  }
+
+  onSent(_connection: AdsConnection, sent: { readonly type: string }): void {
+    this.#options.metrics.pushes(sent.type).increment();
+  }
+
+  onNack(connection: AdsConnection, rejection: Rejection): void {
+    const entry = this.#entries.get(connection);
+    if (entry === undefined) return;
+    this.#options.metrics.rejects(rejection.type).increment();
+    for (const offender of rejection.offenders) {
+      this.#options.log.warning("a proxy refused a resource", {
+        proxy: proxyId(entry.proxy),
+        type: rejection.type,
+        resource: offender.name,
+        reason: offender.message,
+      });
+    }
+  }
+
+  onDisconnect(connection: AdsConnection, reason: string): void {
+    const entry = this.#entries.get(connection);
+    if (entry === undefined) return;
+    this.#entries.delete(connection);
+    this.#pending.delete(entry);
+    this.#options.metrics.connections.set(this.#entries.size);
+    this.#options.log.info("proxy disconnected", { proxy: proxyId(entry.proxy), reason, connection: connection.id });
+  }
+
+  #request(entry: Entry, what: Pending): void {
+    if (this.#pending.get(entry) === "routing") return;
+    this.#pending.set(entry, what);
+    if (this.#draining) return;
+    this.#draining = true;
+    setImmediate(() => this.#drain());
+  }
+
+  #drain(): void {
+    let served = 0;
+    for (const [entry, what] of this.#pending) {
+      if (served === proxiesPerTurn) {
+        setImmediate(() => this.#drain());
+        return;
+      }
+      this.#pending.delete(entry);
+      this.#push(entry, what);
+      served += 1;
+    }
+    this.#draining = false;
+    this.#forgetUnused();
+  }
+
+  #push(entry: Entry, what: Pending): void {
+    const { cache, mesh } = this.#options;
+    const state = mesh();
+    const before = entry.view;
+    if (what === "routing" || before === undefined) {
+      entry.proxy = this.#withPodPorts(entry.proxy);
+      entry.view = scope(state.snapshot, entry.proxy);
+    }
+    const view = entry.view!;
+    const { connection } = entry;
+    const sharedChanged = view.shared.key !== before?.shared.key;
+    const ownChanged = view.own.key !== before?.own.key;
+    const shared = cache.shared(view.shared);
+    const own = cache.own(view.own);
+    if (sharedChanged || ownChanged) connection.set("CDS", mapOf(shared.clusters, own.clusters));
+    connection.set("EDS", cache.endpoints(view.shared, state.endpoints));
+    if (ownChanged) connection.set("LDS", mapOf(own.listeners));
+    if (sharedChanged) connection.set("RDS", mapOf(shared.routes));
+    if (before === undefined) connection.set("ECDS", new Map());
+  }
+
+  #withPodPorts(proxy: Proxy): Proxy {
+    if (proxy.podPorts.length > 0) return proxy;
+    const podPorts = this.#options.podPorts(proxy.namespace, proxy.name);
+    return podPorts.length === 0 ? proxy : { ...proxy, podPorts };
+  }
+
+  #forgetUnused(): void {
+    const views = [...this.#entries.values()].flatMap((entry) => (entry.view === undefined ? [] : [entry.view]));
+    this.#options.cache.keepOnly(
+      new Set(views.map((view) => view.shared.key)),
+      new Set(views.map((view) => view.own.key)),
+    );
+  }
+}
+
+/** `<pod>.<namespace>`, as status listings and istioctl name a proxy. */
+export function proxyId(proxy: Pick<Proxy, "name" | "namespace">): string {
+  return `${proxy.name}.${proxy.namespace}`;
+}
+
+function mapOf(...lists: readonly (readonly EncodedResource[])[]): ReadonlyMap<string, EncodedResource> {
+  return new Map(lists.flat().map((resource) => [resource.name, resource]));
+}

@@ -1,0 +1,87 @@
+// Translations by section key: each is made and encoded once, however many proxies have an equal view.
+import { encodeResource, type EncodedResource } from "@tulle/xds";
+import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
+import type { GatewayOwn, GatewayShared, Keyed, SidecarOwn, SidecarShared } from "../scope/proxy-view.ts";
+import type { EndpointSnapshot, MeshEndpoint } from "../snapshot/mesh-snapshot.ts";
+import type { OutboundCluster } from "../translate/translate-clusters.ts";
+import { endpointsOf, translateEndpoints } from "../translate/translate-endpoints.ts";
+import {
+  byName,
+  type OwnResources,
+  type ResourceMap,
+  type SharedResources,
+  translateOwn,
+  translateShared,
+} from "../translate/translate.ts";
+
+interface EncodedEndpoints {
+  readonly endpoints: readonly MeshEndpoint[];
+  readonly text: string;
+  readonly encoded: EncodedResource;
+}
+
+export class TranslationCache {
+  readonly #clusterId: string;
+  readonly #shared = new Map<string, SharedResources>();
+  readonly #own = new Map<string, OwnResources>();
+  readonly #endpoints = new Map<string, EncodedEndpoints>();
+  readonly #endpointMaps = new WeakMap<EndpointSnapshot, Map<string, ResourceMap>>();
+
+  constructor(clusterId: string) {
+    this.#clusterId = clusterId;
+  }
+
+  shared(view: Keyed<SidecarShared | GatewayShared>): SharedResources {
+    return remembered(this.#shared, view.key, () => translateShared(view.value));
+  }
+
+  own(view: Keyed<SidecarOwn | GatewayOwn>): OwnResources {
+    return remembered(this.#own, view.key, () => translateOwn(view.value));
+  }
+
+  /** The endpoints of all clusters of a shared section, as one map that equal views have in common. */
+  endpoints(view: Keyed<SidecarShared | GatewayShared>, endpoints: EndpointSnapshot): ResourceMap {
+    let maps = this.#endpointMaps.get(endpoints);
+    if (maps === undefined) {
+      maps = new Map();
+      this.#endpointMaps.set(endpoints, maps);
+    }
+    return remembered(maps, view.key, () =>
+      byName(this.shared(view).outbound.map((cluster) => this.#encode(cluster, endpoints))),
+    );
+  }
+
+  /** Forgets what no connected proxy's view needs any more. */
+  keepOnly(sharedKeys: ReadonlySet<string>, ownKeys: ReadonlySet<string>): void {
+    for (const key of this.#shared.keys()) if (!sharedKeys.has(key)) this.#shared.delete(key);
+    for (const key of this.#own.keys()) if (!ownKeys.has(key)) this.#own.delete(key);
+    const needed = new Set([...this.#shared.values()].flatMap(({ outbound }) => outbound.map(endpointsKey)));
+    for (const key of this.#endpoints.keys()) if (!needed.has(key)) this.#endpoints.delete(key);
+  }
+
+  #encode(cluster: OutboundCluster, snapshot: EndpointSnapshot): EncodedResource {
+    const key = endpointsKey(cluster);
+    const endpoints = endpointsOf(cluster, snapshot);
+    const text = JSON.stringify(endpoints);
+    const known = this.#endpoints.get(key);
+    if (known?.text === text) return known.encoded;
+    const message = translateEndpoints(cluster.name, endpoints, this.#clusterId);
+    const encoded = encodeResource(ClusterLoadAssignmentSchema, message);
+    this.#endpoints.set(key, { endpoints, text, encoded });
+    return encoded;
+  }
+}
+
+/** Two namespaces can have different rules, and so different labels, behind the same cluster name. */
+function endpointsKey({ name, subset }: OutboundCluster): string {
+  return `${name} ${JSON.stringify(subset?.labels ?? {})}`;
+}
+
+function remembered<T>(map: Map<string, T>, key: string, make: () => T): T {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}

@@ -1,0 +1,121 @@
+// store → MeshSnapshot: pure, and the only place that reads user resources for routing. What it is given has been checked.
+import { portProtocol, resolveGateway, resolveHost, serviceHost } from "@tulle/config";
+import type { Destination, DestinationRule, Gateway, HttpRoute, Service, Store, VirtualService } from "@tulle/config";
+import type {
+  MeshDestinationRule,
+  MeshGateway,
+  MeshService,
+  MeshSnapshot,
+  MeshVirtualService,
+} from "./mesh-snapshot.ts";
+
+/** The part of a store that is read here; lists come in the order in which objects were first seen. */
+export type ResourceReader = Pick<Store, "list">;
+
+export function buildSnapshot(store: ResourceReader): MeshSnapshot {
+  const services = inOrder(store.list("Service")).map(meshService);
+  const hostnames = new Set(services.map((service) => service.hostname));
+  const isService = (hostname: string): boolean => hostnames.has(hostname);
+  return deepFreeze({
+    services,
+    gateways: inOrder(store.list("Gateway")).map(meshGateway),
+    virtualServices: inOrder(store.list("VirtualService")).map((resource) => meshVirtualService(resource, isService)),
+    destinationRules: inOrder(store.list("DestinationRule")).map((resource) =>
+      meshDestinationRule(resource, isService),
+    ),
+  });
+}
+
+type IsService = (hostname: string) => boolean;
+
+interface Created {
+  readonly metadata: { readonly name: string; readonly namespace: string; readonly creationTimestamp?: string };
+}
+
+/** Oldest first where both know their creation time; else the order of the store stays. */
+function inOrder<T extends Created>(resources: readonly T[]): readonly T[] {
+  const timed = resources.filter(({ metadata }) => metadata.creationTimestamp !== undefined);
+  if (timed.length !== resources.length) return resources;
+  return [...resources].sort(
+    (a, b) =>
+      Date.parse(a.metadata.creationTimestamp!) - Date.parse(b.metadata.creationTimestamp!) ||
+      compare(a.metadata.namespace, b.metadata.namespace) ||
+      compare(a.metadata.name, b.metadata.name),
+  );
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function meshService({ metadata, spec }: Service): MeshService {
+  const addresses = spec.clusterIPs ?? (spec.clusterIP === undefined ? [] : [spec.clusterIP]);
+  return {
+    hostname: serviceHost(metadata.name, metadata.namespace),
+    name: metadata.name,
+    namespace: metadata.namespace,
+    addresses: addresses.filter((address) => address !== "None" && address !== ""),
+    selector: spec.selector ?? {},
+    ports: spec.ports.map((port) => ({
+      name: port.name ?? "",
+      number: port.port,
+      targetPort: port.targetPort ?? port.port,
+      protocol: portProtocol(port),
+    })),
+  };
+}
+
+function meshGateway({ metadata, spec }: Gateway): MeshGateway {
+  return {
+    name: metadata.name,
+    namespace: metadata.namespace,
+    selector: spec.selector ?? {},
+    servers: spec.servers.map((server) => ({
+      port: server.port.number,
+      protocol: server.port.protocol,
+      hosts: server.hosts,
+    })),
+  };
+}
+
+function meshVirtualService({ metadata, spec }: VirtualService, isService: IsService): MeshVirtualService {
+  const { name, namespace } = metadata;
+  const gateways = spec.gateways === undefined || spec.gateways.length === 0 ? ["mesh"] : spec.gateways;
+  return {
+    name,
+    namespace,
+    hosts: spec.hosts.map((host) => resolveHost(host, namespace, isService)),
+    gateways: gateways.map((gateway) => resolveGateway(gateway, namespace)),
+    http: (spec.http ?? []).map((route) => resolveDestinations(route, namespace, isService)),
+  };
+}
+
+function resolveDestinations(route: HttpRoute, namespace: string, isService: IsService): HttpRoute {
+  if (route.route === undefined) return route;
+  const resolve = (destination: Destination): Destination => ({
+    ...destination,
+    host: resolveHost(destination.host, namespace, isService),
+  });
+  return { ...route, route: route.route.map((each) => ({ ...each, destination: resolve(each.destination) })) };
+}
+
+function meshDestinationRule({ metadata, spec }: DestinationRule, isService: IsService): MeshDestinationRule {
+  return {
+    name: metadata.name,
+    namespace: metadata.namespace,
+    host: resolveHost(spec.host, metadata.namespace, isService),
+    ...(spec.trafficPolicy === undefined ? {} : { trafficPolicy: spec.trafficPolicy }),
+    subsets: (spec.subsets ?? []).map((subset) => ({
+      name: subset.name,
+      labels: subset.labels ?? {},
+      ...(subset.trafficPolicy === undefined ? {} : { trafficPolicy: subset.trafficPolicy }),
+    })),
+  };
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const child of Object.values(value)) deepFreeze(child);
+  return value;
+}

@@ -1,0 +1,90 @@
+// The frozen picture of the mesh that every later stage reads: names resolved, ports typed, order settled. Endpoints are a
+// picture of their own, so that an endpoint that comes or goes never rebuilds a route.
+import type { HttpRoute, PortProtocol, TrafficPolicy } from "@tulle/config";
+
+export interface MeshPort {
+  /** Empty where a Service with one port gives it no name. */
+  readonly name: string;
+  readonly number: number;
+  readonly targetPort: number | string;
+  readonly protocol: PortProtocol;
+}
+
+export interface MeshService {
+  /** `catalog.shop.svc.cluster.local` */
+  readonly hostname: string;
+  readonly name: string;
+  readonly namespace: string;
+  /** Addresses that clients may name; none for a headless Service. */
+  readonly addresses: readonly string[];
+  readonly selector: Readonly<Record<string, string>>;
+  readonly ports: readonly MeshPort[];
+}
+
+export interface MeshGatewayServer {
+  /** Port of the gateway's Service, or of its pods where no Service has that port. */
+  readonly port: number;
+  readonly protocol: string;
+  /** `namespace/host` as written; `*`, `.` or a name before the slash, which may be missing. */
+  readonly hosts: readonly string[];
+}
+
+export interface MeshGateway {
+  readonly name: string;
+  readonly namespace: string;
+  readonly selector: Readonly<Record<string, string>>;
+  readonly servers: readonly MeshGatewayServer[];
+}
+
+export interface MeshVirtualService {
+  readonly name: string;
+  readonly namespace: string;
+  /** Full names, wildcards kept. */
+  readonly hosts: readonly string[];
+  /** `mesh`, or `namespace/name` of a Gateway. */
+  readonly gateways: readonly string[];
+  /** As written, with the hosts of destinations made full names. */
+  readonly http: readonly HttpRoute[];
+}
+
+export interface MeshSubset {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly trafficPolicy?: TrafficPolicy;
+}
+
+export interface MeshDestinationRule {
+  readonly name: string;
+  readonly namespace: string;
+  /** Full name, a leading wildcard kept. */
+  readonly host: string;
+  readonly trafficPolicy?: TrafficPolicy;
+  readonly subsets: readonly MeshSubset[];
+}
+
+/** All lists stand in the order that decides conflicts: creation time where it is known, else first seen. */
+export interface MeshSnapshot {
+  readonly services: readonly MeshService[];
+  readonly gateways: readonly MeshGateway[];
+  readonly virtualServices: readonly MeshVirtualService[];
+  readonly destinationRules: readonly MeshDestinationRule[];
+}
+
+export interface MeshEndpoint {
+  readonly address: string;
+  readonly port: number;
+  /** Labels of the pod behind the address; subsets are chosen by them. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** Name of the Deployment (or other owner) that made the pod. */
+  readonly workload: string;
+  readonly namespace: string;
+}
+
+/** Ready endpoints by `hostname:servicePort`, sorted by address so that equal sets are equal. */
+export interface EndpointSnapshot {
+  readonly byServicePort: ReadonlyMap<string, readonly MeshEndpoint[]>;
+}
+
+export function servicePortKey(hostname: string, port: number): string {
+  return `${hostname}:${port}`;
+}

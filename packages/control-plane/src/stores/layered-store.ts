@@ -1,0 +1,178 @@
+// The store of a control plane without Kubernetes: the user's folder of manifests below, what was applied over the API above
+// it. An applied resource beats the folder's until it is deleted; pods and endpoints live as long as whoever runs them.
+import { isDeepStrictEqual } from "node:util";
+import path from "node:path";
+import { readFile, writeFile, mkdir } from "node:fs/promises";
+import {
+  type ApplyResult,
+  type Finding,
+  type Kind,
+  keyOf,
+  keyText,
+  MemoryStore,
+  type MeshResource,
+  placeOf,
+  type ResourceKey,
+  type ResourceOf,
+  type Store,
+  type StoreChange,
+  type StoreListener,
+  type Unwatch,
+} from "@tulle/config";
+import type { Logger } from "@tulle/telemetry";
+import type { Clock } from "@tulle/xds";
+import { type ManifestContent, ManifestFolder } from "./manifest-folder.ts";
+import { Overlay } from "./overlay.ts";
+
+/** Written by the platform that runs the pods, never by a person. */
+const runtimeKinds: ReadonlySet<Kind> = new Set(["Pod", "EndpointSlice"]);
+
+/** Asked to delete what only a file defines. */
+export class DefinedInFile extends Error {
+  override readonly name = "DefinedInFile";
+}
+
+export interface LayeredStoreOptions {
+  /** Folder of manifests; none means that the overlay is all there is. */
+  readonly folder: string | undefined;
+  readonly stateDirectory: string;
+  /** Forget what was applied before. */
+  readonly fresh: boolean;
+  /** Who runs the pods. Those of another owner are forgotten: their processes are gone. */
+  readonly runtimeOwner: string;
+  readonly analyze: (resources: readonly MeshResource[]) => readonly Finding[];
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export class LayeredStore implements Store {
+  readonly #merged: MemoryStore;
+  readonly #overlay: Overlay;
+  readonly #runtime: Overlay;
+  readonly #folder: ManifestFolder | undefined;
+  #files: ReadonlyMap<string, MeshResource> = new Map();
+  readonly #applied = new Map<string, MeshResource>();
+  #overlayFindings: readonly Finding[] = [];
+
+  private constructor(options: LayeredStoreOptions) {
+    this.#merged = new MemoryStore({ analyze: options.analyze });
+    this.#overlay = new Overlay(path.join(options.stateDirectory, "applied"));
+    this.#runtime = new Overlay(path.join(options.stateDirectory, "runtime"));
+    const { folder, clock, log } = options;
+    this.#folder =
+      folder === undefined
+        ? undefined
+        : new ManifestFolder({ folder, clock, log, onLoad: (content) => this.#filesLoaded(content) });
+  }
+
+  /** Resolves once everything that is there has been read. */
+  static async open(options: LayeredStoreOptions): Promise<LayeredStore> {
+    const store = new LayeredStore(options);
+    if (options.fresh) await store.#overlay.clear();
+    await store.#forgetOtherOwner(options);
+    const loads = [await store.#overlay.load(), await store.#runtime.load()];
+    store.#overlayFindings = loads.flatMap((load) => load.findings);
+    const applied = loads.flatMap((load) => load.resources);
+    for (const resource of applied) store.#applied.set(keyText(keyOf(resource)), resource);
+    if (store.#folder === undefined) store.#merged.setLoadFindings(store.#overlayFindings);
+    else await store.#folder.start();
+    await store.#merged.applyAll(applied);
+    return store;
+  }
+
+  get resourceVersion(): number {
+    return this.#merged.resourceVersion;
+  }
+
+  list<K extends Kind>(kind: K, namespace?: string): readonly ResourceOf<K>[] {
+    return this.#merged.list(kind, namespace);
+  }
+
+  all(): readonly MeshResource[] {
+    return this.#merged.all();
+  }
+
+  get<K extends Kind>(kind: K, namespace: string, name: string): ResourceOf<K> | undefined {
+    return this.#merged.get(kind, namespace, name);
+  }
+
+  watch(listener: StoreListener): Unwatch {
+    return this.#merged.watch(listener);
+  }
+
+  changesSince(resourceVersion: number): readonly StoreChange[] | undefined {
+    return this.#merged.changesSince(resourceVersion);
+  }
+
+  findings(): readonly Finding[] {
+    return this.#merged.findings();
+  }
+
+  /** Kept on disk before it takes effect. Applying just what a file says gives the object back to its file. */
+  async apply(resource: MeshResource): Promise<ApplyResult> {
+    const key = keyText(keyOf(resource));
+    const inFile = this.#files.get(key);
+    if (inFile !== undefined && sameContent(inFile, resource)) {
+      this.#applied.delete(key);
+      await this.#layerOf(resource.kind).remove(keyOf(resource));
+    } else {
+      this.#applied.set(key, resource);
+      await this.#layerOf(resource.kind).put(resource);
+    }
+    // Another apply of the same object may have come while this one was written: the last one asked for stands.
+    return this.#merged.apply(this.#applied.get(key) ?? inFile ?? resource);
+  }
+
+  /** Deleting an applied resource brings back what a file says of it. @throws {DefinedInFile} */
+  async delete(key: ResourceKey): Promise<MeshResource | undefined> {
+    const text = keyText(key);
+    const inFile = this.#files.get(text);
+    const applied = this.#applied.get(text);
+    if (applied === undefined) {
+      if (inFile === undefined) return undefined;
+      const place = placeOf(inFile);
+      const where = place === undefined ? "a manifest" : `${place.file}:${place.line}`;
+      throw new DefinedInFile(`${key.kind} ${key.name} is defined in ${where}: remove it there`);
+    }
+    this.#applied.delete(text);
+    await this.#layerOf(applied.kind).remove(key);
+    if (this.#applied.has(text)) return applied;
+    if (inFile !== undefined) await this.#merged.apply(inFile);
+    else await this.#merged.delete(key);
+    return applied;
+  }
+
+  async close(): Promise<void> {
+    await this.#folder?.close();
+  }
+
+  #layerOf(kind: Kind): Overlay {
+    return runtimeKinds.has(kind) ? this.#runtime : this.#overlay;
+  }
+
+  async #filesLoaded({ resources, findings }: ManifestContent): Promise<void> {
+    const gone = [...this.#files.keys()].filter((key) => !resources.has(key) && !this.#applied.has(key));
+    const goneKeys = gone.map((key) => keyOf(this.#files.get(key)!));
+    this.#files = resources;
+    this.#merged.setLoadFindings([...findings, ...this.#overlayFindings]);
+    // What was applied stands in its file's place in the order, or the order would differ after a restart.
+    const changed = [...resources].map(([key, resource]) => this.#applied.get(key) ?? resource);
+    await Promise.all([...goneKeys.map((key) => this.#merged.delete(key)), this.#merged.applyAll(changed)]);
+  }
+
+  async #forgetOtherOwner({ stateDirectory, runtimeOwner }: LayeredStoreOptions): Promise<void> {
+    const file = path.join(stateDirectory, "runtime-owner");
+    const owner = await readFile(file, "utf8").catch(() => "");
+    if (owner === runtimeOwner) return;
+    await this.#runtime.clear();
+    await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
+    await writeFile(file, runtimeOwner, { mode: 0o600 });
+  }
+}
+
+/** Equal but for what a store writes. */
+function sameContent(one: MeshResource, other: MeshResource): boolean {
+  const { resourceVersion: _one, ...oneMetadata } = one.metadata;
+  const { resourceVersion: _other, ...otherMetadata } = other.metadata;
+  return isDeepStrictEqual({ ...one, metadata: oneMetadata }, { ...other, metadata: otherMetadata });
+}

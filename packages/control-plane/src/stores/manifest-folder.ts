@@ -1,0 +1,87 @@
+// The folder of manifests that the user edits: loaded at the start and again after every change, with the last good version of
+// whatever cannot be read now.
+import { type FSWatcher, watch } from "node:fs";
+import { type Finding, keyOf, keyText, loadPaths, type MeshResource, placesOf } from "@tulle/config";
+import type { Clock } from "@tulle/xds";
+import type { Logger } from "@tulle/telemetry";
+import { Debounce } from "../serve/debounce.ts";
+
+/** Editors write a file in several steps, and a checkout writes many files. */
+const reloadTimes = { quietMs: 50, maxMs: 1_000 };
+
+export interface ManifestFolderOptions {
+  readonly folder: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The resources and findings after a change. Calls follow each other. */
+  readonly onLoad: (content: ManifestContent) => Promise<void>;
+}
+
+export interface ManifestContent {
+  readonly resources: ReadonlyMap<string, MeshResource>;
+  readonly findings: readonly Finding[];
+}
+
+export class ManifestFolder {
+  readonly #options: ManifestFolderOptions;
+  readonly #debounce: Debounce;
+  #watcher: FSWatcher | undefined;
+  #resources: ReadonlyMap<string, MeshResource> = new Map();
+  #loading: Promise<void> = Promise.resolve();
+
+  constructor(options: ManifestFolderOptions) {
+    this.#options = options;
+    this.#debounce = new Debounce(reloadTimes, options.clock, () => void this.#reload());
+  }
+
+  /** Loads, then watches. Rejects when the folder cannot be watched. */
+  async start(): Promise<void> {
+    const watcher = watch(this.#options.folder, () => this.#debounce.signal());
+    watcher.on("error", (error) =>
+      this.#options.log.warning("the folder is not watched any more", { error: error.message }),
+    );
+    this.#watcher = watcher;
+    await this.#reload();
+  }
+
+  async close(): Promise<void> {
+    this.#watcher?.close();
+    this.#debounce.close();
+    await this.#loading;
+  }
+
+  #reload(): Promise<void> {
+    this.#loading = this.#loading.then(async () => {
+      const loaded = await loadPaths([this.#options.folder]);
+      this.#resources = mergeLastGood(this.#resources, loaded.resources, loaded.findings);
+      await this.#options.onLoad({ resources: this.#resources, findings: loaded.findings });
+    });
+    return this.#loading;
+  }
+}
+
+/** What is there now, and of what is not: the last good version where an error, not the user's eraser, is the reason. */
+export function mergeLastGood(
+  before: ReadonlyMap<string, MeshResource>,
+  loaded: readonly MeshResource[],
+  findings: readonly Finding[],
+): ReadonlyMap<string, MeshResource> {
+  const errors = findings.filter((finding) => finding.severity === "error");
+  const badKeys = new Set(
+    errors.flatMap((finding) => (finding.resource === undefined ? [] : [keyText(finding.resource)])),
+  );
+  // A document that names no object could have been any of its file's.
+  const badFiles = new Set(
+    errors.flatMap((finding) => (finding.resource === undefined ? (finding.place?.file ?? []) : [])),
+  );
+  const now = new Map(loaded.map((resource) => [keyText(keyOf(resource)), resource]));
+  const merged = new Map<string, MeshResource>();
+  for (const [key, resource] of before) {
+    const current = now.get(key);
+    const file = placesOf(resource)?.file;
+    if (current !== undefined) merged.set(key, current);
+    else if (badKeys.has(key) || (file !== undefined && badFiles.has(file))) merged.set(key, resource);
+  }
+  for (const [key, resource] of now) merged.set(key, resource);
+  return merged;
+}

@@ -1,0 +1,89 @@
+// Resources that were applied over the API, one file each in a folder of the state directory, so that they survive a restart.
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import path from "node:path";
+import {
+  type Finding,
+  keyOf,
+  type MeshResource,
+  parseResource,
+  placesOf,
+  type PlaceTable,
+  type ResourceKey,
+} from "@tulle/config";
+
+interface StoredResource {
+  readonly resource: unknown;
+  readonly places?: PlaceTable;
+}
+
+export interface OverlayContent {
+  readonly resources: readonly MeshResource[];
+  readonly findings: readonly Finding[];
+}
+
+export class Overlay {
+  readonly #folder: string;
+  /** Writes of one folder follow each other, so that the last one asked for is the last one done. */
+  #writes: Promise<void> = Promise.resolve();
+  #writeNumber = 0;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Everything kept, in the order of namespace and name; a file that cannot be read any more gives a finding. */
+  async load(): Promise<OverlayContent> {
+    const names = (await readdir(this.#folder).catch(() => [])).filter((name) => name.endsWith(".json")).sort();
+    const resources: MeshResource[] = [];
+    const findings: Finding[] = [];
+    for (const name of names) {
+      const file = path.join(this.#folder, name);
+      try {
+        const stored = JSON.parse(await readFile(file, "utf8")) as StoredResource;
+        const parsed = parseResource(stored.resource, stored.places);
+        findings.push(...parsed.findings);
+        if (parsed.resource !== undefined) resources.push(parsed.resource);
+      } catch (error) {
+        findings.push({
+          code: "TUL0002",
+          severity: "error",
+          message: `the saved resource cannot be read: ${(error as Error).message}`,
+          place: { file, line: 1, column: 1 },
+        });
+      }
+    }
+    return { resources, findings };
+  }
+
+  put(resource: MeshResource): Promise<void> {
+    const places = placesOf(resource);
+    const stored: StoredResource = { resource, ...(places === undefined ? {} : { places }) };
+    return this.#next(async () => {
+      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+      const file = this.#fileOf(keyOf(resource));
+      // Replaced in one step: a process that dies here leaves the old version or the new one.
+      const aside = `${file}.${process.pid}.${(this.#writeNumber += 1)}`;
+      await writeFile(aside, JSON.stringify(stored), { mode: 0o600 });
+      await rename(aside, file);
+    });
+  }
+
+  remove(key: ResourceKey): Promise<void> {
+    return this.#next(() => rm(this.#fileOf(key), { force: true }));
+  }
+
+  clear(): Promise<void> {
+    return this.#next(() => rm(this.#folder, { recursive: true, force: true }));
+  }
+
+  #next(write: () => Promise<void>): Promise<void> {
+    const done = this.#writes.then(write);
+    this.#writes = done.catch(() => undefined);
+    return done;
+  }
+
+  // Kinds, namespaces and names are DNS names or single words once checked; encoding keeps anything else inside the folder.
+  #fileOf({ kind, namespace, name }: ResourceKey): string {
+    return path.join(this.#folder, `${[namespace, name, kind].map(encodeURIComponent).join("~")}.json`);
+  }
+}

@@ -1,0 +1,121 @@
+// The HTTP connection managers of the three kinds of listener, with the settings that Istio gives them.
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { type AccessLog, AccessLogSchema } from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
+import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
+import { FileAccessLogSchema } from "@tulle/xds/envoy/extensions/access_loggers/file/v3/file_pb";
+import {
+  HttpConnectionManager_CodecType,
+  HttpConnectionManager_ForwardClientCertDetails,
+  HttpConnectionManager_PathWithEscapedSlashesAction,
+  HttpConnectionManagerSchema,
+} from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
+import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
+import type { InboundPort } from "../scope/proxy-view.ts";
+import { httpFilters } from "./http-filters.ts";
+import { inboundRoute } from "./http-routes.ts";
+import { adsConfigSource, noTimeout, pack } from "./messages.ts";
+import { inboundClusterName, inboundVirtualHostName } from "./names.ts";
+import { peerMetadataHeader } from "./peer-metadata.ts";
+
+const serverName = "istio-envoy";
+
+/** Istio's default access log (accessLogFormat, Istio 1.25). */
+export const accessLogFormat =
+  `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% ` +
+  `%RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% "%UPSTREAM_TRANSPORT_FAILURE_REASON%" %BYTES_RECEIVED% ` +
+  `%BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" "%REQ(USER-AGENT)%" ` +
+  `"%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% ` +
+  `%DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%\n`;
+
+type ConnectionManagerInit = MessageInitShape<typeof HttpConnectionManagerSchema>;
+
+/** What all three have in common. Streams have no idle limit, since Istio leaves long polls and gRPC streams alone. */
+function base(statPrefix: string): ConnectionManagerInit & { $typeName?: never } {
+  return {
+    codecType: HttpConnectionManager_CodecType.AUTO,
+    statPrefix,
+    accessLog: [accessLog()],
+    streamIdleTimeout: noTimeout(),
+    normalizePath: true,
+    pathWithEscapedSlashesAction: HttpConnectionManager_PathWithEscapedSlashesAction.KEEP_UNCHANGED,
+    requestIdExtension: { typedConfig: pack(UuidRequestIdConfigSchema, { useRequestIdForTraceSampling: true }) },
+    upgradeConfigs: [{ upgradeType: "websocket" }],
+  };
+}
+
+export function outboundConnectionManager(statPrefix: string, routeName: string): Any {
+  return pack(HttpConnectionManagerSchema, {
+    ...base(statPrefix),
+    routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
+    useRemoteAddress: false,
+    httpProtocolOptions: { allowAbsoluteUrl: true },
+    // Routes decide which CONNECT is tunnelled; without this every one would be refused before it meets a route.
+    upgradeConfigs: [{ upgradeType: "websocket" }, { upgradeType: "CONNECT" }],
+    httpFilters: httpFilters("outbound"),
+  });
+}
+
+export function inboundConnectionManager(statPrefix: string, port: InboundPort): Any {
+  const name = inboundClusterName(port.targetPort);
+  const routeConfig = create(RouteConfigurationSchema, {
+    name,
+    virtualHosts: [
+      {
+        name: inboundVirtualHostName(port.servicePort),
+        domains: ["*"],
+        routes: [inboundRoute(name, port.service.hostname, port.servicePort)],
+        // For the metrics of this proxy alone: the application gets what its caller sent.
+        requestHeadersToRemove: [peerMetadataHeader],
+      },
+    ],
+    validateClusters: false,
+  });
+  return pack(HttpConnectionManagerSchema, {
+    ...base(statPrefix),
+    routeSpecifier: { case: "routeConfig", value: routeConfig },
+    serverName,
+    useRemoteAddress: false,
+    forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.APPEND_FORWARD,
+    setCurrentClientCertDetails: { subject: true, uri: true, dns: true },
+    httpFilters: httpFilters("inbound"),
+  });
+}
+
+/**
+ * Clients are outside: their address is the connection's, and what they say in `x-envoy-*` and client-certificate headers is
+ * dropped. No address counts as internal, loopback included, or a laptop's own clients could steer retries and time limits.
+ */
+export function gatewayConnectionManager(statPrefix: string, routeName: string): Any {
+  return pack(HttpConnectionManagerSchema, {
+    ...base(statPrefix),
+    routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
+    serverName,
+    useRemoteAddress: true,
+    internalAddressConfig: {},
+    forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.SANITIZE_SET,
+    setCurrentClientCertDetails: { subject: true, cert: true, uri: true, dns: true },
+    httpFilters: httpFilters("gateway"),
+  });
+}
+
+function accessLog(): AccessLog {
+  return create(AccessLogSchema, {
+    name: "envoy.access_loggers.file",
+    configType: {
+      case: "typedConfig",
+      value: pack(FileAccessLogSchema, {
+        path: "/dev/stdout",
+        accessLogFormat: {
+          case: "logFormat",
+          value: {
+            format: {
+              case: "textFormatSource",
+              value: { specifier: { case: "inlineString", value: accessLogFormat } },
+            },
+          },
+        },
+      }),
+    },
+  });
+}

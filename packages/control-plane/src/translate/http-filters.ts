@@ -1,0 +1,65 @@
+// The order of HTTP filters, in one table: a filter of the mesh is a row here and a folder in the proxy.
+import { create } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { FilterConfigSchema as DynamicForwardProxyFilterSchema } from "@tulle/xds/envoy/extensions/filters/http/dynamic_forward_proxy/v3/dynamic_forward_proxy_pb";
+import { RouterSchema } from "@tulle/xds/envoy/extensions/filters/http/router/v3/router_pb";
+import {
+  type HttpFilter,
+  HttpFilterSchema,
+} from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
+import { TypedStructSchema } from "@tulle/xds/xds/type/v3/typed_struct_pb";
+import { pack } from "./messages.ts";
+import { passthroughDnsCache } from "./translate-clusters.ts";
+
+export type FilterPlacement = "inbound" | "outbound" | "gateway";
+
+interface FilterRow {
+  readonly name: string;
+  readonly placements: readonly FilterPlacement[];
+  /** Skipped by a proxy that does not have it, as a stock Envoy has none of ours. */
+  readonly optional: boolean;
+  readonly config: (placement: FilterPlacement) => Any;
+}
+
+const everywhere: readonly FilterPlacement[] = ["inbound", "outbound", "gateway"];
+
+const filterTable: readonly FilterRow[] = [
+  {
+    name: "istio.stats",
+    placements: everywhere,
+    optional: true,
+    // Istio's own message, so that Istio's Envoy understands it as well. A client's Host names no service at a gateway.
+    config: (placement) =>
+      pack(TypedStructSchema, {
+        typeUrl: "type.googleapis.com/stats.PluginConfig",
+        value: placement === "gateway" ? { disable_host_header_fallback: true } : {},
+      }),
+  },
+  {
+    name: "envoy.filters.http.dynamic_forward_proxy",
+    placements: ["outbound"],
+    optional: false,
+    config: () =>
+      pack(DynamicForwardProxyFilterSchema, {
+        implementationSpecifier: { case: "dnsCacheConfig", value: passthroughDnsCache() },
+      }),
+  },
+  {
+    name: "envoy.filters.http.router",
+    placements: everywhere,
+    optional: false,
+    config: () => pack(RouterSchema, {}),
+  },
+];
+
+export function httpFilters(placement: FilterPlacement): HttpFilter[] {
+  return filterTable
+    .filter((row) => row.placements.includes(placement))
+    .map((row) =>
+      create(HttpFilterSchema, {
+        name: row.name,
+        isOptional: row.optional,
+        configType: { case: "typedConfig", value: row.config(placement) },
+      }),
+    );
+}

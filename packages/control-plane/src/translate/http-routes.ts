@@ -1,0 +1,132 @@
+// A VirtualService → the ordered routes of one virtual host, as Istio's BuildHTTPRoutesForVirtualService makes them.
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type HttpRoute, parseDuration, type WeightedDestination } from "@tulle/config";
+import {
+  type Route,
+  RouteSchema,
+  type RouteAction,
+  RouteActionSchema,
+} from "@tulle/xds/envoy/config/route/v3/route_components_pb";
+import type { ScopedService } from "../scope/proxy-view.ts";
+import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import { configReference, durationOfMs, istioMetadata, noTimeout } from "./messages.ts";
+import { outboundClusterName } from "./names.ts";
+import { retryPolicy } from "./retry-policy.ts";
+import { isCarried, isCatchAll, routeMatch } from "./route-match.ts";
+
+export interface RouteContext {
+  readonly services: ReadonlyMap<string, ScopedService>;
+  /** Port of the virtual host: where a destination with several ports names none. */
+  readonly port: number;
+}
+
+export function virtualServiceRoutes(virtualService: MeshVirtualService, context: RouteContext): readonly Route[] {
+  const routes: Route[] = [];
+  for (const rule of virtualService.http) {
+    const matches = rule.match === undefined || rule.match.length === 0 ? [undefined] : rule.match;
+    for (const match of matches) {
+      if (match !== undefined && !isCarried(match)) continue;
+      const route = create(RouteSchema, {
+        name: rule.name ?? "",
+        match: routeMatch(match),
+        action: routeAction(rule, context),
+        metadata: istioMetadata({
+          config: configReference("virtual-service", virtualService.namespace, virtualService.name),
+        }),
+        decorator: { operation: operation(rule, context) },
+      });
+      routes.push(route);
+      if (isCatchAll(route.match!)) return routes;
+    }
+  }
+  return routes;
+}
+
+/** All requests to the Service, as they are without a VirtualService (Istio: BuildDefaultHTTPOutboundRoute). */
+export function defaultRoute(service: ScopedService, port: number): Route {
+  return create(RouteSchema, {
+    name: "default",
+    match: routeMatch(undefined),
+    action: {
+      case: "route",
+      value: forward({ case: "cluster", value: outboundClusterName(service.hostname, port) }, {}),
+    },
+    decorator: { operation: `${service.hostname}:${port}/*` },
+  });
+}
+
+/** Requests to a workload's own port; nothing is retried, since there is one application to ask. */
+export function inboundRoute(cluster: string, hostname: string, servicePort: number): Route {
+  return create(RouteSchema, {
+    name: "default",
+    match: routeMatch(undefined),
+    action: {
+      case: "route",
+      value: {
+        clusterSpecifier: { case: "cluster", value: cluster },
+        timeout: noTimeout(),
+        maxStreamDuration: { maxStreamDuration: noTimeout(), grpcTimeoutHeaderMax: noTimeout() },
+      },
+    },
+    decorator: { operation: `${hostname}:${servicePort}/*` },
+  });
+}
+
+/** Catch-all routes go behind the others and otherwise the order stays, so that VirtualServices can share a host. */
+export function catchAllLast(routes: readonly Route[]): Route[] {
+  return [
+    ...routes.filter((route) => !isCatchAll(route.match!)),
+    ...routes.filter((route) => isCatchAll(route.match!)),
+  ];
+}
+
+/** A rule whose action no proxy carries yet answers 501: later rules were not written for its requests. */
+function routeAction(
+  rule: HttpRoute,
+  context: RouteContext,
+): NonNullable<MessageInitShape<typeof RouteSchema>["action"]> {
+  const destinations = rule.route ?? [];
+  if (destinations.length === 0) {
+    return { case: "directResponse", value: { status: 501, body: { specifier: notImplementedBody } } };
+  }
+  const clusters = destinations.map((each) => ({ name: destinationCluster(each, context), weight: each.weight ?? 0 }));
+  const weighted = clusters.filter((cluster) => cluster.weight > 0);
+  if (clusters.length === 1 || weighted.length === 1) {
+    const { name } = clusters.length === 1 ? clusters[0]! : weighted[0]!;
+    return { case: "route", value: forward({ case: "cluster", value: name }, rule) };
+  }
+  return { case: "route", value: forward({ case: "weightedClusters", value: { clusters: weighted } }, rule) };
+}
+
+const notImplementedBody = { case: "inlineString", value: "this route's action is not implemented yet\n" } as const;
+
+/** No time limit unless the rule sets one (Istio: no default route timeout). */
+function forward(
+  clusterSpecifier: NonNullable<MessageInitShape<typeof RouteActionSchema>["clusterSpecifier"]>,
+  rule: Pick<HttpRoute, "timeout" | "retries">,
+): RouteAction {
+  const timeoutMs = (rule.timeout === undefined ? undefined : parseDuration(rule.timeout)) ?? 0;
+  const retries = retryPolicy(rule.retries);
+  return create(RouteActionSchema, {
+    clusterSpecifier,
+    timeout: durationOfMs(timeoutMs),
+    maxStreamDuration: { grpcTimeoutHeaderMax: durationOfMs(timeoutMs) },
+    ...(retries === undefined ? {} : { retryPolicy: retries }),
+  });
+}
+
+/** A destination without a port takes its Service's only one, else that of the virtual host (Istio: GetDestinationCluster). */
+function destinationPort({ destination }: WeightedDestination, { services, port }: RouteContext): number {
+  if (destination.port !== undefined) return destination.port.number;
+  const ports = services.get(destination.host)?.ports ?? [];
+  return ports.length === 1 ? ports[0]!.number : port;
+}
+
+function destinationCluster(each: WeightedDestination, context: RouteContext): string {
+  return outboundClusterName(each.destination.host, destinationPort(each, context), each.destination.subset);
+}
+
+function operation(rule: HttpRoute, context: RouteContext): string {
+  const first = rule.route?.[0];
+  return first === undefined ? "*" : `${first.destination.host}:${destinationPort(first, context)}/*`;
+}

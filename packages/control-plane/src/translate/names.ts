@@ -1,0 +1,33 @@
+// The names of xDS resources, exactly Istio's: dashboards, scripts and people know them.
+
+export const blackHoleCluster = "BlackHoleCluster";
+export const passthroughCluster = "PassthroughCluster";
+
+/** Route table of the explicit HTTP proxy (Istio: proxyHttpPort). */
+export const httpProxyRoute = "http_proxy";
+export const httpProxyPort = 15_007;
+
+export function outboundClusterName(hostname: string, port: number, subset = ""): string {
+  return `outbound|${port}|${subset}|${hostname}`;
+}
+
+export function inboundClusterName(targetPort: number): string {
+  return `inbound|${targetPort}||`;
+}
+
+export function inboundVirtualHostName(servicePort: number): string {
+  return `inbound|http|${servicePort}`;
+}
+
+export function gatewayRouteName(targetPort: number): string {
+  return `http.${targetPort}`;
+}
+
+export function listenerName(address: string, port: number): string {
+  return `${address}_${port}`;
+}
+
+/** IPv6 addresses stand in brackets before a port (RFC 3986 section 3.2.2). */
+export function withPort(host: string, port: number): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}

@@ -1,0 +1,172 @@
+// Services → clusters: one for each HTTP port, one more for each subset, and the two that stand for "nowhere" and "anywhere".
+import { create } from "@bufbuild/protobuf";
+import { isHttp, type PortProtocol, type TrafficPolicy } from "@tulle/config";
+import { type CircuitBreakers, CircuitBreakersSchema } from "@tulle/xds/envoy/config/cluster/v3/circuit_breaker_pb";
+import {
+  type Cluster,
+  Cluster_DiscoveryType,
+  Cluster_LbPolicy,
+  ClusterSchema,
+} from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import { ClusterConfigSchema } from "@tulle/xds/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb";
+import { Cluster_DnsLookupFamily } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import {
+  type DnsCacheConfig,
+  DnsCacheConfigSchema,
+} from "@tulle/xds/envoy/extensions/common/dynamic_forward_proxy/v3/dns_cache_pb";
+import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
+import type { ScopedService, SidecarOwn } from "../scope/proxy-view.ts";
+import type { MeshPort, MeshSubset } from "../snapshot/mesh-snapshot.ts";
+import { adsConfigSource, configReference, durationOfMs, istioMetadata, pack, socketAddress } from "./messages.ts";
+import { blackHoleCluster, inboundClusterName, outboundClusterName, passthroughCluster } from "./names.ts";
+
+/** Istio's mesh default (connectTimeout). */
+const connectTimeoutMs = 10_000;
+const noLimit = 4_294_967_295;
+
+/** A cluster for each port and subset, as (name, service, port, subset): clusters and endpoints are made from the same list. */
+export interface OutboundCluster {
+  readonly name: string;
+  readonly service: ScopedService;
+  readonly port: MeshPort;
+  readonly subset: MeshSubset | undefined;
+}
+
+export function outboundClusters(services: readonly ScopedService[]): readonly OutboundCluster[] {
+  return services.flatMap((service) =>
+    service.ports
+      .filter((port) => isHttp(port.protocol))
+      .flatMap((port) =>
+        [undefined, ...(service.rule?.subsets ?? [])].map((subset) => ({
+          name: outboundClusterName(service.hostname, port.number, subset?.name),
+          service,
+          port,
+          subset,
+        })),
+      ),
+  );
+}
+
+export function translateOutboundCluster({ name, service, port, subset }: OutboundCluster): Cluster {
+  const { rule } = service;
+  return create(ClusterSchema, {
+    name,
+    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.EDS },
+    edsClusterConfig: { edsConfig: adsConfigSource(), serviceName: name },
+    connectTimeout: durationOfMs(connectTimeoutMs),
+    lbPolicy: loadBalancer(subset?.trafficPolicy, rule?.trafficPolicy),
+    circuitBreakers: circuitBreakers(),
+    typedExtensionProtocolOptions: protocolOptions(port.protocol),
+    metadata: istioMetadata({
+      ...(rule === undefined ? {} : { config: configReference("destination-rule", rule.namespace, rule.name) }),
+      default_original_port: port.number,
+      services: [{ host: service.hostname, name: service.name, namespace: service.namespace }],
+      ...(subset === undefined ? {} : { subset: subset.name }),
+    }),
+  });
+}
+
+/** Endpoints are chosen by least request unless a policy says otherwise (Istio: LoadBalancerSettings.simple). */
+function loadBalancer(...policies: readonly (TrafficPolicy | undefined)[]): Cluster_LbPolicy {
+  switch (policies.find((policy) => policy?.loadBalancer?.simple !== undefined)?.loadBalancer?.simple) {
+    case "ROUND_ROBIN":
+      return Cluster_LbPolicy.ROUND_ROBIN;
+    case "RANDOM":
+      return Cluster_LbPolicy.RANDOM;
+    default:
+      return Cluster_LbPolicy.LEAST_REQUEST;
+  }
+}
+
+/** The mesh limits nothing unless it is told to; Envoy's own defaults would cut at 1024 (Istio: getDefaultCircuitBreakerThresholds). */
+function circuitBreakers(): CircuitBreakers {
+  return create(CircuitBreakersSchema, {
+    thresholds: [
+      {
+        priority: RoutingPriority.DEFAULT,
+        maxConnections: noLimit,
+        maxPendingRequests: noLimit,
+        maxRequests: noLimit,
+        maxRetries: noLimit,
+        trackRemaining: true,
+      },
+    ],
+  });
+}
+
+/** HTTP/2 with prior knowledge where the port's name asks for it; HTTP/1.1 is what a cluster speaks by itself. */
+function protocolOptions(protocol: PortProtocol): Cluster["typedExtensionProtocolOptions"] {
+  if (protocol !== "http2" && protocol !== "grpc") return {};
+  return {
+    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": pack(HttpProtocolOptionsSchema, {
+      upstreamProtocolOptions: {
+        case: "explicitHttpConfig",
+        value: { protocolConfig: { case: "http2ProtocolOptions", value: {} } },
+      },
+    }),
+  };
+}
+
+/** The workload's own port, at the address where its application listens. */
+export function translateInboundCluster(own: SidecarOwn, port: SidecarOwn["inbound"][number]): Cluster {
+  const name = inboundClusterName(port.targetPort);
+  const address = socketAddress(own.appAddress, port.targetPort);
+  const { hostname: host, name: service, namespace } = port.service;
+  return create(ClusterSchema, {
+    name,
+    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
+    connectTimeout: durationOfMs(connectTimeoutMs),
+    circuitBreakers: circuitBreakers(),
+    typedExtensionProtocolOptions: protocolOptions(port.protocol),
+    loadAssignment: {
+      clusterName: name,
+      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address } } }] }],
+    },
+    metadata: istioMetadata({ services: [{ host, name: service, namespace }] }),
+  });
+}
+
+/** Has no endpoint: what is sent here ends in 503. */
+export function translateBlackHole(): Cluster {
+  return create(ClusterSchema, {
+    name: blackHoleCluster,
+    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
+    connectTimeout: durationOfMs(connectTimeoutMs),
+  });
+}
+
+/**
+ * Hosts outside the mesh, by the name that the client asked for. Istio's ORIGINAL_DST knows no address behind an explicit
+ * proxy. The proxy's own connections come from the pod's loopback address, from which nothing outside can be reached, so
+ * that this cluster leaves the choice to the kernel.
+ */
+export function translatePassthrough(): Cluster {
+  return create(ClusterSchema, {
+    name: passthroughCluster,
+    clusterDiscoveryType: {
+      case: "clusterType",
+      value: {
+        name: "envoy.clusters.dynamic_forward_proxy",
+        typedConfig: pack(ClusterConfigSchema, {
+          clusterImplementationSpecifier: { case: "dnsCacheConfig", value: passthroughDnsCache() },
+        }),
+      },
+    },
+    lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
+    connectTimeout: durationOfMs(connectTimeoutMs),
+    circuitBreakers: circuitBreakers(),
+    upstreamBindConfig: {
+      sourceAddress: { address: "0.0.0.0", portSpecifier: { case: "portValue", value: 0 } },
+      extraSourceAddresses: [{ address: { address: "::", portSpecifier: { case: "portValue", value: 0 } } }],
+    },
+  });
+}
+
+/** Cluster and HTTP filter find the same cache by equal settings (Envoy: dynamic_forward_proxy FilterConfig). */
+export function passthroughDnsCache(): DnsCacheConfig {
+  return create(DnsCacheConfigSchema, {
+    name: passthroughCluster,
+    dnsLookupFamily: Cluster_DnsLookupFamily.V4_PREFERRED,
+  });
+}

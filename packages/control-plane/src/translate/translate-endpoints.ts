@@ -1,0 +1,63 @@
+// Endpoints → ClusterLoadAssignments, each endpoint with what the mesh knows of the workload behind it: the metrics of the
+// caller take their destination labels from there.
+import { create } from "@bufbuild/protobuf";
+import { HealthStatus } from "@tulle/xds/envoy/config/core/v3/health_check_pb";
+import {
+  type ClusterLoadAssignment,
+  ClusterLoadAssignmentSchema,
+} from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
+import type { LbEndpoint } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_components_pb";
+import { LbEndpointSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_components_pb";
+import { selects } from "../scope/scope-sidecar.ts";
+import { type EndpointSnapshot, type MeshEndpoint, servicePortKey } from "../snapshot/mesh-snapshot.ts";
+import { istioMetadata, socketAddress } from "./messages.ts";
+import type { OutboundCluster } from "./translate-clusters.ts";
+
+/** The endpoints of a cluster: those of its Service's port that carry the subset's labels. */
+export function endpointsOf(cluster: OutboundCluster, endpoints: EndpointSnapshot): readonly MeshEndpoint[] {
+  const all = endpoints.byServicePort.get(servicePortKey(cluster.service.hostname, cluster.port.number)) ?? [];
+  const { subset } = cluster;
+  return subset === undefined ? all : all.filter((endpoint) => selects(subset.labels, endpoint.labels));
+}
+
+export function translateEndpoints(
+  clusterName: string,
+  endpoints: readonly MeshEndpoint[],
+  clusterId: string,
+): ClusterLoadAssignment {
+  return create(ClusterLoadAssignmentSchema, {
+    clusterName,
+    endpoints:
+      endpoints.length === 0
+        ? []
+        : [
+            {
+              locality: {},
+              loadBalancingWeight: endpoints.length,
+              lbEndpoints: endpoints.map((endpoint) => lbEndpoint(endpoint, clusterId)),
+            },
+          ],
+  });
+}
+
+function lbEndpoint(endpoint: MeshEndpoint, clusterId: string): LbEndpoint {
+  return create(LbEndpointSchema, {
+    hostIdentifier: { case: "endpoint", value: { address: socketAddress(endpoint.address, endpoint.port) } },
+    healthStatus: HealthStatus.HEALTHY,
+    loadBalancingWeight: 1,
+    metadata: istioMetadata({ workload: workloadText(endpoint, clusterId), labels: metricLabels(endpoint.labels) }),
+  });
+}
+
+/** `workload;namespace;canonical service;canonical revision;cluster` (Istio: EndpointMetadata, "workload"). */
+function workloadText({ workload, namespace, labels }: MeshEndpoint, clusterId: string): string {
+  const service = labels["service.istio.io/canonical-name"] ?? labels["app.kubernetes.io/name"] ?? labels["app"];
+  const revision =
+    labels["service.istio.io/canonical-revision"] ?? labels["app.kubernetes.io/version"] ?? labels["version"];
+  return [workload, namespace, service ?? workload, revision ?? "latest", clusterId].join(";");
+}
+
+/** The labels that appear in metrics by themselves; the others stay out, since an endpoint is sent to every caller. */
+function metricLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(["app", "version"].flatMap((name) => (name in labels ? [[name, labels[name]!]] : [])));
+}

@@ -1,0 +1,86 @@
+// Views → listeners: what a sidecar accepts for its workload and from its workload, and what a gateway accepts from outside.
+import { create } from "@bufbuild/protobuf";
+import { type AdditionalAddress, AdditionalAddressSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
+import {
+  gatewayConnectionManager,
+  inboundConnectionManager,
+  outboundConnectionManager,
+} from "./http-connection-manager.ts";
+import { socketAddress } from "./messages.ts";
+import { gatewayRouteName, httpProxyPort, httpProxyRoute, listenerName } from "./names.ts";
+
+const httpConnectionManager = "envoy.filters.network.http_connection_manager";
+
+/** The explicit proxy that the workload's HTTP_PROXY names. */
+export function translateOutboundListener(own: SidecarOwn): Listener {
+  const name = listenerName(own.address, httpProxyPort);
+  return create(ListenerSchema, {
+    name,
+    address: socketAddress(own.address, httpProxyPort),
+    trafficDirection: TrafficDirection.OUTBOUND,
+    filterChains: [
+      {
+        filters: [
+          {
+            name: httpConnectionManager,
+            configType: { case: "typedConfig", value: outboundConnectionManager(`outbound_${name}`, httpProxyRoute) },
+          },
+        ],
+      },
+    ],
+  });
+}
+
+/** The pod's own port: the proxy stands in front of the application, which listens elsewhere. */
+export function translateInboundListener(own: SidecarOwn, port: InboundPort): Listener {
+  const name = listenerName(own.address, port.targetPort);
+  return create(ListenerSchema, {
+    name,
+    address: socketAddress(own.address, port.targetPort),
+    trafficDirection: TrafficDirection.INBOUND,
+    filterChains: [
+      {
+        filters: [
+          {
+            name: httpConnectionManager,
+            configType: { case: "typedConfig", value: inboundConnectionManager(`inbound_${name}`, port) },
+          },
+        ],
+      },
+    ],
+  });
+}
+
+/** Named as on Kubernetes; without interception a pod owns one address of the machine, and binds no other. */
+export function translateGatewayListener(own: GatewayOwn, targetPort: number): Listener {
+  const name = listenerName("0.0.0.0", targetPort);
+  const address = own.interceptionMode === "NONE" ? own.address : "0.0.0.0";
+  return create(ListenerSchema, {
+    name,
+    address: socketAddress(address, targetPort),
+    additionalAddresses: publishedAddresses(own, targetPort),
+    trafficDirection: TrafficDirection.OUTBOUND,
+    filterChains: [
+      {
+        filters: [
+          {
+            name: httpConnectionManager,
+            configType: {
+              case: "typedConfig",
+              value: gatewayConnectionManager(`outbound_${name}`, gatewayRouteName(targetPort)),
+            },
+          },
+        ],
+      },
+    ],
+  });
+}
+
+function publishedAddresses(own: GatewayOwn, targetPort: number): AdditionalAddress[] {
+  return own.publishedPorts
+    .filter((published) => published.targetPort === targetPort)
+    .map(({ address, port }) => create(AdditionalAddressSchema, { address: socketAddress(address, port) }));
+}

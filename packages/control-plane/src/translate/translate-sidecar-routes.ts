@@ -1,0 +1,137 @@
+// Outbound side of a sidecar → the route table `http_proxy`: a virtual host for each port of each Service under all the names
+// that a client of this namespace may use, one for each other host with routes, and `allow_any` for the rest of the world.
+import { create } from "@bufbuild/protobuf";
+import { hostCovers, isHttp } from "@tulle/config";
+import { type RouteConfiguration, RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
+import {
+  type Route,
+  RouteSchema,
+  type VirtualHost,
+  VirtualHostSchema,
+} from "@tulle/xds/envoy/config/route/v3/route_components_pb";
+import type { ScopedService, SidecarShared } from "../scope/proxy-view.ts";
+import { mostSpecific } from "../snapshot/host-match.ts";
+import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import { catchAllLast, defaultRoute, virtualServiceRoutes } from "./http-routes.ts";
+import { noTimeout } from "./messages.ts";
+import { httpProxyRoute, passthroughCluster, withPort } from "./names.ts";
+import { peerMetadataHeader, sendPeerMetadata } from "./peer-metadata.ts";
+
+const httpPort = 80;
+
+export function translateSidecarRoutes(view: SidecarShared): RouteConfiguration {
+  const taken = new Set<string>();
+  const virtualHosts = [...serviceHosts(view), ...otherHosts(view)].flatMap(({ name, domains, routes }) => {
+    // Envoy refuses a table in which two virtual hosts share a domain: the first one keeps it.
+    const free = domains.filter((domain) => !taken.has(domain));
+    for (const domain of free) taken.add(domain);
+    return free.length === 0 ? [] : [meshVirtualHost(name, free, routes)];
+  });
+  return create(RouteConfigurationSchema, {
+    name: httpProxyRoute,
+    virtualHosts: [...virtualHosts, allowAny()],
+    validateClusters: false,
+  });
+}
+
+interface NamedRoutes {
+  readonly name: string;
+  readonly domains: readonly string[];
+  readonly routes: readonly Route[];
+}
+
+function meshVirtualHost(name: string, domains: string[], routes: readonly Route[]): VirtualHost {
+  return create(VirtualHostSchema, {
+    name,
+    domains,
+    routes: [...routes],
+    includeRequestAttemptCount: true,
+    requestHeadersToAdd: [sendPeerMetadata()],
+  });
+}
+
+function serviceHosts(view: SidecarShared): NamedRoutes[] {
+  const services = new Map(view.services.map((service) => [service.hostname, service]));
+  const candidates = view.virtualServices.flatMap((virtualService) =>
+    virtualService.hosts.map((host) => ({ host, virtualService })),
+  );
+  return view.services.flatMap((service) => {
+    const found = mostSpecific(candidates, service.hostname, (candidate) => candidate.host);
+    return service.ports
+      .filter((port) => isHttp(port.protocol))
+      .map((port) => ({
+        name: withPort(service.hostname, port.number),
+        domains: domainsOf(serviceNames(service, view.namespace), port.number),
+        routes:
+          found === undefined
+            ? [defaultRoute(service, port.number)]
+            : orderedRoutes(found.virtualService, services, port.number),
+      }));
+  });
+}
+
+/** Hosts of VirtualServices that no Service has; they are reached on port 80. */
+function otherHosts(view: SidecarShared): NamedRoutes[] {
+  const services = new Map(view.services.map((service) => [service.hostname, service]));
+  return view.virtualServices.flatMap((virtualService) =>
+    virtualService.hosts
+      .filter((host) => host !== "*" && !view.services.some((service) => hostCovers(host, service.hostname)))
+      .map((host) => ({
+        name: withPort(host, httpPort),
+        domains: domainsOf([host], httpPort),
+        routes: orderedRoutes(virtualService, services, httpPort),
+      })),
+  );
+}
+
+function orderedRoutes(
+  virtualService: MeshVirtualService,
+  services: ReadonlyMap<string, ScopedService>,
+  port: number,
+): readonly Route[] {
+  return catchAllLast(virtualServiceRoutes(virtualService, { services, port }));
+}
+
+/** Every name of a Service that a pod of `namespace` can resolve, and its addresses. */
+function serviceNames(service: ScopedService, namespace: string): readonly string[] {
+  const { name, namespace: own, hostname, addresses } = service;
+  const short = own === namespace ? [name] : [];
+  return [hostname, ...short, `${name}.${own}`, `${name}.${own}.svc`, ...addresses];
+}
+
+/** One listener serves all ports: a name without a port means port 80 (Istio: mergeAllVirtualHosts). */
+function domainsOf(names: readonly string[], port: number): readonly string[] {
+  return names.flatMap((name) => {
+    const bare = name.includes(":") ? `[${name}]` : name;
+    return port === httpPort ? [bare, withPort(name, port)] : [withPort(name, port)];
+  });
+}
+
+/**
+ * Everything else leaves the mesh (ALLOW_ANY), tunnels too: a CONNECT has no path, so that only its own matcher finds it, and
+ * a CONNECT to a host of the mesh finds no route there. Peers outside are told nothing of the workload.
+ */
+function allowAny(): VirtualHost {
+  const forward = { clusterSpecifier: { case: "cluster", value: passthroughCluster } as const, timeout: noTimeout() };
+  return create(VirtualHostSchema, {
+    name: "allow_any",
+    domains: ["*"],
+    routes: [
+      create(RouteSchema, {
+        name: "allow_any",
+        match: { pathSpecifier: { case: "connectMatcher", value: {} } },
+        action: {
+          case: "route",
+          value: { ...forward, upgradeConfigs: [{ upgradeType: "CONNECT", connectConfig: {} }] },
+        },
+      }),
+      create(RouteSchema, {
+        name: "allow_any",
+        match: { pathSpecifier: { case: "prefix", value: "/" } },
+        action: { case: "route", value: forward },
+      }),
+    ],
+    includeRequestAttemptCount: true,
+    requestHeadersToRemove: [peerMetadataHeader],
+  });
+}

@@ -1,0 +1,68 @@
+// The stage `translate`: ProxyView → xDS resources, encoded. Pure functions with no other input; their results are kept by
+// section key, so that proxies with equal views share one encoding.
+import { isHttp } from "@tulle/config";
+import { type EncodedResource, encodeResource } from "@tulle/xds";
+import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
+import type { GatewayOwn, GatewayShared, SidecarOwn, SidecarShared } from "../scope/proxy-view.ts";
+import {
+  type OutboundCluster,
+  outboundClusters,
+  translateBlackHole,
+  translateInboundCluster,
+  translateOutboundCluster,
+  translatePassthrough,
+} from "./translate-clusters.ts";
+import { translateGatewayRoutes } from "./translate-gateway-routes.ts";
+import {
+  translateGatewayListener,
+  translateInboundListener,
+  translateOutboundListener,
+} from "./translate-listeners.ts";
+import { translateSidecarRoutes } from "./translate-sidecar-routes.ts";
+
+export type ResourceMap = ReadonlyMap<string, EncodedResource>;
+
+/** What the shared section of a view becomes. Endpoints follow `outbound` on their own. */
+export interface SharedResources {
+  readonly clusters: readonly EncodedResource[];
+  readonly routes: readonly EncodedResource[];
+  readonly outbound: readonly OutboundCluster[];
+}
+
+export interface OwnResources {
+  readonly clusters: readonly EncodedResource[];
+  readonly listeners: readonly EncodedResource[];
+}
+
+export function translateShared(view: SidecarShared | GatewayShared): SharedResources {
+  const outbound = outboundClusters(view.services);
+  const fixed = view.type === "sidecar" ? [translateBlackHole(), translatePassthrough()] : [translateBlackHole()];
+  const routes =
+    view.type === "sidecar"
+      ? [translateSidecarRoutes(view)]
+      : view.ports.map((port) => translateGatewayRoutes(view, port));
+  return {
+    outbound,
+    clusters: [...outbound.map(translateOutboundCluster), ...fixed].map((each) => encodeResource(ClusterSchema, each)),
+    routes: routes.map((each) => encodeResource(RouteConfigurationSchema, each)),
+  };
+}
+
+export function translateOwn(view: SidecarOwn | GatewayOwn): OwnResources {
+  if (view.type === "router") {
+    const listeners = view.targetPorts.map((port) => translateGatewayListener(view, port));
+    return { clusters: [], listeners: listeners.map((each) => encodeResource(ListenerSchema, each)) };
+  }
+  const inbound = view.inbound.filter((port) => isHttp(port.protocol));
+  const listeners = [translateOutboundListener(view), ...inbound.map((port) => translateInboundListener(view, port))];
+  return {
+    clusters: inbound.map((port) => encodeResource(ClusterSchema, translateInboundCluster(view, port))),
+    listeners: listeners.map((each) => encodeResource(ListenerSchema, each)),
+  };
+}
+
+export function byName(resources: readonly EncodedResource[]): ResourceMap {
+  return new Map(resources.map((resource) => [resource.name, resource]));
+}
