@@ -2,8 +2,8 @@
  * The text of a file → its documents as plain values, each with the place of every value. YAML and JSON (which YAML contains)
  * take the same way. Syntax errors become findings that say what is wrong, where, and what to do.
  */
-import { LineCounter, isAlias, isMap, isNode, isScalar, isSeq, parseDocument } from "yaml";
-import type { Alias, Node, Pair, YAMLError, YAMLMap } from "yaml";
+import { LineCounter, isAlias, isMap, isNode, isScalar, isSeq, parseDocument, visit } from "yaml";
+import type { Alias, Document, Node, Pair, YAMLError, YAMLMap } from "yaml";
 import type { Finding, Place } from "./finding.ts";
 import { jsonPointer } from "./places.ts";
 import type { PlaceTable } from "./places.ts";
@@ -93,7 +93,7 @@ function parseOne(text: string, file: string, firstLine: number): ParsedDocument
   const errors = significantErrors(document.errors);
   if (errors.length > 0) {
     const findings = errors.map((error) => {
-      const at = place(error.pos[0]);
+      const at = place(isUnendedQuote(error) ? beginOfLastQuote(document, error.pos[0]) : error.pos[0]);
       const { message, suggestion } = explainSyntax(error, text, at.line - firstLine);
       return unreadable(at, message, suggestion);
     });
@@ -114,6 +114,22 @@ function parseOne(text: string, file: string, firstLine: number): ParsedDocument
 function significantErrors(errors: readonly YAMLError[]): readonly YAMLError[] {
   const duplicates = errors.filter((error) => error.code === "DUPLICATE_KEY");
   return duplicates.length === errors.length ? duplicates : errors.slice(0, 1);
+}
+
+function isUnendedQuote(error: YAMLError): boolean {
+  return error.code === "MISSING_CHAR" && error.message.includes("quote");
+}
+
+/** The parser misses a closing quote at the end of the document; a person looks for it where the text begins. */
+function beginOfLastQuote(document: Document.Parsed, end: number): number {
+  let begin = end;
+  visit(document, {
+    Scalar(_key, node) {
+      const isQuoted = node.type === "QUOTE_DOUBLE" || node.type === "QUOTE_SINGLE";
+      if (isQuoted && node.range && node.range[0] <= end && node.range[1] >= end) begin = node.range[0];
+    },
+  });
+  return begin;
 }
 
 class Unreadable extends Error {
@@ -179,9 +195,15 @@ class Reader {
       );
     }
     this.#insideAlias += 1;
-    const value = this.read(target, path);
-    this.#insideAlias -= 1;
-    return value;
+    try {
+      return this.read(target, path);
+    } catch (error) {
+      // The alias that was written, not the innermost one that it led to.
+      if (!(error instanceof Unreadable) || this.#insideAlias > 1) throw error;
+      throw new Unreadable(this.#place(offsetOf(alias)), error.message, error.suggestion);
+    } finally {
+      this.#insideAlias -= 1;
+    }
   }
 
   #readMap(map: YAMLMap, path: Path): unknown {

@@ -1,0 +1,309 @@
+/** Each analyzer on a small mesh: what is found, and that a right mesh gives nothing. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { analyze, analyzers } from "./analyze.ts";
+import type { AnalyzeOptions } from "./analyzers/analyzer.ts";
+import { findingCodes } from "./finding.ts";
+import { loadText } from "./load.ts";
+import { renderFinding } from "./render-finding.ts";
+
+const shop = `
+kind: List
+apiVersion: v1
+items:
+  - { apiVersion: v1, kind: Namespace, metadata: { name: shop, labels: { tulle-injection: enabled } } }
+  - { apiVersion: v1, kind: Namespace, metadata: { name: tulle-system } }
+  - apiVersion: v1
+    kind: Service
+    metadata: { name: catalog, namespace: shop }
+    spec: { selector: { app: catalog }, ports: [{ name: http, port: 80, targetPort: 3000 }] }
+  - apiVersion: v1
+    kind: Service
+    metadata: { name: admin, namespace: shop }
+    spec: { selector: { app: admin }, ports: [{ name: http, port: 80 }, { name: http-metrics, port: 9090 }] }
+  - apiVersion: v1
+    kind: Service
+    metadata: { name: gateway, namespace: tulle-system }
+    spec: { selector: { tulle: ingressgateway }, ports: [{ name: http, port: 80, targetPort: 8080 }] }
+  - apiVersion: apps/v1
+    kind: Deployment
+    metadata: { name: gateway, namespace: tulle-system }
+    spec:
+      selector: { matchLabels: { tulle: ingressgateway } }
+      template:
+        metadata: { labels: { tulle: ingressgateway }, annotations: { inject.tulle.io/templates: gateway } }
+        spec: { containers: [{ name: istio-proxy }] }
+  - apiVersion: networking.tulle.io/v1
+    kind: DestinationRule
+    metadata: { name: catalog, namespace: shop }
+    spec:
+      host: catalog
+      subsets: [{ name: version-v1, labels: { version: v1 } }, { name: version-v2, labels: { version: v2 } }]
+  - apiVersion: networking.tulle.io/v1
+    kind: Gateway
+    metadata: { name: public, namespace: shop }
+    spec:
+      selector: { tulle: ingressgateway }
+      servers: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["shop.example.com", "*.test"] }]
+`;
+
+const virtualService = (spec: string, name = "rule"): string =>
+  `---\napiVersion: networking.tulle.io/v1\nkind: VirtualService\nmetadata: { name: ${name}, namespace: shop }\nspec: ${spec}\n`;
+const routeTo = (destination: string): string =>
+  virtualService(`{ hosts: [catalog], http: [{ route: [{ destination: ${destination} }] }] }`);
+const gateway = (name: string, server: string, selector = "tulle: ingressgateway"): string =>
+  `---\napiVersion: networking.tulle.io/v1\nkind: Gateway\nmetadata: { name: ${name}, namespace: shop }\nspec:\n  selector: { ${selector} }\n  servers: [${server}]\n`;
+const service = (name: string, ports: string): string =>
+  `---\napiVersion: v1\nkind: Service\nmetadata: { name: ${name}, namespace: shop }\nspec: { ports: ${ports} }\n`;
+
+interface Case {
+  readonly name: string;
+  /** Added to the shop. */
+  readonly input: string;
+  readonly options?: AnalyzeOptions;
+  readonly expected: readonly string[];
+}
+
+const cases: readonly Case[] = [
+  { name: "a right mesh", input: "", expected: [] },
+  {
+    name: "every spelling of a host",
+    input: virtualService(
+      "{ hosts: [catalog], http: [{ route: [{ destination: { host: catalog }, weight: 1 }, { destination: { host: catalog.shop }, weight: 1 }, { destination: { host: catalog.shop.svc }, weight: 1 }, { destination: { host: catalog.shop.svc.cluster.local, subset: version-v1 }, weight: 1 }] }] }",
+    ),
+    expected: [],
+  },
+  {
+    name: "IST0101: unknown host, near",
+    input: routeTo("{ host: catalgo }"),
+    expected: [
+      'Error [IST0101] (VirtualService shop/rule) spec.http[0].route[0].destination.host: host "catalgo" not found\n  Did you mean "catalog"?',
+    ],
+  },
+  {
+    name: "IST0101: host in another namespace",
+    input: routeTo("{ host: gateway }"),
+    expected: [
+      'Error [IST0101] (VirtualService shop/rule) spec.http[0].route[0].destination.host: host "gateway" not found\n  There is a Service "gateway" in the namespace "tulle-system": write "gateway.tulle-system.svc.cluster.local".',
+    ],
+  },
+  {
+    name: "IST0101: unknown subset, near",
+    input: routeTo("{ host: catalog, subset: version-v3 }"),
+    expected: [
+      'Error [IST0101] (VirtualService shop/rule) spec.http[0].route[0].destination.subset: subset "version-v3" of host "catalog.shop.svc.cluster.local" not found\n  Did you mean "version-v1"?',
+    ],
+  },
+  {
+    name: "IST0101: subset of a host without rule",
+    input: routeTo("{ host: gateway.tulle-system, subset: v1 }"),
+    expected: [
+      'Error [IST0101] (VirtualService shop/rule) spec.http[0].route[0].destination.subset: subset "v1" of host "gateway.tulle-system.svc.cluster.local" not found\n  Add a DestinationRule for the host that names the subset.',
+    ],
+  },
+  {
+    name: "IST0101: unknown port; IST0112: several ports and none named",
+    input: virtualService(
+      "{ hosts: [catalog], http: [{ route: [{ destination: { host: catalog, port: { number: 81 } }, weight: 1 }, { destination: { host: admin }, weight: 1 }] }] }",
+    ),
+    expected: [
+      'Error [IST0101] (VirtualService shop/rule) spec.http[0].route[0].destination.port.number: port 81 of host "catalog" not found\n  Ports of the Service: 80.',
+      'Error [IST0112] (VirtualService shop/rule) spec.http[0].route[1].destination.host: the Service "admin" has several ports (80, 9090), and the destination names none\n  Add port.number to the destination.',
+    ],
+  },
+  {
+    name: "IST0101: a rule for a service that is not there is only a warning",
+    input:
+      "---\napiVersion: networking.tulle.io/v1\nkind: DestinationRule\nmetadata: { name: r, namespace: shop }\nspec: { host: api.example.com }\n",
+    expected: [
+      'Warning [IST0101] (DestinationRule shop/r) spec.host: host "api.example.com" not found\n  Add a Service of that name.',
+    ],
+  },
+  {
+    name: "IST0101: unknown gateways",
+    input: virtualService(
+      "{ hosts: [shop.example.com], gateways: [public, shop/public, publik, other/public], http: [{ route: [{ destination: { host: catalog } }] }] }",
+    ),
+    expected: [
+      'Error [IST0101] (VirtualService shop/rule) spec.gateways[2]: gateway "shop/publik" not found\n  Did you mean "shop/public"?',
+      'Error [IST0101] (VirtualService shop/rule) spec.gateways[3]: gateway "other/public" not found\n  Did you mean "shop/public"?',
+    ],
+  },
+  {
+    name: "IST0101: a Gateway that chooses no pods",
+    input: gateway("g", "{ port: { number: 80, name: a, protocol: HTTP }, hosts: [a.b] }", "istio: egressgateway"),
+    expected: [
+      "Error [IST0101] (Gateway shop/g) spec.selector: no workload has the labels of the selector (istio=egressgateway)\n  Compare them with the labels of the gateway's pods.",
+    ],
+  },
+  {
+    name: "IST0162: a port that the gateway's Service lacks",
+    input: gateway("g", "{ port: { number: 8080, name: a, protocol: HTTP }, hosts: [a.b] }"),
+    expected: [
+      "Warning [IST0162] (Gateway shop/g) spec.servers[0].port.number: port 8080 is not a port of the gateway's Service (tulle-system/gateway)\n  Add it to the Service, or use one of its ports: 80.",
+    ],
+  },
+  {
+    name: "IST0132: a host that the gateway does not serve",
+    input: virtualService(
+      "{ hosts: [a.test, '*.test', other.example.com], gateways: [public], http: [{ route: [{ destination: { host: catalog } }] }] }",
+    ),
+    expected: [
+      'Warning [IST0132] (VirtualService shop/rule) spec.hosts[2]: host "other.example.com" is not among the hosts of the gateway "shop/public"\n  The Gateway serves shop.example.com, *.test.',
+    ],
+  },
+  {
+    name: "IST0132: a gateway for other namespaces",
+    input:
+      gateway("g", "{ port: { number: 80, name: a, protocol: HTTP }, hosts: ['bar/*', './x.org'] }") +
+      virtualService(
+        "{ hosts: [x.org, y.org], gateways: [g], http: [{ route: [{ destination: { host: catalog } }] }] }",
+      ),
+    expected: [
+      'Warning [IST0132] (VirtualService shop/rule) spec.hosts[1]: host "y.org" is not among the hosts of the gateway "shop/g"\n  The Gateway serves x.org.',
+    ],
+  },
+  {
+    name: "IST0109: one host in two VirtualServices for sidecars; at gateways it is fine",
+    input:
+      virtualService("{ hosts: [catalog], http: [{ route: [{ destination: { host: catalog } }] }] }", "a") +
+      virtualService(
+        "{ hosts: [catalog.shop], gateways: [mesh, public], http: [{ route: [{ destination: { host: catalog } }] }] }",
+        "b",
+      ) +
+      virtualService(
+        "{ hosts: [a.test], gateways: [public], http: [{ route: [{ destination: { host: catalog } }] }] }",
+        "c",
+      ) +
+      virtualService(
+        "{ hosts: [a.test], gateways: [public], http: [{ route: [{ destination: { host: catalog } }] }] }",
+        "d",
+      ),
+    expected: [
+      'Warning [IST0132] (VirtualService shop/b) spec.hosts[0]: host "catalog.shop" is not among the hosts of the gateway "shop/public"\n  The Gateway serves shop.example.com, *.test.',
+      'Error [IST0109] (VirtualService shop/a) spec.hosts[0]: the host "catalog.shop.svc.cluster.local" is claimed by several VirtualServices: shop/a, shop/b\n  Put the routes into one VirtualService.',
+      'Error [IST0109] (VirtualService shop/b) spec.hosts[0]: the host "catalog.shop.svc.cluster.local" is claimed by several VirtualServices: shop/a, shop/b\n  Put the routes into one VirtualService.',
+    ],
+  },
+  {
+    name: "IST0145: two Gateways for one host and port on the same pods; a wildcard beside it is fine",
+    input:
+      gateway("a", "{ port: { number: 80, name: a, protocol: HTTP }, hosts: [shop.example.com] }") +
+      gateway("b", "{ port: { number: 80, name: a, protocol: HTTP }, hosts: ['*.example.com'] }"),
+    expected: [
+      'Error [IST0145] (Gateway shop/public) spec.servers[0]: host "shop.example.com" on port 80 is served by the Gateway shop/a already, on the same pods\n  Keep one of the servers, or give them different hosts.',
+      'Error [IST0145] (Gateway shop/a) spec.servers[0]: host "shop.example.com" on port 80 is served by the Gateway shop/public already, on the same pods\n  Keep one of the servers, or give them different hosts.',
+    ],
+  },
+  {
+    name: "IST0130: routes behind a catch-all, a prefix and an equal condition",
+    input: virtualService(`
+  hosts: [catalog]
+  http:
+    - { match: [{ uri: { prefix: /api } }], route: [{ destination: { host: catalog } }] }
+    - { match: [{ uri: { exact: /api/x }, headers: { a: { exact: b } } }], route: [{ destination: { host: catalog } }] }
+    - { match: [{ uri: { prefix: /ap } }], route: [{ destination: { host: catalog } }] }
+    - { match: [{ headers: { a: {} } }], route: [{ destination: { host: catalog } }] }
+    - { match: [{ headers: { a: { regex: "x+" }, b: { exact: c } } }], route: [{ destination: { host: catalog } }] }
+    - { route: [{ destination: { host: catalog } }] }
+    - { match: [{ method: { exact: GET } }], route: [{ destination: { host: catalog } }] }`),
+    expected: [
+      "Warning [IST0130] (VirtualService shop/rule) spec.http[1]: no request reaches this route: http[0] takes all of them\n  Put the narrower route first, or remove this one.",
+      "Warning [IST0130] (VirtualService shop/rule) spec.http[4]: no request reaches this route: http[3] takes all of them\n  Put the narrower route first, or remove this one.",
+      "Warning [IST0130] (VirtualService shop/rule) spec.http[6]: no request reaches this route: http[5] takes all of them\n  Put the narrower route first, or remove this one.",
+    ],
+  },
+  {
+    name: "IST0131: one of two conditions adds nothing",
+    input: virtualService(`
+  hosts: [catalog]
+  http:
+    - { match: [{ uri: { exact: /a } }], route: [{ destination: { host: catalog } }] }
+    - { match: [{ uri: { exact: /b } }, { uri: { exact: /a }, method: { exact: GET } }], route: [{ destination: { host: catalog } }] }`),
+    expected: [
+      "Info [IST0131] (VirtualService shop/rule) spec.http[1].match[1]: this condition adds nothing: http[0] takes its requests before\n  Remove the condition.",
+    ],
+  },
+  {
+    name: "IST0118: port names that tell no protocol",
+    input:
+      service(
+        "s",
+        "[{ name: web, port: 80 }, { name: x, port: 81, appProtocol: http }, { name: grpc-web, port: 82 }, { name: mongo-1, port: 83 }]",
+      ) + service("t", "[{ port: 80 }]"),
+    expected: [
+      'Info [IST0118] (Service shop/s) spec.ports[0].name: port 80 is named "web", which does not tell its protocol\n  Name it "http-web", or set appProtocol.',
+      'Info [IST0118] (Service shop/t) spec.ports[0]: port 80 has no name, which does not tell its protocol\n  Name it "http", or set appProtocol.',
+    ],
+  },
+  {
+    name: "TUL0005: protocols that loopback mode does not carry",
+    input: service(
+      "s",
+      "[{ name: tcp-db, port: 5432 }, { name: dns, port: 53, protocol: UDP }, { name: grpc, port: 82 }, { name: https, port: 443 }]",
+    ),
+    options: { networkMode: "loopback" },
+    expected: [
+      'Warning [TUL0005] (Service shop/s) spec.ports[0]: port 5432 speaks tcp, which the loopback mode does not carry: other workloads cannot reach it through the mesh\n  If it speaks HTTP, name the port "http" or "http-<something>".',
+      'Warning [TUL0005] (Service shop/s) spec.ports[1]: port 53 speaks udp, which the loopback mode does not carry: other workloads cannot reach it through the mesh\n  If it speaks HTTP, name the port "http" or "http-<something>".',
+      'Warning [TUL0005] (Service shop/s) spec.ports[3]: port 443 speaks https, which the loopback mode does not carry: other workloads cannot reach it through the mesh\n  If it speaks HTTP, name the port "http" or "http-<something>".',
+    ],
+  },
+  {
+    name: "IST0102: a namespace with workloads that says nothing of injection",
+    input: `---
+{ apiVersion: v1, kind: Namespace, metadata: { name: plain } }
+---
+{ apiVersion: v1, kind: Namespace, metadata: { name: empty } }
+---
+{ apiVersion: v1, kind: Pod, metadata: { name: p, namespace: plain }, spec: { containers: [{ name: c }] } }
+---
+{ apiVersion: v1, kind: Pod, metadata: { name: q, namespace: empty, labels: { sidecar.istio.io/inject: "true" } }, spec: { containers: [{ name: c }] } }
+`,
+    expected: [
+      'Info [IST0102] (Namespace plain) metadata: the namespace "plain" does not say whether its workloads get a sidecar; they get none\n  Label it tulle-injection: enabled, or disabled if that is meant.',
+    ],
+  },
+];
+
+for (const { name, input, options, expected } of cases) {
+  test(`analyze: ${name}`, () => {
+    const { resources, findings } = loadText(shop + input, "mesh.yaml");
+    assert.deepEqual(findings, []);
+    const found = analyze(resources, options);
+    assert.deepEqual(
+      found.map(({ place, path, message, ...rest }) => {
+        assert.equal(place?.file, "mesh.yaml");
+        return renderFinding({ ...rest, message: `${path}: ${message}` });
+      }),
+      expected,
+    );
+  });
+}
+
+test("analyze: a finding points to the line of the field", () => {
+  const { resources } = loadText(
+    "apiVersion: networking.tulle.io/v1\nkind: VirtualService\nmetadata:\n  name: a\nspec:\n  hosts:\n    - a\n  http:\n    - route:\n        - destination:\n            host: nowhere\n",
+    "rules/02.yaml",
+  );
+  const [finding] = analyze(resources);
+  assert.deepEqual(finding, {
+    code: "IST0101",
+    severity: "error",
+    message: 'host "nowhere" not found',
+    resource: { kind: "VirtualService", namespace: "default", name: "a" },
+    path: "spec.http[0].route[0].destination.host",
+    place: { file: "rules/02.yaml", line: 11, column: 13 },
+    suggestion: 'Add a Service "nowhere" to the namespace "default", or write the full name of a service elsewhere.',
+  });
+});
+
+test("analyze: every analyzer's codes are known and are found in a case above", () => {
+  const tested = cases.flatMap(({ expected }) => expected.join("\n")).join("\n");
+  for (const { name, codes } of analyzers) {
+    for (const code of codes) {
+      assert.ok(Object.hasOwn(findingCodes, code), `${name}: ${code}`);
+      assert.ok(tested.includes(code), `${name}: no case finds ${code}`);
+    }
+  }
+});
