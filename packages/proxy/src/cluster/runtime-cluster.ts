@@ -1,0 +1,95 @@
+// The one class behind every cluster type. What differs is where hosts come from: configuration, EDS, DNS, or (dynamic
+// forward proxy) the authority of each request.
+import { drainHostPool } from "../upstream/host-pool.ts";
+import type { CircuitBreakerLimits, Cluster, ClusterStats, ClusterType, Host, LoadBalancer } from "./cluster.ts";
+import type { DynamicForwardHosts } from "./dynamic-forward-hosts.ts";
+import { type EndpointDescription, HostSet, type MakePicker } from "./host-set.ts";
+
+export interface ClusterSettings {
+  readonly name: string;
+  readonly observabilityName: string;
+  readonly type: ClusterType;
+  readonly connectTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly maxRequestsPerConnection: number;
+  readonly perConnectionBufferLimitBytes: number;
+  readonly enableTrailers: boolean;
+  readonly sourceAddress: string | undefined;
+  readonly circuitBreakers: CircuitBreakerLimits;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly makePicker: MakePicker;
+  readonly panicThresholdPercent: number;
+  readonly stats: ClusterStats;
+}
+
+/** Resolves names of STRICT_DNS and LOGICAL_DNS clusters for as long as the cluster lives. */
+export interface EndpointSource {
+  /** Begins; resolves once the first answer, good or bad, has come. */
+  start(update: (endpoints: readonly EndpointDescription[]) => void): Promise<void>;
+  stop(): void;
+}
+
+export class RuntimeCluster implements Cluster {
+  readonly name: string;
+  readonly observabilityName: string;
+  readonly type: ClusterType;
+  readonly connectTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly maxRequestsPerConnection: number;
+  readonly perConnectionBufferLimitBytes: number;
+  readonly enableTrailers: boolean;
+  readonly sourceAddress: string | undefined;
+  readonly circuitBreakers: CircuitBreakerLimits;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly loadBalancer: LoadBalancer;
+  readonly stats: ClusterStats;
+  readonly resolveAuthority?: (authority: string) => Promise<Host | undefined>;
+  readonly #hostSet: HostSet;
+  readonly #source: EndpointSource | undefined;
+  readonly #dynamicHosts: DynamicForwardHosts | undefined;
+
+  constructor(settings: ClusterSettings, source?: EndpointSource, dynamicHosts?: DynamicForwardHosts) {
+    this.name = settings.name;
+    this.observabilityName = settings.observabilityName;
+    this.type = settings.type;
+    this.connectTimeoutMs = settings.connectTimeoutMs;
+    this.idleTimeoutMs = settings.idleTimeoutMs;
+    this.maxRequestsPerConnection = settings.maxRequestsPerConnection;
+    this.perConnectionBufferLimitBytes = settings.perConnectionBufferLimitBytes;
+    this.enableTrailers = settings.enableTrailers;
+    this.sourceAddress = settings.sourceAddress;
+    this.circuitBreakers = settings.circuitBreakers;
+    this.metadata = settings.metadata;
+    this.stats = settings.stats;
+    this.#hostSet = new HostSet({
+      makePicker: settings.makePicker,
+      panicThresholdPercent: settings.panicThresholdPercent,
+      onDropped: drainHostPool,
+    });
+    this.loadBalancer = this.#hostSet;
+    this.#source = source;
+    this.#dynamicHosts = dynamicHosts;
+    if (dynamicHosts !== undefined) this.resolveAuthority = (authority) => dynamicHosts.resolve(authority);
+  }
+
+  get hosts(): readonly Host[] {
+    return this.#dynamicHosts?.hosts() ?? this.#hostSet.hosts;
+  }
+
+  /** Replaces the endpoints; hosts whose address stays are kept. */
+  updateEndpoints(endpoints: readonly EndpointDescription[]): void {
+    this.#hostSet.update(endpoints);
+  }
+
+  /** Begins to resolve names; resolves when the cluster has what it needs (at once for the types without DNS). */
+  start(): Promise<void> {
+    return this.#source?.start((endpoints) => this.updateEndpoints(endpoints)) ?? Promise.resolve();
+  }
+
+  /** The cluster has left the configuration: resolving ends, connections drain. */
+  stop(): void {
+    this.#source?.stop();
+    this.#dynamicHosts?.stop();
+    this.updateEndpoints([]);
+  }
+}

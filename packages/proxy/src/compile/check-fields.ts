@@ -1,0 +1,85 @@
+// Refuses every field of a resource that the proxy would not act on. Without this a control plane could ask for a limit
+// or a check, be told ACK, and not get it.
+import type { Message } from "@bufbuild/protobuf";
+import { fieldTable } from "./field-table.ts";
+import type { Place, Problems } from "./problems.ts";
+
+type FieldRule = { readonly kind: "used" | "harmless" } | { readonly kind: "warned"; readonly reason: string };
+
+const used: FieldRule = { kind: "used" };
+const harmless: FieldRule = { kind: "harmless" };
+
+function localName(protoName: string): string {
+  return protoName.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function protoName(local: string): string {
+  return local.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+const rules = new Map<string, ReadonlyMap<string, FieldRule>>();
+for (const [typeName, row] of Object.entries(fieldTable)) {
+  const fields = new Map<string, FieldRule>();
+  for (const name of row.used.split(/\s+/).filter((part) => part !== "")) fields.set(localName(name), used);
+  for (const name of Object.keys(row.harmless ?? {})) fields.set(localName(name), harmless);
+  for (const [name, reason] of Object.entries(row.warned ?? {})) {
+    fields.set(localName(name), { kind: "warned", reason });
+  }
+  rules.set(typeName, fields);
+}
+
+function isMessage(value: unknown): value is Message {
+  return typeof value === "object" && value !== null && "$typeName" in value;
+}
+
+/** A set oneof: the field that was chosen, and its value. */
+function oneofOf(value: unknown): { readonly case: string; readonly value: unknown } | undefined {
+  if (typeof value !== "object" || value === null || isMessage(value) || !("case" in value)) return undefined;
+  return typeof value.case === "string" && "value" in value ? { case: value.case, value: value.value } : undefined;
+}
+
+/** Whether a field's value is what it has when nobody set it; a wrapper (BoolValue …) that is set never is. */
+function isUnset(value: unknown, key: string): boolean {
+  if (value === undefined || key === "$typeName" || key === "$unknown") return true;
+  if (value === "" || value === 0 || value === 0n || value === false) return true;
+  if (typeof value !== "object" || value === null) return false;
+  if (Array.isArray(value) || value instanceof Uint8Array) return value.length === 0;
+  if (isMessage(value)) return false;
+  if ("case" in value) return value.case === undefined;
+  return Object.keys(value).length === 0;
+}
+
+/**
+ * Walks the message and all nested messages that `fieldTable` knows. A field that is set and stands in no column is an
+ * error at its place; messages without a row belong to whoever compiles them.
+ */
+export function checkFields(message: object, place: Place, problems: Problems): void {
+  const fields = isMessage(message) ? rules.get(message.$typeName) : undefined;
+  if (fields === undefined) return;
+  for (const [key, value] of Object.entries(message) as [string, unknown][]) {
+    if (isUnset(value, key)) continue;
+    const oneof = oneofOf(value);
+    const name = oneof?.case ?? key;
+    const inner = oneof === undefined ? value : oneof.value;
+    const rule = fields.get(name);
+    if (rule === undefined) {
+      problems.error(place.field(protoName(name)), "this field is not supported");
+    } else if (rule.kind === "warned") {
+      problems.warning(place.field(protoName(name)), `ignored: ${rule.reason}`);
+    } else if (rule.kind === "used") {
+      checkNested(inner, protoName(name), place, problems);
+    }
+  }
+}
+
+function checkNested(value: unknown, name: string, place: Place, problems: Problems): void {
+  if (isMessage(value)) {
+    if (rules.has(value.$typeName)) checkFields(value, place.field(name), problems);
+    return;
+  }
+  if (!Array.isArray(value)) return;
+  for (const [index, element] of value.entries()) {
+    if (!isMessage(element) || !rules.has(element.$typeName)) return;
+    checkFields(element, place.field(name, index), problems);
+  }
+}

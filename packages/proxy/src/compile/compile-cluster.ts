@@ -1,0 +1,242 @@
+// A cluster resource into the object that routes lead to (config.cluster.v3.Cluster). Its hosts come with it (STATIC), by
+// EDS, by DNS once it is started, or with each request (dynamic_forward_proxy).
+import {
+  type Cluster as ClusterMessage,
+  Cluster_DiscoveryType as DiscoveryType,
+  Cluster_DnsLookupFamily as LookupFamily,
+} from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import { ClusterConfigSchema as DynamicForwardSchema } from "@tulle/xds/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb";
+import type { CircuitBreakerLimits, ClusterType } from "../cluster/cluster.ts";
+import { makeClusterStats } from "../cluster/cluster-stats.ts";
+import { DnsEndpoints } from "../cluster/dns-endpoints.ts";
+import type { DnsLookupFamily } from "../cluster/dns-lookup.ts";
+import { DynamicForwardHosts } from "../cluster/dynamic-forward-hosts.ts";
+import { type ClusterSettings, RuntimeCluster } from "../cluster/runtime-cluster.ts";
+import { checkFields } from "./check-fields.ts";
+import { checkResourceSource } from "./check-resource-source.ts";
+import { buildEndpoints, buildNamedEndpoints } from "./compile-endpoints.ts";
+import { compileLoadBalancing } from "./compile-load-balancing.ts";
+import { compileUpstreamProtocol } from "./compile-upstream-protocol.ts";
+import type { CompileScope } from "./compile-scope.ts";
+import { durationMs } from "./duration.ts";
+import { type Compiled, Place, Problems, compiled } from "./problems.ts";
+import { isRawBuffer } from "./transport-socket.ts";
+import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
+
+const defaultConnectTimeoutMs = 5000;
+const defaultBufferLimitBytes = 1024 * 1024;
+const defaultPanicThresholdPercent = 50;
+const defaultDnsRefreshMs = 5000;
+const defaultDynamicRefreshMs = 60_000;
+const defaultDynamicHostTtlMs = 300_000;
+const defaultDynamicMaxHosts = 1024;
+
+export interface CompiledCluster {
+  readonly cluster: RuntimeCluster;
+  /** Resource name of its endpoints where they come by EDS: the cluster is warm once they have. */
+  readonly endpointsName: string | undefined;
+  readonly usesLocalityWeights: boolean;
+}
+
+/** The cluster, not started: nothing is resolved or connected yet. */
+export function compileCluster(message: ClusterMessage, scope: CompileScope): Compiled<CompiledCluster> {
+  const problems = new Problems();
+  return compiled(buildCluster(message, scope, Place.root, problems), problems);
+}
+
+export function buildCluster(
+  message: ClusterMessage,
+  scope: CompileScope,
+  place: Place,
+  problems: Problems,
+): CompiledCluster | undefined {
+  checkFields(message, place, problems);
+  if (message.name === "") problems.error(place.field("name"), "value length must be at least 1 characters");
+  const type = clusterType(message, place, problems);
+  if (type === undefined) return undefined;
+  if (message.transportSocket !== undefined && !isRawBuffer(message.transportSocket)) {
+    problems.error(place.field("transport_socket"), `'${message.transportSocket.name}' is not supported`);
+  }
+  for (const [index, match] of message.transportSocketMatches.entries()) {
+    if (match.transportSocket === undefined || isRawBuffer(match.transportSocket)) continue;
+    problems.error(place.field("transport_socket_matches", index), `'${match.transportSocket.name}' is not supported`);
+  }
+  const settings = clusterSettings(message, type, scope, place, problems);
+  return withHosts(message, type, settings, scope, place, problems);
+}
+
+function clusterType(message: ClusterMessage, place: Place, problems: Problems): ClusterType | undefined {
+  const discovery = message.clusterDiscoveryType;
+  if (discovery.case === "clusterType") {
+    if (discovery.value.typedConfig?.typeUrl === typeUrlOf(DynamicForwardSchema)) return "dynamic_forward_proxy";
+    const at = place.field("cluster_type");
+    problems.error(at, `Didn't find a registered cluster factory implementation for name: '${discovery.value.name}'`);
+    return undefined;
+  }
+  switch (discovery.case === undefined ? DiscoveryType.STATIC : discovery.value) {
+    case DiscoveryType.STATIC:
+      return "static";
+    case DiscoveryType.STRICT_DNS:
+      return "strict_dns";
+    case DiscoveryType.LOGICAL_DNS:
+      return "logical_dns";
+    case DiscoveryType.EDS:
+      return "eds";
+    case DiscoveryType.ORIGINAL_DST:
+      problems.error(place.field("type"), "ORIGINAL_DST is not supported");
+      return undefined;
+    default:
+      problems.error(place.field("type"), `unknown value ${String(discovery.value)}`);
+      return undefined;
+  }
+}
+
+function clusterSettings(
+  message: ClusterMessage,
+  type: ClusterType,
+  scope: CompileScope,
+  place: Place,
+  problems: Problems,
+): ClusterSettings {
+  const observabilityName = message.altStatName === "" ? message.name : message.altStatName;
+  const protocol = compileUpstreamProtocol(message, place, problems);
+  const connectTimeoutMs = durationMs(message.connectTimeout, defaultConnectTimeoutMs);
+  if (connectTimeoutMs <= 0) problems.error(place.field("connect_timeout"), "value must be greater than 0s");
+  return {
+    name: message.name,
+    observabilityName,
+    type,
+    connectTimeoutMs,
+    idleTimeoutMs: protocol.idleTimeoutMs,
+    maxRequestsPerConnection: protocol.maxRequestsPerConnection,
+    perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
+    enableTrailers: protocol.enableTrailers,
+    sourceAddress: message.upstreamBindConfig?.sourceAddress?.address || scope.defaultSourceAddress,
+    circuitBreakers: circuitBreakers(message),
+    metadata: message.metadata?.filterMetadata ?? {},
+    makePicker: compileLoadBalancing(message, type, scope.random, place, problems),
+    panicThresholdPercent: message.commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicThresholdPercent,
+    stats: makeClusterStats(scope.metrics, observabilityName),
+  };
+}
+
+/** Envoy: CircuitBreakers.Thresholds; routes of priority HIGH are refused, so that DEFAULT is the one that acts. */
+function circuitBreakers(message: ClusterMessage): CircuitBreakerLimits {
+  const thresholds = message.circuitBreakers?.thresholds.find((entry) => entry.priority === RoutingPriority.DEFAULT);
+  return {
+    maxConnections: thresholds?.maxConnections ?? 1024,
+    maxPendingRequests: thresholds?.maxPendingRequests ?? 1024,
+    maxRequests: thresholds?.maxRequests ?? 1024,
+    maxRetries: thresholds?.maxRetries ?? 3,
+  };
+}
+
+function lookupFamily(family: number): DnsLookupFamily {
+  switch (family) {
+    case LookupFamily.V4_ONLY:
+      return "v4_only";
+    case LookupFamily.V6_ONLY:
+      return "v6_only";
+    case LookupFamily.V4_PREFERRED:
+      return "v4_preferred";
+    case LookupFamily.ALL:
+      return "all";
+    default:
+      return "auto";
+  }
+}
+
+function withHosts(
+  message: ClusterMessage,
+  type: ClusterType,
+  settings: ClusterSettings,
+  scope: CompileScope,
+  place: Place,
+  problems: Problems,
+): CompiledCluster | undefined {
+  const usesLocalityWeights = message.commonLbConfig?.localityConfigSpecifier.case === "localityWeightedLbConfig";
+  const bare = { endpointsName: undefined, usesLocalityWeights };
+  const assignment = message.loadAssignment;
+  const at = place.field("load_assignment");
+  switch (type) {
+    case "eds": {
+      if (assignment !== undefined) problems.error(at, "load_assignment is not allowed with EDS");
+      const eds = message.edsClusterConfig;
+      if (eds === undefined) {
+        problems.error(place.field("eds_cluster_config"), "cannot create an EDS cluster without an EDS config");
+        return undefined;
+      }
+      checkResourceSource(eds.edsConfig, place.field("eds_cluster_config").field("eds_config"), problems);
+      const endpointsName = eds.serviceName === "" ? message.name : eds.serviceName;
+      return { cluster: new RuntimeCluster(settings), endpointsName, usesLocalityWeights };
+    }
+    case "static": {
+      const endpoints =
+        assignment === undefined ? [] : buildEndpoints(assignment, { usesLocalityWeights }, at, problems);
+      if (problems.hasErrors) return undefined;
+      const cluster = new RuntimeCluster(settings);
+      cluster.updateEndpoints(endpoints);
+      return { cluster, ...bare };
+    }
+    case "strict_dns":
+    case "logical_dns":
+      return { cluster: dnsCluster(message, type, settings, scope, place, problems), ...bare };
+    case "dynamic_forward_proxy":
+      return { cluster: dynamicForwardCluster(message, settings, scope, place, problems), ...bare };
+    case "original_dst":
+      return undefined;
+  }
+}
+
+function dnsCluster(
+  message: ClusterMessage,
+  type: "strict_dns" | "logical_dns",
+  settings: ClusterSettings,
+  scope: CompileScope,
+  place: Place,
+  problems: Problems,
+): RuntimeCluster {
+  const at = place.field("load_assignment");
+  const endpoints = message.loadAssignment === undefined ? [] : buildNamedEndpoints(message.loadAssignment, at, problems);
+  if (type === "logical_dns" && endpoints.length !== 1) {
+    const rule = "LOGICAL_DNS clusters must have a single locality_lb_endpoint and a single lb_endpoint";
+    problems.error(at, rule);
+  }
+  const source = new DnsEndpoints({
+    endpoints,
+    usesAllAddresses: type === "strict_dns",
+    lookup: scope.lookup,
+    family: lookupFamily(message.dnsLookupFamily),
+    refreshIntervalMs: Math.max(1, durationMs(message.dnsRefreshRate, defaultDnsRefreshMs)),
+    log: scope.logging.logger("upstream"),
+  });
+  return new RuntimeCluster(settings, source);
+}
+
+function dynamicForwardCluster(
+  message: ClusterMessage,
+  settings: ClusterSettings,
+  scope: CompileScope,
+  place: Place,
+  problems: Problems,
+): RuntimeCluster {
+  const discovery = message.clusterDiscoveryType;
+  const at = place.field("cluster_type").field("typed_config");
+  const typed = discovery.case === "clusterType" ? unwrapTypedConfig(discovery.value.typedConfig) : undefined;
+  const config = typed === undefined ? undefined : decodeTypedConfig(DynamicForwardSchema, typed, at, problems);
+  const implementation = config?.clusterImplementationSpecifier;
+  const cache = implementation?.case === "dnsCacheConfig" ? implementation.value : undefined;
+  if (cache === undefined) problems.error(at, "dns_cache_config is required");
+  const hosts = new DynamicForwardHosts({
+    lookup: scope.lookup,
+    family: lookupFamily(cache?.dnsLookupFamily ?? LookupFamily.AUTO),
+    maxHosts: cache?.maxHosts ?? defaultDynamicMaxHosts,
+    hostTtlMs: durationMs(cache?.hostTtl, defaultDynamicHostTtlMs),
+    refreshIntervalMs: durationMs(cache?.dnsRefreshRate, defaultDynamicRefreshMs),
+    defaultPort: 80,
+    log: scope.logging.logger("upstream"),
+    nowMs: () => performance.now(),
+  });
+  return new RuntimeCluster(settings, undefined, hosts);
+}

@@ -1,0 +1,216 @@
+// A listener resource into addresses and filter chains (config.listener.v3.Listener).
+import { isIP } from "node:net";
+import { toJsonString } from "@bufbuild/protobuf";
+import type { Address } from "@tulle/xds/envoy/config/core/v3/address_pb";
+import type { Listener as ListenerMessage } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import {
+  type FilterChain as FilterChainMessage,
+  FilterChainMatchSchema,
+} from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
+import { HttpConnectionManagerSchema } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
+import { statDescription } from "../cluster/cluster-stats.ts";
+import type {
+  ConnectionProperties,
+  FilterChain,
+  HttpConnectionManagerConfig,
+  ListenAddress,
+  Listener,
+  ListenerStats,
+} from "../runtime/proxy-runtime.ts";
+import { checkFields } from "./check-fields.ts";
+import { type ChainCriteria, compileChainCriteria, findChain } from "./compile-filter-chain-match.ts";
+import { compileHttpConnectionManager } from "./compile-http-connection-manager.ts";
+import type { CompileScope } from "./compile-scope.ts";
+import { type Compiled, Place, Problems, compiled } from "./problems.ts";
+import { isRawBuffer } from "./transport-socket.ts";
+import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
+
+const defaultBufferLimitBytes = 1024 * 1024;
+
+export interface CompiledListener {
+  readonly listener: Listener;
+  /** Route configurations that come by RDS: the listener is warm once they have. */
+  readonly routeNames: ReadonlySet<string>;
+  /** Clusters that its inline route tables may choose. */
+  readonly clusterNames: ReadonlySet<string>;
+}
+
+export interface ListenerOptions {
+  /** For inline route configurations with `validate_clusters`. */
+  readonly clusterExists?: (name: string) => boolean;
+}
+
+export function compileListener(
+  message: ListenerMessage,
+  scope: CompileScope,
+  options: ListenerOptions = {},
+): Compiled<CompiledListener> {
+  const problems = new Problems();
+  return compiled(buildListener(message, scope, options, Place.root, problems), problems);
+}
+
+/** What the filter chains of one listener share while they are compiled. */
+export interface ListenerBuild {
+  readonly scope: CompileScope;
+  readonly problems: Problems;
+  readonly options: ListenerOptions;
+  readonly routeNames: Set<string>;
+  readonly clusterNames: Set<string>;
+}
+
+export function buildListener(
+  message: ListenerMessage,
+  scope: CompileScope,
+  options: ListenerOptions,
+  place: Place,
+  problems: Problems,
+): CompiledListener | undefined {
+  checkFields(message, place, problems);
+  const addresses = [
+    compileAddress(message.address, place.field("address"), problems),
+    ...message.additionalAddresses.map((additional, index) =>
+      compileAddress(additional.address, place.field("additional_addresses", index), problems),
+    ),
+  ];
+  if (message.useOriginalDst === true) problems.error(place.field("use_original_dst"), "is not supported");
+  if (message.accessLog.length > 0) {
+    problems.warning(place.field("access_log"), "ignored: requests are logged by the connection manager");
+  }
+  checkListenerFilters(message, place, problems);
+  const build: ListenerBuild = { scope, problems, options, routeNames: new Set(), clusterNames: new Set() };
+  const filterChains = buildFilterChains(message, build, place);
+  const defaultChain = message.defaultFilterChain;
+  const defaultNetwork =
+    defaultChain === undefined ? undefined : buildNetwork(defaultChain, build, place.field("default_filter_chain"));
+  if (message.filterChains.length === 0 && defaultChain === undefined) {
+    problems.error(place, `error adding listener '${message.name}': no filter chains specified`);
+  }
+  if (problems.hasErrors) return undefined;
+  const name = message.name === "" ? addresses.map((address) => `${address?.ip}_${address?.port}`)[0]! : message.name;
+  const listener: Listener = {
+    name,
+    addresses: addresses.filter((address) => address !== undefined),
+    filterChains,
+    defaultFilterChain:
+      defaultNetwork === undefined
+        ? undefined
+        : { name: defaultChain!.name, matches: () => true, network: defaultNetwork },
+    perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
+    bindToPort: message.bindToPort ?? message.deprecatedV1?.bindToPort ?? true,
+    stats: listenerStats(scope, message.statPrefix, addresses[0]),
+  };
+  return { listener, routeNames: build.routeNames, clusterNames: build.clusterNames };
+}
+
+function listenerStats(scope: CompileScope, statPrefix: string, address: ListenAddress | undefined): ListenerStats {
+  const name = statPrefix !== "" ? statPrefix : `${address?.ip}_${address?.port}`;
+  const stats = { root: "listener", name, label: "envoy_listener_address" };
+  return {
+    connectionsTotal: scope.metrics.counter(statDescription(stats, "downstream_cx_total")),
+    connectionsActive: scope.metrics.gauge(statDescription(stats, "downstream_cx_active")),
+    noFilterChainMatch: scope.metrics.counter(statDescription(stats, "no_filter_chain_match")),
+  };
+}
+
+function compileAddress(message: Address | undefined, place: Place, problems: Problems): ListenAddress | undefined {
+  const address = message?.address;
+  if (address?.case !== "socketAddress") {
+    problems.error(place, "a socket_address is required");
+    return undefined;
+  }
+  const socket = address.value;
+  const at = place.field("socket_address");
+  if (socket.protocol !== 0) problems.error(at.field("protocol"), "only TCP is supported");
+  if (isIP(socket.address) === 0) problems.error(at.field("address"), `malformed IP address: ${socket.address}`);
+  if (socket.portSpecifier.case !== "portValue" || socket.portSpecifier.value > 65_535) {
+    problems.error(at.field("port_value"), "a port from 0 to 65535 is required");
+    return undefined;
+  }
+  return { ip: socket.address, port: socket.portSpecifier.value };
+}
+
+const tlsInspectorType = "type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector";
+const httpInspectorType = "type.googleapis.com/envoy.extensions.filters.listener.http_inspector.v3.HttpInspector";
+
+/** Inspectors may stand there as long as no filter chain asks for what only they could know. */
+function checkListenerFilters(message: ListenerMessage, place: Place, problems: Problems): void {
+  const asksTls = message.filterChains.some((chain) => {
+    const match = chain.filterChainMatch;
+    return (match?.serverNames.length ?? 0) > 0 || match?.transportProtocol === "tls";
+  });
+  const asksProtocol = message.filterChains.some(
+    (chain) => (chain.filterChainMatch?.applicationProtocols.length ?? 0) > 0,
+  );
+  for (const [index, filter] of message.listenerFilters.entries()) {
+    const at = place.field("listener_filters", index);
+    const type = filter.configType.case === "typedConfig" ? filter.configType.value.typeUrl : filter.name;
+    if (type === tlsInspectorType && !asksTls && !asksProtocol) continue;
+    if (type === httpInspectorType && !asksProtocol) continue;
+    problems.error(at, `'${filter.name}' is not supported`);
+  }
+}
+
+function buildFilterChains(message: ListenerMessage, build: ListenerBuild, place: Place): FilterChain[] {
+  const { problems } = build;
+  const criteria: ChainCriteria[] = [];
+  const chains: { readonly name: string; readonly network: HttpConnectionManagerConfig }[] = [];
+  const seen = new Map<string, string>();
+  for (const [index, chain] of message.filterChains.entries()) {
+    const at = place.field("filter_chains", index);
+    const match = chain.filterChainMatch;
+    const text = match === undefined ? "{}" : toJsonString(FilterChainMatchSchema, match);
+    const twin = seen.get(text);
+    if (twin !== undefined) {
+      const words = `filter chain '${chain.name}' has the same matching rules defined as '${twin}'`;
+      problems.error(at, `error adding listener '${message.name}': ${words}. duplicate matcher is: ${text}`);
+    }
+    seen.set(text, chain.name);
+    criteria.push(compileChainCriteria(match, at.field("filter_chain_match"), problems));
+    const network = buildNetwork(chain, build, at);
+    if (network !== undefined) chains.push({ name: chain.name, network });
+  }
+  if (chains.length !== criteria.length) return [];
+  const find = chainFinder(criteria);
+  return chains.map(({ name, network }, index) => ({
+    name,
+    network,
+    matches: (connection) => find(connection) === index,
+  }));
+}
+
+/** Chains are asked one after another about the same connection: the search runs once for it. */
+function chainFinder(criteria: readonly ChainCriteria[]): (connection: ConnectionProperties) => number {
+  let last: ConnectionProperties | undefined;
+  let found = -1;
+  return (connection) => {
+    if (connection !== last) {
+      last = connection;
+      found = findChain(criteria, connection);
+    }
+    return found;
+  };
+}
+
+function buildNetwork(
+  chain: FilterChainMessage,
+  build: ListenerBuild,
+  place: Place,
+): HttpConnectionManagerConfig | undefined {
+  const { problems } = build;
+  if (chain.transportSocket !== undefined && !isRawBuffer(chain.transportSocket)) {
+    problems.error(place.field("transport_socket"), `'${chain.transportSocket.name}' is not supported`);
+  }
+  const [filter, ...others] = chain.filters;
+  if (filter === undefined || others.length > 0) {
+    problems.error(place.field("filters"), "exactly one network filter is supported, the HTTP connection manager");
+    return undefined;
+  }
+  const at = place.field("filters", 0);
+  const config = filter.configType.case === "typedConfig" ? unwrapTypedConfig(filter.configType.value) : undefined;
+  if (config?.typeUrl !== typeUrlOf(HttpConnectionManagerSchema)) {
+    problems.error(at, `Didn't find a registered implementation for '${filter.name}' with type URL: '${config?.typeUrl.replace(/^.*\//, "") ?? ""}'`);
+    return undefined;
+  }
+  const manager = decodeTypedConfig(HttpConnectionManagerSchema, config, at.field("typed_config"), problems);
+  return manager && compileHttpConnectionManager(manager, build, at.field("typed_config"));
+}

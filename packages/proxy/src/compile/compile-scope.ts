@@ -1,0 +1,78 @@
+// What compilation needs besides the resource: where names lead, where metrics and access logs go, and the process's
+// surroundings. One scope a proxy; `detachedScope` makes one without side effects for the explain command and tests.
+import { Logging, MetricRegistry } from "@tulle/telemetry";
+import type { AccessLogFile } from "../access-log/access-log-file.ts";
+import type { Cluster } from "../cluster/cluster.ts";
+import { type DnsLookup, systemDnsLookup } from "../cluster/dns-lookup.ts";
+import type { FormatEnvironment } from "../format/operator.ts";
+import type { RouteTable } from "../route/route-table.ts";
+import { Slot } from "../runtime/slot.ts";
+
+/** Takes whole lines. */
+export type LogFile = Pick<AccessLogFile, "write">;
+
+export interface CompileScope extends FormatEnvironment {
+  /** The slot of that name, made when it is asked for the first time. */
+  clusterSlot(name: string): Slot<Cluster>;
+  /** The slot only if something asked for it before; for names that requests bring (cluster_header). */
+  knownClusterSlot(name: string): Slot<Cluster> | undefined;
+  routeTableSlot(name: string): Slot<RouteTable>;
+  readonly metrics: MetricRegistry;
+  readonly logging: Logging;
+  /** @throws when the file cannot be opened. */
+  openAccessLog(path: string): LogFile;
+  readonly lookup: DnsLookup;
+  /** In [0, 1): load balancers. */
+  readonly random: () => number;
+  /** cluster_manager.upstream_bind_config of the bootstrap. */
+  readonly defaultSourceAddress: string | undefined;
+}
+
+/** Slots by name. */
+export class SlotTable<T> {
+  readonly #slots = new Map<string, Slot<T>>();
+
+  get(name: string): Slot<T> {
+    let slot = this.#slots.get(name);
+    if (slot === undefined) {
+      slot = new Slot<T>(name);
+      this.#slots.set(name, slot);
+    }
+    return slot;
+  }
+
+  known(name: string): Slot<T> | undefined {
+    return this.#slots.get(name);
+  }
+
+  /** Forgets slots that are empty and that nobody names any more. */
+  prune(isNamed: (name: string) => boolean): void {
+    for (const [name, slot] of this.#slots) {
+      if (slot.current === undefined && !isNamed(name)) this.#slots.delete(name);
+    }
+  }
+
+  values(): IterableIterator<Slot<T>> {
+    return this.#slots.values();
+  }
+}
+
+/** A scope of its own: names lead to empty slots, logs and metrics stay in it. */
+export function detachedScope(overrides: Partial<CompileScope> = {}): CompileScope {
+  const clusters = new SlotTable<Cluster>();
+  const routeTables = new SlotTable<RouteTable>();
+  return {
+    clusterSlot: (name) => clusters.get(name),
+    knownClusterSlot: (name) => clusters.known(name),
+    routeTableSlot: (name) => routeTables.get(name),
+    metrics: new MetricRegistry(),
+    logging: new Logging({ sink: () => {} }),
+    openAccessLog: () => ({ write: () => {} }),
+    lookup: systemDnsLookup,
+    random: Math.random,
+    defaultSourceAddress: undefined,
+    environment: {},
+    hostname: "localhost",
+    ...overrides,
+  };
+}

@@ -1,0 +1,72 @@
+// How a cluster speaks to its hosts: HTTP/1.1, with the limits of HttpProtocolOptions
+// (extensions.upstreams.http.v3.HttpProtocolOptions, or the older fields of Cluster).
+import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import type { Http1ProtocolOptions } from "@tulle/xds/envoy/config/core/v3/protocol_pb";
+import {
+  type HttpProtocolOptions,
+  HttpProtocolOptionsSchema,
+} from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
+import { durationMs } from "./duration.ts";
+import type { Place, Problems } from "./problems.ts";
+import { decodeTypedConfig, unwrapTypedConfig } from "./typed-config.ts";
+
+const optionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+const defaultIdleTimeoutMs = 3_600_000;
+
+export interface UpstreamProtocol {
+  readonly idleTimeoutMs: number;
+  readonly maxRequestsPerConnection: number;
+  readonly enableTrailers: boolean;
+}
+
+export function compileUpstreamProtocol(message: Cluster, place: Place, problems: Problems): UpstreamProtocol {
+  const at = place.field("typed_extension_protocol_options");
+  let options: HttpProtocolOptions | undefined;
+  for (const [name, any] of Object.entries(message.typedExtensionProtocolOptions)) {
+    const here = at.key("", name);
+    const config = unwrapTypedConfig(any);
+    if (name === optionsName && config !== undefined) {
+      options = decodeTypedConfig(HttpProtocolOptionsSchema, config, here, problems);
+    } else {
+      problems.error(here, "these protocol options are not supported");
+    }
+  }
+  if (message.http2ProtocolOptions !== undefined) {
+    problems.error(place.field("http2_protocol_options"), "HTTP/2 to the upstream is not supported");
+  }
+  if (options !== undefined) checkProtocol(options, at.key("", optionsName), problems);
+  const common = options?.commonHttpProtocolOptions ?? message.commonHttpProtocolOptions;
+  return {
+    idleTimeoutMs: durationMs(common?.idleTimeout, defaultIdleTimeoutMs),
+    maxRequestsPerConnection: common?.maxRequestsPerConnection ?? message.maxRequestsPerConnection ?? 0,
+    enableTrailers: http1Options(options, message)?.enableTrailers ?? false,
+  };
+}
+
+function http1Options(options: HttpProtocolOptions | undefined, message: Cluster): Http1ProtocolOptions | undefined {
+  const protocol = options?.upstreamProtocolOptions;
+  if (protocol?.case === "useDownstreamProtocolConfig") return protocol.value.httpProtocolOptions;
+  if (protocol?.case !== "explicitHttpConfig") return message.httpProtocolOptions;
+  const explicit = protocol.value.protocolConfig;
+  return explicit.case === "httpProtocolOptions" ? explicit.value : undefined;
+}
+
+function checkProtocol(options: HttpProtocolOptions, place: Place, problems: Problems): void {
+  const protocol = options.upstreamProtocolOptions;
+  switch (protocol.case) {
+    case "explicitHttpConfig": {
+      const explicit = protocol.value.protocolConfig.case;
+      if (explicit === "httpProtocolOptions") return;
+      const version = explicit === "http2ProtocolOptions" ? "HTTP/2" : "HTTP/3";
+      problems.error(place.field("explicit_http_config"), `${version} to the upstream is not supported`);
+      return;
+    }
+    case "useDownstreamProtocolConfig":
+      return;
+    case "autoConfig":
+      problems.error(place.field("auto_config"), "needs TLS, which is not supported");
+      return;
+    case undefined:
+      problems.error(place.field("upstream_protocol_options"), "value is required");
+  }
+}

@@ -1,0 +1,317 @@
+// Which fields of Envoy's messages the proxy acts on, which make no difference here and why, and which are ignored with
+// a warning. Every other field that is set refuses the resource (check-fields.ts); messages without a row are read whole.
+
+export interface FieldRow {
+  /** Names separated by white space. */
+  readonly used: string;
+  /** Name → why the answer to a request is the same without it. */
+  readonly harmless?: Readonly<Record<string, string>>;
+  /** Name → what the operator is told. */
+  readonly warned?: Readonly<Record<string, string>>;
+}
+
+const headerChanges =
+  "request_headers_to_add request_headers_to_remove response_headers_to_add response_headers_to_remove";
+const noTracing = "tracing is not built yet";
+const noRateLimit = "descriptors act only on a rate limit filter, which is refused by itself";
+const socketTuning = "performance of sockets only";
+
+export const fieldTable: Readonly<Record<string, FieldRow>> = {
+  "envoy.config.route.v3.RouteConfiguration": {
+    used: `name virtual_hosts validate_clusters most_specific_header_mutations_wins ignore_port_in_host_matching
+      typed_per_filter_config max_direct_response_body_size_bytes metadata ${headerChanges}`,
+    harmless: { internal_only_headers: "edge sanitising of our own removes only x-envoy-*" },
+  },
+  "envoy.config.route.v3.VirtualHost": {
+    used: `name domains routes require_tls typed_per_filter_config retry_policy include_request_attempt_count
+      include_attempt_count_in_response metadata ${headerChanges}`,
+    harmless: { virtual_clusters: "statistics only", rate_limits: noRateLimit },
+  },
+  "envoy.config.route.v3.Route": {
+    used: `name match route redirect direct_response metadata typed_per_filter_config ${headerChanges}`,
+    harmless: { decorator: "names a trace span", stat_prefix: "statistics only" },
+    warned: { tracing: noTracing },
+  },
+  "envoy.config.route.v3.RouteMatch": {
+    used: `prefix path safe_regex connect_matcher path_separated_prefix case_sensitive runtime_fraction headers
+      query_parameters`,
+  },
+  "envoy.config.route.v3.HeaderMatcher": {
+    used: `name exact_match safe_regex_match range_match present_match prefix_match suffix_match contains_match
+      string_match invert_match treat_missing_header_as_empty`,
+  },
+  "envoy.config.route.v3.QueryParameterMatcher": { used: "name string_match present_match" },
+  "envoy.config.core.v3.RuntimeFractionalPercent": {
+    used: "default_value",
+    harmless: { runtime_key: "no runtime layer overrides it" },
+  },
+  "envoy.config.route.v3.RouteAction": {
+    used: `cluster cluster_header weighted_clusters cluster_not_found_response_code prefix_rewrite regex_rewrite
+      host_rewrite_literal auto_host_rewrite host_rewrite_header append_x_forwarded_host timeout idle_timeout
+      retry_policy upgrade_configs max_stream_duration host_rewrite_path_regex priority`,
+    harmless: {
+      rate_limits: noRateLimit,
+      include_vh_rate_limits: noRateLimit,
+      hash_policy: "read only by hashing load balancers, which are refused by themselves",
+      max_grpc_timeout: "bounds grpc-timeout, which is not read yet",
+      grpc_timeout_offset: "bounds grpc-timeout, which is not read yet",
+    },
+  },
+  "envoy.config.route.v3.RouteAction.UpgradeConfig": { used: "upgrade_type enabled connect_config" },
+  "envoy.config.route.v3.RouteAction.UpgradeConfig.ConnectConfig": { used: "" },
+  "envoy.config.route.v3.RouteAction.MaxStreamDuration": {
+    used: "max_stream_duration",
+    harmless: {
+      grpc_timeout_header_max: "bounds grpc-timeout, which is not read yet",
+      grpc_timeout_header_offset: "bounds grpc-timeout, which is not read yet",
+    },
+  },
+  "envoy.config.route.v3.WeightedCluster": {
+    used: "clusters total_weight header_name",
+    harmless: { runtime_key_prefix: "no runtime layer overrides weights" },
+  },
+  "envoy.config.route.v3.WeightedCluster.ClusterWeight": {
+    used: `name cluster_header weight typed_per_filter_config host_rewrite_literal ${headerChanges}`,
+  },
+  "envoy.config.route.v3.RetryPolicy": {
+    used: `retry_on num_retries per_try_timeout per_try_idle_timeout retry_host_predicate
+      host_selection_retry_max_attempts retriable_status_codes retry_back_off retriable_headers
+      retriable_request_headers`,
+  },
+  "envoy.config.route.v3.RedirectAction": {
+    used: `https_redirect scheme_redirect host_redirect port_redirect path_redirect prefix_rewrite regex_rewrite
+      response_code strip_query`,
+  },
+  "envoy.config.route.v3.DirectResponseAction": { used: "status body" },
+  "envoy.config.core.v3.HeaderValueOption": { used: "header append append_action keep_empty_value" },
+  "envoy.config.core.v3.HeaderValue": { used: "key value raw_value" },
+
+  "envoy.config.listener.v3.Listener": {
+    used: `name address additional_addresses stat_prefix filter_chains default_filter_chain
+      per_connection_buffer_limit_bytes listener_filters bind_to_port deprecated_v1 access_log use_original_dst`,
+    harmless: {
+      metadata: "read by no filter",
+      drain_type: "drains on removal and on change either way",
+      listener_filters_timeout: "no listener filter waits for bytes yet",
+      continue_on_listener_filters_timeout: "no listener filter waits for bytes yet",
+      traffic_direction: "informative",
+      connection_balance_config: "one accepting thread",
+      reuse_port: socketTuning,
+      enable_reuse_port: socketTuning,
+      tcp_backlog_size: socketTuning,
+      tcp_fast_open_queue_length: socketTuning,
+      max_connections_to_accept_per_socket_event: socketTuning,
+      enable_mptcp: socketTuning,
+      tcp_keepalive: socketTuning,
+      ignore_global_conn_limit: "no global limit is set",
+      bypass_overload_manager: "no overload manager acts",
+      stats_matcher: "statistics only",
+    },
+    warned: { freebind: "addresses must exist when the listener is bound" },
+  },
+  "envoy.config.listener.v3.AdditionalAddress": { used: "address", harmless: { tcp_keepalive: socketTuning } },
+  "envoy.config.listener.v3.Listener.DeprecatedV1": { used: "bind_to_port" },
+  "envoy.config.listener.v3.FilterChain": {
+    used: "filter_chain_match filters name transport_socket",
+    harmless: {
+      metadata: "read by no filter",
+      transport_socket_connect_timeout: "bounds a TLS handshake, which is refused by itself",
+    },
+  },
+  "envoy.config.listener.v3.FilterChainMatch": {
+    used: `destination_port prefix_ranges direct_source_prefix_ranges source_type source_prefix_ranges source_ports
+      server_names transport_protocol application_protocols`,
+  },
+  "envoy.config.listener.v3.Filter": { used: "name typed_config" },
+  "envoy.config.listener.v3.ListenerFilter": { used: "name typed_config filter_disabled" },
+
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager": {
+    used: `codec_type stat_prefix rds route_config http_filters common_http_protocol_options http_protocol_options
+      server_name server_header_transformation max_request_headers_kb stream_idle_timeout request_timeout
+      request_headers_timeout drain_timeout access_log use_remote_address xff_num_trusted_hops skip_xff_append via
+      generate_request_id preserve_external_request_id always_set_request_id_in_response upgrade_configs normalize_path
+      merge_slashes path_with_escaped_slashes_action strip_matching_host_port strip_any_host_port
+      http2_protocol_options access_log_options request_id_extension
+      forward_client_cert_details internal_address_config`,
+    harmless: {
+      set_current_client_cert_details: "chooses fields of x-forwarded-client-cert, which exists with TLS only",
+      delayed_close_timeout: "how long a closing socket may linger",
+      stream_flush_timeout: "the idle time-out of the stream covers it",
+      stream_error_on_invalid_http_message: "HTTP/1.1 closes the connection after a bad message either way",
+      record_route_resolution_stats: "statistics only",
+      drain_timeout_jitter: "spreads closing connections",
+    },
+    warned: { tracing: noTracing, access_log_flush_interval: "streams are logged once, at their end" },
+  },
+  "envoy.extensions.filters.network.http_connection_manager.v3.Rds": { used: "config_source route_config_name" },
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter": {
+    used: "name typed_config is_optional disabled",
+  },
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig": {
+    used: "upgrade_type enabled",
+  },
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.HcmAccessLogOptions": {
+    used: "",
+    warned: {
+      access_log_flush_interval: "streams are logged once, at their end",
+      flush_log_on_tunnel_successfully_established: "tunnels are logged once, at their end",
+    },
+  },
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.InternalAddressConfig": {
+    used: "cidr_ranges",
+    harmless: { unix_sockets: "listeners have IP addresses" },
+  },
+  "envoy.config.core.v3.HttpProtocolOptions": {
+    used: "idle_timeout max_headers_count max_requests_per_connection headers_with_underscores_action",
+    harmless: { max_response_headers_kb: "the codec's own limit of 60 KiB holds" },
+    warned: {
+      max_connection_duration: "connections end by idleness, draining or their peer",
+      max_stream_duration: "the route's time-outs bound a stream",
+    },
+  },
+  "envoy.config.core.v3.Http1ProtocolOptions": {
+    used: "allow_absolute_url accept_http_10 enable_trailers",
+    harmless: {
+      override_stream_error_on_invalid_http_message: "the connection is closed after a bad message",
+      use_balsa_parser: "Envoy's own choice of parser",
+      allow_custom_methods: "any token is a method here",
+    },
+    warned: { header_key_format: "names go out in lower case, which RFC 9110 §5.1 makes equal" },
+  },
+  "envoy.config.accesslog.v3.AccessLog": { used: "name filter typed_config" },
+  "envoy.extensions.access_loggers.file.v3.FileAccessLog": {
+    used: "path format json_format typed_json_format log_format",
+  },
+  "envoy.extensions.access_loggers.stream.v3.StdoutAccessLog": { used: "log_format" },
+  "envoy.extensions.access_loggers.stream.v3.StderrAccessLog": { used: "log_format" },
+  "envoy.config.core.v3.SubstitutionFormatString": {
+    used: "text_format json_format text_format_source omit_empty_values formatters json_format_options",
+    harmless: { content_type: "local replies only" },
+  },
+  "envoy.extensions.filters.http.router.v3.Router": {
+    used: "suppress_envoy_headers respect_expected_rq_timeout",
+    harmless: {
+      dynamic_stats: "statistics only",
+      start_child_span: noTracing,
+      suppress_grpc_request_failure_code_stats: "statistics only",
+      reject_connect_request_early_data: "data after a CONNECT head waits for the answer",
+    },
+  },
+
+  "envoy.config.cluster.v3.Cluster": {
+    used: `name alt_stat_name type cluster_type eds_cluster_config connect_timeout per_connection_buffer_limit_bytes
+      lb_policy load_assignment max_requests_per_connection circuit_breakers common_http_protocol_options
+      http_protocol_options typed_extension_protocol_options dns_refresh_rate respect_dns_ttl dns_lookup_family
+      upstream_bind_config least_request_lb_config round_robin_lb_config common_lb_config transport_socket
+      transport_socket_matches metadata load_balancing_policy dns_failure_refresh_rate http2_protocol_options`,
+    harmless: {
+      stats_matcher: "statistics only",
+      wait_for_warm_on_init: "clusters are always waited for",
+      cleanup_interval: "ORIGINAL_DST only, which is refused by itself",
+      upstream_connection_options: socketTuning,
+      close_connections_on_host_health_failure: "no health checks",
+      ignore_health_on_host_removal: "no health checks",
+      lb_subset_config: "no route carries metadata_match, which is refused by itself",
+      track_timeout_budgets: "statistics only",
+      track_cluster_stats: "statistics only",
+      preconnect_policy: "performance only",
+      dns_jitter: "spreads DNS queries",
+      lrs_report_endpoint_metrics: "statistics only",
+      upstream_http_protocol_options: "server names of TLS, which is refused by itself",
+      original_dst_lb_config: "ORIGINAL_DST is refused by itself",
+    },
+    warned: { outlier_detection: "hosts are not ejected yet", typed_dns_resolver_config: "the system's resolver is used" },
+  },
+  "envoy.config.cluster.v3.Cluster.EdsClusterConfig": { used: "eds_config service_name" },
+  "envoy.config.cluster.v3.Cluster.CustomClusterType": { used: "name typed_config" },
+  "envoy.config.cluster.v3.Cluster.CommonLbConfig": {
+    used: "healthy_panic_threshold",
+    harmless: {
+      zone_aware_lb_config: "acts only with local_cluster_name, which is refused",
+      update_merge_window: "updates are merged by turn",
+      close_connections_on_host_set_change: "connections of dropped hosts drain",
+      ignore_new_hosts_until_first_hc: "no health checks",
+      locality_weighted_lb_config: "localities without weights only; weights are refused at the endpoints",
+      override_host_status: "no stateful session filter",
+    },
+  },
+  "envoy.config.cluster.v3.Cluster.LeastRequestLbConfig": {
+    used: "choice_count active_request_bias",
+  },
+  "envoy.config.cluster.v3.Cluster.RoundRobinLbConfig": { used: "" },
+  "envoy.config.cluster.v3.CircuitBreakers": { used: "thresholds" },
+  "envoy.config.cluster.v3.CircuitBreakers.Thresholds": {
+    used: "priority max_connections max_pending_requests max_requests max_retries",
+    harmless: { track_remaining: "statistics only", max_connection_pools: "one pool a host" },
+    warned: { retry_budget: "max_retries bounds retries" },
+  },
+  "envoy.config.core.v3.BindConfig": {
+    used: "source_address",
+    harmless: { freebind: "source addresses must exist", socket_options: socketTuning },
+  },
+  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+    used: "common_http_protocol_options explicit_http_config use_downstream_protocol_config auto_config",
+    harmless: { upstream_http_protocol_options: "server names of TLS, which is refused by itself" },
+  },
+  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.ExplicitHttpConfig": {
+    used: "http_protocol_options http2_protocol_options",
+  },
+  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.UseDownstreamHttpConfig": {
+    used: "http_protocol_options",
+    harmless: { http2_protocol_options: "downstream speaks HTTP/1.1", http3_protocol_options: "downstream speaks HTTP/1.1" },
+  },
+  "envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest": {
+    used: "choice_count active_request_bias",
+    harmless: { locality_lb_config: "no zone of our own" },
+  },
+  "envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin": {
+    used: "",
+    harmless: { locality_lb_config: "no zone of our own" },
+  },
+  "envoy.extensions.load_balancing_policies.random.v3.Random": {
+    used: "",
+    harmless: { locality_lb_config: "no zone of our own" },
+  },
+  "envoy.config.endpoint.v3.ClusterLoadAssignment": { used: "cluster_name endpoints policy" },
+  "envoy.config.endpoint.v3.ClusterLoadAssignment.Policy": {
+    used: "",
+    harmless: {
+      overprovisioning_factor: "one priority level",
+      endpoint_stale_after: "the last good endpoints are kept",
+      weighted_priority_health: "one priority level",
+    },
+  },
+  "envoy.config.endpoint.v3.LocalityLbEndpoints": {
+    used: "locality lb_endpoints priority load_balancing_weight load_balancer_endpoints",
+    harmless: { proximity: "informative", metadata: "informative" },
+  },
+  "envoy.config.endpoint.v3.LbEndpoint": {
+    used: "endpoint health_status metadata load_balancing_weight",
+  },
+  "envoy.config.endpoint.v3.Endpoint": {
+    used: "address hostname health_check_config",
+    harmless: { observability_name: "statistics only" },
+    warned: { additional_addresses: "the first address is used" },
+  },
+  "envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig": {
+    used: "dns_cache_config",
+    harmless: {
+      allow_insecure_cluster_options: "server names of TLS, which is refused by itself",
+      allow_coalesced_connections: "HTTP/2 connections are not shared between hosts",
+    },
+  },
+  "envoy.extensions.common.dynamic_forward_proxy.v3.DnsCacheConfig": {
+    used: "name dns_lookup_family dns_refresh_rate host_ttl max_hosts dns_query_timeout dns_failure_refresh_rate",
+    harmless: {
+      dns_min_refresh_rate: "the refresh rate is what counts",
+      dns_cache_circuit_breaker: "max_hosts bounds the queries",
+      disable_dns_refresh_on_failure: "a failure is asked again by the next request",
+      preresolve_hostnames: "resolved by the first request",
+    },
+    warned: { typed_dns_resolver_config: "the system's resolver is used" },
+  },
+  "envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig": {
+    used: "dns_cache_config save_upstream_address",
+  },
+};
+

@@ -1,0 +1,18 @@
+// The router's row in the table of filters (extensions.filters.http.router.v3.Router).
+import { RouterSchema } from "@tulle/xds/envoy/extensions/filters/http/router/v3/router_pb";
+import { decodeTypedConfig } from "../compile/typed-config.ts";
+import type { FilterRegistration } from "./filter-registration.ts";
+import { createRouterFilter } from "./router/router-filter.ts";
+
+export const routerRegistration: FilterRegistration = {
+  types: [RouterSchema.typeName],
+  isTerminal: true,
+  compile(config, build) {
+    const router = decodeTypedConfig(RouterSchema, config, build.place, build.problems);
+    if (router === undefined) return undefined;
+    return createRouterFilter({
+      suppressEnvoyHeaders: router.suppressEnvoyHeaders,
+      respectExpectedRequestTimeout: router.respectExpectedRqTimeout,
+    });
+  },
+};

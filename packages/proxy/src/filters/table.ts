@@ -1,0 +1,20 @@
+// Every HTTP filter that the proxy knows. Requests pass them in the order of the connection manager's own list; this table
+// only says which types exist. A new filter is a folder beside this file and a row here.
+import { typeUrlPrefix } from "../compile/typed-config.ts";
+import type { FilterRegistration } from "./filter-registration.ts";
+import { routerRegistration } from "./router-registration.ts";
+
+export const httpFilters: readonly FilterRegistration[] = [routerRegistration];
+
+const byType = new Map(httpFilters.flatMap((filter) => filter.types.map((type) => [typeUrlPrefix + type, filter])));
+const byRouteType = new Map(
+  httpFilters.flatMap((filter) => (filter.routeTypes ?? []).map((type) => [typeUrlPrefix + type, filter])),
+);
+
+export function filterOfType(typeUrl: string): FilterRegistration | undefined {
+  return byType.get(typeUrl);
+}
+
+export function filterOfRouteType(typeUrl: string): FilterRegistration | undefined {
+  return byRouteType.get(typeUrl);
+}

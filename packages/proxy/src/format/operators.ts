@@ -1,0 +1,226 @@
+// The table of operators of Envoy's substitution format (docs: configuration/observability/access_log). What the proxy
+// cannot know yet (TLS of a peer, traces) is a missing value; an operator that is not in the table is an error.
+import { randomUUID } from "node:crypto";
+import { responseFlags, responseFlagsText } from "../http/response-flags.ts";
+import type { CompiledOperator, FormatValue, OperatorCompiler } from "./operator.ts";
+import { compileTimeFormat, isoTime } from "./start-time.ts";
+
+const text = (value: FormatValue): OperatorCompiler => {
+  return (argument) => (argument === undefined ? { value, isNumber: false } : { error: "takes no argument" });
+};
+
+const number = (value: FormatValue): OperatorCompiler => {
+  return (argument) => (argument === undefined ? { value, isNumber: true } : { error: "takes no argument" });
+};
+
+/** A value that only TLS or tracing would give. */
+const missing: OperatorCompiler = () => ({ value: () => undefined, isNumber: false });
+
+function optionalText(value: string | undefined): string | undefined {
+  return value === undefined || value === "" ? undefined : value;
+}
+
+function withoutPort(address: string | undefined): string | undefined {
+  if (address === undefined || address.startsWith("/")) return address;
+  const colon = address.lastIndexOf(":");
+  if (colon < 0) return address;
+  return address.startsWith("[") ? address.slice(1, colon - 1) : address.slice(0, colon);
+}
+
+function portOf(address: string | undefined): string | undefined {
+  if (address === undefined || address.startsWith("/")) return undefined;
+  const colon = address.lastIndexOf(":");
+  return colon < 0 ? undefined : address.slice(colon + 1);
+}
+
+/** The three operators of an address: whole, without port, port alone. */
+function address(name: string, read: FormatValue): Record<string, OperatorCompiler> {
+  return {
+    [name]: text(read),
+    [`${name}_WITHOUT_PORT`]: text((info, request, response) => withoutPort(read(info, request, response))),
+    [`${name}_PORT`]: number((info, request, response) => portOf(read(info, request, response))),
+  };
+}
+
+const requestPseudoHeaders: Readonly<Record<string, FormatValue>> = {
+  ":method": (_info, request) => optionalText(request?.method),
+  ":path": (_info, request) => optionalText(request?.path),
+  ":authority": (_info, request) => optionalText(request?.authority),
+  host: (_info, request) => optionalText(request?.authority),
+  ":scheme": (_info, request) => optionalText(request?.scheme),
+};
+
+function requestHeaderValue(name: string): FormatValue {
+  const lower = name.toLowerCase();
+  return requestPseudoHeaders[lower] ?? ((_info, request) => request?.headers.get(lower));
+}
+
+function responseHeaderValue(name: string): FormatValue {
+  const lower = name.toLowerCase();
+  if (lower === ":status") return (_info, _request, response) => response && String(response.status);
+  return (_info, _request, response) => response?.headers.get(lower);
+}
+
+/** `X?Y`: the value of X, or of Y where X is absent. */
+function headerOperator(read: (name: string) => FormatValue): OperatorCompiler {
+  return (argument) => {
+    const names = (argument ?? "").split("?");
+    if (names.length > 2 || names.some((name) => name === "")) return { error: "needs (NAME) or (NAME?OTHER)" };
+    const main = read(names[0]!);
+    if (names.length === 1) return { value: main, isNumber: false };
+    const other = read(names[1]!);
+    return {
+      value: (info, request, response) => main(info, request, response) ?? other(info, request, response),
+      isNumber: false,
+    };
+  };
+}
+
+function metadataValue(root: unknown, keys: readonly string[]): string | undefined {
+  let value = root;
+  for (const key of keys) {
+    if (typeof value !== "object" || value === null) return undefined;
+    value = (value as Record<string, unknown>)[key];
+  }
+  if (value === undefined || value === null) return undefined;
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** `(namespace:key:key…)` into JSON metadata. */
+function metadataOperator(read: (info: Parameters<FormatValue>[0]) => unknown): OperatorCompiler {
+  return (argument) => {
+    const keys = (argument ?? "").split(":");
+    if (keys[0] === "") return { error: "needs (NAMESPACE:KEY)" };
+    return { value: (info) => metadataValue(read(info), keys), isNumber: false };
+  };
+}
+
+const metadataSources: Readonly<Record<string, (info: Parameters<FormatValue>[0]) => unknown>> = {
+  DYNAMIC: (info) => info.dynamicMetadata,
+  ROUTE: (info) => info.route?.metadata,
+  CLUSTER: (info) => info.cluster?.metadata,
+  UPSTREAM_HOST: (info) => info.upstreamHost?.metadata,
+};
+
+const compileMetadata: OperatorCompiler = (argument, environment) => {
+  const [source, ...keys] = (argument ?? "").split(":");
+  const read = metadataSources[source ?? ""];
+  if (read === undefined) return { error: `knows ${Object.keys(metadataSources).join(", ")}, not '${source}'` };
+  return metadataOperator(read)(keys.join(":"), environment);
+};
+
+const compileTime: OperatorCompiler = (argument) => {
+  if (argument === undefined || argument === "") return { value: (info) => isoTime(info.startTimeMs), isNumber: false };
+  const format = compileTimeFormat(argument);
+  if ("error" in format) return format;
+  return { value: (info) => format(info.startTimeMs), isNumber: false };
+};
+
+const compileEnvironment: OperatorCompiler = (argument, { environment }) => {
+  if (argument === undefined || argument === "") return { error: "needs (NAME)" };
+  const value = environment[argument];
+  return { value: () => value, isNumber: false };
+};
+
+const compileHostname: OperatorCompiler = (_argument, { hostname }) => ({ value: () => hostname, isNumber: false });
+
+const compileQueryParameter: OperatorCompiler = (argument) => {
+  if (argument === undefined || argument === "") return { error: "needs (NAME)" };
+  return {
+    value: (_info, request) => {
+      const query = request?.path.indexOf("?") ?? -1;
+      return query < 0 ? undefined : (new URLSearchParams(request!.path.slice(query + 1)).get(argument) ?? undefined);
+    },
+    isNumber: false,
+  };
+};
+
+const flagNames = Object.keys(responseFlags) as (keyof typeof responseFlags)[];
+
+function longFlags(bits: number): string | undefined {
+  const meanings = flagNames.filter((name) => (bits & responseFlags[name].bit) !== 0);
+  return meanings.length === 0 ? undefined : meanings.map((name) => responseFlags[name].meaning).join(",");
+}
+
+function pathWithoutQuery(path: string | undefined): string | undefined {
+  const query = path?.indexOf("?") ?? -1;
+  return query < 0 ? path : path!.slice(0, query);
+}
+
+const pathHeader: OperatorCompiler = (argument, environment) => {
+  const inner = headerOperator(requestHeaderValue)(argument, environment);
+  if ("error" in inner) return inner;
+  const read = inner.value;
+  return { value: (info, request, response) => pathWithoutQuery(read(info, request, response)), isNumber: false };
+};
+
+const noUpstream = (bits: number): string | undefined => (bits === 0 ? undefined : responseFlagsText(bits));
+
+export const operators: Readonly<Record<string, OperatorCompiler>> = {
+  REQ: headerOperator(requestHeaderValue),
+  RESP: headerOperator(responseHeaderValue),
+  REQUEST_HEADER: headerOperator(requestHeaderValue),
+  RESPONSE_HEADER: headerOperator(responseHeaderValue),
+  REQ_WITHOUT_QUERY: pathHeader,
+  TRAILER: missing,
+  QUERY_PARAM: compileQueryParameter,
+  START_TIME: compileTime,
+  PROTOCOL: text((_info, request) => request?.protocol),
+  RESPONSE_CODE: number((info) => String(info.responseCode)),
+  RESPONSE_CODE_DETAILS: text((info) => info.responseCodeDetails?.replaceAll(" ", "_")),
+  RESPONSE_FLAGS: text((info) => noUpstream(info.responseFlags)),
+  RESPONSE_FLAGS_LONG: text((info) => longFlags(info.responseFlags)),
+  CONNECTION_TERMINATION_DETAILS: text((info) => info.connectionTerminationDetails),
+  BYTES_RECEIVED: number((info) => String(info.bytesReceived)),
+  BYTES_SENT: number((info) => String(info.bytesSent)),
+  DURATION: number((info) => String(Math.floor(info.durationMs))),
+  RESPONSE_DURATION: number((info) =>
+    info.upstreamServiceTimeMs < 0 ? undefined : String(Math.floor(info.upstreamServiceTimeMs)),
+  ),
+  ROUTE_NAME: text((info) => optionalText(info.route?.name)),
+  HOSTNAME: compileHostname,
+  ENVIRONMENT: compileEnvironment,
+  UNIQUE_ID: text(() => randomUUID()),
+  REQUESTED_SERVER_NAME: text((info) => optionalText(info.requestedServerName)),
+  UPSTREAM_HOST: text((info) => info.upstreamHost?.addressText),
+  UPSTREAM_HOST_NAME: text((info) => optionalText(info.upstreamHost?.hostname) ?? info.upstreamHost?.addressText),
+  UPSTREAM_CLUSTER: text((info) => info.cluster?.observabilityName),
+  UPSTREAM_CLUSTER_RAW: text((info) => info.cluster?.name),
+  UPSTREAM_TRANSPORT_FAILURE_REASON: text((info) => info.upstreamTransportFailureReason?.replaceAll(" ", "_")),
+  UPSTREAM_REQUEST_ATTEMPT_COUNT: number((info) => String(info.attemptCount)),
+  ...address("UPSTREAM_REMOTE_ADDRESS", (info) => info.upstreamHost?.addressText),
+  ...address("UPSTREAM_LOCAL_ADDRESS", (info) => info.upstreamLocalAddress),
+  ...address("DOWNSTREAM_LOCAL_ADDRESS", (info) => info.downstreamLocalAddress),
+  ...address("DOWNSTREAM_REMOTE_ADDRESS", (info) => info.downstreamRemoteAddress),
+  ...address("DOWNSTREAM_DIRECT_REMOTE_ADDRESS", (info) => info.downstreamRemoteAddress),
+  DYNAMIC_METADATA: metadataOperator((info) => info.dynamicMetadata),
+  CLUSTER_METADATA: metadataOperator((info) => info.cluster?.metadata),
+  UPSTREAM_METADATA: metadataOperator((info) => info.upstreamHost?.metadata),
+  METADATA: compileMetadata,
+  TRACE_ID: missing,
+  GRPC_STATUS: text((_info, _request, response) => response?.headers.get("grpc-status")),
+  GRPC_STATUS_NUMBER: number((_info, _request, response) => response?.headers.get("grpc-status")),
+  LOCAL_REPLY_BODY: missing,
+  VIRTUAL_CLUSTER_NAME: missing,
+  ACCESS_LOG_TYPE: text(() => "DownstreamEnd"),
+};
+
+/** Operators that read a peer's or our own certificate: missing values on a plain connection. */
+const tlsOperator =
+  /^(DOWNSTREAM|UPSTREAM)_(TLS_(SESSION_ID|CIPHER|VERSION)|(PEER|LOCAL)_(URI_SAN|DNS_SAN|IP_SAN|SUBJECT|ISSUER|FINGERPRINT_256|FINGERPRINT_1|SERIAL|CERT|CERT_V_START|CERT_V_END|CHAIN_[A-Z0-9_]+))$/;
+
+export function findOperator(name: string): OperatorCompiler | undefined {
+  return operators[name] ?? (tlsOperator.test(name) ? missing : undefined);
+}
+
+/** Cuts to `maxLength` characters, `%REQ(X):20%`. */
+export function truncated(operator: CompiledOperator, maxLength: number): CompiledOperator {
+  const { value } = operator;
+  return {
+    value: (info, request, response) => {
+      const result = value(info, request, response);
+      return result !== undefined && result.length > maxLength ? result.slice(0, maxLength) : result;
+    },
+    isNumber: false,
+  };
+}

@@ -1,0 +1,172 @@
+// Compiles Envoy's format strings (`%REQ(X?Y):Z%`) into arrays of functions, for access logs and header values. The
+// request path then only calls and joins.
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { StreamInfo } from "../http/stream-info.ts";
+import type { RequestHead, ResponseHead } from "../http/message.ts";
+import type { Place, Problems } from "../compile/problems.ts";
+import type { CompiledOperator, FormatEnvironment, FormatValue } from "./operator.ts";
+import { findOperator, truncated } from "./operators.ts";
+
+export type TextFormat = (
+  info: StreamInfo,
+  request: RequestHead | undefined,
+  response: ResponseHead | undefined,
+) => string;
+
+type Part = string | CompiledOperator;
+
+/** `%%`, or `%NAME(argument):length%`; an argument may hold percent signs (`%START_TIME(%Y/%m/%d)%`). */
+const command = /%(?:%|([A-Z][A-Z0-9_]*)(?:\(([^)]*)\))?(?::(\d+))?%)/y;
+
+function parseParts(format: string, environment: FormatEnvironment, place: Place, problems: Problems): Part[] {
+  const parts: Part[] = [];
+  let literal = "";
+  let index = 0;
+  while (index < format.length) {
+    const percent = format.indexOf("%", index);
+    if (percent < 0) break;
+    literal += format.slice(index, percent);
+    command.lastIndex = percent;
+    const match = command.exec(format);
+    if (match === null) {
+      problems.error(place, `Incorrect configuration: '${format}'. Couldn't find valid command at position ${percent}`);
+      return [];
+    }
+    index = percent + match[0].length;
+    if (match[1] === undefined) {
+      literal += "%";
+      continue;
+    }
+    const operator = compileOperator(match[1], match[2], match[3], environment);
+    if ("error" in operator) {
+      problems.error(place, operator.error);
+      return [];
+    }
+    if (literal !== "") parts.push(literal);
+    literal = "";
+    parts.push(operator);
+  }
+  literal += format.slice(index);
+  if (literal !== "") parts.push(literal);
+  return parts;
+}
+
+function compileOperator(
+  name: string,
+  argument: string | undefined,
+  maxLength: string | undefined,
+  environment: FormatEnvironment,
+): CompiledOperator | { readonly error: string } {
+  const compile = findOperator(name);
+  if (compile === undefined) return { error: `Not supported field in StreamInfo: ${name}` };
+  const operator = compile(argument, environment);
+  if ("error" in operator) return { error: `%${name}%: ${operator.error}` };
+  return maxLength === undefined ? operator : truncated(operator, Number(maxLength));
+}
+
+/** A format whose missing values are `missing`: `-` for access logs, nothing for header values. */
+export function compileTextFormat(
+  format: string,
+  missing: "-" | "",
+  environment: FormatEnvironment,
+  place: Place,
+  problems: Problems,
+): TextFormat {
+  const parts = parseParts(format, environment, place, problems);
+  if (parts.every((part) => typeof part === "string")) {
+    const constant = parts.join("");
+    return () => constant;
+  }
+  // Literals and values alternate, so that the loop has no branch on the kind of part.
+  const literals: string[] = [];
+  const values: FormatValue[] = [];
+  let literal = "";
+  for (const part of parts) {
+    if (typeof part === "string") {
+      literal += part;
+      continue;
+    }
+    literals.push(literal);
+    literal = "";
+    values.push(part.value);
+  }
+  const last = literal;
+  return (info, request, response) => {
+    let line = "";
+    for (let index = 0; index < values.length; index += 1) {
+      line += literals[index]! + (values[index]!(info, request, response) ?? missing);
+    }
+    return line + last;
+  };
+}
+
+type JsonPart = (
+  info: StreamInfo,
+  request: RequestHead | undefined,
+  response: ResponseHead | undefined,
+) => string | undefined;
+
+/**
+ * A JSON format: strings are formats of their own; one that is a single operator gives null where it is missing, and a
+ * number where the operator counts something. Keys are sorted, as Envoy writes them.
+ */
+export function compileJsonFormat(
+  format: JsonObject,
+  omitEmpty: boolean,
+  environment: FormatEnvironment,
+  place: Place,
+  problems: Problems,
+): TextFormat {
+  const value = compileJsonValue(format, { omitEmpty, environment, problems }, place);
+  return (info, request, response) => `${value(info, request, response) ?? "{}"}\n`;
+}
+
+interface JsonCompile {
+  readonly omitEmpty: boolean;
+  readonly environment: FormatEnvironment;
+  readonly problems: Problems;
+}
+
+function compileJsonValue(value: JsonValue, compile: JsonCompile, place: Place): JsonPart {
+  if (typeof value === "string") return compileJsonText(value, compile, place);
+  if (Array.isArray(value)) {
+    const parts = value.map((element, index) => compileJsonValue(element, compile, place.field("", index)));
+    return (info, request, response) =>
+      `[${parts.map((part) => part(info, request, response) ?? "null").join(",")}]`;
+  }
+  if (typeof value === "object" && value !== null) return compileJsonObject(value, compile, place);
+  const constant = JSON.stringify(value);
+  return () => constant;
+}
+
+function compileJsonObject(value: JsonObject, compile: JsonCompile, place: Place): JsonPart {
+  const entries = Object.keys(value)
+    .sort()
+    .map((key) => ({
+      prefix: `${JSON.stringify(key)}:`,
+      part: compileJsonValue(value[key]!, compile, place.field(key)),
+    }));
+  return (info, request, response) => {
+    let text = "";
+    for (const { prefix, part } of entries) {
+      const rendered = part(info, request, response);
+      if (rendered !== undefined) text += `${text === "" ? "" : ","}${prefix}${rendered}`;
+    }
+    return `{${text}}`;
+  };
+}
+
+function compileJsonText(format: string, compile: JsonCompile, place: Place): JsonPart {
+  const parts = parseParts(format, compile.environment, place, compile.problems);
+  const only = parts.length === 1 ? parts[0] : undefined;
+  if (only !== undefined && typeof only !== "string") {
+    const absent = compile.omitEmpty ? undefined : "null";
+    return (info, request, response) => {
+      const value = only.value(info, request, response);
+      if (value === undefined) return absent;
+      return only.isNumber ? value : JSON.stringify(value);
+    };
+  }
+  const text = compileTextFormat(format, compile.omitEmpty ? "" : "-", compile.environment, place, compile.problems);
+  return (info, request, response) => JSON.stringify(text(info, request, response));
+}
