@@ -4,7 +4,7 @@
  */
 import { integer, list, map, object, optional, required, string } from "../schema/schema.ts";
 import type { Infer } from "../schema/schema.ts";
-import { dnsLabel, dnsSubdomain, labelKey, labelValue } from "../schema/formats.ts";
+import { dnsLabel, dnsSubdomain, labelKey, labelValue, namespaceName } from "../schema/formats.ts";
 
 const unread = [
   "generateName",
@@ -26,7 +26,7 @@ const ownerReference = object(
 );
 
 const optionalMetadata = {
-  namespace: optional(string(dnsLabel), "Namespace of the object; `default` when missing."),
+  namespace: optional(string(namespaceName), "Namespace of the object; `default` when missing."),
   labels: optional(map(string(labelValue), labelKey), "Labels, which selectors choose by."),
   annotations: optional(map(string(), labelKey), "Annotations: settings that nothing selects by."),
   resourceVersion: optional(string(), "Version of the object, set by the store."),

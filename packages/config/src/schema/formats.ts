@@ -28,6 +28,14 @@ export const dnsLabel: Format = {
   jsonSchema: { maxLength: 63, pattern: `^${dnsLabelPattern}$` },
 };
 
+/** The namespace of an object; empty stands for none, as in the API of Kubernetes. */
+export const namespaceName: Format = {
+  name: "namespace",
+  description: "the name of a namespace",
+  check: (value) => (value === "" ? undefined : dnsLabel.check(value)),
+  jsonSchema: { maxLength: 63 },
+};
+
 /** RFC 1123 subdomain: names of most objects. */
 export const dnsSubdomain: Format = {
   name: "DNS name",
