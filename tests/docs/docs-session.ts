@@ -1,0 +1,150 @@
+// Runs the shell blocks of one session as a reader would: in order, in a folder that looks like a fresh clone, with the ports that
+// the page names exchanged for free ones so that nothing on the machine is in the way.
+import { cp, mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { freePort, startProcess, type StartedProcess } from "../tools/processes.ts";
+import type { ShellBlock } from "./shell-blocks.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+
+/** Enough for the slowest command of a page on two busy cores. */
+const blockTimeoutMs = 120_000;
+
+/** A command that serves until Ctrl-C: a reader leaves it in its terminal and goes on in another one. */
+interface ServerCommand {
+  readonly pattern: RegExp;
+  /** The same command on other ports. */
+  readonly onPorts: (command: string, port: (shown: number) => string) => string;
+  readonly ready: RegExp;
+}
+
+const publishElsewhere = (port: (shown: number) => string) => `--publish ${port(8080)}:8080`;
+
+const serverCommands: readonly ServerCommand[] = [
+  { pattern: /^npm start$/, onPorts: (command, port) => `${command} -- ${publishElsewhere(port)}`, ready: /^Ready\b/m },
+  {
+    pattern: /^(npx )?tulle up\b/,
+    onPorts: (command, port) => `${command} ${publishElsewhere(port)}`,
+    ready: /^Ready\b/m,
+  },
+];
+
+export class DocsSession implements AsyncDisposable {
+  readonly #folder: string;
+  readonly #ports = new Map<number, string>();
+  readonly #servers: StartedProcess[] = [];
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  static async open(): Promise<DocsSession> {
+    const folder = await mkdtemp(path.join(tmpdir(), "tulle-docs-"));
+    // The samples hold state while they run and are a copy; the rest is read only and linked.
+    for (const name of await readdir(root)) {
+      if (name === "samples")
+        await cp(path.join(root, name), path.join(folder, name), { recursive: true, filter: isNoState });
+      else if (!name.startsWith(".")) await symlink(path.join(root, name), path.join(folder, name));
+    }
+    await mkdir(path.join(folder, ".state"));
+    return new DocsSession(folder);
+  }
+
+  /** Runs one block; rejects with the page's line, the output and the reason. */
+  async run(block: ShellBlock): Promise<void> {
+    const lines = block.commands.split("\n");
+    const last = lines.findLastIndex((line) => line.trim() !== "");
+    const server = serverCommands.find(({ pattern }) => pattern.test(lines[last]?.trim() ?? ""));
+    await this.#exchangePorts(block.commands);
+    const script = server === undefined ? lines : lines.slice(0, last);
+    const output = await this.#runScript(block, script.join("\n"));
+    const served = server === undefined ? "" : await this.#startServer(server, lines[last]!.trim());
+    const prints = block.fate.kind === "run" ? block.fate.prints : [];
+    for (const text of prints.map((shown) => this.#onOurPorts(shown))) {
+      if (!(output + served).includes(text))
+        throw new Error(`${placeOf(block)} does not print "${text}" but:\n${output}${served}`);
+    }
+  }
+
+  /** Ends the servers as Ctrl-C does, the last one first; one that ends badly fails the page. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const bad: string[] = [];
+    for (const server of this.#servers.toReversed()) {
+      const exit = await server.stop({ signal: "SIGINT", timeoutMs: 30_000 });
+      if (exit.code !== 0 && exit.code !== 130)
+        bad.push(`${server.name} ended with ${exit.code ?? exit.signal}:\n${server.output()}`);
+    }
+    await rm(this.#folder, { recursive: true, force: true });
+    if (bad.length > 0) throw new Error(bad.join("\n"));
+  }
+
+  async #runScript(block: ShellBlock, script: string): Promise<string> {
+    if (script.trim() === "") return "";
+    await using shell = await startProcess(
+      "bash",
+      ["-euo", "pipefail", "-c", this.#onOurPorts(script)],
+      this.#start(placeOf(block)),
+    );
+    const timer = setTimeout(() => shell.kill("SIGKILL"), blockTimeoutMs);
+    const exit = await shell.exited;
+    clearTimeout(timer);
+    if (exit.code !== 0)
+      throw new Error(`${placeOf(block)} ended with ${exit.code ?? exit.signal}:\n${script}\n---\n${shell.output()}`);
+    return shell.output();
+  }
+
+  async #startServer(server: ServerCommand, command: string): Promise<string> {
+    await this.#exchangePort(8080);
+    const elsewhere = server.onPorts(command, (shown) => this.#ports.get(shown) ?? String(shown));
+    const started = await startProcess("bash", ["-c", `exec ${elsewhere}`], this.#start(command));
+    this.#servers.push(started);
+    await started.waitForOutput(server.ready, { timeoutMs: blockTimeoutMs });
+    return started.output();
+  }
+
+  #start(name: string) {
+    return {
+      name,
+      cwd: this.#folder,
+      group: true,
+      env: {
+        ...npmFreeEnvironment(),
+        PATH: `${path.join(this.#folder, "node_modules", ".bin")}${path.delimiter}${process.env["PATH"]}`,
+        // The registry of running instances is this session's own.
+        XDG_STATE_HOME: path.join(this.#folder, ".state"),
+        TULLE_DIR: undefined,
+      },
+    };
+  }
+
+  async #exchangePorts(text: string): Promise<void> {
+    for (const match of text.matchAll(/\b(?:localhost|127\.0\.0\.1):(\d+)/g))
+      await this.#exchangePort(Number(match[1]));
+  }
+
+  async #exchangePort(shown: number): Promise<void> {
+    if (!this.#ports.has(shown)) this.#ports.set(shown, String(await freePort()));
+  }
+
+  #onOurPorts(text: string): string {
+    return text.replaceAll(/\b(localhost|127\.0\.0\.1):(\d+)/g, (all, host: string, port: string) => {
+      const ours = this.#ports.get(Number(port));
+      return ours === undefined ? all : `${host}:${ours}`;
+    });
+  }
+}
+
+/** What npm tells its scripts is about this test run, not about the commands of the page. */
+function npmFreeEnvironment(): Record<string, undefined> {
+  const names = Object.keys(process.env).filter((name) => /^npm_|^NODE_TEST_CONTEXT$/.test(name));
+  return Object.fromEntries(names.map((name) => [name, undefined]));
+}
+
+function isNoState(source: string): boolean {
+  return path.basename(source) !== ".tulle";
+}
+
+function placeOf(block: ShellBlock): string {
+  return `${block.page}:${block.line}`;
+}
