@@ -60,7 +60,7 @@ function steps(): readonly Step[] {
     { name: "lint", run: () => program("oxlint", ["--type-aware", "--deny-warnings", "--quiet", ...paths]) },
     { name: "format", run: () => program("oxfmt", ["--check", ...format]) },
     { name: "tidy", run: () => execute(process.execPath, ["tools/tidy.ts", ...paths]) },
-    ...(whole ? [{ name: "unused code", run: () => program("knip", []) }] : []),
+    ...(whole ? [{ name: "unused code", run: () => program("knip", ["--no-config-hints", "--no-progress"]) }] : []),
   ];
 }
 

@@ -33,8 +33,6 @@ const programs = {
 
 export type DebianToolName = keyof typeof programs;
 
-export const debianToolNames = Object.keys(programs) as readonly DebianToolName[];
-
 const found = new Map<DebianToolName, Promise<string>>();
 
 /** The absolute path of the program that the tool's name stands for. @throws {ToolUnavailable} */
