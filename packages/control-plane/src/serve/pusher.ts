@@ -1,5 +1,6 @@
 // The stage `serve`: declares to the ADS server what each connected proxy should have. It sends nothing itself: the server
 // compares versions and sends what changed, in make-before-break order.
+import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "@tulle/telemetry";
 import type { AdsConnection, AdsServerHandlers, EncodedResource, Rejection } from "@tulle/xds";
 import { parseNode, type PodPort, type Proxy } from "../scope/proxy.ts";
@@ -21,6 +22,9 @@ export interface ConnectedProxy {
 
 interface Entry {
   readonly connection: AdsConnection;
+  /** As the node said it. */
+  readonly node: Proxy;
+  /** The same with what the store knows of its pod. */
   proxy: Proxy;
   view: ProxyView | undefined;
 }
@@ -63,7 +67,7 @@ export class Pusher implements AdsServerHandlers {
       connection.close(parsed.problem);
       return;
     }
-    const entry: Entry = { connection, proxy: parsed.proxy, view: undefined };
+    const entry: Entry = { connection, node: parsed.proxy, proxy: parsed.proxy, view: undefined };
     this.#entries.set(connection, entry);
     metrics.connections.set(this.#entries.size);
     log.info("proxy connected", { proxy: proxyId(entry.proxy), peer: connection.peer, connection: connection.id });
@@ -129,9 +133,10 @@ export class Pusher implements AdsServerHandlers {
     const { cache, mesh } = this.#options;
     const state = mesh();
     const before = entry.view;
-    if (what === "routing" || before === undefined) {
-      entry.proxy = this.#withPodPorts(entry.proxy);
-      entry.view = scope(state.snapshot, entry.proxy);
+    const proxy = this.#withPodPorts(entry);
+    if (what === "routing" || before === undefined || proxy !== entry.proxy) {
+      entry.proxy = proxy;
+      entry.view = scope(state.snapshot, proxy);
     }
     const view = entry.view!;
     const { connection } = entry;
@@ -146,10 +151,11 @@ export class Pusher implements AdsServerHandlers {
     if (before === undefined) connection.set("ECDS", new Map());
   }
 
-  #withPodPorts(proxy: Proxy): Proxy {
-    if (proxy.podPorts.length > 0) return proxy;
-    const podPorts = this.#options.podPorts(proxy.namespace, proxy.name);
-    return podPorts.length === 0 ? proxy : { ...proxy, podPorts };
+  /** The same object as before while the pod's ports are the same: a pod may become known after its proxy. */
+  #withPodPorts({ node, proxy }: Entry): Proxy {
+    if (node.podPorts.length > 0) return proxy;
+    const podPorts = this.#options.podPorts(node.namespace, node.name);
+    return isDeepStrictEqual(podPorts, proxy.podPorts) ? proxy : { ...node, podPorts };
   }
 
   #forgetUnused(): void {

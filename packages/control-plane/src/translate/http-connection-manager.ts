@@ -3,7 +3,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { type AccessLog, AccessLogSchema } from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
-import { FileAccessLogSchema } from "@tulle/xds/envoy/extensions/access_loggers/file/v3/file_pb";
+import { StdoutAccessLogSchema } from "@tulle/xds/envoy/extensions/access_loggers/stream/v3/stream_pb";
 import {
   HttpConnectionManager_CodecType,
   HttpConnectionManager_ForwardClientCertDetails,
@@ -99,22 +99,15 @@ export function gatewayConnectionManager(statPrefix: string, routeName: string):
   });
 }
 
+/** Istio opens the file /dev/stdout, which Linux refuses where standard output is a socket, as under Node's `spawn`. */
 function accessLog(): AccessLog {
+  const textFormat = { specifier: { case: "inlineString", value: accessLogFormat } } as const;
   return create(AccessLogSchema, {
-    name: "envoy.access_loggers.file",
+    name: "envoy.access_loggers.stdout",
     configType: {
       case: "typedConfig",
-      value: pack(FileAccessLogSchema, {
-        path: "/dev/stdout",
-        accessLogFormat: {
-          case: "logFormat",
-          value: {
-            format: {
-              case: "textFormatSource",
-              value: { specifier: { case: "inlineString", value: accessLogFormat } },
-            },
-          },
-        },
+      value: pack(StdoutAccessLogSchema, {
+        accessLogFormat: { case: "logFormat", value: { format: { case: "textFormatSource", value: textFormat } } },
       }),
     },
   });

@@ -3,9 +3,12 @@
 import { isHttp } from "@tulle/config";
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
-import type { GatewayOwn, GatewayShared, SidecarOwn, SidecarShared } from "../scope/proxy-view.ts";
+import type { GatewayOwn, GatewayShared, ProxyView, SidecarOwn, SidecarShared } from "../scope/proxy-view.ts";
+import type { EndpointSnapshot } from "../snapshot/mesh-snapshot.ts";
+import { endpointsOf, translateEndpoints } from "./translate-endpoints.ts";
 import {
   type OutboundCluster,
   outboundClusters,
@@ -60,6 +63,32 @@ export function translateOwn(view: SidecarOwn | GatewayOwn): OwnResources {
   return {
     clusters: inbound.map((port) => encodeResource(ClusterSchema, translateInboundCluster(view, port))),
     listeners: listeners.map((each) => encodeResource(ListenerSchema, each)),
+  };
+}
+
+/** Everything that one proxy gets, by type. */
+export interface ProxyResources {
+  readonly CDS: ResourceMap;
+  readonly EDS: ResourceMap;
+  readonly LDS: ResourceMap;
+  readonly RDS: ResourceMap;
+}
+
+/** The whole stage at once, for one proxy; the server takes the sections one by one, to share them. */
+export function translate(view: ProxyView, endpoints: EndpointSnapshot, clusterId: string): ProxyResources {
+  const shared = translateShared(view.shared.value);
+  const own = translateOwn(view.own.value);
+  const assignments = shared.outbound.map((cluster) =>
+    encodeResource(
+      ClusterLoadAssignmentSchema,
+      translateEndpoints(cluster.name, endpointsOf(cluster, endpoints), clusterId),
+    ),
+  );
+  return {
+    CDS: byName([...shared.clusters, ...own.clusters]),
+    EDS: byName(assignments),
+    LDS: byName(own.listeners),
+    RDS: byName(shared.routes),
   };
 }
 

@@ -1,0 +1,9 @@
+// The entry `@tulle/control-plane/stages`: the pure stages of a configuration change, for tests, simulation and commands that
+// explain what a proxy would be told.
+export { buildEndpoints } from "./snapshot/build-endpoints.ts";
+export { buildSnapshot, type ResourceReader } from "./snapshot/build-snapshot.ts";
+export type { EndpointSnapshot, MeshEndpoint, MeshService, MeshSnapshot } from "./snapshot/mesh-snapshot.ts";
+export { parseNode, type Proxy } from "./scope/proxy.ts";
+export type { ProxyView } from "./scope/proxy-view.ts";
+export { scope } from "./scope/scope.ts";
+export { type ProxyResources, translate } from "./translate/translate.ts";
