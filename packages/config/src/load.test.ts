@@ -468,11 +468,11 @@ test("load: a resource keeps defaults, enum spelling and places", () => {
     metadata: { name: "web", namespace: "default" },
     spec: { type: "ClusterIP", ports: [{ port: 80, protocol: "TCP" }] },
   });
-  assert.deepEqual(placeOf(service!), { file: "web.yaml", line: 2, column: 1 });
-  assert.deepEqual(placeOf(service!, ["spec", "ports", 0, "port"]), { file: "web.yaml", line: 8, column: 7 });
+  assert.deepEqual(placeOf(service), { file: "web.yaml", line: 2, column: 1 });
+  assert.deepEqual(placeOf(service, ["spec", "ports", 0, "port"]), { file: "web.yaml", line: 8, column: 7 });
   // What is not written has the place of what is around it.
-  assert.deepEqual(placeOf(service!, ["spec", "ports", 0, "protocol"]), { file: "web.yaml", line: 8, column: 7 });
-  assert.deepEqual(placeOf(service!, ["spec", "type"]), { file: "web.yaml", line: 6, column: 1 });
+  assert.deepEqual(placeOf(service, ["spec", "ports", 0, "protocol"]), { file: "web.yaml", line: 8, column: 7 });
+  assert.deepEqual(placeOf(service, ["spec", "type"]), { file: "web.yaml", line: 6, column: 1 });
 });
 
 test("load: a folder stands for its own manifests, by name; other files and sub-folders are left alone", async (t) => {

@@ -72,9 +72,12 @@ function checkFields(
   const checked = check(schema.node, body, { unknownField });
   const findings = checked.problems.map((problem) => finding(key, places, problem));
   if (checked.failed) return { findings };
-  const value = checked.value as { readonly metadata: MeshResource["metadata"] };
+  // A status is what others say of the object (`get -o yaml` shows it); it is not part of what a person applies. Only pods
+  // have one that the mesh reads.
+  const { status, ...value } = checked.value as Pick<MeshResource, "metadata"> & { readonly status?: unknown };
+  const kept = kind === "Pod" && status !== undefined ? { ...value, status } : value;
   const metadata = { ...value.metadata, namespace: effectiveNamespace(kind, value.metadata.namespace) };
-  const resource = { apiVersion, kind, ...value, metadata } as MeshResource;
+  const resource = { apiVersion, kind, ...kept, metadata } as MeshResource;
   return { resource: attachPlaces(resource, places), findings };
 }
 

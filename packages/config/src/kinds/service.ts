@@ -24,7 +24,7 @@ const servicePort = object({
   port: required(port, "Port of the Service."),
   targetPort: optional(intOrString(), "Port of the pods, by number or name; the same as `port` when missing."),
   protocol: defaulted(enumeration(["TCP", "UDP", "SCTP"]), "TCP", "Transport protocol."),
-  appProtocol: optional(string(), "Protocol, over the name: http, http2, grpc, https, tcp …"),
+  appProtocol: optional(string(), "Protocol, over the name: http, http2, grpc, https or tcp."),
   nodePort: optional(integer({ minimum: 0, maximum: 65_535 }), "Port on every node."),
 });
 

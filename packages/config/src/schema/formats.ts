@@ -244,21 +244,6 @@ export const nonEmpty: Format = {
   jsonSchema: { minLength: 1 },
 };
 
-function isIPv4(value: string): boolean {
-  const parts = value.split(".");
-  return parts.length === 4 && parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255);
-}
-
-/** An IPv4 or IPv6 address. */
-export const ipAddress: Format = {
-  name: "IP address",
-  description: "an IPv4 or IPv6 address",
-  check: (value) =>
-    isIPv4(value) || (value.includes(":") && /^[0-9A-Fa-f:.]+$/.test(value))
-      ? undefined
-      : `${quote(value)} is not an IP address`,
-};
-
 export function quote(value: string): string {
   return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}…` : value);
 }

@@ -1,0 +1,230 @@
+/** The three mesh kinds know every field of Istio 1.25, and the kinds go by all their names. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Node } from "../schema/schema.ts";
+import { findKind, kindDefinitions, kinds } from "./kinds.ts";
+import type { Kind } from "./kinds.ts";
+
+/** Field names of Istio 1.25's API (networking.istio.io/v1), by the object that holds them. */
+const istioFields: readonly { readonly kind: Kind; readonly at: string; readonly fields: string }[] = [
+  { kind: "VirtualService", at: "spec", fields: "hosts,gateways,http,tls,tcp,exportTo" },
+  {
+    kind: "VirtualService",
+    at: "spec.http",
+    fields:
+      "name,match,route,redirect,directResponse,delegate,rewrite,timeout,retries,fault,mirror,mirrors,mirrorPercent,mirrorPercentage,corsPolicy,headers",
+  },
+  {
+    kind: "VirtualService",
+    at: "spec.http.match",
+    fields:
+      "name,uri,scheme,method,authority,headers,port,sourceLabels,gateways,queryParams,ignoreUriCase,withoutHeaders,sourceNamespace,statPrefix",
+  },
+  { kind: "VirtualService", at: "spec.http.match.uri", fields: "exact,prefix,regex" },
+  { kind: "VirtualService", at: "spec.http.route", fields: "destination,weight,headers" },
+  { kind: "VirtualService", at: "spec.http.route.destination", fields: "host,subset,port" },
+  { kind: "VirtualService", at: "spec.http.route.headers.request", fields: "set,add,remove" },
+  { kind: "VirtualService", at: "spec.http.redirect", fields: "uri,authority,port,derivePort,scheme,redirectCode" },
+  { kind: "VirtualService", at: "spec.http.directResponse.body", fields: "string,bytes" },
+  { kind: "VirtualService", at: "spec.http.rewrite", fields: "uri,authority,uriRegexRewrite" },
+  { kind: "VirtualService", at: "spec.http.rewrite.uriRegexRewrite", fields: "match,rewrite" },
+  { kind: "VirtualService", at: "spec.http.delegate", fields: "name,namespace" },
+  { kind: "VirtualService", at: "spec.http.mirrors", fields: "destination,percentage" },
+  { kind: "VirtualService", at: "spec.http.retries", fields: "attempts,perTryTimeout,retryOn,retryRemoteLocalities" },
+  { kind: "VirtualService", at: "spec.http.fault.delay", fields: "percent,fixedDelay,exponentialDelay,percentage" },
+  { kind: "VirtualService", at: "spec.http.fault.abort", fields: "httpStatus,grpcStatus,http2Error,percentage" },
+  {
+    kind: "VirtualService",
+    at: "spec.http.corsPolicy",
+    fields:
+      "allowOrigin,allowOrigins,allowMethods,allowHeaders,exposeHeaders,maxAge,allowCredentials,unmatchedPreflights",
+  },
+  {
+    kind: "VirtualService",
+    at: "spec.tls.match",
+    fields: "sniHosts,destinationSubnets,port,sourceLabels,gateways,sourceNamespace",
+  },
+  {
+    kind: "VirtualService",
+    at: "spec.tcp.match",
+    fields: "destinationSubnets,port,sourceLabels,gateways,sourceNamespace,sourceSubnet",
+  },
+  { kind: "DestinationRule", at: "spec", fields: "host,trafficPolicy,subsets,exportTo,workloadSelector" },
+  { kind: "DestinationRule", at: "spec.subsets", fields: "name,labels,trafficPolicy" },
+  {
+    kind: "DestinationRule",
+    at: "spec.trafficPolicy",
+    fields: "loadBalancer,connectionPool,outlierDetection,tls,portLevelSettings,tunnel,proxyProtocol",
+  },
+  {
+    kind: "DestinationRule",
+    at: "spec.trafficPolicy.portLevelSettings",
+    fields: "port,loadBalancer,connectionPool,outlierDetection,tls",
+  },
+  { kind: "DestinationRule", at: "spec.trafficPolicy.tunnel", fields: "protocol,targetHost,targetPort" },
+  {
+    kind: "DestinationRule",
+    at: "spec.trafficPolicy.loadBalancer",
+    fields: "simple,consistentHash,localityLbSetting,warmupDurationSecs,warmup",
+  },
+  {
+    kind: "DestinationRule",
+    at: "spec.trafficPolicy.loadBalancer.consistentHash",
+    fields: "httpHeaderName,httpCookie,useSourceIp,httpQueryParameterName,ringHash,maglev,minimumRingSize",
+  },
+  {
+    kind: "DestinationRule",
+    at: "spec.trafficPolicy.loadBalancer.localityLbSetting",
+    fields: "distribute,failover,failoverPriority,enabled",
+  },
+  {
+    kind: "DestinationRule",
+    at: "spec.trafficPolicy.loadBalancer.warmup",
+    fields: "duration,minimumPercent,aggression",
+  },
+  {
+    kind: "DestinationRule",
+    at: "spec.trafficPolicy.connectionPool.tcp",
+    fields: "maxConnections,connectTimeout,tcpKeepalive,maxConnectionDuration,idleTimeout",
+  },
+  {
+    kind: "DestinationRule",
+    at: "spec.trafficPolicy.connectionPool.tcp.tcpKeepalive",
+    fields: "probes,time,interval",
+  },
+  {
+    kind: "DestinationRule",
+    at: "spec.trafficPolicy.connectionPool.http",
+    fields:
+      "http1MaxPendingRequests,http2MaxRequests,maxRequestsPerConnection,maxRetries,idleTimeout,h2UpgradePolicy,useClientProtocol,maxConcurrentStreams",
+  },
+  {
+    kind: "DestinationRule",
+    at: "spec.trafficPolicy.outlierDetection",
+    fields:
+      "consecutiveErrors,splitExternalLocalOriginErrors,consecutiveLocalOriginFailures,consecutiveGatewayErrors,consecutive5xxErrors,interval,baseEjectionTime,maxEjectionPercent,minHealthPercent",
+  },
+  {
+    kind: "DestinationRule",
+    at: "spec.trafficPolicy.tls",
+    fields:
+      "mode,clientCertificate,privateKey,caCertificates,credentialName,subjectAltNames,sni,insecureSkipVerify,caCrl",
+  },
+  { kind: "Gateway", at: "spec", fields: "selector,servers" },
+  { kind: "Gateway", at: "spec.servers", fields: "port,bind,hosts,tls,defaultEndpoint,name" },
+  { kind: "Gateway", at: "spec.servers.port", fields: "number,protocol,name,targetPort" },
+  {
+    kind: "Gateway",
+    at: "spec.servers.tls",
+    fields:
+      "httpsRedirect,mode,serverCertificate,privateKey,caCertificates,caCrl,credentialName,subjectAltNames,verifyCertificateSpki,verifyCertificateHash,minProtocolVersion,maxProtocolVersion,cipherSuites",
+  },
+];
+
+function nodeAt(kind: Kind, path: string): Node {
+  let node: Node = kindDefinitions[kind].schema.node;
+  for (const name of path.split(".")) {
+    if (node.type === "list") node = node.items;
+    assert.ok(node.type === "object" && node.fields[name] !== undefined, `${kind} ${path}: ${name}`);
+    node = node.fields[name].node;
+  }
+  return node.type === "list" ? node.items : node;
+}
+
+for (const { kind, at, fields } of istioFields) {
+  test(`${kind} ${at} knows Istio's fields`, () => {
+    const node = nodeAt(kind, at);
+    assert.equal(node.type, "object");
+    const known = node.type === "object" ? Object.keys(node.fields) : [];
+    assert.deepEqual(
+      fields.split(",").filter((name) => !known.includes(name)),
+      [],
+    );
+  });
+}
+
+/** The fields of the mesh's own kinds that have an effect; every other one warns. */
+const implementedFields: Readonly<Record<"Gateway" | "VirtualService" | "DestinationRule", readonly string[]>> = {
+  Gateway: [
+    "selector",
+    "servers",
+    "servers.hosts",
+    "servers.port",
+    "servers.port.name",
+    "servers.port.number",
+    "servers.port.protocol",
+  ],
+  VirtualService: [
+    "gateways",
+    "hosts",
+    "http",
+    "http.match",
+    "http.match.authority",
+    "http.match.authority.exact",
+    "http.match.authority.prefix",
+    "http.match.authority.regex",
+    "http.match.headers",
+    "http.match.headers.exact",
+    "http.match.headers.prefix",
+    "http.match.headers.regex",
+    "http.match.method",
+    "http.match.method.exact",
+    "http.match.method.prefix",
+    "http.match.method.regex",
+    "http.match.uri",
+    "http.match.uri.exact",
+    "http.match.uri.prefix",
+    "http.match.uri.regex",
+    "http.retries",
+    "http.retries.attempts",
+    "http.retries.perTryTimeout",
+    "http.retries.retryOn",
+    "http.route",
+    "http.route.destination",
+    "http.route.destination.host",
+    "http.route.destination.port",
+    "http.route.destination.port.number",
+    "http.route.destination.subset",
+    "http.route.weight",
+    "http.timeout",
+  ],
+  DestinationRule: [
+    "host",
+    "subsets",
+    "subsets.labels",
+    "subsets.name",
+    "subsets.trafficPolicy",
+    "subsets.trafficPolicy.loadBalancer",
+    "subsets.trafficPolicy.loadBalancer.simple",
+    "trafficPolicy",
+    "trafficPolicy.loadBalancer",
+    "trafficPolicy.loadBalancer.simple",
+  ],
+};
+
+function implementedBelow(node: Node, path: string): readonly string[] {
+  if (node.type === "list") return implementedBelow(node.items, path);
+  if (node.type === "map") return implementedBelow(node.values, path);
+  if (node.type !== "object") return [];
+  return Object.entries(node.fields).flatMap(([name, field]) => {
+    if (field.status !== "implemented") return [];
+    const below = path === "" ? name : `${path}.${name}`;
+    return [below, ...implementedBelow(field.node, below)];
+  });
+}
+
+for (const kind of ["Gateway", "VirtualService", "DestinationRule"] as const) {
+  test(`${kind}: the fields that have an effect`, () => {
+    assert.deepEqual([...implementedBelow(nodeAt(kind, "spec"), "")].sort(), implementedFields[kind]);
+  });
+}
+
+test("kinds go by kind, plural and short name", () => {
+  for (const kind of kinds) {
+    const { plural, shortNames } = kindDefinitions[kind];
+    for (const name of [kind, kind.toLowerCase(), plural, ...shortNames]) assert.equal(findKind(name), kind, name);
+  }
+  assert.equal(findKind("x"), undefined);
+  const names = kinds.flatMap((kind) => [kindDefinitions[kind].plural, ...kindDefinitions[kind].shortNames]);
+  assert.equal(new Set(names).size, names.length);
+});
