@@ -8,6 +8,7 @@ import type {
   SubscribedNames,
   TypeStatus,
 } from "./ads-server-api.ts";
+import type { ServerByteStream } from "./byte-stream-server.ts";
 import type { Clock } from "./clock.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
 import { type Node, NodeSchema } from "./generated/envoy/config/core/v3/base_pb.ts";
@@ -16,16 +17,9 @@ import type { ResourceTypeName } from "./resource-types.ts";
 import { type SotwServerAction, type SotwServerEvent, SotwServerStream } from "./sotw/server-stream.ts";
 import { decodeRequest, encodeResponse } from "./wire.ts";
 
-export interface ServerByteStream {
-  /** False when the transport's buffer is full: `drained()` follows. */
-  write(bytes: Uint8Array): boolean;
-  end(): void;
-  fail(kind: "INVALID_ARGUMENT" | "INTERNAL", details: string): void;
-}
-
 interface ConnectionOptions {
   readonly id: number;
-  readonly peer: string;
+  readonly noncePrefix: string;
   readonly handlers: AdsServerHandlers;
   readonly limits: AdsServerLimits;
   readonly controlPlaneId: string;
@@ -52,12 +46,12 @@ export class AdsServerConnection implements AdsConnection {
 
   constructor(options: ConnectionOptions) {
     this.id = options.id;
-    this.peer = options.peer;
+    this.peer = options.stream.peer;
     this.#handlers = options.handlers;
     this.#controlPlaneId = options.controlPlaneId;
     this.#clock = options.clock;
     this.#stream = options.stream;
-    this.#machine = new SotwServerStream({ limits: options.limits, noncePrefix: `${options.id}-` });
+    this.#machine = new SotwServerStream({ limits: options.limits, noncePrefix: options.noncePrefix });
     this.connectedAtMs = options.clock.nowMs();
   }
 

@@ -25,7 +25,7 @@ export interface ByteStream {
 export interface ByteStreamLimits {
   readonly connectTimeoutMs: number;
   readonly maxMessageBytes: number;
-  /** Pings over TCP, so that a control plane whose machine is gone is noticed. */
+  /** Pings over TCP, so that a control plane whose machine is gone is noticed. gRPC in Go refuses them below five minutes. */
   readonly keepAliveIntervalMs: number;
   readonly keepAliveTimeoutMs: number;
 }
@@ -33,7 +33,7 @@ export interface ByteStreamLimits {
 export const defaultByteStreamLimits: ByteStreamLimits = {
   connectTimeoutMs: 5_000,
   maxMessageBytes: 64 * 1024 * 1024,
-  keepAliveIntervalMs: 30_000,
+  keepAliveIntervalMs: 5 * 60_000,
   keepAliveTimeoutMs: 60_000,
 };
 

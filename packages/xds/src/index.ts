@@ -5,6 +5,7 @@ export { connectAds, defaultBackOff } from "./ads-client.ts";
 export * from "./ads-server-api.ts";
 export { defaultAdsServerLimits, serveAds } from "./ads-server.ts";
 export * from "./back-off.ts";
+export * from "./byte-stream-server.ts";
 export * from "./byte-stream.ts";
 export * from "./clock.ts";
 export * from "./encoded-resource.ts";
