@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { stringify } from "yaml";
 import { loadText } from "./load.ts";
 import { parseResource } from "./parse-resource.ts";
