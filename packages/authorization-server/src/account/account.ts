@@ -1,0 +1,179 @@
+// The account endpoints: the owner sees and takes back what applications may do, ends sessions, changes the password.
+// Everything that changes something is a POST with a token bound to the session.
+import { browserCookieMs, currentSession } from "../authorize/authorize.ts";
+import { newSecret } from "../crypto/secrets.ts";
+import { maxPasswordCharacters } from "../crypto/passwords.ts";
+import { readCookie, setCookie } from "../http/cookies.ts";
+import { isDocumentRequest } from "../http/fetch-metadata.ts";
+import type { Answer, EndpointRequest } from "../http/messages.ts";
+import { seeOther } from "../http/messages.ts";
+import { csrfMatches, csrfToken } from "../interaction/csrf.ts";
+import { forgedFormAnswer } from "../interaction/interaction.ts";
+import { signIn } from "../interaction/sign-in.ts";
+import type { AccountGrant } from "../pages/account-page.ts";
+import { accountPage } from "../pages/account-page.ts";
+import { messagePage } from "../pages/message-page.ts";
+import { textsFor } from "../pages/page.ts";
+import { Parameters } from "../protocol/parameters.ts";
+import type { ServerContext } from "../server-context.ts";
+import { findAnyClient } from "../store/clients.ts";
+import type { Reader } from "../store/database.ts";
+import { listGrants, revokeGrant, revokeGrantsOfUser } from "../store/grants.ts";
+import { createInteraction } from "../store/interactions.ts";
+import type { Session } from "../store/sessions.ts";
+import { endSession, endSessionsOfUser, listSessions } from "../store/sessions.ts";
+import { findUser, setPassword } from "../store/users.ts";
+
+export const minPasswordCharacters = 8;
+
+/** GET /account. Without a session: sign in first, then come back. */
+export async function account(server: ServerContext, request: EndpointRequest): Promise<Answer> {
+  const texts = textsFor(server);
+  if (!isDocumentRequest(request.headers))
+    return messagePage(server, { status: 403, title: texts.error.forgedTitle, text: texts.error.forged });
+  const session = await currentSession(server, request);
+  if (session === undefined) return beginSignIn(server, request);
+  const done = Parameters.parse(request.query).get("done");
+  const notice = done === "revoked" ? texts.account.revoked : done === "ended" ? texts.account.ended : undefined;
+  return show(server, request, session, { notice });
+}
+
+async function beginSignIn(server: ServerContext, request: EndpointRequest): Promise<Answer> {
+  const { config } = server;
+  const browserSecret = readCookie(config, request.headers.cookie, "browser") ?? newSecret();
+  const lifetimeMs = config.lifetimes.interactionMs;
+  const interaction = await server.database.transaction((transaction) =>
+    createInteraction(transaction, { purpose: "account", parameters: "", browserSecret, lifetimeMs }),
+  );
+  return seeOther(`${config.issuer}/interaction/${interaction.id}`, {
+    "set-cookie": setCookie(config, "browser", browserSecret, browserCookieMs),
+  });
+}
+
+async function show(
+  server: ServerContext,
+  request: EndpointRequest,
+  session: Session,
+  more: { readonly notice?: string | undefined; readonly passwordProblem?: string; readonly status?: number },
+): Promise<Answer> {
+  const secret = readCookie(server.config, request.headers.cookie, "session")!;
+  return server.database.read(async (reader) => {
+    const user = await findUser(reader, session.userId);
+    const sessions = await listSessions(reader, session.userId);
+    return accountPage(server, {
+      csrf: csrfToken(secret, "account"),
+      userName: user?.name ?? "",
+      grants: await shownGrants(reader, session.userId),
+      sessions: sessions.map((other) => ({ ...other, current: other.id === session.id })),
+      notice: more.notice,
+      passwordProblem: more.passwordProblem,
+      status: more.status ?? 200,
+    });
+  });
+}
+
+async function shownGrants(reader: Reader, userId: string): Promise<readonly AccountGrant[]> {
+  const shown: AccountGrant[] = [];
+  for (const grant of await listGrants(reader, { userId })) {
+    const client = await findAnyClient(reader, grant.clientId);
+    shown.push({
+      id: grant.id,
+      clientName: client?.name ?? grant.clientId,
+      scope: grant.scope,
+      sinceMs: grant.createdAtMs,
+    });
+  }
+  return shown;
+}
+
+interface OwnForm {
+  readonly session: Session;
+  readonly form: Parameters;
+}
+
+/** The session and form of a POST that is the owner's own; or the answer to give instead. */
+async function ownForm(
+  server: ServerContext,
+  request: EndpointRequest,
+): Promise<OwnForm | { readonly answer: Answer }> {
+  const forged = forgedFormAnswer(server, request);
+  if (forged !== undefined) return { answer: forged };
+  const session = await currentSession(server, request);
+  const secret = readCookie(server.config, request.headers.cookie, "session");
+  if (session === undefined || secret === undefined) return { answer: seeOther(`${server.config.issuer}/account`) };
+  const form = Parameters.parse(request.body);
+  if (csrfMatches(form.get("csrf"), secret, "account")) return { session, form };
+  const texts = textsFor(server).error;
+  return { answer: messagePage(server, { status: 403, title: texts.forgedTitle, text: texts.forged }) };
+}
+
+/** POST /account/grants/ID/revoke. */
+export async function revokeOwnGrant(server: ServerContext, request: EndpointRequest, id: string): Promise<Answer> {
+  const own = await ownForm(server, request);
+  if ("answer" in own) return own.answer;
+  const { userId } = own.session;
+  const revoked = await server.database.transaction((transaction) => revokeGrant(transaction, id, userId));
+  if (revoked) server.audit.record({ event: "grant revoked by its owner", userId, address: request.address });
+  return seeOther(`${server.config.issuer}/account?done=revoked`);
+}
+
+/** POST /account/sessions/ID/end. */
+export async function endOwnSession(server: ServerContext, request: EndpointRequest, id: string): Promise<Answer> {
+  const own = await ownForm(server, request);
+  if ("answer" in own) return own.answer;
+  const { userId } = own.session;
+  await server.database.transaction((transaction) => endSession(transaction, id, userId));
+  server.audit.record({ event: "session ended by its owner", userId, address: request.address });
+  return seeOther(`${server.config.issuer}/account?done=ended`);
+}
+
+/** POST /account/sign-out. */
+export async function signOut(server: ServerContext, request: EndpointRequest): Promise<Answer> {
+  const own = await ownForm(server, request);
+  if ("answer" in own) return own.answer;
+  const { session } = own;
+  await server.database.transaction((transaction) => endSession(transaction, session.id, session.userId));
+  server.audit.record({ event: "signed out", userId: session.userId, address: request.address });
+  const texts = textsFor(server).logout;
+  const answer = messagePage(server, { status: 200, title: texts.doneTitle, text: texts.done });
+  return { ...answer, headers: { ...answer.headers, "set-cookie": setCookie(server.config, "session", "", 0) } };
+}
+
+/** POST /account/password: ends every session and grant, since whoever knew the old password may hold some. */
+export async function changePassword(server: ServerContext, request: EndpointRequest): Promise<Answer> {
+  const own = await ownForm(server, request);
+  if ("answer" in own) return own.answer;
+  const { session, form } = own;
+  const texts = textsFor(server);
+  const current = form.get("current") ?? "";
+  const wanted = form.get("new") ?? "";
+  const length = Array.from(wanted).length;
+  if (length < minPasswordCharacters || length > maxPasswordCharacters) {
+    const passwordProblem = texts.account.passwordShort(minPasswordCharacters);
+    return show(server, request, session, { passwordProblem, status: 400 });
+  }
+  const user = await server.database.read((reader) => findUser(reader, session.userId));
+  const attempt = { username: user?.name ?? "", password: current, address: request.address };
+  const verdict = await signIn(server, attempt);
+  if (verdict.outcome !== "success") {
+    const passwordProblem = verdict.outcome === "wrong" ? texts.account.passwordWrong : texts.login.busy;
+    return show(server, request, session, { passwordProblem, status: 400 });
+  }
+  await replacePassword(server, session.userId, wanted);
+  server.audit.record({ event: "password changed", userId: session.userId, address: request.address });
+  const answer = messagePage(server, {
+    status: 200,
+    title: texts.account.passwordTitle,
+    text: texts.account.passwordChanged,
+  });
+  return { ...answer, headers: { ...answer.headers, "set-cookie": setCookie(server.config, "session", "", 0) } };
+}
+
+async function replacePassword(server: ServerContext, userId: string, password: string): Promise<void> {
+  const hashed = await server.passwords.hash(password);
+  await server.database.transaction(async (transaction) => {
+    await setPassword(transaction, userId, hashed);
+    await endSessionsOfUser(transaction, userId);
+    await revokeGrantsOfUser(transaction, userId, "password changed");
+  });
+}

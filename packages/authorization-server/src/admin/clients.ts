@@ -1,0 +1,204 @@
+// Administration of clients, on the store itself: also while the server runs, which reads a client anew for each request.
+import { digest, newSecret } from "../crypto/secrets.ts";
+import { redirectUriProblem } from "../protocol/redirect-uri.ts";
+import { parseScope } from "../protocol/scope.ts";
+import type { Client, GrantType } from "../store/clients.ts";
+import { deleteClient, findAnyClient, grantTypes, listClients, saveClient } from "../store/clients.ts";
+import type { Database } from "../store/database.ts";
+import { subjectPrefix } from "../store/users.ts";
+import type { AdminResult } from "./result.ts";
+
+export const minSecretCharacters = 32;
+const standardScope = ["openid", "profile", "email", "offline_access"];
+
+/** What an administrator says of a client; what is left out keeps its value, or gets its default. */
+export interface ClientSettings {
+  readonly name?: string | undefined;
+  readonly redirectUris?: readonly string[] | undefined;
+  readonly postLogoutRedirectUris?: readonly string[] | undefined;
+  readonly origins?: readonly string[] | undefined;
+  readonly scope?: string | undefined;
+  readonly defaultScope?: string | undefined;
+  readonly grants?: readonly string[] | undefined;
+  readonly audiences?: readonly string[] | undefined;
+  readonly resourceServerFor?: readonly string[] | undefined;
+  readonly formActionExtras?: readonly string[] | undefined;
+  readonly requirePkce?: boolean | undefined;
+  readonly opaque?: boolean | undefined;
+  readonly disabled?: boolean | undefined;
+}
+
+export interface NewClient extends ClientSettings {
+  readonly id: string;
+  readonly isPublic?: boolean | undefined;
+  /** A secret to use instead of a random one; 32 characters at least, since only a digest without salt is kept. */
+  readonly secret?: string | undefined;
+}
+
+export interface ClientRules {
+  readonly issuerIsHttp: boolean;
+}
+
+export interface CreatedClient {
+  readonly client: Client;
+  /** Shown once, here. Undefined for public clients and for secrets that the administrator gave. */
+  readonly secret: string | undefined;
+}
+
+export async function createClient(
+  database: Database,
+  rules: ClientRules,
+  wanted: NewClient,
+): Promise<AdminResult<CreatedClient>> {
+  const problems = [...idProblems(wanted.id)];
+  if (wanted.isPublic === true && wanted.secret !== undefined) problems.push("a public client has no secret");
+  if (wanted.secret !== undefined) problems.push(...secretProblems(wanted.secret));
+  const generated = wanted.isPublic === true || wanted.secret !== undefined ? undefined : newSecret();
+  const secret = wanted.secret ?? generated;
+  return database.transaction(async (transaction) => {
+    if ((await findAnyClient(transaction, wanted.id)) !== undefined)
+      problems.push(`the client ${wanted.id} exists already`);
+    const blank: Client = {
+      id: wanted.id,
+      name: wanted.id,
+      secretDigest: secret === undefined ? undefined : digest(secret),
+      isPublic: wanted.isPublic ?? false,
+      redirectUris: [],
+      postLogoutRedirectUris: [],
+      origins: [],
+      scope: standardScope,
+      defaultScope: undefined,
+      grantTypes: ["authorization_code", "refresh_token"],
+      audiences: [],
+      resourceServerFor: [],
+      formActionExtras: [],
+      requiresPkce: false,
+      opaqueTokens: false,
+      createdAtMs: transaction.nowMs,
+      disabledAtMs: undefined,
+    };
+    const client = applySettings(blank, wanted, transaction.nowMs, problems);
+    problems.push(...clientProblems(client, rules));
+    if (problems.length > 0) return { problems };
+    await saveClient(transaction, client);
+    return { value: { client, secret: generated } };
+  });
+}
+
+export async function updateClient(
+  database: Database,
+  rules: ClientRules,
+  id: string,
+  settings: ClientSettings,
+): Promise<AdminResult<Client>> {
+  return database.transaction(async (transaction) => {
+    const before = await findAnyClient(transaction, id);
+    if (before === undefined) return { problems: [`there is no client ${id}`] };
+    const problems: string[] = [];
+    const client = applySettings(before, settings, transaction.nowMs, problems);
+    problems.push(...clientProblems(client, rules));
+    if (problems.length > 0) return { problems };
+    await saveClient(transaction, client);
+    return { value: client };
+  });
+}
+
+/** Replaces the secret; the old one stops working at once. */
+export async function replaceClientSecret(
+  database: Database,
+  id: string,
+  secret: string | undefined,
+): Promise<AdminResult<CreatedClient>> {
+  const problems = secret === undefined ? [] : [...secretProblems(secret)];
+  const generated = secret === undefined ? newSecret() : undefined;
+  return database.transaction(async (transaction) => {
+    const before = await findAnyClient(transaction, id);
+    if (before === undefined) problems.push(`there is no client ${id}`);
+    else if (before.isPublic) problems.push(`${id} is a public client and has no secret`);
+    if (before === undefined || problems.length > 0) return { problems };
+    const client = { ...before, secretDigest: digest(secret ?? generated!) };
+    await saveClient(transaction, client);
+    return { value: { client, secret: generated } };
+  });
+}
+
+export async function removeClient(database: Database, id: string): Promise<AdminResult<string>> {
+  const removed = await database.transaction((transaction) => deleteClient(transaction, id));
+  return removed ? { value: id } : { problems: [`there is no client ${id}`] };
+}
+
+export async function allClients(database: Database): Promise<readonly Client[]> {
+  return database.read((reader) => listClients(reader));
+}
+
+function applySettings(before: Client, settings: ClientSettings, nowMs: number, problems: string[]): Client {
+  const scopeOf = (text: string, name: string): readonly string[] => {
+    const scope = parseScope(text);
+    if (scope === undefined) problems.push(`${name} holds a character that a scope cannot have`);
+    return scope ?? [];
+  };
+  const grants = settings.grants?.flatMap((text) => text.split(/[ ,]+/)).filter((text) => text !== "");
+  for (const grant of grants ?? []) {
+    if (!(grantTypes as readonly string[]).includes(grant))
+      problems.push(`no grant type "${grant}"; there are ${grantTypes.join(", ")}`);
+  }
+  const disabledAtMs = settings.disabled === true ? (before.disabledAtMs ?? nowMs) : undefined;
+  return {
+    ...before,
+    name: settings.name ?? before.name,
+    redirectUris: settings.redirectUris ?? before.redirectUris,
+    postLogoutRedirectUris: settings.postLogoutRedirectUris ?? before.postLogoutRedirectUris,
+    origins: settings.origins ?? before.origins,
+    scope: settings.scope === undefined ? before.scope : scopeOf(settings.scope, "scope"),
+    defaultScope:
+      settings.defaultScope === undefined ? before.defaultScope : scopeOf(settings.defaultScope, "default scope"),
+    grantTypes: (grants as readonly GrantType[] | undefined) ?? before.grantTypes,
+    audiences: settings.audiences ?? before.audiences,
+    resourceServerFor: settings.resourceServerFor ?? before.resourceServerFor,
+    formActionExtras: settings.formActionExtras ?? before.formActionExtras,
+    requiresPkce: settings.requirePkce ?? before.requiresPkce,
+    opaqueTokens: settings.opaque ?? before.opaqueTokens,
+    disabledAtMs: settings.disabled === undefined ? before.disabledAtMs : disabledAtMs,
+  };
+}
+
+function* idProblems(id: string): Iterable<string> {
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(id))
+    yield "a client id has 1 to 100 characters of A-Z a-z 0-9 . _ - and begins with a letter or digit";
+  if (id.toLowerCase().startsWith(subjectPrefix))
+    yield `a client id does not begin with ${subjectPrefix}, which marks users (RFC 9700 4.15)`;
+}
+
+function* secretProblems(secret: string): Iterable<string> {
+  if (secret.length < minSecretCharacters) yield `the secret has fewer than ${minSecretCharacters} characters`;
+  if (/\p{Cc}/u.test(secret)) yield "the secret holds a control character";
+}
+
+function* clientProblems(client: Client, rules: ClientRules): Iterable<string> {
+  if (client.name.trim() === "" || client.name.length > 100 || /[\p{Cc}\p{Cf}]/u.test(client.name))
+    yield "the name has 1 to 100 characters and no control characters";
+  for (const uri of [...client.redirectUris, ...client.postLogoutRedirectUris]) {
+    const problem = redirectUriProblem(uri, rules);
+    if (problem !== undefined) yield `the redirect URI ${uri} ${problem}`;
+  }
+  if (client.grantTypes.includes("authorization_code") && client.redirectUris.length === 0)
+    yield "the grant authorization_code needs a redirect URI (--redirect-uri), or leave it out with --grant";
+  if (client.isPublic && client.grantTypes.includes("client_credentials"))
+    yield "a public client cannot have the grant client_credentials";
+  if (client.isPublic && client.resourceServerFor.length > 0) yield "a resource server is a confidential client";
+  const outside = client.defaultScope?.filter((token) => !client.scope.includes(token)) ?? [];
+  if (outside.length > 0) yield `the default scope is not part of the scope: ${outside.join(" ")}`;
+  for (const origin of client.origins) {
+    if (!URL.canParse(origin) || new URL(origin).origin !== origin)
+      yield `${origin} is no origin such as https://app.example`;
+  }
+  if (client.origins.length > 0 && !client.isPublic) yield "origins are for public clients (browser applications)";
+  for (const audience of [...client.audiences, ...client.resourceServerFor]) {
+    if (!URL.canParse(audience) || audience.includes("#"))
+      yield `the audience ${audience} is no absolute URI without fragment`;
+  }
+  for (const source of client.formActionExtras) {
+    if (!/^(https?:\/\/[A-Za-z0-9.\-:[\]]+|[a-z][a-z0-9+.-]*:)$/.test(source))
+      yield `the form action source ${source} is no origin and no scheme`;
+  }
+}

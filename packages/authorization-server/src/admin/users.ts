@@ -1,0 +1,125 @@
+// Administration of users.
+import { minPasswordCharacters } from "../account/account.ts";
+import type { PasswordHasher } from "../crypto/passwords.ts";
+import { maxPasswordCharacters } from "../crypto/passwords.ts";
+import type { Database } from "../store/database.ts";
+import { revokeGrantsOfUser } from "../store/grants.ts";
+import { endSessionsOfUser } from "../store/sessions.ts";
+import type { User } from "../store/users.ts";
+import {
+  canonicalUserName,
+  deleteUser,
+  findUserByName,
+  insertUser,
+  listUsers,
+  newSubject,
+  setPassword,
+  updateUser,
+} from "../store/users.ts";
+import type { AdminResult } from "./result.ts";
+
+export interface NewUser {
+  readonly name: string;
+  readonly password: string;
+  readonly displayName?: string | undefined;
+  readonly email?: string | undefined;
+}
+
+function* passwordProblems(password: string): Iterable<string> {
+  const length = Array.from(password).length;
+  if (length < minPasswordCharacters) yield `the password has fewer than ${minPasswordCharacters} characters`;
+  if (length > maxPasswordCharacters) yield `the password has more than ${maxPasswordCharacters} characters`;
+  if (/\p{Cc}/u.test(password)) yield "the password holds a control character";
+}
+
+export async function createUser(
+  database: Database,
+  passwords: PasswordHasher,
+  wanted: NewUser,
+): Promise<AdminResult<User>> {
+  const problems = [...passwordProblems(wanted.password)];
+  const name = canonicalUserName(wanted.name);
+  if (!/^[^\p{C}\p{Z}]{1,100}$/u.test(name))
+    problems.push("a user name has 1 to 100 characters, none of them a space or control character");
+  if (problems.length > 0) return { problems };
+  const passwordHash = await passwords.hash(wanted.password);
+  return database.transaction(async (transaction) => {
+    if ((await findUserByName(transaction, name)) !== undefined)
+      return { problems: [`the user ${name} exists already`] };
+    const user: User = {
+      id: newSubject(),
+      name,
+      displayName: wanted.displayName,
+      email: wanted.email,
+      passwordHash,
+      createdAtMs: transaction.nowMs,
+      disabledAtMs: undefined,
+    };
+    await insertUser(transaction, user);
+    return { value: user };
+  });
+}
+
+/** A new password ends the user's sessions and grants. */
+export async function changeUserPassword(
+  database: Database,
+  passwords: PasswordHasher,
+  name: string,
+  password: string,
+): Promise<AdminResult<User>> {
+  const problems = [...passwordProblems(password)];
+  if (problems.length > 0) return { problems };
+  const passwordHash = await passwords.hash(password);
+  return database.transaction(async (transaction) => {
+    const user = await findUserByName(transaction, name);
+    if (user === undefined) return { problems: [`there is no user ${name}`] };
+    await setPassword(transaction, user.id, passwordHash);
+    await endSessionsOfUser(transaction, user.id);
+    await revokeGrantsOfUser(transaction, user.id, "password changed");
+    return { value: { ...user, passwordHash } };
+  });
+}
+
+export interface UserSettings {
+  readonly displayName?: string | undefined;
+  readonly email?: string | undefined;
+  readonly disabled?: boolean | undefined;
+}
+
+/** Disabling a user ends everything that is in force in the user's name. */
+export async function updateUserSettings(
+  database: Database,
+  name: string,
+  settings: UserSettings,
+): Promise<AdminResult<User>> {
+  return database.transaction(async (transaction) => {
+    const before = await findUserByName(transaction, name);
+    if (before === undefined) return { problems: [`there is no user ${name}`] };
+    const disabledAtMs = settings.disabled === true ? (before.disabledAtMs ?? transaction.nowMs) : undefined;
+    const user: User = {
+      ...before,
+      displayName: settings.displayName ?? before.displayName,
+      email: settings.email ?? before.email,
+      disabledAtMs: settings.disabled === undefined ? before.disabledAtMs : disabledAtMs,
+    };
+    await updateUser(transaction, user);
+    if (settings.disabled === true) {
+      await endSessionsOfUser(transaction, user.id);
+      await revokeGrantsOfUser(transaction, user.id, "user disabled");
+    }
+    return { value: user };
+  });
+}
+
+export async function removeUser(database: Database, name: string): Promise<AdminResult<string>> {
+  return database.transaction(async (transaction) => {
+    const user = await findUserByName(transaction, name);
+    if (user === undefined) return { problems: [`there is no user ${name}`] };
+    await deleteUser(transaction, user.id);
+    return { value: user.name };
+  });
+}
+
+export async function allUsers(database: Database): Promise<readonly User[]> {
+  return database.read((reader) => listUsers(reader));
+}

@@ -1,0 +1,232 @@
+// The authorization endpoint (RFC 6749 §3.1): where may an answer go → who is the owner → is the request sound → what
+// does the owner still have to do → a code. The same path runs again when the owner comes back from a page.
+import { firstRefusal } from "../checks.ts";
+import { newSecret } from "../crypto/secrets.ts";
+import { readCookie, setCookie } from "../http/cookies.ts";
+import type { Answer, EndpointRequest } from "../http/messages.ts";
+import { seeOther } from "../http/messages.ts";
+import { consentStep } from "../interaction/consent-step.ts";
+import { loginStep } from "../interaction/login-step.ts";
+import { refusalPage } from "../pages/message-page.ts";
+import { echoableState } from "../protocol/redirect-uri.ts";
+import { Parameters } from "../protocol/parameters.ts";
+import { refuse } from "../protocol/refusal.ts";
+import type { Refusal } from "../protocol/refusal.ts";
+import type { ServerContext } from "../server-context.ts";
+import { issueCode } from "../store/authorizations.ts";
+import { DatabaseUnavailable } from "../store/database.ts";
+import type { Grant } from "../store/grants.ts";
+import { findGrant, rememberConsent } from "../store/grants.ts";
+import type { Interaction } from "../store/interactions.ts";
+import { createInteraction, finishInteraction } from "../store/interactions.ts";
+import type { Session } from "../store/sessions.ts";
+import { findSession, touchSession } from "../store/sessions.ts";
+import { addressChecks } from "./address-checks.ts";
+import { answerClient, refuseClient } from "./client-answer.ts";
+import type { AddressDraft, AuthorizeDraft } from "./draft.ts";
+import { firstNeed } from "./owner-checks.ts";
+import type { Need } from "./owner-state.ts";
+import { requestChecks } from "./request-checks.ts";
+
+/** GET, and OpenID Connect's POST, of `/authorize`. */
+export async function authorize(server: ServerContext, request: EndpointRequest): Promise<Answer> {
+  const parameters = request.method === "POST" ? request.body : request.query;
+  return answerAuthorization(server, { request, parameters, interaction: undefined, consentGiven: false });
+}
+
+export interface AuthorizationStep {
+  readonly request: EndpointRequest;
+  /** The authorization request, undecoded. */
+  readonly parameters: string;
+  readonly interaction: Interaction | undefined;
+  /** The owner has just allowed exactly this. */
+  readonly consentGiven: boolean;
+}
+
+/** What is known of an authorization request and of its owner, before the owner's next step is decided. */
+export interface Situation {
+  readonly draft: AuthorizeDraft;
+  readonly refusal: Refusal | undefined;
+  readonly session: Session | undefined;
+  readonly grant: Grant | undefined;
+  readonly need: Need | undefined;
+}
+
+export async function answerAuthorization(server: ServerContext, step: AuthorizationStep): Promise<Answer> {
+  const address = await addressOf(server, step);
+  if ("refusal" in address) {
+    const { refusal, clientId } = address;
+    server.metrics.refusals("authorize", refusal.error).increment();
+    const who = { clientId, address: step.request.address };
+    return refusalPage(server, refusal, server.audit.refusal("authorize refused with a page", refusal, who));
+  }
+  const { draft } = address;
+  // Until the owner is known no failure may be redirected (RFC 9700 §4.11): it surfaces as a page of the adapter.
+  const session = await currentSession(server, step.request);
+  try {
+    return await answerAddressed(server, step, await situationOf(server, step, draft, session));
+  } catch (error) {
+    if (session === undefined) throw error;
+    if (error instanceof DatabaseUnavailable)
+      return refuseClient(
+        server,
+        draft,
+        refuse("temporarily_unavailable", "try again in a minute", String(error)),
+        session,
+      );
+    server.log.error("authorize failed", { error: error instanceof Error ? (error.stack ?? "") : String(error) });
+    return refuseClient(
+      server,
+      draft,
+      refuse("server_error", "something went wrong inside the server", String(error)),
+      session,
+    );
+  }
+}
+
+export async function addressOf(
+  server: ServerContext,
+  step: AuthorizationStep,
+): Promise<{ draft: AuthorizeDraft } | { refusal: Refusal; clientId: string | undefined }> {
+  const parameters = Parameters.parse(step.parameters);
+  // A request that comes back from our own pages was a form already.
+  const request = step.interaction === undefined ? step.request : { ...step.request, method: "GET" };
+  const draft: AddressDraft = { parameters, request, client: undefined, redirectUri: undefined };
+  const refusal = await firstRefusal(addressChecks, draft, server);
+  if (refusal !== undefined) return { refusal, clientId: parameters.get("client_id") };
+  return {
+    draft: {
+      parameters,
+      request,
+      client: draft.client!,
+      redirectUri: draft.redirectUri!,
+      redirectUriSent: parameters.has("redirect_uri"),
+      state: echoableState(parameters.raw("state"), parameters.get("state")),
+      scopeAsked: parameters.get("scope"),
+      scope: [],
+      resources: [],
+      codeChallenge: undefined,
+      prompt: new Set(),
+      maxAgeMs: undefined,
+    },
+  };
+}
+
+export async function currentSession(server: ServerContext, request: EndpointRequest): Promise<Session | undefined> {
+  const secret = readCookie(server.config, request.headers.cookie, "session");
+  if (secret === undefined) return undefined;
+  return server.database.read((reader) => findSession(reader, secret, server.config.lifetimes.sessionIdleMs));
+}
+
+export async function situationOf(
+  server: ServerContext,
+  step: AuthorizationStep,
+  draft: AuthorizeDraft,
+  session: Session | undefined,
+): Promise<Situation> {
+  const refusal = await firstRefusal(requestChecks, draft, server);
+  if (refusal !== undefined) return { draft, refusal, session, grant: undefined, need: undefined };
+  return server.database.read(async (reader) => {
+    const grant = session === undefined ? undefined : await findGrant(reader, session.userId, draft.client.id);
+    const { interaction, consentGiven } = step;
+    const hintedSubject = hintedSubjectOf(server, draft);
+    const state = { draft, session, grant, interaction, hintedSubject, consentGiven, nowMs: reader.nowMs };
+    return { draft, refusal, session, grant, need: firstNeed(state) };
+  });
+}
+
+function hintedSubjectOf(server: ServerContext, draft: AuthorizeDraft): string | undefined {
+  const hint = draft.parameters.get("id_token_hint");
+  if (hint === undefined) return undefined;
+  // A hint that cannot be verified names nobody, so that nobody's session matches it. An expired one is fine (Core
+  // §3.1.2.1).
+  const subject = server.keys.verify(hint)?.claims["sub"];
+  return typeof subject === "string" ? subject : "";
+}
+
+async function answerAddressed(server: ServerContext, step: AuthorizationStep, situation: Situation): Promise<Answer> {
+  const { draft, refusal, session, need } = situation;
+  const silent = draft.prompt.has("none");
+  if (refusal !== undefined && (session !== undefined || silent)) {
+    await finishQuietly(server, step.interaction);
+    return refuseClient(server, draft, refusal, session);
+  }
+  if (need !== undefined && silent) {
+    return refuseClient(server, draft, refuse(need.errorWithoutPrompt, need.description), session);
+  }
+  if (refusal !== undefined || need !== undefined) {
+    if (step.interaction === undefined) return beginInteraction(server, step);
+    if (need?.step === "consent") return consentStep(server, step.request, step.interaction, situation);
+    return loginStep(server, step.request, step.interaction, { situation });
+  }
+  return issue(server, step, situation);
+}
+
+/** Keeps the request and sends the browser to its page, which can be reloaded without asking the client again. */
+async function beginInteraction(server: ServerContext, step: AuthorizationStep): Promise<Answer> {
+  const { config } = server;
+  const known = readCookie(config, step.request.headers.cookie, "browser");
+  const browserSecret = known ?? newSecret();
+  const interaction = await server.database.transaction((transaction) =>
+    createInteraction(transaction, {
+      purpose: "authorize",
+      parameters: step.parameters,
+      browserSecret,
+      lifetimeMs: config.lifetimes.interactionMs,
+    }),
+  );
+  return seeOther(`${config.issuer}/interaction/${interaction.id}`, {
+    "set-cookie": setCookie(config, "browser", browserSecret, browserCookieMs),
+  });
+}
+
+export const browserCookieMs = 30 * 86_400_000;
+
+async function finishQuietly(server: ServerContext, interaction: Interaction | undefined): Promise<void> {
+  if (interaction === undefined) return;
+  await server.database.transaction((transaction) => finishInteraction(transaction, interaction.id));
+}
+
+async function issue(server: ServerContext, step: AuthorizationStep, situation: Situation): Promise<Answer> {
+  const { draft, grant } = situation;
+  const session = situation.session!;
+  const { config } = server;
+  const code = await server.database.transaction(async (transaction) => {
+    if (step.interaction !== undefined && !(await finishInteraction(transaction, step.interaction.id)))
+      return undefined;
+    await touchSession(transaction, session);
+    const given = step.consentGiven
+      ? await rememberConsent(transaction, {
+          userId: session.userId,
+          clientId: draft.client.id,
+          scope: draft.scope,
+          resources: draft.resources,
+          lifetimeMs: config.lifetimes.consentMs,
+        })
+      : grant!;
+    return issueCode(transaction, {
+      clientId: draft.client.id,
+      userId: session.userId,
+      grantId: given.id,
+      sessionId: session.id,
+      redirectUri: draft.redirectUri,
+      redirectUriSent: draft.redirectUriSent,
+      scopeAsked: draft.scopeAsked,
+      scope: draft.scope,
+      resources: draft.resources,
+      codeChallenge: draft.codeChallenge,
+      nonce: draft.parameters.get("nonce"),
+      authenticatedAtMs: session.authenticatedAtMs,
+      codeLifetimeMs: config.lifetimes.codeMs,
+      tokensLifetimeMs: config.lifetimes.accessTokenMs,
+    });
+  });
+  // Two answers to one consent page: the other one has the code.
+  if (code === undefined) return loginStep(server, step.request, undefined, { situation });
+  server.metrics.codesIssued.increment();
+  if (step.consentGiven) {
+    const { address } = step.request;
+    server.audit.record({ event: "consent given", clientId: draft.client.id, userId: session.userId, address });
+  }
+  return answerClient(server, draft, [["code", code]]);
+}

@@ -1,0 +1,43 @@
+// RFC 6749 §3.2.1: confidential clients authenticate, and whatever credentials a request carries are verified; a
+// client_id alone authenticates nobody.
+import { timingSafeEqual } from "node:crypto";
+import { digest } from "../../crypto/secrets.ts";
+import { refuse } from "../../protocol/refusal.ts";
+import type { Refusal } from "../../protocol/refusal.ts";
+import type { ServerContext } from "../../server-context.ts";
+import type { ClientDraft } from "../draft.ts";
+import { guessSubject } from "./require-patience.ts";
+
+export function requireSecret(draft: ClientDraft, { clientGuesses }: ServerContext): Refusal | undefined {
+  const client = draft.client!;
+  const inBody = draft.parameters.get("client_secret");
+  const secrets = [
+    ...draft.basic.filter((reading) => reading.clientId === client.id).map((reading) => reading.secret),
+    inBody,
+  ].filter((secret) => secret !== undefined);
+  if (draft.parameters.has("client_assertion"))
+    return refuse("invalid_client", "client_assertion is not supported; use Basic or client_secret");
+  if (secrets.length === 0) {
+    if (client.isPublic) return undefined;
+    return refuse(
+      "invalid_client",
+      "this client must authenticate: send its secret",
+      "confidential client without secret",
+    );
+  }
+  const { secretDigest } = client;
+  if (secretDigest !== undefined && secrets.some((secret) => sameDigest(digest(secret), secretDigest))) {
+    clientGuesses.succeed(guessSubject(draft));
+    return undefined;
+  }
+  clientGuesses.fail(guessSubject(draft));
+  return refuse(
+    "invalid_client",
+    "client authentication failed",
+    client.isPublic ? "a public client sent a secret" : "wrong secret",
+  );
+}
+
+function sameDigest(a: string, b: string): boolean {
+  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+}

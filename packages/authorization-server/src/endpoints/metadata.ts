@@ -1,0 +1,71 @@
+// What clients discover: RFC 8414 metadata, which is OpenID Connect discovery too, and the key set. What is not
+// supported is said where leaving it out would mean that it is.
+import type { Answer } from "../http/messages.ts";
+import type { ServerContext } from "../server-context.ts";
+import { grantTypes } from "../store/clients.ts";
+
+export function metadata(server: ServerContext): Answer {
+  const { config, keys } = server;
+  const { issuer } = config;
+  const body = {
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    userinfo_endpoint: `${issuer}/userinfo`,
+    jwks_uri: `${issuer}/jwks`,
+    revocation_endpoint: `${issuer}/revoke`,
+    introspection_endpoint: `${issuer}/introspect`,
+    end_session_endpoint: `${issuer}/logout`,
+    response_types_supported: ["code"],
+    response_modes_supported: ["query"],
+    grant_types_supported: grantTypes,
+    scopes_supported: [...new Set(["openid", "profile", "email", "offline_access", ...config.scopeTexts.keys()])],
+    claims_supported: [
+      "sub",
+      "iss",
+      "aud",
+      "exp",
+      "iat",
+      "auth_time",
+      "nonce",
+      "sid",
+      "amr",
+      "name",
+      "preferred_username",
+      "email",
+      "email_verified",
+    ],
+    subject_types_supported: ["public"],
+    id_token_signing_alg_values_supported: keys.algorithms,
+    code_challenge_methods_supported: ["S256"],
+    token_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post", "none"],
+    revocation_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post", "none"],
+    introspection_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post"],
+    prompt_values_supported: ["none", "login", "consent", "select_account"],
+    authorization_response_iss_parameter_supported: true,
+    claims_parameter_supported: false,
+    request_parameter_supported: false,
+    // OpenID Connect Discovery §3: true when left out.
+    request_uri_parameter_supported: false,
+    require_request_uri_registration: false,
+  };
+  return publicJson(JSON.stringify(body), "application/json");
+}
+
+/** RFC 7517 §5. Readers keep it for five minutes at most; a key is published far longer before it signs. */
+export function jwks(server: ServerContext): Answer {
+  return publicJson(server.keys.jwks, "application/jwk-set+json");
+}
+
+function publicJson(body: string, type: string): Answer {
+  return {
+    status: 200,
+    headers: {
+      "content-type": type,
+      "cache-control": "public, max-age=300",
+      "access-control-allow-origin": "*",
+      "x-content-type-options": "nosniff",
+    },
+    body,
+  };
+}

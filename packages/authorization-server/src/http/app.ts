@@ -1,0 +1,212 @@
+// The HTTP side: Fastify reads requests, the route table decides, answers are written as they are. Fastify parses no
+// body and no query for us, since what it would repair has to be refused.
+import { performance } from "node:perf_hooks";
+import Fastify from "fastify";
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { metadata } from "../endpoints/metadata.ts";
+import { refusalAnswer } from "../client-authentication/refusal-answer.ts";
+import { messagePage } from "../pages/message-page.ts";
+import { textsFor } from "../pages/page.ts";
+import { refuse } from "../protocol/refusal.ts";
+import type { Refusal } from "../protocol/refusal.ts";
+import type { ServerContext } from "../server-context.ts";
+import { DatabaseUnavailable } from "../store/database.ts";
+import { addressReader } from "./client-address.ts";
+import type { AddressReader } from "./client-address.ts";
+import { corsHeaders, preflight } from "./cors.ts";
+import type { Answer, EndpointRequest } from "./messages.ts";
+import { json } from "./messages.ts";
+import type { Route } from "./routes.ts";
+import { routes, wellKnownPath } from "./routes.ts";
+
+/** A form of this protocol has a few hundred bytes; tokens and redirect URIs may add a few thousand. */
+const maxBodyBytes = 65_536;
+const requestTimeoutMs = 15_000;
+
+export function createApp(server: ServerContext): FastifyInstance {
+  const app = Fastify({
+    logger: false,
+    bodyLimit: maxBodyBytes,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: 65_000,
+    routerOptions: { querystringParser: () => ({}), ignoreTrailingSlash: false, maxParamLength: 200 },
+    exposeHeadRoutes: false,
+    forceCloseConnections: "idle",
+    return503OnClosing: false,
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  const addressOf = addressReader(server.config.trustedProxies);
+  const issuerPath = new URL(server.config.issuer).pathname.replace(/\/$/, "");
+  for (const route of routes) addRoute(app, server, route, issuerPath, addressOf);
+  addRoute(
+    app,
+    server,
+    { path: "", methods: ["GET"], handler: metadata, kind: "public" },
+    wellKnownPath(issuerPath),
+    addressOf,
+  );
+  addOperation(app, server);
+  app.setNotFoundHandler(async (request, reply) => {
+    const texts = textsFor(server).error;
+    const allow = allowedMethods(request, issuerPath);
+    const answer = messagePage(server, {
+      status: allow === undefined ? 404 : 405,
+      title: texts.notFoundTitle,
+      text: texts.notFound,
+    });
+    await write(reply, allow === undefined ? answer : { ...answer, headers: { ...answer.headers, allow } });
+  });
+  return app;
+}
+
+/** For 405: what the route would have served. */
+function allowedMethods(request: FastifyRequest, issuerPath: string): string | undefined {
+  const path = request.url.split("?")[0]!;
+  const methods = routes
+    .filter((route) => new RegExp(`^${RegExp.escape(issuerPath)}${route.path.replace(":id", "[^/]+")}/?$`).test(path))
+    .flatMap((route) => route.methods);
+  return methods.length === 0 ? undefined : [...new Set(methods)].join(", ");
+}
+
+function addRoute(
+  app: FastifyInstance,
+  server: ServerContext,
+  route: Route,
+  prefix: string,
+  addressOf: AddressReader,
+): void {
+  const url = prefix + route.path === "" ? "/" : prefix + route.path;
+  const name = route.path === "" ? "root" : route.path.slice(1).replaceAll("/:id", "");
+  const duration = server.metrics.duration(name);
+  const handle = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const started = performance.now();
+    const incoming = endpointRequest(request, addressOf);
+    let answer: Answer;
+    try {
+      answer = await route.handler(server, incoming, (request.params as { id?: string }).id ?? "");
+    } catch (error) {
+      answer = failureAnswer(server, route, name, incoming, error);
+    }
+    if (route.cors === true && incoming.headers.origin !== undefined) {
+      answer = {
+        ...answer,
+        headers: { ...answer.headers, ...(await corsHeaders(server, incoming).catch(() => ({}))) },
+      };
+    }
+    await write(reply, answer);
+    server.metrics.requests(name, answer.status).increment();
+    duration.record(performance.now() - started);
+  };
+  const others = route.anyMethod === true ? (["GET", "PUT", "PATCH", "DELETE"] as const) : [];
+  app.route({
+    method: [...route.methods, ...others],
+    url,
+    handler: handle,
+    // What Fastify itself finds wrong with a message: too large, or cut short.
+    errorHandler: async (error: FastifyError, request, reply) => {
+      const incoming = endpointRequest(request, addressOf);
+      const answer = failureAnswer(server, route, name, incoming, error);
+      await write(reply, answer);
+      server.metrics.requests(name, answer.status).increment();
+    },
+  });
+  if (route.cors === true) {
+    app.options(url, async (request, reply) =>
+      write(reply, await preflight(server, endpointRequest(request, addressOf))),
+    );
+  }
+}
+
+function endpointRequest(request: FastifyRequest, addressOf: AddressReader): EndpointRequest {
+  const url = request.raw.url ?? "";
+  const mark = url.indexOf("?");
+  return {
+    method: request.method,
+    query: mark < 0 ? "" : url.slice(mark + 1),
+    headers: request.headers,
+    body: Buffer.isBuffer(request.body) ? request.body.toString("latin1") : "",
+    address: addressOf(request.socket.remoteAddress ?? "", request.headers["x-forwarded-for"] as string | undefined),
+  };
+}
+
+async function write(reply: FastifyReply, answer: Answer): Promise<void> {
+  reply.code(answer.status);
+  for (const [name, value] of Object.entries(answer.headers)) {
+    reply.header(name, typeof value === "string" ? value : [...value]);
+  }
+  // Fastify adds a content type only to a text that has none; an empty body needs none.
+  await (answer.body === "" ? reply.send() : reply.send(answer.body));
+}
+
+/** What a failure that no endpoint foresaw looks like: in the endpoint's own form, and told to the operator. */
+function failureAnswer(
+  server: ServerContext,
+  route: Route,
+  name: string,
+  request: EndpointRequest,
+  error: unknown,
+): Answer {
+  const refusal = failureRefusal(server, error);
+  if (route.kind === "json") {
+    const answer = refusalAnswer(server, request, refusal, { endpoint: name, unauthorizedStatus: false }, undefined);
+    return refusal.error === "server_error" && name !== "token" ? { ...answer, status: 500 } : answer;
+  }
+  server.metrics.refusals(name, refusal.error).increment();
+  const errorId = server.audit.refusal(`${name} failed`, refusal, { address: request.address });
+  const texts = textsFor(server).error;
+  switch (refusal.error) {
+    case "temporarily_unavailable":
+      return messagePage(server, {
+        status: 503,
+        title: texts.unavailableTitle,
+        text: texts.unavailable,
+        errorId,
+        retryAfterSeconds: 5,
+      });
+    case "invalid_request":
+      return messagePage(server, { status: 400, title: texts.title, text: refusal.description, errorId });
+    default:
+      return messagePage(server, { status: 500, title: texts.brokenTitle, text: texts.broken, errorId });
+  }
+}
+
+function failureRefusal(server: ServerContext, error: unknown): Refusal {
+  if (error instanceof DatabaseUnavailable)
+    return refuse("temporarily_unavailable", "the service cannot reach its database; try again", error.message);
+  const { code, statusCode } = error as FastifyError;
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE")
+    return refuse("invalid_request", `the body is larger than ${maxBodyBytes} bytes`);
+  if (statusCode !== undefined && statusCode < 500)
+    return refuse("invalid_request", "the body cannot be read", String(error));
+  server.log.error("request failed", {
+    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  });
+  return refuse("server_error", "something went wrong inside the server", String(error));
+}
+
+/** Health, readiness and metrics, beside the issuer's path so that a gateway that routes only the issuer hides them. */
+function addOperation(app: FastifyInstance, server: ServerContext): void {
+  app.get("/healthz", async (_request, reply) => write(reply, json(200, { status: "ok" })));
+  app.get("/readyz", async (_request, reply) => {
+    const ready = server.keys.ready && (await databaseAnswers(server));
+    await write(reply, json(ready ? 200 : 503, { status: ready ? "ready" : "not ready" }));
+  });
+  app.get("/metrics", async (request, reply) => {
+    const address = (request.socket.remoteAddress ?? "").replace(/^::ffff:/, "");
+    const near = (address.startsWith("127.") || address === "::1") && request.headers["x-forwarded-for"] === undefined;
+    const open = server.config.metrics === "any" || (server.config.metrics === "loopback" && near);
+    if (!open) return reply.callNotFound();
+    reply.header("content-type", "text/plain; version=0.0.4; charset=utf-8");
+    return reply.send(server.metrics.registry.renderPrometheus());
+  });
+}
+
+async function databaseAnswers(server: ServerContext): Promise<boolean> {
+  try {
+    await server.database.read((reader) => reader.get("SELECT version FROM schema_versions LIMIT 1"));
+    return true;
+  } catch {
+    return false;
+  }
+}

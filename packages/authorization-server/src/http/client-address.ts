@@ -1,0 +1,32 @@
+// The address a request comes from. `X-Forwarded-For` is believed only as far as configured proxies have written it.
+import { BlockList, isIP } from "node:net";
+
+export type AddressReader = (peer: string, forwardedFor: string | undefined) => string;
+
+/** `ranges` are addresses or CIDR ranges; a mistake among them is thrown, at start. */
+export function addressReader(ranges: readonly string[]): AddressReader {
+  const trusted = new BlockList();
+  for (const range of ranges) {
+    const [address, prefix] = range.split("/") as [string, string | undefined];
+    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+    if (isIP(address) === 0) throw new Error(`trusted-proxies: "${range}" is no address and no CIDR range`);
+    if (prefix === undefined) trusted.addAddress(address, family);
+    else trusted.addSubnet(address, Number(prefix), family);
+  }
+  const isTrusted = (address: string): boolean => {
+    const family = isIP(address);
+    return family !== 0 && trusted.check(address, family === 6 ? "ipv6" : "ipv4");
+  };
+  return (peer, forwardedFor) => {
+    let address = peer.replace(/^::ffff:/, "");
+    if (forwardedFor === undefined || ranges.length === 0) return address;
+    const hops = forwardedFor.split(",").map((hop) => hop.trim());
+    // From the nearest hop outwards: the first one that is not ours is the client, and what it wrote before is hearsay.
+    while (isTrusted(address) && hops.length > 0) {
+      const next = hops.pop()!;
+      if (isIP(next) === 0) break;
+      address = next;
+    }
+    return address;
+  };
+}

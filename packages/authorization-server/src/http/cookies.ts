@@ -1,0 +1,33 @@
+// The two cookies: which browser this is, and which sign-in it has. Both are random secrets, host-only, HttpOnly and
+// limited to the issuer's path; under https their names carry the prefix that makes browsers insist on that.
+import type { Config } from "../config/config.ts";
+
+export type CookieName = "browser" | "session";
+
+function fullName(config: Config, name: CookieName): string {
+  if (!config.issuer.startsWith("https:")) return `tulle_${name}`;
+  return `${cookiePath(config) === "/" ? "__Host-" : "__Secure-"}tulle_${name}`;
+}
+
+function cookiePath(config: Config): string {
+  return new URL(config.issuer).pathname;
+}
+
+export function readCookie(config: Config, header: string | undefined, name: CookieName): string | undefined {
+  if (header === undefined) return undefined;
+  const wanted = fullName(config, name);
+  for (const pair of header.split(";")) {
+    const equals = pair.indexOf("=");
+    if (equals < 0 || pair.slice(0, equals).trim() !== wanted) continue;
+    const value = pair.slice(equals + 1).trim();
+    if (/^[A-Za-z0-9_-]{43}$/.test(value)) return value;
+  }
+  return undefined;
+}
+
+/** `maxAgeMs` 0 deletes the cookie. */
+export function setCookie(config: Config, name: CookieName, value: string, maxAgeMs: number): string {
+  const secure = config.issuer.startsWith("https:") ? "; Secure" : "";
+  const maxAge = Math.floor(maxAgeMs / 1000);
+  return `${fullName(config, name)}=${value}; Path=${cookiePath(config)}; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${secure}`;
+}

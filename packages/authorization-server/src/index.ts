@@ -1,0 +1,16 @@
+// The public face of the authorization server: to run it, and to administer its store.
+export { allClients, createClient, removeClient, replaceClientSecret, updateClient } from "./admin/clients.ts";
+export type { ClientRules, ClientSettings, CreatedClient, NewClient } from "./admin/clients.ts";
+export { allUsers, changeUserPassword, createUser, removeUser, updateUserSettings } from "./admin/users.ts";
+export type { NewUser, UserSettings } from "./admin/users.ts";
+export type { AdminResult } from "./admin/result.ts";
+export { listAuditEvents } from "./audit.ts";
+export type { StoredAuditEvent } from "./audit.ts";
+export { loadConfig } from "./config/config.ts";
+export type { Config, ConfigResult, ConfigSources } from "./config/config.ts";
+export { openServer } from "./start.ts";
+export type { RunningServer, ServerOptions } from "./start.ts";
+export { openDatabase } from "./store/open.ts";
+export type { Client } from "./store/clients.ts";
+export type { Database } from "./store/database.ts";
+export type { User } from "./store/users.ts";

@@ -1,0 +1,42 @@
+// The consent page of an interaction, and the token that ties the answer to what the page showed.
+import type { Situation } from "../authorize/authorize.ts";
+import { readCookie } from "../http/cookies.ts";
+import type { Answer, EndpointRequest } from "../http/messages.ts";
+import { consentPage } from "../pages/consent-page.ts";
+import { formTargets } from "../pages/form-targets.ts";
+import type { ServerContext } from "../server-context.ts";
+import type { Interaction } from "../store/interactions.ts";
+import { findUser } from "../store/users.ts";
+import { csrfToken } from "./csrf.ts";
+import { expiredPage } from "./expired-page.ts";
+
+/** What the owner has seen: a change of the client's registration in between makes the answer void. */
+export function shownOnConsentPage(interaction: Interaction, { draft, session }: Situation): readonly string[] {
+  return ["consent", interaction.id, session?.id ?? "", draft.scope.join(" "), draft.resources.join(" ")];
+}
+
+export async function consentStep(
+  server: ServerContext,
+  request: EndpointRequest,
+  interaction: Interaction,
+  situation: Situation,
+): Promise<Answer> {
+  const browserSecret = readCookie(server.config, request.headers.cookie, "browser");
+  const { draft, session } = situation;
+  if (browserSecret === undefined || session === undefined) return expiredPage(server);
+  const user = await server.database.read((reader) => findUser(reader, session.userId));
+  const address = `${server.config.issuer}/interaction/${interaction.id}`;
+  return consentPage(server, {
+    action: `${address}/consent`,
+    switchAccount: `${address}/login`,
+    csrf: csrfToken(browserSecret, ...shownOnConsentPage(interaction, situation)),
+    clientId: draft.client.id,
+    clientName: draft.client.name,
+    isPublic: draft.client.isPublic,
+    userName: user?.name ?? "",
+    scope: draft.scope,
+    resources: draft.resources,
+    redirectUri: draft.redirectUri,
+    formTargets: formTargets(draft.redirectUri, draft.client.formActionExtras),
+  });
+}

@@ -1,0 +1,20 @@
+// What every endpoint needs to do its work, made once at start and handed down.
+import type { Logger } from "@tulle/telemetry";
+import type { AuditLog } from "./audit.ts";
+import type { Config } from "./config/config.ts";
+import type { PasswordHasher } from "./crypto/passwords.ts";
+import type { KeyRing } from "./keys/key-ring.ts";
+import type { ServerMetrics } from "./metrics.ts";
+import type { Database } from "./store/database.ts";
+import type { GuessCounter } from "./token/guess-counter.ts";
+
+export interface ServerContext {
+  readonly config: Config;
+  readonly database: Database;
+  readonly keys: KeyRing;
+  readonly passwords: PasswordHasher;
+  readonly audit: AuditLog;
+  readonly log: Logger;
+  readonly metrics: ServerMetrics;
+  readonly clientGuesses: GuessCounter;
+}

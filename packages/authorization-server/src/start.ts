@@ -1,0 +1,126 @@
+// Puts the server together, keeps its background work going, and takes it down in order.
+import type { AddressInfo } from "node:net";
+import { MetricRegistry } from "@tulle/telemetry";
+import type { Logger } from "@tulle/telemetry";
+import type { FastifyInstance } from "fastify";
+import { AuditLog } from "./audit.ts";
+import type { Config } from "./config/config.ts";
+import { loadKeyEncryptionKey } from "./config/key-encryption-key.ts";
+import { passwordHasher } from "./crypto/passwords.ts";
+import { createApp } from "./http/app.ts";
+import { KeyRing } from "./keys/key-ring.ts";
+import type { KeyPolicy } from "./keys/key-store.ts";
+import { serverMetrics } from "./metrics.ts";
+import type { ServerContext } from "./server-context.ts";
+import type { Database } from "./store/database.ts";
+import { openDatabase } from "./store/open.ts";
+import { purgeExpired } from "./store/purge.ts";
+import { clientSecretThrottle } from "./store/throttles.ts";
+import { GuessCounter } from "./token/guess-counter.ts";
+
+const keyRefreshMs = 30_000;
+const purgeIntervalMs = 1000;
+const purgeRows = 200;
+const clockSkewMs = 60_000;
+
+export interface ServerOptions {
+  readonly config: Config;
+  readonly log: Logger;
+  /** Milliseconds; for tests. The database's clock decides where there is one. */
+  readonly nowMs?: () => number;
+  /** An open, migrated database to use instead of the configured one. */
+  readonly database?: Database;
+}
+
+export interface RunningServer {
+  readonly context: ServerContext;
+  readonly app: FastifyInstance;
+  /** Begins to accept connections and the background work; answers where it listens. */
+  listen(): Promise<AddressInfo>;
+  /** Finishes the requests in flight, writes what is left of the audit log, and closes the store. */
+  close(): Promise<void>;
+}
+
+export function keyPolicy(config: Config): KeyPolicy {
+  return {
+    algorithm: config.signingAlgorithm,
+    rotationMs: config.keyRotationMs,
+    publishAheadMs: config.keyPublishAheadMs,
+    keepRetiredMs: Math.max(config.lifetimes.accessTokenMs, config.lifetimes.idTokenMs) + clockSkewMs,
+  };
+}
+
+/** Opens the store and reads or makes the keys; listens to nothing yet. */
+export async function openServer(options: ServerOptions): Promise<RunningServer> {
+  const { config, log } = options;
+  const clock = options.nowMs === undefined ? {} : { nowMs: options.nowMs };
+  const onConnectionLost = (error: Error): void => log.warning("database connection lost", { error: error.message });
+  const database = options.database ?? (await openDatabase(config, { ...clock, onConnectionLost }));
+  const metrics = serverMetrics(new MetricRegistry());
+  const keys = new KeyRing(database, keyPolicy(config), loadKeyEncryptionKey(config));
+  await keys.refresh();
+  const audit = new AuditLog({
+    database,
+    log,
+    lifetimeMs: config.lifetimes.auditMs,
+    dropped: metrics.auditDropped,
+  });
+  const context: ServerContext = {
+    config,
+    database,
+    keys,
+    passwords: passwordHasher({
+      memoryKib: config.passwordMemoryKib,
+      iterations: config.passwordIterations,
+      parallelism: 1,
+    }),
+    audit,
+    log,
+    metrics,
+    clientGuesses: new GuessCounter(clientSecretThrottle, options.nowMs),
+  };
+  const app = createApp(context);
+  const timers: NodeJS.Timeout[] = [];
+  return {
+    context,
+    app,
+    listen: async () => {
+      await app.listen({ host: config.host, port: config.port });
+      timers.push(...startBackgroundWork(context));
+      return app.server.address() as AddressInfo;
+    },
+    close: async () => {
+      for (const timer of timers) clearInterval(timer);
+      await app.close();
+      await audit.flush();
+      await database.close();
+    },
+  };
+}
+
+/** Work that no request waits for. A failure is logged and tried again at the next turn. */
+function startBackgroundWork(server: ServerContext): readonly NodeJS.Timeout[] {
+  const repeat = (name: string, intervalMs: number, work: () => Promise<unknown>): NodeJS.Timeout => {
+    let running = false;
+    const timer = setInterval(() => {
+      if (running) return;
+      running = true;
+      work()
+        .catch((error: unknown) => server.log.warning(`${name} failed`, { error: String(error) }))
+        .finally(() => (running = false));
+    }, intervalMs);
+    timer.unref();
+    return timer;
+  };
+  let issuedBefore = 0;
+  return [
+    repeat("key refresh", keyRefreshMs, () => server.keys.refresh()),
+    // As much is deleted as was issued, in small steps, and a little when nothing is.
+    repeat("purge", purgeIntervalMs, async () => {
+      const issued = server.metrics.codesIssued.value;
+      const idle = issued === issuedBefore && Math.random() > 1 / 60;
+      issuedBefore = issued;
+      if (!idle) await purgeExpired(server.database, purgeRows);
+    }),
+  ];
+}

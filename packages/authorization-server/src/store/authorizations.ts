@@ -1,0 +1,138 @@
+// An authorization is one "yes" to one request: the code that carries it to the client, and the identity of everything
+// that the code gives. Its states: issued (code_consumed_at empty) → redeemed (set once, by a conditional update) →
+// revoked (revoked_at set; also straight from issued). The row outlives every token it gave, so that a replay is known.
+import { digest, newId, newSecret } from "../crypto/secrets.ts";
+import type { Reader, Transaction } from "./database.ts";
+
+export interface Authorization {
+  readonly id: string;
+  readonly clientId: string;
+  readonly userId: string;
+  readonly grantId: string;
+  readonly sessionId: string;
+  readonly redirectUri: string;
+  readonly redirectUriSent: boolean;
+  /** What the client asked for, to tell whether the answer must name the scope; absent when it asked for none. */
+  readonly scopeAsked: string | undefined;
+  readonly scope: readonly string[];
+  readonly resources: readonly string[];
+  readonly codeChallenge: string | undefined;
+  readonly nonce: string | undefined;
+  readonly authenticatedAtMs: number;
+  readonly codeExpiresAtMs: number;
+  readonly codeConsumedAtMs: number | undefined;
+  readonly revokedAtMs: number | undefined;
+}
+
+interface AuthorizationRow {
+  readonly id: string;
+  readonly client_id: string;
+  readonly user_id: string;
+  readonly grant_id: string;
+  readonly session_id: string;
+  readonly redirect_uri: string;
+  readonly redirect_uri_sent: number;
+  readonly scope_asked: string | null;
+  readonly scope: string;
+  readonly resources: string;
+  readonly code_challenge: string | null;
+  readonly nonce: string | null;
+  readonly authenticated_at: number;
+  readonly code_expires_at: number;
+  readonly code_consumed_at: number | null;
+  readonly revoked_at: number | null;
+}
+
+function fromRow(row: AuthorizationRow): Authorization {
+  return {
+    id: row.id,
+    clientId: row.client_id,
+    userId: row.user_id,
+    grantId: row.grant_id,
+    sessionId: row.session_id,
+    redirectUri: row.redirect_uri,
+    redirectUriSent: row.redirect_uri_sent === 1,
+    scopeAsked: row.scope_asked ?? undefined,
+    scope: row.scope === "" ? [] : row.scope.split(" "),
+    resources: row.resources === "[]" ? [] : (JSON.parse(row.resources) as string[]),
+    codeChallenge: row.code_challenge ?? undefined,
+    nonce: row.nonce ?? undefined,
+    authenticatedAtMs: row.authenticated_at,
+    codeExpiresAtMs: row.code_expires_at,
+    codeConsumedAtMs: row.code_consumed_at ?? undefined,
+    revokedAtMs: row.revoked_at ?? undefined,
+  };
+}
+
+export type NewAuthorization = Omit<Authorization, "id" | "codeExpiresAtMs" | "codeConsumedAtMs" | "revokedAtMs"> & {
+  readonly codeLifetimeMs: number;
+  /** How long after the code's own end its tokens can live. */
+  readonly tokensLifetimeMs: number;
+};
+
+/** Answers the code, which is not kept. */
+export async function issueCode(transaction: Transaction, authorization: NewAuthorization): Promise<string> {
+  const code = newSecret();
+  const now = transaction.nowMs;
+  const codeExpiresAtMs = now + authorization.codeLifetimeMs;
+  await transaction.run(
+    `INSERT INTO authorizations (id, code_digest, client_id, user_id, grant_id, session_id, redirect_uri,
+      redirect_uri_sent, scope_asked, scope, resources, code_challenge, nonce, authenticated_at, created_at,
+      code_expires_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      newId(),
+      digest(code),
+      authorization.clientId,
+      authorization.userId,
+      authorization.grantId,
+      authorization.sessionId,
+      authorization.redirectUri,
+      authorization.redirectUriSent ? 1 : 0,
+      authorization.scopeAsked ?? null,
+      authorization.scope.join(" "),
+      JSON.stringify(authorization.resources),
+      authorization.codeChallenge ?? null,
+      authorization.nonce ?? null,
+      authorization.authenticatedAtMs,
+      now,
+      codeExpiresAtMs,
+      codeExpiresAtMs + authorization.tokensLifetimeMs,
+    ],
+  );
+  return code;
+}
+
+export async function findByCode(reader: Reader, code: string): Promise<Authorization | undefined> {
+  const row = await reader.get<AuthorizationRow>("SELECT * FROM authorizations WHERE code_digest = ?", [digest(code)]);
+  return row === undefined ? undefined : fromRow(row);
+}
+
+export async function findAuthorization(reader: Reader, id: string): Promise<Authorization | undefined> {
+  const row = await reader.get<AuthorizationRow>("SELECT * FROM authorizations WHERE id = ?", [id]);
+  return row === undefined ? undefined : fromRow(row);
+}
+
+/** False when another request was faster. The condition in the statement is what makes a code work only once. */
+export async function consumeCode(transaction: Transaction, id: string): Promise<boolean> {
+  const changed = await transaction.run(
+    "UPDATE authorizations SET code_consumed_at = ? WHERE id = ? AND code_consumed_at IS NULL AND revoked_at IS NULL",
+    [transaction.nowMs, id],
+  );
+  return changed === 1;
+}
+
+export async function revokeAuthorization(transaction: Transaction, id: string, because: string): Promise<void> {
+  await transaction.run(
+    "UPDATE authorizations SET revoked_at = ?, revoked_because = ? WHERE id = ? AND revoked_at IS NULL",
+    [transaction.nowMs, because, id],
+  );
+}
+
+/** Keeps the row for as long as a new token of it can live. */
+export async function extendAuthorization(transaction: Transaction, id: string, expiresAtMs: number): Promise<void> {
+  await transaction.run("UPDATE authorizations SET expires_at = ? WHERE id = ? AND expires_at < ?", [
+    expiresAtMs,
+    id,
+    expiresAtMs,
+  ]);
+}

@@ -1,0 +1,123 @@
+// What an owner has allowed a client, remembered until it expires or is taken back. One row for each pair.
+import { newId } from "../crypto/secrets.ts";
+import type { Reader, Transaction } from "./database.ts";
+
+export interface Grant {
+  readonly id: string;
+  readonly userId: string;
+  readonly clientId: string;
+  readonly scope: readonly string[];
+  readonly resources: readonly string[];
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+interface GrantRow {
+  readonly id: string;
+  readonly user_id: string;
+  readonly client_id: string;
+  readonly scope: string;
+  readonly resources: string;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly expires_at: number;
+}
+
+function fromRow(row: GrantRow): Grant {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    clientId: row.client_id,
+    scope: row.scope === "" ? [] : row.scope.split(" "),
+    resources: JSON.parse(row.resources) as string[],
+    createdAtMs: row.created_at,
+    updatedAtMs: row.updated_at,
+    expiresAtMs: row.expires_at,
+  };
+}
+
+export async function findGrant(reader: Reader, userId: string, clientId: string): Promise<Grant | undefined> {
+  const row = await reader.get<GrantRow>(
+    "SELECT * FROM grants WHERE user_id = ? AND client_id = ? AND expires_at > ?",
+    [userId, clientId, reader.nowMs],
+  );
+  return row === undefined ? undefined : fromRow(row);
+}
+
+export interface ConsentGiven {
+  readonly userId: string;
+  readonly clientId: string;
+  readonly scope: readonly string[];
+  readonly resources: readonly string[];
+  readonly lifetimeMs: number;
+}
+
+/** Adds what was just allowed to what was allowed before, unless that has expired. */
+export async function rememberConsent(transaction: Transaction, consent: ConsentGiven): Promise<Grant> {
+  const before = await findGrant(transaction, consent.userId, consent.clientId);
+  const now = transaction.nowMs;
+  const grant: Grant = {
+    id: before?.id ?? newId(),
+    userId: consent.userId,
+    clientId: consent.clientId,
+    scope: [...new Set([...(before?.scope ?? []), ...consent.scope])],
+    resources: [...new Set([...(before?.resources ?? []), ...consent.resources])],
+    createdAtMs: before?.createdAtMs ?? now,
+    updatedAtMs: now,
+    expiresAtMs: now + consent.lifetimeMs,
+  };
+  await transaction.run(
+    `INSERT INTO grants (id, user_id, client_id, scope, resources, created_at, updated_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (user_id, client_id) DO UPDATE SET id = excluded.id,
+     scope = excluded.scope, resources = excluded.resources, created_at = excluded.created_at,
+     updated_at = excluded.updated_at, expires_at = excluded.expires_at`,
+    [
+      grant.id,
+      grant.userId,
+      grant.clientId,
+      grant.scope.join(" "),
+      JSON.stringify(grant.resources),
+      grant.createdAtMs,
+      grant.updatedAtMs,
+      grant.expiresAtMs,
+    ],
+  );
+  return grant;
+}
+
+export async function listGrants(
+  reader: Reader,
+  filter: { readonly userId?: string; readonly clientId?: string },
+): Promise<readonly Grant[]> {
+  const rows = await reader.all<GrantRow>(
+    `SELECT * FROM grants WHERE (user_id = ? OR ? = '') AND (client_id = ? OR ? = '') AND expires_at > ?
+     ORDER BY updated_at DESC LIMIT 1000`,
+    [filter.userId ?? "", filter.userId ?? "", filter.clientId ?? "", filter.clientId ?? "", reader.nowMs],
+  );
+  return rows.map(fromRow);
+}
+
+/** Takes back a grant and ends every code and token that came from it. `userId` undefined means any owner's. */
+export async function revokeGrant(transaction: Transaction, id: string, userId?: string): Promise<boolean> {
+  const removed = await transaction.run("DELETE FROM grants WHERE id = ? AND (user_id = ? OR ? = '')", [
+    id,
+    userId ?? "",
+    userId ?? "",
+  ]);
+  if (removed === 0) return false;
+  await transaction.run(
+    "UPDATE authorizations SET revoked_at = ?, revoked_because = ? WHERE grant_id = ? AND revoked_at IS NULL",
+    [transaction.nowMs, "grant revoked", id],
+  );
+  return true;
+}
+
+/** After a password change nothing that was given under the old password stays in force. */
+export async function revokeGrantsOfUser(transaction: Transaction, userId: string, because: string): Promise<void> {
+  await transaction.run("DELETE FROM grants WHERE user_id = ?", [userId]);
+  await transaction.run(
+    "UPDATE authorizations SET revoked_at = ?, revoked_because = ? WHERE user_id = ? AND revoked_at IS NULL",
+    [transaction.nowMs, because, userId],
+  );
+}

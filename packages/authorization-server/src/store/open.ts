@@ -1,0 +1,28 @@
+// Opens the configured database and brings its schema up to date; the server and the command line share it.
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+import type { Config } from "../config/config.ts";
+import type { Database } from "./database.ts";
+import { migrate } from "./migrations.ts";
+import { openPostgresql } from "./postgresql.ts";
+import { openSqlite } from "./sqlite.ts";
+
+export async function openDatabase(
+  config: Pick<Config, "databaseUrl" | "dataDir">,
+  options: { readonly nowMs?: () => number; readonly onConnectionLost?: (error: Error) => void } = {},
+): Promise<Database> {
+  let database: Database;
+  if (config.databaseUrl === undefined) {
+    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+    database = openSqlite({ path: path.join(config.dataDir, "store.sqlite"), ...options });
+  } else {
+    database = openPostgresql({ url: config.databaseUrl, ...options });
+  }
+  try {
+    await migrate(database);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  return database;
+}

@@ -1,0 +1,134 @@
+// The grants of the token endpoint: each is a function from a recognized client's request to what it gets, inside one
+// transaction. To add one, write it and add its row.
+import { firstRefusal } from "../checks.ts";
+import type { Parameters } from "../protocol/parameters.ts";
+import type { Refusal } from "../protocol/refusal.ts";
+import { audienceFor } from "../protocol/resources.ts";
+import { extendAuthorization, revokeAuthorization } from "../store/authorizations.ts";
+import type { Client, GrantType } from "../store/clients.ts";
+import { issueRefreshToken } from "../store/refresh-tokens.ts";
+import { prepareAccessToken } from "./access-token.ts";
+import { clientCredentialsChecks } from "./client-credentials-checks.ts";
+import { codeChecks } from "./code-checks.ts";
+import type { ClientCredentialsDraft, CodeDraft, GrantContext, RefreshDraft } from "./draft.ts";
+import { refreshChecks } from "./refresh-checks.ts";
+import type { TokenSuccess } from "./token-answer.ts";
+
+export type GrantResult = { readonly success: TokenSuccess } | { readonly refusal: Refusal };
+
+type Grant = (context: GrantContext, client: Client, parameters: Parameters) => Promise<GrantResult>;
+
+export const grants: Readonly<Record<GrantType, Grant>> = {
+  authorization_code: redeemCode,
+  refresh_token: refresh,
+  client_credentials: actForItself,
+};
+
+/** RFC 6749 §4.1.3. A replay is refused and revokes; both are committed. */
+async function redeemCode(context: GrantContext, client: Client, parameters: Parameters): Promise<GrantResult> {
+  const { server, transaction } = context;
+  const draft: CodeDraft = { parameters, client, authorization: undefined, resources: [], replayed: false };
+  const refusal = await firstRefusal(codeChecks, draft, context);
+  if (refusal !== undefined) {
+    if (draft.replayed) {
+      server.metrics.codeReplays.increment();
+      await revokeAuthorization(transaction, draft.authorization!.id, "code replay");
+    }
+    return { refusal };
+  }
+  const authorization = draft.authorization!;
+  const { scope } = authorization;
+  const accessToken = await prepareAccessToken(server, transaction, {
+    client,
+    subject: authorization.userId,
+    scope,
+    audience: audienceFor(draft.resources, authorization.resources, client.audiences, server.config.defaultAudience),
+    authorizationId: authorization.id,
+    authenticatedAtMs: authorization.authenticatedAtMs,
+  });
+  const offline = scope.includes("offline_access");
+  const { refreshTokenMs } = server.config.lifetimes;
+  const refreshToken = offline ? await issueRefreshToken(transaction, authorization.id, refreshTokenMs) : undefined;
+  if (offline) await keepAuthorization(context, authorization.id);
+  const success: TokenSuccess = {
+    accessToken,
+    refreshToken,
+    scope,
+    scopeAsked: authorization.scopeAsked,
+    idTokenFor: scope.includes("openid") ? authorization : undefined,
+    nowMs: transaction.nowMs,
+  };
+  return { success };
+}
+
+async function keepAuthorization({ server, transaction }: GrantContext, id: string): Promise<void> {
+  const { refreshTokenMs, accessTokenMs } = server.config.lifetimes;
+  await extendAuthorization(transaction, id, transaction.nowMs + refreshTokenMs + accessTokenMs);
+}
+
+/** RFC 6749 §6, with rotation. A reuse is refused and revokes; both are committed. */
+async function refresh(context: GrantContext, client: Client, parameters: Parameters): Promise<GrantResult> {
+  const { server, transaction } = context;
+  const draft: RefreshDraft = {
+    parameters,
+    client,
+    authorization: undefined,
+    resources: [],
+    refreshToken: undefined,
+    scope: [],
+    successor: undefined,
+    reused: false,
+  };
+  const refusal = await firstRefusal(refreshChecks, draft, context);
+  if (refusal !== undefined) {
+    if (draft.reused) {
+      server.metrics.refreshReuses.increment();
+      await revokeAuthorization(transaction, draft.authorization!.id, "refresh token reuse");
+    }
+    return { refusal };
+  }
+  const authorization = draft.authorization!;
+  await keepAuthorization(context, authorization.id);
+  const accessToken = await prepareAccessToken(server, transaction, {
+    client,
+    subject: authorization.userId,
+    scope: draft.scope,
+    audience: audienceFor(draft.resources, authorization.resources, client.audiences, server.config.defaultAudience),
+    authorizationId: authorization.id,
+    authenticatedAtMs: authorization.authenticatedAtMs,
+  });
+  const success: TokenSuccess = {
+    accessToken,
+    refreshToken: draft.successor,
+    scope: draft.scope,
+    scopeAsked: parameters.get("scope") ?? draft.scope.join(" "),
+    idTokenFor: draft.scope.includes("openid") ? { ...authorization, nonce: undefined } : undefined,
+    nowMs: transaction.nowMs,
+  };
+  return { success };
+}
+
+/** RFC 6749 §4.4: no refresh token comes with it. */
+async function actForItself(context: GrantContext, client: Client, parameters: Parameters): Promise<GrantResult> {
+  const { server, transaction } = context;
+  const draft: ClientCredentialsDraft = { parameters, client, authorization: undefined, resources: [], scope: [] };
+  const refusal = await firstRefusal(clientCredentialsChecks, draft, context);
+  if (refusal !== undefined) return { refusal };
+  const accessToken = await prepareAccessToken(server, transaction, {
+    client,
+    subject: client.id,
+    scope: draft.scope,
+    audience: audienceFor(draft.resources, [], client.audiences, server.config.defaultAudience),
+    authorizationId: undefined,
+    authenticatedAtMs: undefined,
+  });
+  const success: TokenSuccess = {
+    accessToken,
+    refreshToken: undefined,
+    scope: draft.scope,
+    scopeAsked: parameters.get("scope"),
+    idTokenFor: undefined,
+    nowMs: transaction.nowMs,
+  };
+  return { success };
+}
