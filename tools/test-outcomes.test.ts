@@ -8,6 +8,11 @@ const failed: Outcome = { ...place, kind: "failed", reason: "expected 200" };
 const parent: Outcome = { ...place, kind: "failed", reason: "1 subtest failed" };
 const skipped: Outcome = { ...place, kind: "skipped", reason: "true" };
 const noEnvoy: Outcome = { ...place, kind: "failed", reason: "hook failed\nTOOL NOT AVAILABLE: envoy: no network" };
+const cancelled: Outcome = {
+  ...place,
+  kind: "failed",
+  reason: "test did not finish before its parent and was cancelled",
+};
 const skippedForTool: Outcome = { ...noEnvoy, kind: "skipped" };
 
 const cases: readonly {
@@ -23,6 +28,8 @@ const cases: readonly {
   { name: "one skipped", outcomes: [skipped], passed: true, onCi: false, expected: false },
   { name: "one todo", outcomes: [{ ...skipped, kind: "todo" }], passed: true, onCi: false, expected: false },
   { name: "a tool is missing", outcomes: [noEnvoy, parent], passed: false, onCi: false, expected: true },
+  { name: "a tool is missing in a hook", outcomes: [cancelled, noEnvoy], passed: false, onCi: false, expected: true },
+  { name: "cancelled without a missing tool", outcomes: [cancelled], passed: false, onCi: false, expected: false },
   { name: "a tool is missing on CI", outcomes: [noEnvoy], passed: false, onCi: true, expected: false },
   { name: "skipped for a tool", outcomes: [skippedForTool], passed: true, onCi: false, expected: true },
   { name: "skipped for a tool on CI", outcomes: [skippedForTool], passed: true, onCi: true, expected: false },

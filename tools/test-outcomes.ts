@@ -13,14 +13,19 @@ export interface Outcome {
 
 /** Node's reporter interface: events in, lines of JSON out. */
 export default async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  // A file that fails while it is loaded says why only on its standard error.
+  const missingTools = new Map<string, string>();
   for await (const event of events) {
+    if (event.type === "test:stderr" && event.data.message.includes(TOOL_UNAVAILABLE_MARK)) {
+      missingTools.set(event.data.file, event.data.message.slice(event.data.message.indexOf(TOOL_UNAVAILABLE_MARK)));
+    }
     if (event.type !== "test:pass" && event.type !== "test:fail") continue;
     const { name, file, skip, todo } = event.data;
     const place = { name, file: file ?? "" };
     if (skip !== undefined && skip !== false) yield line({ ...place, kind: "skipped", reason: String(skip) });
     else if (todo !== undefined && todo !== false) yield line({ ...place, kind: "todo", reason: String(todo) });
     else if (event.type === "test:fail") {
-      yield line({ ...place, kind: "failed", reason: errorText(event.data.details.error) });
+      yield line({ ...place, kind: "failed", reason: missingTools.get(name) ?? errorText(event.data.details.error) });
     }
   }
 }
@@ -44,9 +49,12 @@ export function verdict(
   const toolMissing = (outcome: Outcome) => outcome.reason.includes(TOOL_UNAVAILABLE_MARK);
   const missing = outcomes.filter(toolMissing);
   const hidden = outcomes.filter((outcome) => outcome.kind !== "failed" && !toolMissing(outcome));
-  // A failed parent only repeats its children.
+  const filesMissing = new Set(missing.map(({ file }) => file));
+  // A failed parent only repeats its children, and tests are cancelled when the hook before them fails.
+  const isConsequence = ({ reason, file }: Outcome) =>
+    /subtests? failed/.test(reason) || (/was cancelled$/.test(reason) && filesMissing.has(file));
   const failures = outcomes.filter(
-    (outcome) => outcome.kind === "failed" && !toolMissing(outcome) && !/subtests? failed/.test(outcome.reason),
+    (outcome) => outcome.kind === "failed" && !toolMissing(outcome) && !isConsequence(outcome),
   );
   for (const outcome of hidden) messages.push(`${outcome.kind.toUpperCase()} unseen: ${describe(outcome)}`);
   for (const outcome of missing) messages.push(`NOT RUN: ${describe(outcome)}`);
