@@ -52,7 +52,7 @@ export function verdict(
   const filesMissing = new Set(missing.map(({ file }) => file));
   // A failed parent only repeats its children, and tests are cancelled when the hook before them fails.
   const isConsequence = ({ reason, file }: Outcome) =>
-    /subtests? failed/.test(reason) || (/was cancelled$/.test(reason) && filesMissing.has(file));
+    /subtests? failed/.test(reason) || (reason.endsWith("was cancelled") && filesMissing.has(file));
   const failures = outcomes.filter(
     (outcome) => outcome.kind === "failed" && !toolMissing(outcome) && !isConsequence(outcome),
   );
