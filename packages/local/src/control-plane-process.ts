@@ -15,6 +15,9 @@ export interface ControlPlaneSettings {
   readonly nodePath: string;
   readonly tulleCompileCache: string;
   readonly fresh: boolean;
+  readonly clusterId: string;
+  /** Names this run of the supervisor. */
+  readonly owner: string;
   readonly restart: RestartPolicy;
   readonly logFile: string;
 }
@@ -26,12 +29,19 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
     argv: [
       ...settings.tulleCommand,
       "control-plane",
-      "--dir",
+      "--manifests",
       state.dir,
-      "--state-dir",
+      "--state",
       state.path,
-      "--address",
-      address,
+      "--xds",
+      `${address}:${xdsPort}`,
+      "--http",
+      `${address}:${apiPort}`,
+      "--cluster-id",
+      settings.clusterId,
+      // The same across restarts of the control plane, so that it keeps the pods that go on running.
+      "--owner",
+      settings.owner,
       ...(settings.fresh ? ["--fresh"] : []),
     ],
     cwd: state.dir,
@@ -44,10 +54,11 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
   };
 }
 
-/** The states of one proxy in `/debug/syncz`, by configuration kind. */
-interface SyncStatus {
-  readonly proxy?: string;
-  readonly [field: string]: unknown;
+/** What is read of a row of `/debug/syncz`. */
+interface SyncRow {
+  /** `<pod>.<namespace>` */
+  readonly proxy: string;
+  readonly types: Readonly<Record<string, { readonly state: string }>>;
 }
 
 /** GET of a JSON page of the control plane. @throws when it does not answer 200 */
@@ -71,9 +82,9 @@ export async function getJson(url: string, timeoutMs = 2000): Promise<unknown> {
 
 /** Whether every one of `proxies` (`<pod>.<namespace>`) is connected and has acknowledged, or refused, all that was sent. */
 export async function allAcknowledged(apiUrl: string, proxies: readonly string[]): Promise<boolean> {
-  const statuses = (await getJson(`${apiUrl}/debug/syncz`)) as readonly SyncStatus[];
+  const rows = new Map(((await getJson(`${apiUrl}/debug/syncz`)) as readonly SyncRow[]).map((row) => [row.proxy, row]));
   return proxies.every((name) => {
-    const status = statuses.find((each) => each.proxy === name);
-    return status !== undefined && !JSON.stringify(status).includes('"STALE');
+    const states = Object.values(rows.get(name)?.types ?? {}).map(({ state }) => state);
+    return states.some((state) => state !== "NOT SENT") && !states.includes("STALE");
   });
 }

@@ -1,6 +1,6 @@
 // The folder `DIR/.tulle`: who may use it, and what lies where. It holds state and logs, nothing that a person has to edit.
 import { randomBytes } from "node:crypto";
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { tryLock } from "./network/libc.ts";
 import { stateFolderName } from "./instance.ts";
@@ -27,8 +27,13 @@ export interface StateDirectory {
   /** State of one pod's sidecar: last good configuration, bootstrap, socket. */
   podFolder(podName: string): string;
   removePodFolder(podName: string): void;
+  /** Called when a pod is gone: its logs stay for a while, those of pods long gone are deleted. */
+  retireLogs(podName: string): void;
   unlock(): void;
 }
+
+/** Pods whose logs are kept after they are gone. */
+const keptLogs = 20;
 
 /**
  * Opens the state of `dir` under an exclusive lock, which the kernel drops when this process ends.
@@ -36,7 +41,9 @@ export interface StateDirectory {
  */
 export function openStateDirectory(dir: string): StateDirectory {
   const folder = path.join(dir, stateFolderName);
-  mkdirSync(path.join(folder, "logs"), { recursive: true, mode: 0o700 });
+  const logsFolder = path.join(folder, "logs");
+  mkdirSync(logsFolder, { recursive: true, mode: 0o700 });
+  mkdirSync(path.join(folder, "pods"), { recursive: true, mode: 0o700 });
   const lockFile = path.join(folder, "lock");
   const descriptor = openSync(lockFile, "a+", 0o600);
   if (!tryLock(descriptor)) {
@@ -47,19 +54,33 @@ export function openStateDirectory(dir: string): StateDirectory {
   writeFileSync(lockFile, String(process.pid));
   const tokenFile = path.join(folder, "token");
   writeToken(tokenFile);
+  for (const leftOver of ["logs", "pods"]) clearFolder(path.join(folder, leftOver));
+  const retired: string[] = [];
   const blockFile = path.join(folder, "address-block");
   const podFolder = (podName: string): string => path.join(folder, "pods", podName);
   return {
     dir,
     path: folder,
     tokenFile,
-    logsFolder: path.join(folder, "logs"),
+    logsFolder,
     lastBlockIndex: readNumber(blockFile),
     rememberBlock: (index) => writeFileSync(blockFile, String(index)),
     podFolder,
     removePodFolder: (podName) => rmSync(podFolder(podName), { recursive: true, force: true }),
+    retireLogs: (podName) => {
+      retired.push(podName);
+      const oldest = retired.length > keptLogs ? retired.shift() : undefined;
+      if (oldest !== undefined) rmSync(path.join(logsFolder, oldest), { recursive: true, force: true });
+    },
     unlock: () => closeSync(descriptor),
   };
+}
+
+/** Removes what pods of an earlier run left; the folder itself stays. */
+function clearFolder(folder: string): void {
+  for (const name of readdirSync(folder, { withFileTypes: true })) {
+    if (name.isDirectory()) rmSync(path.join(folder, name.name), { recursive: true, force: true });
+  }
 }
 
 function writeToken(file: string): void {

@@ -73,6 +73,8 @@ const controlPlaneStartMs = 15_000;
 const readyTimeoutMs = 120_000;
 /** How long a leaving pod waits at most until every proxy has acknowledged that it is no endpoint any more. */
 const withdrawTimeoutMs = 5000;
+/** The control plane gathers changes for a moment before it sends them; until then it calls every proxy synced. */
+const debounceMs = 200;
 const controlPlaneStopGraceMs = 5000;
 const logCheckIntervalMs = 10_000;
 
@@ -124,6 +126,8 @@ export class Supervisor implements PodListener {
       nodePath: process.execPath,
       tulleCompileCache: options.tulleCompileCache,
       fresh: options.fresh,
+      clusterId,
+      owner: `${process.pid}-${startTime}`,
       restart: options.restart,
       logFile,
     });
@@ -213,6 +217,7 @@ export class Supervisor implements PodListener {
       this.#block.release(pod.addresses.pod);
       if (pod.addresses.app !== pod.addresses.pod) this.#block.release(pod.addresses.app);
       this.#state.removePodFolder(pod.name);
+      this.#state.retireLogs(pod.name);
     }
     this.#options.onEvent({ type: "pods" });
     this.#pass();
@@ -226,7 +231,13 @@ export class Supervisor implements PodListener {
   async withdrawn(): Promise<void> {
     this.#passNow();
     await this.#publisher.settled();
-    await waitUntil(() => allAcknowledged(this.instance.apiUrl, this.#proxyNames()), {
+    let acknowledgedSinceMs: number | undefined;
+    const settled = async (): Promise<boolean> => {
+      if (!(await allAcknowledged(this.instance.apiUrl, this.#proxyNames()))) acknowledgedSinceMs = undefined;
+      else acknowledgedSinceMs ??= performance.now();
+      return acknowledgedSinceMs !== undefined && performance.now() - acknowledgedSinceMs >= debounceMs;
+    };
+    await waitUntil(settled, {
       timeoutMs: withdrawTimeoutMs,
       what: () => "the proxies to forget a leaving pod",
     }).catch((error: unknown) => this.#trouble(reason(error)));

@@ -28,13 +28,15 @@ export class LogFile {
     ftruncateSync(this.descriptor, 0);
   }
 
-  /** The last line with something on it, for a message; at most 300 characters. */
-  lastLine(): string {
+  /** The line that most likely says why a program ended, for a message; at most 300 characters. */
+  lastWords(): string {
     const { size } = fstatSync(this.descriptor);
     const tail = Buffer.alloc(Math.min(size, 4096));
     readSync(this.descriptor, tail, 0, tail.length, size - tail.length);
     const lines = tail.toString("utf8").trim().split("\n");
-    return (lines.at(-1) ?? "").slice(0, 300);
+    // Below an uncaught error Node prints the stack, properties of the error and its version.
+    const telling = lines.findLast((line) => /^\S/.test(line) && !/^(Node\.js v|[{}[\]])/.test(line));
+    return (telling ?? lines.at(-1) ?? "").slice(0, 300);
   }
 
   close(): void {

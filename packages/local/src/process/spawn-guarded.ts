@@ -20,8 +20,8 @@ const guardDescriptor = 3;
 /** Where a program finds the first descriptor that it inherits. */
 export const firstInheritedDescriptor = 4;
 
-// "$$" is the leader's process id also in the subshell; `exec` keeps that id for the program.
-const guardScript = `(read -r _ <&${guardDescriptor}; kill -KILL -- "-$$") & exec "$@" ${guardDescriptor}<&-`;
+// `kill -9 -<group>` is the one spelling that dash, bash and busybox share. "$$" is the leader's process id also in the subshell; `exec` keeps that id for the program.
+const guardScript = `(read -r _ <&${guardDescriptor}; kill -9 "-$$") & exec "$@" ${guardDescriptor}<&-`;
 
 export interface GuardedProcess {
   readonly child: ChildProcess;

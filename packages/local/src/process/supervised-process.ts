@@ -25,7 +25,7 @@ export type ProcessState = "idle" | "running" | "waiting" | "failed" | "stopping
 export interface ProcessEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** For people: how it ended and the last line of its log. */
+  /** For people: how it ended and the last words of its log. */
   readonly description: string;
   /** Time until it starts again; undefined when it does not. */
   readonly restartInMs: number | undefined;
@@ -135,7 +135,7 @@ export class SupervisedProcess {
       }, restartInMs);
     }
     const how = problem ?? (signal === null ? `exit status ${code}` : `signal ${signal}`);
-    const last = this.#log.lastLine();
+    const last = this.#log.lastWords();
     const description = last === "" ? how : `${how}: ${last}`;
     this.#listener.onUnexpectedEnd?.({ code, signal, description, restartInMs });
   }

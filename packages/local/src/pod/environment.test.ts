@@ -1,0 +1,58 @@
+// What a program finds in its environment.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { appEnvironment, type AppEnvironmentInput } from "./environment.ts";
+
+const input: AppEnvironmentInput = {
+  container: {
+    name: "app",
+    argv: ["node"],
+    env: { SHOW_IMAGE: "true" },
+    ports: [
+      { name: "http-web", port: 3000 },
+      { name: undefined, port: 9000 },
+    ],
+    readinessProbe: undefined,
+    livenessProbe: undefined,
+    startupProbe: undefined,
+  },
+  podName: "app-1",
+  namespace: "shop",
+  appAddress: "127.20.0.3",
+  sidecarAddress: "127.20.0.2",
+  inherited: { PATH: "/bin", HOME: "/home/a", TULLE_DIR: "/x", NODE_TEST_CONTEXT: "child", http_proxy: "http://corp" },
+  nodePath: "/opt/node/bin/node",
+  compileCache: "/cache",
+};
+
+test("the app learns where to listen and sends its calls to the sidecar", () => {
+  const env = appEnvironment(input);
+  assert.equal(env["HOST"], "127.20.0.3");
+  assert.equal(env["PORT"], "3000");
+  assert.equal(env["PORT_HTTP_WEB"], "3000");
+  assert.equal(env["SHOW_IMAGE"], "true");
+  for (const name of ["HTTP_PROXY", "http_proxy"]) assert.equal(env[name], "http://127.20.0.2:15007");
+  for (const name of ["NO_PROXY", "no_proxy"]) assert.match(env[name]!, /(^|,)127\.0\.0\.1,.*127\.20\.0\.3$/);
+  assert.equal(env["NODE_USE_ENV_PROXY"], "1");
+});
+
+test("the supervisor's own settings stay with it, and node is the pinned one", () => {
+  const env = appEnvironment(input);
+  assert.equal(env["TULLE_DIR"], undefined);
+  assert.equal(env["NODE_TEST_CONTEXT"], undefined);
+  assert.equal(env["PATH"], "/opt/node/bin:/bin");
+  assert.equal(env["HOME"], "/home/a");
+});
+
+test("a pod without a sidecar keeps the user's proxy", () => {
+  const env = appEnvironment({ ...input, sidecarAddress: undefined });
+  assert.equal(env["http_proxy"], "http://corp");
+  assert.equal(env["NODE_USE_ENV_PROXY"], undefined);
+});
+
+test("the manifest's variables win", () => {
+  const container = { ...input.container, env: { PORT: "1", NO_PROXY: "*" } };
+  const env = appEnvironment({ ...input, container });
+  assert.equal(env["PORT"], "1");
+  assert.equal(env["NO_PROXY"], "*");
+});

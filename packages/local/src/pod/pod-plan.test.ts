@@ -1,0 +1,80 @@
+// From a Deployment to programs: commands, problems, and what makes new pods necessary.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Deployment } from "@tulle/config";
+import { planPods, podName } from "./pod-plan.ts";
+
+function deployment(
+  annotations: Record<string, string>,
+  labels: Record<string, string> = {},
+  replicas = 1,
+): Deployment {
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "web", namespace: "shop" },
+    spec: {
+      replicas,
+      selector: {},
+      template: { metadata: { annotations, labels }, spec: { containers: [{ name: "app" }] } },
+    },
+  };
+}
+
+const settings = { proxy: "tulle", publishedPorts: [] } as const;
+const command = (argv: unknown): Record<string, string> => ({ "local.tulle.io/command.app": JSON.stringify(argv) });
+
+test("a command is an argv array", () => {
+  const plan = planPods(deployment(command(["node", "a b.js"])), undefined, settings);
+  assert.deepEqual(plan.problems, []);
+  assert.deepEqual(plan.containers[0]!.argv, ["node", "a b.js"]);
+});
+
+const refused = [
+  { name: "no command", annotations: {}, expected: /container "app" has no local command/ },
+  {
+    name: "command of another container",
+    annotations: { "local.tulle.io/command.x": '["a"]' },
+    expected: /no local command/,
+  },
+  { name: "a shell line", annotations: { "local.tulle.io/command.app": "node main.js" }, expected: /not a JSON array/ },
+  { name: "an empty array", annotations: command([]), expected: /not a JSON array/ },
+  { name: "a number in it", annotations: command(["node", 1]), expected: /not a JSON array/ },
+  { name: "an empty program", annotations: command([""]), expected: /not a JSON array/ },
+  {
+    name: "an unknown proxy",
+    annotations: { ...command(["node"]), "sidecar.tulle.io/proxy": "nginx" },
+    expected: /sidecar\.tulle\.io\/proxy is "nginx"/,
+  },
+];
+for (const { name, annotations, expected } of refused) {
+  test(`${name} is a problem with a remedy`, () => {
+    const { problems } = planPods(deployment(annotations), undefined, settings);
+    assert.equal(problems.length, 1);
+    assert.match(problems[0]!.message, expected);
+    assert.notEqual(problems[0]!.suggestion, "");
+  });
+}
+
+test("a gateway needs no command", () => {
+  const labels = { "sidecar.tulle.io/inject": "true" };
+  const plan = planPods(deployment({ "inject.tulle.io/templates": "gateway" }, labels), undefined, settings);
+  assert.equal(plan.injection, "gateway");
+  assert.deepEqual(plan.problems, []);
+  assert.deepEqual(plan.containers, []);
+});
+
+test("only what changes a pod changes its hash", () => {
+  const hash = (each: Deployment, ports: readonly string[] = []): string =>
+    planPods(each, undefined, { ...settings, publishedPorts: ports }).templateHash;
+  const first = hash(deployment(command(["a"])));
+  assert.equal(hash(deployment(command(["a"]), {}, 5)), first);
+  assert.notEqual(hash(deployment(command(["b"]))), first);
+  assert.notEqual(hash(deployment(command(["a"]), { version: "v2" })), first);
+  assert.notEqual(hash(deployment(command(["a"])), ["8080:8080"]), first);
+});
+
+test("pods are named after deployment, template and chance", () => {
+  const plan = planPods(deployment(command(["a"])), undefined, settings);
+  assert.match(podName(plan, new Uint8Array([1, 2, 3, 4, 250])), /^web-[a-z0-9]{8}-[a-z0-9]{5}$/);
+});

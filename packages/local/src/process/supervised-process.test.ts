@@ -1,0 +1,109 @@
+// Start, restart, stop and inheritance of one program, with real processes.
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { test, type TestContext } from "node:test";
+import { closeSocket, listeningSocket } from "../network/libc.ts";
+import { SupervisedProcess, type ProcessEnd, type ProcessSpec } from "./supervised-process.ts";
+import { waitUntil } from "./wait-until.ts";
+
+function supervise(
+  t: TestContext,
+  script: string,
+  changes: Partial<ProcessSpec> = {},
+): { process: SupervisedProcess; ends: ProcessEnd[]; log: () => string } {
+  const folder = mkdtempSync(path.join(tmpdir(), "tulle-process-"));
+  const logFile = path.join(folder, "log");
+  const ends: ProcessEnd[] = [];
+  const spec: ProcessSpec = {
+    name: "test",
+    argv: ["/bin/sh", "-c", script],
+    cwd: folder,
+    env: { PATH: process.env["PATH"]! },
+    logFile,
+    restart: "always",
+    ...changes,
+  };
+  const supervised = new SupervisedProcess(spec, { onUnexpectedEnd: (end) => ends.push(end) });
+  t.after(async () => {
+    supervised.destroy();
+    await supervised.stop(1000);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return { process: supervised, ends, log: () => readFileSync(logFile, "utf8") };
+}
+
+const soon = { timeoutMs: 10_000 };
+
+test("a program that ends is started again, and says why it ended", async (t) => {
+  const { process: supervised, ends, log } = supervise(t, "echo the reason >&2; exit 3");
+  supervised.start();
+  await waitUntil(() => ends.length >= 2, { ...soon, what: () => "two ends" });
+  assert.equal(ends[0]!.description, "exit status 3: the reason");
+  assert.deepEqual(
+    ends.slice(0, 2).map(({ restartInMs }) => restartInMs),
+    [200, 400],
+  );
+  assert.equal(supervised.restarts, 1);
+  assert.match(log(), /^(the reason\n){2}$/);
+});
+
+test("with restarts off it stays down", async (t) => {
+  const { process: supervised, ends } = supervise(t, "kill -9 $$", { restart: "never" });
+  supervised.start();
+  await waitUntil(() => ends.length === 1, { ...soon, what: () => "the end" });
+  assert.equal(ends[0]!.restartInMs, undefined);
+  assert.equal(ends[0]!.signal, "SIGKILL");
+  assert.equal(supervised.state, "failed");
+});
+
+test("stopping lets it end by itself, and it never comes back", async (t) => {
+  const script = `trap 'echo goodbye; exit 0' TERM; echo up; while :; do sleep 0.05; done`;
+  const { process: supervised, ends, log } = supervise(t, script);
+  supervised.start();
+  await waitUntil(() => log().includes("up"), { ...soon, what: () => "the program" });
+  await supervised.stop(10_000);
+  assert.match(log(), /goodbye/);
+  assert.equal(supervised.state, "ended");
+  assert.deepEqual(ends, []);
+});
+
+test("a program that will not end is killed after its grace", async (t) => {
+  const { process: supervised, log } = supervise(t, `trap '' TERM; echo up; while :; do sleep 0.05; done`);
+  supervised.start();
+  await waitUntil(() => log().includes("up"), { ...soon, what: () => "the program" });
+  await supervised.stop(100);
+  assert.equal(supervised.state, "ended");
+});
+
+test("stopping a program that waits for its restart ends it", async (t) => {
+  const { process: supervised, ends } = supervise(t, "exit 1");
+  supervised.start();
+  await waitUntil(() => ends.length === 1, { ...soon, what: () => "the end" });
+  assert.equal(supervised.state, "waiting");
+  await supervised.stop(1000);
+  assert.equal(supervised.state, "ended");
+});
+
+test("a program that does not exist, and a folder that does not, are ends with a reason", async (t) => {
+  const missing = supervise(t, "", { argv: ["no-such-program"], restart: "never" });
+  missing.process.start();
+  const nowhere = supervise(t, "", { cwd: "/no/such/folder", restart: "never" });
+  nowhere.process.start();
+  await waitUntil(() => missing.ends.length + nowhere.ends.length === 2, { ...soon, what: () => "both ends" });
+  assert.match(missing.ends[0]!.description, /no-such-program: not found/);
+  assert.match(nowhere.ends[0]!.description, /ENOENT/);
+});
+
+test("listening sockets are inherited and announced by port", async (t) => {
+  const socket = listeningSocket("127.0.0.1", 0);
+  t.after(() => closeSocket(socket));
+  const { process: supervised, log } = supervise(t, 'echo "$TULLE_LISTEN_FDS"; readlink /proc/$$/fd/4', {
+    listenDescriptors: new Map([[8080, socket]]),
+    restart: "never",
+  });
+  supervised.start();
+  await waitUntil(() => log().includes("socket:["), { ...soon, what: () => "the program" });
+  assert.match(log(), /^8080=4\nsocket:\[\d+\]\n$/);
+});
