@@ -1,6 +1,7 @@
 // `tulle apply -f`: adds or changes resources of a running instance. A bad resource is left out, the others are applied.
 import type { Command } from "commander";
-import type { Finding } from "@tulle/config";
+import path from "node:path";
+import { placesOf, type Finding, type MeshResource } from "@tulle/config";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addExamples, addInstanceOption } from "../command-options.ts";
@@ -40,7 +41,7 @@ async function apply(options: ApplyOptions, context: CommandContext): Promise<vo
   const client = await connect(instance);
   let refused = 0;
   for (const resource of inApplyOrder(loaded.resources)) {
-    const answer = await withApiFailures(instance, () => client.apply(resource));
+    const answer = await withApiFailures(instance, () => client.apply(withFolder(resource), placesOf(resource)));
     findings.push(...answer.findings);
     const name = displayName(resource.kind, resource.metadata.name);
     if (answer.outcome === "rejected") {
@@ -54,4 +55,14 @@ async function apply(options: ApplyOptions, context: CommandContext): Promise<vo
   if (refused > 0 || findings.some(({ severity }) => severity === "error")) {
     throw new CommandFailure("", { exitCode: exitCodes.findings });
   }
+}
+
+const folderAnnotation = "local.tulle.io/folder";
+
+/** Local commands are relative to the manifest, and whoever runs the Deployment has only the object: it carries the folder. */
+function withFolder(resource: MeshResource): MeshResource {
+  const file = placesOf(resource)?.file;
+  if (resource.kind !== "Deployment" || file === undefined || file === "<stdin>") return resource;
+  const annotations = { [folderAnnotation]: path.dirname(path.resolve(file)), ...resource.metadata.annotations };
+  return { ...resource, metadata: { ...resource.metadata, annotations } };
 }

@@ -183,7 +183,7 @@ export class LocalPod {
     return {
       name: `${this.name}/${container.name}`,
       argv: container.argv,
-      cwd: settings.commandFolder,
+      cwd: path.resolve(settings.commandFolder, this.plan.folder ?? "."),
       env: appEnvironment({
         container,
         podName: this.name,

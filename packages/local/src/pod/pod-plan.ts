@@ -39,10 +39,14 @@ export interface PodPlan {
   readonly injection: Injection;
   readonly proxy: ProxyKind;
   readonly containers: readonly ContainerPlan[];
+  /** Folder that commands are relative to, when it is not that of the instance. */
+  readonly folder: string | undefined;
   readonly terminationGraceMs: number;
   readonly problems: readonly PlanProblem[];
 }
 
+/** On a Deployment: the folder that its commands are relative to. `tulle apply` writes it; without it, it is that of `tulle up`. */
+export const folderAnnotation = "local.tulle.io/folder";
 export const commandAnnotationPrefix = "local.tulle.io/command.";
 const proxyAnnotations = ["sidecar.tulle.io/proxy", "sidecar.istio.io/proxy"];
 const defaultTerminationGraceSeconds = 30;
@@ -66,6 +70,7 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
     podAnnotations: annotations,
     hostNetwork: template.spec.hostNetwork ?? false,
   });
+  const folder = deployment.metadata.annotations?.[folderAnnotation];
   const problems: PlanProblem[] = [];
   const chosen = proxyAnnotations.map((name) => annotations[name]).find((value) => value !== undefined);
   if (chosen !== undefined && chosen !== "tulle" && chosen !== "envoy") {
@@ -77,7 +82,7 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
   return {
     namespace: deployment.metadata.namespace,
     deployment: deployment.metadata.name,
-    templateHash: templateHash([template, settings, injection]),
+    templateHash: templateHash([template, settings, injection, folder ?? null]),
     labels,
     annotations,
     spec: template.spec,
@@ -86,6 +91,7 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
     proxy: chosen === "tulle" || chosen === "envoy" ? chosen : settings.proxy,
     // The gateway template's container is the proxy itself; the sidecar's process is all that such a pod runs.
     containers: injection === "gateway" ? [] : planContainers(template.spec, annotations, problems),
+    folder,
     terminationGraceMs: (template.spec.terminationGracePeriodSeconds ?? defaultTerminationGraceSeconds) * 1000,
     problems,
   };
