@@ -271,7 +271,7 @@ function forwardTo(
     type: "forward",
     clusterSlot,
     timeoutMs: durationMs(message.timeout, defaultTimeoutMs),
-    idleTimeoutMs: durationMs(message.idleTimeout, 0),
+    idleTimeoutMs: message.idleTimeout === undefined ? undefined : durationMs(message.idleTimeout, 0),
     retryPolicy: parts.retryPolicy,
     clusterNotFoundStatus: notFoundStatuses[message.clusterNotFoundResponseCode] ?? 503,
     includeRequestAttemptCount: parent.includeRequestAttemptCount,

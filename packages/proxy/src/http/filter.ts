@@ -2,6 +2,7 @@
 // function, these hooks, its test; `filters/table.ts` lists them all. One instance serves every stream of a connection
 // manager; what it keeps for a stream lies in `stream.filterState` (Envoy: `Http::StreamFilter`).
 import type { Logger } from "@tulle/telemetry";
+import type { DataPath } from "../connection/data-path.ts";
 import type { RouteMatch } from "../route/route-table.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { RequestHead, ResponseHead } from "./message.ts";
@@ -18,10 +19,13 @@ export interface HttpFilter {
   /** Name in the HTTP connection manager's list, such as `envoy.filters.http.router`. */
   readonly name: string;
   onRequestHead?(stream: HttpStream, endStream: boolean): FilterStatus;
-  onRequestData?(stream: HttpStream, chunk: Uint8Array, endStream: boolean): void;
+  /** `chunk` is a view that is valid during the call. */
+  onRequestData?(stream: HttpStream, chunk: Buffer, endStream: boolean): void;
   onRequestTrailers?(stream: HttpStream, trailers: HeaderMap): void;
   onResponseHead?(stream: HttpStream, response: ResponseHead, endStream: boolean): void;
-  onResponseData?(stream: HttpStream, chunk: Uint8Array, endStream: boolean): void;
+  onResponseData?(stream: HttpStream, chunk: Buffer, endStream: boolean): void;
+  /** What waited for the client has been taken by it (see `isOverHighWatermark`). */
+  onDownstreamDrained?(stream: HttpStream): void;
   /** The stream has ended in whatever way; `stream.info` is complete. */
   onComplete?(stream: HttpStream): void;
 }
@@ -43,9 +47,30 @@ export interface HttpStream {
   readonly routeMatch: RouteMatch | undefined;
   /** Free place for each filter, by its index; undefined at first. */
   readonly filterState: unknown[];
+  /** The terminal filter's own place. */
+  terminalState: unknown;
   readonly log: Logger;
+  readonly dataPath: DataPath;
+  /** Bytes that may wait for this stream in either direction before the side that sends them is paused. */
+  readonly bufferLimitBytes: number;
   /** Matches again after a filter has changed what routing depends on. */
   clearRouteCache(): void;
   continueRequest(): void;
+  /** Answers in the upstream's place; once a response has begun it can only be cut off. */
   sendLocalReply(reply: LocalReply): void;
+
+  sendInformational(status: number, headers: HeaderMap): void;
+  /** The response; it passes the filters in reverse order. */
+  sendResponseHead(response: ResponseHead, endStream: boolean): void;
+  sendResponseData(chunk: Buffer, endStream: boolean): void;
+  sendResponseTrailers(trailers: HeaderMap): void;
+  /** The response head that follows turns the stream into a tunnel. */
+  acceptUpgrade(): void;
+  /** Cuts off a response that has begun. */
+  resetStream(flag: ResponseFlag, details: string): void;
+  readonly responseStarted: boolean;
+  /** More waits for the client than the limit allows: send no more until `onDownstreamDrained`. */
+  isOverHighWatermark(): boolean;
+  pauseRequest(): void;
+  resumeRequest(): void;
 }

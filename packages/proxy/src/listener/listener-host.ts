@@ -1,19 +1,45 @@
 // The sockets of a worker: binds what the runtime's listeners name, hands each accepted connection to the filter chain
 // that matches, and drains what leaves the configuration (Envoy: ListenerManager, ConnectionHandler).
+import net from "node:net";
 import type { DataPath } from "../connection/data-path.ts";
-import type { Listener } from "../runtime/proxy-runtime.ts";
+import { ipPortText } from "../cluster/cluster.ts";
+import type { ListenAddress, Listener } from "../runtime/proxy-runtime.ts";
+import { ActiveListener } from "./active-listener.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";
 
 export interface ListenerHostOptions {
   readonly dataPath: DataPath;
   readonly inheritedDescriptors: InheritedDescriptors;
+  /** How long connections of a filter chain that is no longer configured go on (Envoy: --drain-time-s, 600 s). */
+  readonly drainTimeMs?: number;
 }
 
+interface Bound {
+  readonly server: net.Server;
+  readonly configured: ListenAddress;
+  /** False for an inherited descriptor: closing it here leaves the parent's open. */
+  readonly own: boolean;
+}
+
+interface Entry {
+  readonly active: ActiveListener;
+  readonly bound: readonly Bound[];
+}
+
+const defaultDrainTimeMs = 600_000;
+
 export class ListenerHost {
-  readonly #options: ListenerHostOptions;
+  readonly #dataPath: DataPath;
+  readonly #descriptors: InheritedDescriptors;
+  readonly #drainTimeMs: number;
+  readonly #entries = new Map<string, Entry>();
+  /** Removed listeners whose connections have not ended yet. */
+  readonly #leaving = new Set<ActiveListener>();
 
   constructor(options: ListenerHostOptions) {
-    this.#options = options;
+    this.#dataPath = options.dataPath;
+    this.#descriptors = options.inheritedDescriptors;
+    this.#drainTimeMs = options.drainTimeMs ?? defaultDrainTimeMs;
   }
 
   /**
@@ -21,29 +47,153 @@ export class ListenerHost {
    * open connections keep the filter chain that they began with and are drained when it has changed. Resolves to undefined once it
    * accepts, or to the reason why not (`cannot bind '127.0.0.1:80': Address already in use`), the old one then lives on.
    */
-  apply(listener: Listener): Promise<string | undefined> {
-    throw new Error(`not built: ${listener.name} ${this.#options.inheritedDescriptors.size}`);
+  async apply(listener: Listener): Promise<string | undefined> {
+    const present = this.#entries.get(listener.name);
+    if (present === undefined) return this.#start(listener);
+    if (sameAddresses(present.active.listener, listener)) {
+      present.active.replace(listener, this.#drainTimeMs);
+      return undefined;
+    }
+    return this.#move(present, listener);
+  }
+
+  async #start(listener: Listener): Promise<string | undefined> {
+    const active = new ActiveListener(listener, this.#dataPath);
+    const addresses = listener.bindToPort ? listener.addresses : [];
+    const bound = await this.#bindAll(addresses, active);
+    if (typeof bound === "string") return bound;
+    this.#entries.set(listener.name, { active, bound });
+    this.#dataPath.connectionLog.info("listening", { listener: listener.name, addresses: addressesText(listener) });
+    return undefined;
+  }
+
+  // Addresses that stay keep their sockets; new ones are bound first, so that a failure changes nothing.
+  async #move(present: Entry, listener: Listener): Promise<string | undefined> {
+    const addresses = listener.bindToPort ? listener.addresses : [];
+    const staying = present.bound.filter(({ configured }) =>
+      addresses.some((address) => sameAddress(address, configured)),
+    );
+    const added = addresses.filter((address) => !staying.some(({ configured }) => sameAddress(address, configured)));
+    const bound = await this.#bindAll(added, present.active);
+    if (typeof bound === "string") return bound;
+    for (const leaving of present.bound) if (!staying.includes(leaving)) leaving.server.close();
+    present.active.replace(listener, this.#drainTimeMs);
+    this.#entries.set(listener.name, { active: present.active, bound: [...staying, ...bound] });
+    return undefined;
+  }
+
+  async #bindAll(addresses: readonly ListenAddress[], active: ActiveListener): Promise<Bound[] | string> {
+    const bound: Bound[] = [];
+    for (const address of addresses) {
+      const result = await this.#bind(address, active);
+      if (typeof result === "string") {
+        for (const { server } of bound) server.close();
+        return result;
+      }
+      bound.push(result);
+    }
+    return bound;
+  }
+
+  #bind(address: ListenAddress, active: ActiveListener): Promise<Bound | string> {
+    const fd = this.#descriptors.get(address.port);
+    const server = net.createServer(
+      { allowHalfOpen: true, noDelay: true, highWaterMark: active.listener.perConnectionBufferLimitBytes },
+      (socket) => active.accept(socket),
+    );
+    return new Promise((resolve) => {
+      server.once("error", (error: NodeJS.ErrnoException) => {
+        resolve(`cannot bind '${ipPortText(address.ip, address.port)}': ${bindErrorText(error)}`);
+      });
+      server.once("listening", () => {
+        server.on("error", (error) => this.#dataPath.connectionLog.warning("accept failed", { reason: error.message }));
+        resolve({ server, configured: address, own: fd === undefined });
+      });
+      if (fd === undefined) server.listen({ host: address.ip, port: address.port, backlog, exclusive: true });
+      else server.listen({ fd });
+    });
   }
 
   /** Stops accepting at once; open connections get `Connection: close` and are cut after `drainTimeMs`. */
-  remove(_name: string, _drainTimeMs: number): void {}
-
-  /** Addresses that are bound now, by listener name, with the real port where the configuration said 0. */
-  boundAddresses(): ReadonlyMap<string, readonly { readonly ip: string; readonly port: number }[]> {
-    return new Map();
+  remove(name: string, drainTimeMs: number): void {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return;
+    this.#entries.delete(name);
+    for (const { server } of entry.bound) server.close();
+    this.#leaving.add(entry.active);
+    void entry.active.drain(drainTimeMs).then(() => this.#leaving.delete(entry.active));
   }
 
-  /** Answers from now on carry `Connection: close`; resolves when the last connection is gone or `drainTimeMs` is over. */
-  drain(_drainTimeMs: number): Promise<void> {
-    return Promise.resolve();
+  /** Addresses that are bound now, by listener name, with the real port where the configuration said 0. */
+  boundAddresses(): ReadonlyMap<string, readonly ListenAddress[]> {
+    const addresses = new Map<string, readonly ListenAddress[]>();
+    for (const [name, { bound }] of this.#entries) {
+      addresses.set(
+        name,
+        bound.map(({ server, configured }) => {
+          const actual = server.address();
+          return typeof actual === "object" && actual !== null ? { ip: actual.address, port: actual.port } : configured;
+        }),
+      );
+    }
+    return addresses;
+  }
+
+  /**
+   * Answers from now on carry `Connection: close`, while new connections are still taken (Envoy: drain of a process).
+   * Resolves when no connection is left or after `drainTimeMs`, when those that are left are cut.
+   */
+  async drain(drainTimeMs: number): Promise<void> {
+    const all = [...this.#entries.values()].map(({ active }) => active.drain(drainTimeMs));
+    await Promise.all(all);
   }
 
   /** Closes sockets and connections at once. */
-  stop(): Promise<void> {
-    return Promise.resolve();
+  async stop(): Promise<void> {
+    const closing: Promise<void>[] = [];
+    for (const { active, bound } of this.#entries.values()) {
+      for (const { server } of bound) closing.push(new Promise((resolve) => server.close(() => resolve())));
+      active.destroyConnections();
+    }
+    for (const active of this.#leaving) active.destroyConnections();
+    this.#entries.clear();
+    await Promise.all(closing);
   }
 
   get activeConnections(): number {
-    return 0;
+    let count = 0;
+    for (const { active } of this.#entries.values()) count += active.connectionCount;
+    for (const active of this.#leaving) count += active.connectionCount;
+    return count;
   }
+}
+
+/** Connections that the kernel keeps until they are accepted (Envoy: tcp_backlog_size, the system's somaxconn). */
+const backlog = 4096;
+
+function sameAddress(a: ListenAddress, b: ListenAddress): boolean {
+  return a.ip === b.ip && a.port === b.port;
+}
+
+function sameAddresses(a: Listener, b: Listener): boolean {
+  return (
+    a.bindToPort === b.bindToPort &&
+    a.addresses.length === b.addresses.length &&
+    a.addresses.every((address, index) => sameAddress(address, b.addresses[index]!))
+  );
+}
+
+function addressesText(listener: Listener): string {
+  return listener.addresses.map(({ ip, port }) => ipPortText(ip, port)).join(" ");
+}
+
+const bindErrorTexts: Readonly<Record<string, string>> = {
+  EADDRINUSE: "Address already in use",
+  EADDRNOTAVAIL: "Cannot assign requested address",
+  EACCES: "Permission denied",
+  EINVAL: "Invalid argument",
+};
+
+function bindErrorText(error: NodeJS.ErrnoException): string {
+  return bindErrorTexts[error.code ?? ""] ?? error.message;
 }

@@ -40,7 +40,8 @@ export interface ForwardAction {
   readonly clusterSlot: Slot<Cluster>;
   /** Whole request; 0 = none. Envoy's default is 15 s where the route sets nothing; Istio writes 0s. */
   readonly timeoutMs: number;
-  readonly idleTimeoutMs: number;
+  /** Overrides stream_idle_timeout, 0 = none; undefined = the connection manager's holds. */
+  readonly idleTimeoutMs: number | undefined;
   readonly retryPolicy: RetryPolicy | undefined;
   /** Status when the cluster does not exist (cluster_not_found_response_code, 503). */
   readonly clusterNotFoundStatus: number;

@@ -1,6 +1,10 @@
 // The upstream connections of one host on one worker: idle ones are used again, last in first out, so that few stay warm;
 // requests that find none wait in a bounded queue for one that is being made (Envoy: `ConnPoolImplBase`).
-import { type ClientConnectionOwner, type ConnectTarget, Http1ClientConnection } from "../codec/http1/client-connection.ts";
+import {
+  type ClientConnectionOwner,
+  type ConnectTarget,
+  Http1ClientConnection,
+} from "../codec/http1/client-connection.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
@@ -10,9 +14,15 @@ import { CallbackTimer } from "../connection/timer-wheel.ts";
 const maxResponseHeadBytes = 60 * 1024;
 const maxResponseFieldCount = 100;
 
+/** What a request is given to send itself on. */
+export interface UpstreamConnection {
+  readonly sender: RequestSender;
+  readonly localAddress: string | undefined;
+}
+
 /** A request that waits for a connection. */
 export interface PoolWaiter extends ResponseReceiver {
-  onConnectionReady(connection: PooledConnection): void;
+  onConnectionReady(connection: UpstreamConnection): void;
   /** `detail` is the transport's own words, such as `delayed_connect_error:_Connection_refused`; empty for none. */
   onConnectionFailure(reason: StreamResetReason, detail: string): void;
 }
@@ -26,7 +36,7 @@ export interface PoolWaiter extends ResponseReceiver {
  */
 type State = "connecting" | "idle" | "busy" | "draining" | "closed";
 
-export class PooledConnection implements ClientConnectionOwner {
+export class PooledConnection implements ClientConnectionOwner, UpstreamConnection {
   readonly #pool: HostPool;
   readonly #cluster: Cluster;
   readonly #dataPath: DataPath;
@@ -123,7 +133,7 @@ export class PooledConnection implements ClientConnectionOwner {
       reason: this.#timedOut ? "connection timeout" : error?.code,
     });
     if (this.#timedOut) this.#pool.onConnectFailure(this, "connection_timeout", "");
-    else this.#pool.onConnectFailure(this, "remote_connection_failure", `delayed_connect_error:_${errorText(error)}`);
+    else this.#pool.onConnectFailure(this, "remote_connection_failure", transportErrorText(error));
   }
 
   #becomeIdle(): void {
@@ -269,7 +279,7 @@ export function drainHostPool(host: Host): void {
   if (host.pool instanceof HostPool) host.pool.drain();
 }
 
-function connectTarget(host: Host, cluster: Cluster): ConnectTarget {
+export function connectTarget(host: Host, cluster: Cluster): ConnectTarget {
   const { address } = host;
   if (address.type === "pipe") return { path: address.path };
   const target = { host: address.ip, port: address.port };
@@ -288,8 +298,8 @@ const errorTexts: Readonly<Record<string, string>> = {
   EMFILE: "Too_many_open_files",
 };
 
-/** The system's words for an error with blanks as underscores, as Envoy writes them into its access log. */
-function errorText(error: NodeJS.ErrnoException | undefined): string {
+/** `delayed_connect_error:_Connection_refused`: the system's words with underscores, as Envoy writes them into its access log. */
+export function transportErrorText(error: NodeJS.ErrnoException | undefined): string {
   const code = error?.code ?? "unknown";
-  return errorTexts[code] ?? code;
+  return `delayed_connect_error:_${errorTexts[code] ?? code}`;
 }

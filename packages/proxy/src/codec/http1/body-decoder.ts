@@ -1,6 +1,7 @@
 // The body of one HTTP/1.1 message, out of chunks cut anywhere: by length, chunked (RFC 9112 §7.1) or until the connection
 // closes. One instance serves all messages of a connection in turn.
 import { HeaderMap } from "../../http/header-map.ts";
+import { latin1Slice } from "./latin1-slice.ts";
 import { HeadFields, readFields } from "./head-fields.ts";
 
 /** Longest chunk-size line with its extensions. */
@@ -114,7 +115,7 @@ export class BodyDecoder {
     const end = lineFeedAt < 0 ? data.length : lineFeedAt + 1;
     const limit = this.#state === "trailers" ? this.#maxTrailerBytes : maxChunkLineBytes;
     if (this.#line.length + end - position > limit) return -1;
-    this.#line += data.latin1Slice(position, end);
+    this.#line += latin1Slice(data, position, end);
     if (this.#state === "chunk-end" && !"\r\n".startsWith(this.#line)) return -1;
     if (lineFeedAt < 0) return end;
     const sound = this.#state === "trailers" ? this.#finishTrailerLine(sink) : this.#finishChunkLine();

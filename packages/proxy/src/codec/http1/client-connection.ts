@@ -1,6 +1,7 @@
 // The client side of one HTTP/1.1 connection to an upstream host: one request at a time, its response read strictly. The pool
 // owns it and learns whether it may be used again.
 import net from "node:net";
+import { latin1Slice } from "./latin1-slice.ts";
 import type { DataPath } from "../../connection/data-path.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
@@ -63,6 +64,8 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   #requestDone = true;
   #keepAlive = true;
   #consuming = false;
+  /** The socket is being destroyed: nothing more is read from it. */
+  #dead = false;
   #held: Buffer = noBytes;
   #informationalCount = 0;
   #error: NodeJS.ErrnoException | undefined = undefined;
@@ -119,6 +122,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   }
 
   destroy(): void {
+    this.#dead = true;
     this.#socket.destroy();
   }
 
@@ -175,7 +179,8 @@ export class Http1ClientConnection implements RequestSender, BodySink {
       let text = "0\r\n";
       if (this.#settings.enableTrailers) {
         const entries = trailers.entries;
-        for (let index = 0; index < entries.length; index += 2) text += `${entries[index]!}: ${entries[index + 1]!}\r\n`;
+        for (let index = 0; index < entries.length; index += 2)
+          text += `${entries[index]!}: ${entries[index + 1]!}\r\n`;
       }
       this.#output.writeText(`${text}\r\n`);
     }
@@ -184,12 +189,12 @@ export class Http1ClientConnection implements RequestSender, BodySink {
 
   #requestEnded(): void {
     this.#requestDone = true;
-    if (this.#state === "answered" && !this.#consuming) this.#settle();
+    if (this.#state === "answered" && !this.#consuming && !this.#dead) this.#settle();
   }
 
   resetStream(): void {
     this.#receiver = undefined;
-    this.#socket.destroy();
+    this.destroy();
   }
 
   isOverHighWatermark(): boolean {
@@ -213,7 +218,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
       this.#consume(data);
     } finally {
       this.#consuming = false;
-      if (this.#state === "answered") this.#settle();
+      if (this.#state === "answered" && !this.#dead) this.#settle();
       turn.end();
     }
   }
@@ -227,7 +232,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
       this.#held = noBytes;
     }
     let position = 0;
-    while (position < data.length) {
+    while (position < data.length && !this.#dead) {
       if (this.#state === "head") {
         const next = this.#takeHead(data, position, position === 0 ? searched : 0);
         if (next < 0) return;
@@ -244,7 +249,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
       } else {
         // Bytes behind a complete response, or without a request, answer nothing that was asked.
         this.#keepAlive = false;
-        if (this.#state === "idle") this.#socket.destroy();
+        if (this.#state === "idle") this.destroy();
         return;
       }
     }
@@ -255,12 +260,12 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     let head: string;
     let end: number;
     if (length <= textSliceBytes) {
-      head = data.latin1Slice(position, data.length);
+      head = latin1Slice(data, position, data.length);
       end = head.indexOf("\r\n\r\n", Math.max(0, searched - 3));
       if (end >= 0) head = head.slice(0, end + 2);
     } else {
       end = data.indexOf("\r\n\r\n", Math.max(position, position + searched - 3), "latin1") - position;
-      head = end >= 0 ? data.latin1Slice(position, position + end + 2) : "";
+      head = end >= 0 ? latin1Slice(data, position, position + end + 2) : "";
     }
     if (end < 0) {
       // 72 is the H of HTTP; what begins otherwise is not worth waiting for.
@@ -355,13 +360,13 @@ export class Http1ClientConnection implements RequestSender, BodySink {
 
   #closeUnusable(): void {
     this.#owner.onExchangeEnd(false);
-    this.#socket.destroy();
+    this.destroy();
   }
 
   #breakProtocol(): void {
     const receiver = this.#receiver;
     this.#receiver = undefined;
-    this.#socket.destroy();
+    this.destroy();
     receiver?.onUpstreamReset("protocol_error");
   }
 
@@ -380,7 +385,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
         this.#breakProtocol();
         return;
       }
-      this.#socket.destroy();
+      this.destroy();
     });
   }
 

@@ -41,8 +41,7 @@ export function parseResponseHead(
   if (!text.startsWith("HTTP/1.")) return undefined;
   const minor = text.charCodeAt(7) - 48;
   if ((minor !== 0 && minor !== 1) || text.charCodeAt(8) !== 32) return undefined;
-  const status =
-    (text.charCodeAt(9) - 48) * 100 + (text.charCodeAt(10) - 48) * 10 + (text.charCodeAt(11) - 48);
+  const status = (text.charCodeAt(9) - 48) * 100 + (text.charCodeAt(10) - 48) * 10 + (text.charCodeAt(11) - 48);
   const behind = text.charCodeAt(12);
   if (!(status >= 100 && status <= 999) || (behind !== 32 && behind !== 13)) return undefined;
   const lineEnd = text.indexOf("\r\n", 12);

@@ -1,11 +1,17 @@
 // The server side of one HTTP/1.1 connection: bytes in, requests to the owner one after the other, answers out in order.
 // Pipelined requests wait unread until the one before is answered, so that nothing piles up.
 import type { Socket } from "node:net";
+import { latin1Slice } from "./latin1-slice.ts";
 import type { DataPath } from "../../connection/data-path.ts";
 import { CallbackTimer } from "../../connection/timer-wheel.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
-import { HttpProtocolError, type RequestReceiver, type ResponseSender, type ServerConnectionOwner } from "../stream-codec.ts";
+import {
+  HttpProtocolError,
+  type RequestReceiver,
+  type ResponseSender,
+  type ServerConnectionOwner,
+} from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { HeadFields } from "./head-fields.ts";
 import { parseRequestHead, type RequestHeadLimits } from "./request-head.ts";
@@ -170,12 +176,12 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     let head: string;
     let end: number;
     if (length <= textSliceBytes) {
-      head = data.latin1Slice(position, data.length);
+      head = latin1Slice(data, position, data.length);
       end = head.indexOf("\r\n\r\n", Math.max(0, searched - (position - start) - 3));
       if (end >= 0) head = head.slice(0, end + 2);
     } else {
       end = data.indexOf("\r\n\r\n", Math.max(position, start + searched - 3), "latin1") - position;
-      head = end >= 0 ? data.latin1Slice(position, position + end + 2) : "";
+      head = end >= 0 ? latin1Slice(data, position, position + end + 2) : "";
     }
     if (end < 0) {
       this.#waitForHead(data, position);

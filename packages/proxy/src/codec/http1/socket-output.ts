@@ -1,6 +1,7 @@
 // What waits to be written to one HTTP/1.1 connection. Heads and small bodies are gathered as latin1 text and leave in one
 // write at the end of the turn (measured against writing head and body apart: 2 to 3 µs of 20 a request).
 import type { Socket } from "node:net";
+import { latin1Slice } from "./latin1-slice.ts";
 import type { Turn } from "../../connection/turn.ts";
 
 /** Up to this size a chunk of a body travels as text with what surrounds it; Node writes 16 KiB of text without allocating. */
@@ -40,7 +41,7 @@ export class SocketOutput {
     if (length === 0) return;
     if (length <= smallChunkBytes) {
       if (this.#text.length + length > maxTextBytes) this.flush();
-      this.writeText(chunk.latin1Slice(0, length));
+      this.writeText(latin1Slice(chunk, 0, length));
       return;
     }
     this.#socket.cork();

@@ -1,0 +1,456 @@
+// One request and its response: takes the request from the codec, runs the filters over it, sends the answer back through
+// them, and in the end tells metrics and access logs, once (Envoy: `ConnectionManagerImpl::ActiveStream`).
+import type { Logger } from "@tulle/telemetry";
+import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
+import { reasonPhrase } from "../codec/http1/status-line.ts";
+import { dateHeader } from "../http/date-header.ts";
+import type { HttpStream, LocalReply } from "../http/filter.ts";
+import { HeaderMap } from "../http/header-map.ts";
+import type { RequestHead, ResponseHead } from "../http/message.ts";
+import { normalizeRequestPath } from "../http/path-normalization.ts";
+import { mutateRequestHeaders, stripHostPort } from "../http/request-headers.ts";
+import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
+import { StreamInfo } from "../http/stream-info.ts";
+import type { RouteMatch } from "../route/route-table.ts";
+import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { DataPath } from "./data-path.ts";
+import type { HttpConnection } from "./http-connection.ts";
+import { CallbackTimer, TimerEntry } from "./timer-wheel.ts";
+
+/**
+ * What of the response has left: `none` yet; `started`: its head has; `ended`: all of it, or the stream was cut off. The
+ * stream ends with its response: what a client still sends of its request afterwards is the codec's to throw away.
+ */
+type ResponseState = "none" | "started" | "ended";
+
+const noBytes: Buffer = Buffer.alloc(0);
+
+/** Stands for the request of a connection error, which has none. */
+const noRequest: RequestHead = {
+  method: "",
+  scheme: "http",
+  authority: "",
+  path: "",
+  protocol: "HTTP/1.1",
+  headers: new HeaderMap(),
+  hasHost: false,
+  upgrade: undefined,
+};
+
+/** The stream extends its idle timer: one object fewer for each request. */
+export class DownstreamStream extends TimerEntry implements HttpStream, RequestReceiver {
+  readonly #connection: HttpConnection;
+  readonly #config: HttpConnectionManagerConfig;
+  readonly #sender: ResponseSender;
+  readonly dataPath: DataPath;
+  readonly info: StreamInfo;
+  request: RequestHead = noRequest;
+  routeMatch: RouteMatch | undefined = undefined;
+  readonly filterState: unknown[] = [];
+  terminalState: unknown = undefined;
+
+  #responseState: ResponseState = "none";
+  #requestEnded = false;
+  #headEndsRequest = false;
+  /** Filters with a smaller index have passed the request head on. */
+  #nextFilter = 0;
+  #stopped = false;
+  /** Body that came while a filter held the request. */
+  #waiting: Buffer[] | undefined = undefined;
+  #waitingBytes = 0;
+  #waitingTrailers: HeaderMap | undefined = undefined;
+  #lastActivityMs: number;
+  #idleTimeoutMs: number;
+  #requestTimer: CallbackTimer | undefined = undefined;
+
+  constructor(connection: HttpConnection, sender: ResponseSender) {
+    super();
+    const { config, dataPath } = connection;
+    this.#connection = connection;
+    this.#config = config;
+    this.#sender = sender;
+    this.dataPath = dataPath;
+    const nowMs = dataPath.turn.nowMs;
+    this.#lastActivityMs = nowMs;
+    this.#idleTimeoutMs = config.streamIdleTimeoutMs;
+    this.info = new StreamInfo(
+      dataPath.clock.wallMs(),
+      nowMs,
+      connection.localAddress,
+      connection.remoteAddress,
+      connection.serverName,
+    );
+    config.stats.downstreamRequestsTotal.increment();
+    config.stats.downstreamRequestsActive.add(1);
+  }
+
+  get log(): Logger {
+    return this.dataPath.filterLog;
+  }
+
+  get bufferLimitBytes(): number {
+    return this.#connection.bufferLimitBytes;
+  }
+
+  get responseStarted(): boolean {
+    return this.#responseState !== "none";
+  }
+
+  onRequestHead(head: RequestHead, endStream: boolean): void {
+    const config = this.#config;
+    this.request = head;
+    this.info.request = head;
+    this.#headEndsRequest = endStream;
+    this.#requestEnded = endStream;
+    if (this.dataPath.httpLog.debugEnabled) this.#logRequest(endStream);
+    if (this.#idleTimeoutMs > 0) this.dataPath.timers.arm(this, this.#idleTimeoutMs, this.#lastActivityMs);
+    if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
+    if (!this.#checkHead(head)) return;
+    stripHostPort(head, this.#connection.localPort, config);
+    mutateRequestHeaders(head, this.info, this.#connection.remoteIp, this.#connection.scheme, config);
+    this.clearRouteCache();
+    if (head.upgrade !== undefined && !this.#mayUpgrade(head.upgrade)) {
+      this.#sender.closeAfterResponse();
+      this.sendLocalReply({ status: 403, body: "", details: "upgrade_failed" });
+      return;
+    }
+    this.#runFilters();
+  }
+
+  /** False when the request has been answered already. */
+  #checkHead(head: RequestHead): boolean {
+    if (head.hasHost === false) return this.#refuse(400, "missing_host_header");
+    if (head.method === "CONNECT") return true;
+    // As Envoy: OPTIONS * is for a server to answer and not for what lies behind a proxy's routes.
+    if (head.path === "*") {
+      this.sendLocalReply({ status: 404, body: "", details: "absolute_path_rejected" });
+      return false;
+    }
+    const outcome = normalizeRequestPath(head.path, this.#config);
+    if (outcome.type === "reject") return this.#refuse(400, "path_normalization_failed");
+    if (outcome.type === "redirect") {
+      const headers = new HeaderMap(["location", outcome.path]);
+      this.sendLocalReply({ status: 307, body: "", details: "path_normalization_redirect", headers });
+      return false;
+    }
+    head.path = outcome.path;
+    return true;
+  }
+
+  #refuse(status: number, details: string): false {
+    this.#sender.closeAfterResponse();
+    this.sendLocalReply({ status, body: "", details });
+    return false;
+  }
+
+  clearRouteCache(): void {
+    const match = this.#config.routeTable.current?.match(this.request, this.dataPath.random);
+    this.routeMatch = match;
+    this.info.route = match?.route;
+    const action = match?.action;
+    if (action?.type === "forward" && action.idleTimeoutMs !== undefined) {
+      this.#idleTimeoutMs = action.idleTimeoutMs;
+    }
+  }
+
+  #mayUpgrade(protocol: string): boolean {
+    // Without a route, or where the route itself answers, there is nothing to upgrade.
+    const action = this.routeMatch?.action;
+    if (action?.type !== "forward") return true;
+    return action.upgrades?.get(protocol)?.enabled ?? this.#config.upgradeTypes.has(protocol);
+  }
+
+  #runFilters(): void {
+    const filters = this.#config.filters;
+    while (this.#nextFilter < filters.length) {
+      const filter = filters[this.#nextFilter]!;
+      this.#nextFilter += 1;
+      if (filter.onRequestHead === undefined) continue;
+      const status = filter.onRequestHead(this, this.#headEndsRequest);
+      if (this.#responseState === "ended") return;
+      if (status === "stop" && this.#nextFilter < filters.length) {
+        this.#stopped = true;
+        return;
+      }
+    }
+  }
+
+  continueRequest(): void {
+    if (!this.#stopped || this.#responseState === "ended") return;
+    this.dataPath.turn.run(() => {
+      this.#stopped = false;
+      this.#runFilters();
+      if (!this.#stopped && this.#responseState !== "ended") this.#releaseWaiting();
+    });
+  }
+
+  #releaseWaiting(): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined) return;
+    this.#waiting = undefined;
+    const trailers = this.#waitingTrailers;
+    if (this.#waitingBytes > this.bufferLimitBytes) this.#sender.resumeRequest();
+    this.#waitingBytes = 0;
+    for (const [index, chunk] of waiting.entries()) {
+      const isLast = index === waiting.length - 1;
+      this.#passData(chunk, isLast && this.#requestEnded && trailers === undefined);
+    }
+    if (trailers !== undefined) this.#passTrailers(trailers);
+  }
+
+  onRequestData(chunk: Buffer, endStream: boolean): void {
+    this.info.bytesReceived += chunk.length;
+    this.#lastActivityMs = this.dataPath.turn.nowMs;
+    if (endStream) this.#endRequest();
+    if (this.#responseState === "ended") return;
+    if (!this.#stopped) {
+      this.#passData(chunk, endStream);
+      return;
+    }
+    (this.#waiting ??= []).push(Buffer.from(chunk));
+    this.#waitingBytes += chunk.length;
+    if (this.#waitingBytes > this.bufferLimitBytes) this.#sender.pauseRequest();
+  }
+
+  onRequestTrailers(trailers: HeaderMap): void {
+    this.#endRequest();
+    if (this.#responseState === "ended") return;
+    if (!this.#stopped) {
+      this.#passTrailers(trailers);
+      return;
+    }
+    this.#waiting ??= [];
+    this.#waitingTrailers = trailers;
+  }
+
+  #endRequest(): void {
+    this.#requestEnded = true;
+    if (this.#requestTimer !== undefined) this.dataPath.timers.disarm(this.#requestTimer);
+  }
+
+  #passData(chunk: Buffer, endStream: boolean): void {
+    for (const filter of this.#config.filters) {
+      filter.onRequestData?.(this, chunk, endStream);
+      if (this.#responseState === "ended") return;
+    }
+  }
+
+  #passTrailers(trailers: HeaderMap): void {
+    for (const filter of this.#config.filters) {
+      filter.onRequestTrailers?.(this, trailers);
+      if (this.#responseState === "ended") return;
+    }
+  }
+
+  onDownstreamReset(): void {
+    if (this.#responseState === "ended") return;
+    this.info.responseFlags |= responseFlags.DC.bit;
+    this.info.responseCodeDetails = "downstream_remote_disconnect";
+    this.#end();
+  }
+
+  onRequestError(error: HttpProtocolError): void {
+    if (this.#responseState === "ended") return;
+    this.#config.stats.downstreamProtocolErrors.increment();
+    this.info.responseFlags |= responseFlags.DPE.bit;
+    this.#replyToError(error);
+  }
+
+  /** Answers bytes that were no request. */
+  onConnectionError(error: HttpProtocolError): void {
+    this.#config.stats.downstreamProtocolErrors.increment();
+    if (error.status !== 408) this.info.responseFlags |= responseFlags.DPE.bit;
+    this.#replyToError(error);
+  }
+
+  #replyToError(error: HttpProtocolError): void {
+    this.#sender.closeAfterResponse();
+    const body = error.status === 408 ? "request header timeout" : reasonPhrase(error.status);
+    this.sendLocalReply({ status: error.status, body, details: error.details });
+  }
+
+  onDownstreamDrained(): void {
+    for (const filter of this.#config.filters) filter.onDownstreamDrained?.(this);
+  }
+
+  sendLocalReply(reply: LocalReply): void {
+    if (this.#responseState === "ended") return;
+    if (this.#responseState === "started") {
+      this.resetStream(reply.flag, reply.details);
+      return;
+    }
+    if (reply.flag !== undefined) this.info.responseFlags |= responseFlags[reply.flag].bit;
+    this.info.responseCodeDetails = reply.details;
+    const headers = reply.headers?.clone() ?? new HeaderMap();
+    const body = reply.body === "" ? noBytes : Buffer.from(reply.body);
+    if (body.length > 0) {
+      headers.set("content-length", String(body.length));
+      if (!headers.has("content-type")) headers.set("content-type", "text/plain");
+    }
+    // The request is not read to its end for an answer that does not depend on it; nor may a filter go on with it.
+    this.#stopped = false;
+    this.#nextFilter = this.#config.filters.length;
+    const isHeadOnly = body.length === 0 || this.request.method === "HEAD";
+    this.sendResponseHead({ status: reply.status, headers, upgrade: undefined }, isHeadOnly);
+    if (!isHeadOnly) this.sendResponseData(body, true);
+  }
+
+  sendInformational(status: number, headers: HeaderMap): void {
+    if (this.#responseState === "none") this.#sender.sendInformational(status, headers);
+  }
+
+  acceptUpgrade(): void {
+    this.#sender.upgradeToTunnel();
+  }
+
+  sendResponseHead(response: ResponseHead, endStream: boolean): void {
+    const { info } = this;
+    const config = this.#config;
+    const filters = config.filters;
+    for (let index = filters.length - 1; index >= 0; index -= 1) {
+      filters[index]!.onResponseHead?.(this, response, endStream);
+      if (this.#responseState !== "none") return;
+    }
+    this.#finalizeHeaders(response);
+    this.#responseState = "started";
+    this.#lastActivityMs = this.dataPath.turn.nowMs;
+    info.response = response;
+    info.responseCode = response.status;
+    if (this.#connection.draining) this.#sender.closeAfterResponse();
+    if (this.dataPath.httpLog.debugEnabled) this.#logResponse(response, endStream);
+    if (endStream) {
+      this.#end();
+      this.#sender.sendResponseHead(response, true);
+    } else {
+      this.#sender.sendResponseHead(response, false);
+    }
+  }
+
+  // One pass over the list, as headers are few and look-ups would each walk it.
+  #finalizeHeaders(response: ResponseHead): void {
+    const config = this.#config;
+    const entries = response.headers.entries;
+    let hasServer = config.serverHeaderTransformation === "pass_through";
+    let hasDate = false;
+    for (let index = 0; index < entries.length; index += 2) {
+      const name = entries[index]!;
+      if (name === "date") hasDate = true;
+      else if (name === "server" && !hasServer) {
+        hasServer = true;
+        if (config.serverHeaderTransformation === "overwrite") entries[index + 1] = config.serverName;
+      }
+    }
+    if (!hasDate) entries.push("date", dateHeader(this.dataPath.clock.wallMs()));
+    if (!hasServer) entries.push("server", config.serverName);
+    if (config.via !== "") response.headers.append("via", config.via);
+    if (config.alwaysSetRequestIdInResponse) {
+      const requestId = this.request.headers.get("x-request-id");
+      if (requestId !== undefined) response.headers.set("x-request-id", requestId);
+    }
+  }
+
+  sendResponseData(chunk: Buffer, endStream: boolean): void {
+    if (this.#responseState !== "started") return;
+    this.#lastActivityMs = this.dataPath.turn.nowMs;
+    const filters = this.#config.filters;
+    for (let index = filters.length - 1; index >= 0; index -= 1) {
+      filters[index]!.onResponseData?.(this, chunk, endStream);
+    }
+    // A HEAD request's answer has no body on the wire, whatever stood in for it.
+    if (this.request.method !== "HEAD") this.info.bytesSent += chunk.length;
+    if (endStream) this.#end();
+    this.#sender.sendResponseData(chunk, endStream);
+  }
+
+  sendResponseTrailers(trailers: HeaderMap): void {
+    if (this.#responseState !== "started") return;
+    this.#end();
+    this.#sender.sendResponseTrailers(trailers);
+  }
+
+  resetStream(flag: ResponseFlag | undefined, details: string): void {
+    if (this.#responseState === "ended") return;
+    if (flag !== undefined) this.info.responseFlags |= responseFlags[flag].bit;
+    this.info.responseCodeDetails = details;
+    this.#end();
+    this.#sender.resetStream();
+  }
+
+  isOverHighWatermark(): boolean {
+    return this.#sender.isOverHighWatermark();
+  }
+
+  pauseRequest(): void {
+    this.#sender.pauseRequest();
+  }
+
+  resumeRequest(): void {
+    this.#sender.resumeRequest();
+  }
+
+  /** Envoy: stream_idle_timeout. */
+  onTimeout(): void {
+    const nowMs = this.dataPath.turn.nowMs;
+    const leftMs = this.#lastActivityMs + this.#idleTimeoutMs - nowMs;
+    if (this.#idleTimeoutMs === 0) return;
+    if (leftMs > 0) {
+      this.dataPath.timers.arm(this, leftMs, nowMs);
+      return;
+    }
+    this.#sender.closeAfterResponse();
+    const status = this.#requestEnded ? 504 : 408;
+    this.sendLocalReply({ status, body: "stream timeout", flag: "SI", details: "stream_idle_timeout" });
+  }
+
+  #armRequestTimer(timeoutMs: number): void {
+    this.#requestTimer = new CallbackTimer(() => {
+      this.#sender.closeAfterResponse();
+      this.sendLocalReply({ status: 408, body: "request timeout", details: "request_overall_timeout" });
+    });
+    this.dataPath.timers.arm(this.#requestTimer, timeoutMs, this.#lastActivityMs);
+  }
+
+  #end(): void {
+    this.#responseState = "ended";
+    const { dataPath, info } = this;
+    const config = this.#config;
+    dataPath.timers.disarm(this);
+    if (this.#requestTimer !== undefined) dataPath.timers.disarm(this.#requestTimer);
+    info.durationMs = dataPath.turn.nowMs - info.startMonotonicMs;
+    for (const filter of config.filters) filter.onComplete?.(this);
+    const { stats } = config;
+    stats.downstreamRequestsActive.add(-1);
+    stats.downstreamRequestTimeMs.record(info.durationMs);
+    countStatus(config, info.responseCode);
+    for (const accessLog of config.accessLogs) accessLog.log(info);
+  }
+
+  #logRequest(endStream: boolean): void {
+    const { authority, method, path } = this.request;
+    this.dataPath.httpLog.debug("request headers complete", {
+      connection: this.#connection.id,
+      method,
+      authority,
+      path,
+      endStream,
+    });
+  }
+
+  #logResponse(response: ResponseHead, endStream: boolean): void {
+    this.dataPath.httpLog.debug("encoding headers", {
+      connection: this.#connection.id,
+      status: response.status,
+      details: this.info.responseCodeDetails,
+      endStream,
+    });
+  }
+}
+
+function countStatus(config: HttpConnectionManagerConfig, status: number): void {
+  const { stats } = config;
+  if (status >= 500) stats.downstreamRequests5xx.increment();
+  else if (status >= 400) stats.downstreamRequests4xx.increment();
+  else if (status >= 300) stats.downstreamRequests3xx.increment();
+  else if (status >= 200) stats.downstreamRequests2xx.increment();
+  else if (status >= 100) stats.downstreamRequests1xx.increment();
+}

@@ -1,0 +1,129 @@
+// The connection manager of one downstream connection: makes a stream for each request of its codec, with the configuration
+// that was current when the connection was accepted (Envoy: `ConnectionManagerImpl`).
+import type { Socket } from "node:net";
+import { Http1ServerConnection } from "../codec/http1/server-connection.ts";
+import type {
+  HttpProtocolError,
+  RequestReceiver,
+  ResponseSender,
+  ServerConnectionOwner,
+} from "../codec/stream-codec.ts";
+import { ipPortText } from "../cluster/cluster.ts";
+import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { DataPath } from "./data-path.ts";
+import { DownstreamStream } from "./downstream-stream.ts";
+
+export interface HttpConnectionOptions {
+  readonly socket: Socket;
+  readonly config: HttpConnectionManagerConfig;
+  readonly bufferLimitBytes: number;
+  readonly serverName: string;
+  readonly scheme: "http" | "https";
+  readonly dataPath: DataPath;
+  onClosed(connection: HttpConnection): void;
+}
+
+let lastId = 0;
+
+export class HttpConnection implements ServerConnectionOwner {
+  readonly id = (lastId += 1);
+  readonly config: HttpConnectionManagerConfig;
+  readonly dataPath: DataPath;
+  readonly localAddress: string;
+  readonly localPort: number;
+  readonly remoteAddress: string;
+  readonly remoteIp: string;
+  readonly serverName: string;
+  readonly scheme: "http" | "https";
+  readonly bufferLimitBytes: number;
+  /** Its configuration has been replaced or its listener is going: the next answer is the last. */
+  draining = false;
+  readonly #codec: Http1ServerConnection;
+  readonly #onClosed: (connection: HttpConnection) => void;
+  #countedSent = 0;
+  #countedReceived = 0;
+
+  constructor(options: HttpConnectionOptions) {
+    const { config, dataPath, socket } = options;
+    this.config = config;
+    this.dataPath = dataPath;
+    this.serverName = options.serverName;
+    this.scheme = options.scheme;
+    this.bufferLimitBytes = options.bufferLimitBytes;
+    this.#onClosed = options.onClosed;
+    this.remoteIp = plainIp(socket.remoteAddress);
+    this.localPort = socket.localPort ?? 0;
+    this.localAddress = ipPortText(plainIp(socket.localAddress), this.localPort);
+    this.remoteAddress = ipPortText(this.remoteIp, socket.remotePort ?? 0);
+    config.stats.downstreamConnectionsTotal.increment();
+    config.stats.downstreamConnectionsActive.add(1);
+    this.#codec = new Http1ServerConnection(
+      socket,
+      this,
+      {
+        maxHeadBytes: config.maxRequestHeadersBytes,
+        maxFieldCount: config.maxRequestHeadersCount,
+        acceptHttp10: config.acceptHttp10,
+        allowAbsoluteUrl: config.allowAbsoluteUrl,
+        enableTrailers: config.enableTrailers,
+        bufferLimitBytes: options.bufferLimitBytes,
+        idleTimeoutMs: config.connectionIdleTimeoutMs,
+        headersTimeoutMs: config.requestHeadersTimeoutMs,
+      },
+      dataPath,
+    );
+    if (dataPath.connectionLog.debugEnabled) {
+      dataPath.connectionLog.debug("new connection", { connection: this.id, remote: this.remoteAddress });
+    }
+  }
+
+  get isIdle(): boolean {
+    return this.#codec.isIdle;
+  }
+
+  /** Ends the connection after what it is answering. */
+  drain(): void {
+    this.draining = true;
+  }
+
+  /** Ends it now; what is being answered is lost. */
+  destroy(): void {
+    this.#codec.destroy();
+  }
+
+  newStream(sender: ResponseSender): RequestReceiver {
+    return new DownstreamStream(this, sender);
+  }
+
+  onConnectionError(sender: ResponseSender, error: HttpProtocolError): void {
+    this.dataPath.httpLog.debug("protocol error", { connection: this.id, details: error.details });
+    new DownstreamStream(this, sender).onConnectionError(error);
+  }
+
+  onStreamEnd(): void {
+    this.#countBytes();
+  }
+
+  onConnectionClosed(): void {
+    this.#countBytes();
+    this.config.stats.downstreamConnectionsActive.add(-1);
+    if (this.dataPath.connectionLog.debugEnabled) {
+      this.dataPath.connectionLog.debug("closed", { connection: this.id });
+    }
+    this.#onClosed(this);
+  }
+
+  #countBytes(): void {
+    const { bytesReceived, bytesSent } = this.#codec;
+    this.config.stats.downstreamBytesReceived.add(bytesReceived - this.#countedReceived);
+    this.config.stats.downstreamBytesSent.add(bytesSent - this.#countedSent);
+    this.#countedReceived = bytesReceived;
+    this.#countedSent = bytesSent;
+  }
+}
+
+/** IPv4 clients of a dual-stack socket without the `::ffff:` of their mapped address. */
+function plainIp(ip: string | undefined): string {
+  if (ip === undefined) return "";
+  return ip.startsWith("::ffff:") && ip.includes(".") ? ip.slice(7) : ip;
+}

@@ -1,0 +1,164 @@
+// One try of a request at one host: gets a connection, sends the request, reads the response, and is cut off when its own
+// time-out is over (Envoy: `UpstreamRequest`).
+import type { Cluster, Host } from "../../cluster/cluster.ts";
+import type { RequestSender, StreamResetReason } from "../../codec/stream-codec.ts";
+import type { DataPath } from "../../connection/data-path.ts";
+import { TimerEntry } from "../../connection/timer-wheel.ts";
+import type { HeaderMap } from "../../http/header-map.ts";
+import type { ResponseHead } from "../../http/message.ts";
+import { hostPool, type PoolWaiter, type UpstreamConnection } from "../../upstream/host-pool.ts";
+import { TcpUpstream } from "../../upstream/tcp-upstream.ts";
+import type { RouterRequest } from "./router-request.ts";
+
+/**
+ * - `waiting`: for a connection.
+ * - `sending`: the request is on its way, no response yet.
+ * - `responding`: the response head has come.
+ * - `done`: the response is complete, or the try was given up.
+ */
+type State = "waiting" | "sending" | "responding" | "done";
+
+export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
+  readonly host: Host;
+  readonly #request: RouterRequest;
+  readonly #cluster: Cluster;
+  readonly #dataPath: DataPath;
+  #state: State = "waiting";
+  #sender: RequestSender | undefined = undefined;
+  #tcp: TcpUpstream | undefined = undefined;
+  #perTryTimeoutMs = 0;
+
+  constructor(request: RouterRequest, cluster: Cluster, host: Host, dataPath: DataPath) {
+    super();
+    this.#request = request;
+    this.#cluster = cluster;
+    this.host = host;
+    this.#dataPath = dataPath;
+  }
+
+  get responseStarted(): boolean {
+    return this.#state === "responding";
+  }
+
+  /** Undefined while there is no connection: the body waits at the router. */
+  get sender(): RequestSender | undefined {
+    return this.#sender;
+  }
+
+  /** Asks for a connection; `tunnel` for a plain one to the host, behind a CONNECT that ends here. */
+  start(tunnel: boolean): void {
+    const { stats, circuitBreakers } = this.#cluster;
+    if (tunnel) {
+      this.#tcp = new TcpUpstream(this.host, this.#cluster, this, this.#dataPath);
+      return;
+    }
+    if (stats.upstreamRequestsActive.value >= circuitBreakers.maxRequests) {
+      stats.upstreamRequestPendingOverflow.increment();
+      this.onConnectionFailure("overflow", "");
+      return;
+    }
+    const connection = hostPool(this.host, this.#dataPath).acquire(this.#cluster, this);
+    if (connection !== undefined) this.onConnectionReady(connection);
+  }
+
+  /** Envoy starts it once the request is complete, so that a slow client is not the host's fault. */
+  armPerTryTimeout(timeoutMs: number): void {
+    if (this.#state === "done" || timeoutMs === 0) return;
+    this.#perTryTimeoutMs = timeoutMs;
+    this.#dataPath.timers.arm(this, timeoutMs, this.#dataPath.turn.nowMs);
+  }
+
+  onTimeout(): void {
+    if (this.#perTryTimeoutMs > 0) this.#request.onPerTryTimeout(this);
+  }
+
+  onConnectionReady(connection: UpstreamConnection): void {
+    this.#state = "sending";
+    this.#sender = connection.sender;
+    const { host } = this;
+    const { stats } = this.#cluster;
+    stats.upstreamRequestsTotal.increment();
+    stats.upstreamRequestsActive.add(1);
+    host.stats.requestsTotal += 1;
+    host.activeRequests += 1;
+    this.#request.onConnected(this, connection.sender, connection.localAddress);
+  }
+
+  onConnectionFailure(reason: StreamResetReason, detail: string): void {
+    this.#state = "done";
+    this.#dataPath.timers.disarm(this);
+    this.host.stats.requestsError += 1;
+    this.#request.onReset(this, reason, detail, false);
+  }
+
+  onInformational(status: number, headers: HeaderMap): void {
+    this.#request.onInformational(status, headers);
+  }
+
+  onResponseHead(head: ResponseHead, endStream: boolean): void {
+    this.#state = "responding";
+    this.#dataPath.timers.disarm(this);
+    this.#countStatus(head.status);
+    if (endStream) this.#finish();
+    this.#request.onResponseHead(this, head, endStream);
+  }
+
+  onResponseData(chunk: Buffer, endStream: boolean): void {
+    if (endStream) this.#finish();
+    this.#request.onResponseData(this, chunk, endStream);
+  }
+
+  onResponseTrailers(trailers: HeaderMap): void {
+    this.#finish();
+    this.#request.onResponseTrailers(trailers);
+  }
+
+  onUpstreamReset(reason: StreamResetReason): void {
+    const responded = this.#state === "responding";
+    this.#finish();
+    this.#cluster.stats.upstreamRequestResets.increment();
+    if (reason === "protocol_error") this.#cluster.stats.upstreamProtocolErrors.increment();
+    if (!responded) this.host.stats.requestsError += 1;
+    this.#request.onReset(this, reason, "", responded);
+  }
+
+  onUpstreamDrained(): void {
+    this.#request.onUpstreamDrained();
+  }
+
+  /** Gives the try up; nothing is heard of it any more. */
+  cancel(): void {
+    if (this.#state === "done") return;
+    if (this.#state === "waiting") {
+      this.#state = "done";
+      this.#dataPath.timers.disarm(this);
+      if (this.#tcp !== undefined) this.#tcp.cancel();
+      else hostPool(this.host, this.#dataPath).cancel(this);
+      return;
+    }
+    this.#finish();
+    this.#cluster.stats.upstreamRequestResets.increment();
+    this.#sender!.resetStream();
+  }
+
+  #finish(): void {
+    if (this.#state === "done") return;
+    this.#state = "done";
+    this.#dataPath.timers.disarm(this);
+    this.#cluster.stats.upstreamRequestsActive.add(-1);
+    this.host.activeRequests -= 1;
+  }
+
+  #countStatus(status: number): void {
+    const { stats } = this.#cluster;
+    if (status >= 500) {
+      stats.upstreamRequests5xx.increment();
+      this.host.stats.requestsError += 1;
+      return;
+    }
+    this.host.stats.requestsSuccess += 1;
+    if (status >= 400) stats.upstreamRequests4xx.increment();
+    else if (status >= 300) stats.upstreamRequests3xx.increment();
+    else if (status >= 200) stats.upstreamRequests2xx.increment();
+  }
+}

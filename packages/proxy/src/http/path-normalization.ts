@@ -1,0 +1,60 @@
+// What the connection manager does to a path before routing, so that routes and policies judge what the back end will see
+// (Envoy: normalize_path, merge_slashes, path_with_escaped_slashes_action).
+import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+
+export type PathOutcome =
+  | { readonly type: "path"; readonly path: string }
+  | { readonly type: "redirect"; readonly path: string }
+  | { readonly type: "reject" };
+
+type PathSettings = Pick<
+  HttpConnectionManagerConfig,
+  "normalizePath" | "mergeSlashes" | "pathWithEscapedSlashesAction"
+>;
+
+const escapedSlash = /%(?:2f|5c)/i;
+
+export function normalizeRequestPath(path: string, settings: PathSettings): PathOutcome {
+  // A fragment is no part of a request target (RFC 9112 §3.2).
+  if (path.includes("#")) return { type: "reject" };
+  const query = path.indexOf("?");
+  const original = query < 0 ? path : path.slice(0, query);
+  let result = original;
+  let redirects = false;
+  if (settings.pathWithEscapedSlashesAction !== "keep_unchanged" && escapedSlash.test(result)) {
+    if (settings.pathWithEscapedSlashesAction === "reject_request") return { type: "reject" };
+    result = result.replace(/%2f/gi, "/").replace(/%5c/gi, "\\");
+    redirects = settings.pathWithEscapedSlashesAction === "unescape_and_redirect";
+  }
+  if (settings.normalizePath) {
+    const normal = removeDotSegments(result);
+    if (normal === undefined) return { type: "reject" };
+    result = normal;
+  }
+  if (settings.mergeSlashes) result = result.replace(/\/{2,}/g, "/");
+  if (result === original) return { type: "path", path };
+  const whole = query < 0 ? result : result + path.slice(query);
+  return { type: redirects ? "redirect" : "path", path: whole };
+}
+
+/** RFC 3986 §5.2.4 on a path, dots that are escaped and backslashes included, as browsers read them. */
+function removeDotSegments(path: string): string | undefined {
+  if (!/\\|\/(?:\.|%2e)/i.test(path)) return path;
+  const segments: string[] = [];
+  const parts = path.replaceAll("\\", "/").split("/");
+  for (const [index, part] of parts.entries()) {
+    if (index === 0) {
+      if (part !== "") return undefined;
+      continue;
+    }
+    const plain = part.replace(/%2e/gi, ".");
+    const isLast = index === parts.length - 1;
+    if (plain === ".." || plain === ".") {
+      if (plain === "..") segments.pop();
+      if (isLast) segments.push("");
+    } else {
+      segments.push(part);
+    }
+  }
+  return `/${segments.join("/")}`;
+}
