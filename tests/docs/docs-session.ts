@@ -19,6 +19,13 @@ interface ServerCommand {
   readonly ready: RegExp;
 }
 
+/** Blocks of a session share variables, as commands in one terminal do. Read-only ones of bash itself cannot be set again. */
+const prologue = [
+  "[ -f .state/variables ] && source .state/variables 2> /dev/null",
+  "trap 'declare -p > .state/variables' EXIT",
+  "set -euo pipefail",
+].join("\n");
+
 const publishElsewhere = (port: (shown: number) => string) => `--publish ${port(8080)}:8080`;
 
 const serverCommands: readonly ServerCommand[] = [
@@ -26,6 +33,11 @@ const serverCommands: readonly ServerCommand[] = [
   {
     pattern: /^(npx )?tulle up\b/,
     onPorts: (command, port) => `${command} ${publishElsewhere(port)}`,
+    ready: /^Ready\b/m,
+  },
+  {
+    pattern: /^npm run authorization-server\b/,
+    onPorts: (command, port) => `${command}${command.includes(" -- ") ? "" : " --"} --port ${port(9400)}`,
     ready: /^Ready\b/m,
   },
 ];
@@ -72,8 +84,9 @@ export class DocsSession implements AsyncDisposable {
     const bad: string[] = [];
     for (const server of this.#servers.toReversed()) {
       const exit = await server.stop({ signal: "SIGINT", timeoutMs: 30_000 });
-      if (exit.code !== 0 && exit.code !== 130)
-        bad.push(`${server.name} ended with ${exit.code ?? exit.signal}:\n${server.output()}`);
+      // npm ends by the signal itself, once its script has ended.
+      const wellEnded = exit.code === 0 || exit.code === 130 || exit.signal === "SIGINT";
+      if (!wellEnded) bad.push(`${server.name} ended with ${exit.code ?? exit.signal}:\n${server.output()}`);
     }
     await rm(this.#folder, { recursive: true, force: true });
     if (bad.length > 0) throw new Error(bad.join("\n"));
@@ -83,7 +96,7 @@ export class DocsSession implements AsyncDisposable {
     if (script.trim() === "") return "";
     await using shell = await startProcess(
       "bash",
-      ["-euo", "pipefail", "-c", this.#onOurPorts(script)],
+      ["-c", `${prologue}\n${this.#onOurPorts(script)}`],
       this.#start(placeOf(block)),
     );
     const timer = setTimeout(() => shell.kill("SIGKILL"), blockTimeoutMs);
@@ -95,8 +108,8 @@ export class DocsSession implements AsyncDisposable {
   }
 
   async #startServer(server: ServerCommand, command: string): Promise<string> {
-    await this.#exchangePort(8080);
-    const elsewhere = server.onPorts(command, (shown) => this.#ports.get(shown) ?? String(shown));
+    for (const shown of [8080, 9400]) await this.#exchangePort(shown);
+    const elsewhere = server.onPorts(command, (shown) => this.#ports.get(shown)!);
     const started = await startProcess("bash", ["-c", `exec ${elsewhere}`], this.#start(command));
     this.#servers.push(started);
     await started.waitForOutput(server.ready, { timeoutMs: blockTimeoutMs });
