@@ -4,6 +4,11 @@ import { ApiClient, ApiError } from "@tulle/config";
 import type { Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "./command-failure.ts";
 
+/** A client that may read, as everybody on this machine may. */
+export function connectToRead(instance: Instance): ApiClient {
+  return new ApiClient({ endpoint: { url: instance.apiUrl } });
+}
+
 /** A client that may write: it carries the token of the state directory. */
 export async function connect(instance: Instance): Promise<ApiClient> {
   let token: string;

@@ -1,5 +1,6 @@
 // Resources as a table for people: the columns of each kind, in one place.
 import { kindDefinitions, type Kind, type MeshResource, type ResourceOf } from "@tulle/config";
+import { formatTable } from "./format-table.ts";
 
 interface Column<R> {
   readonly title: string;
@@ -82,20 +83,11 @@ export function resourceTable(
       ({ isWide = false }) => options.isWide || !isWide,
     ),
   ];
-  const rows = [
+  return formatTable(
     shown.map(({ title }) => title),
-    ...resources.map((resource) => shown.map(({ value }) => value(resource))),
-  ];
-  const widths = shown.map((_, index) => Math.max(...rows.map((row) => row[index]!.length)));
-  return rows
-    .map(
-      (row) =>
-        `${row
-          .map((cell, index) => cell.padEnd(widths[index]!))
-          .join("   ")
-          .trimEnd()}\n`,
-    )
-    .join("");
+    resources.map((resource) => shown.map(({ value }) => value(resource))),
+    3,
+  );
 }
 
 function join(values: readonly string[]): string {

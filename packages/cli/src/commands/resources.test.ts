@@ -1,0 +1,294 @@
+// apply, get, delete and analyze as a person types them, against a real control plane in this process.
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { Readable } from "node:stream";
+import { test, type TestContext } from "node:test";
+import { runControlPlane } from "@tulle/control-plane";
+import { Logging } from "@tulle/telemetry";
+import type { Instance } from "@tulle/local/instance";
+import { stringify } from "yaml";
+import { CommandFailure, exitCodes } from "../command-failure.ts";
+import type { CommandContext } from "../command-module.ts";
+import { commands } from "../commands.ts";
+import { runCli } from "../run-cli.ts";
+
+interface Ran {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A shell with one running instance (or none): what is typed is run, what is printed comes back. */
+class Shell {
+  readonly dir: string;
+  readonly instance: Instance | undefined;
+
+  constructor(dir: string, instance: Instance | undefined) {
+    this.dir = dir;
+    this.instance = instance;
+  }
+
+  async run(line: string, stdin = ""): Promise<Ran> {
+    let stdout = "";
+    let stderr = "";
+    const context: CommandContext = {
+      env: {},
+      cwd: this.dir,
+      stdin: Readable.from([Buffer.from(stdin)]),
+      isTerminal: false,
+      columns: undefined,
+      stdout: (text) => void (stdout += text),
+      stderr: (text) => void (stderr += text),
+      instance: async () => {
+        if (this.instance === undefined) throw new CommandFailure("no instance", { exitCode: exitCodes.noInstance });
+        return this.instance;
+      },
+      printData: async (data, format, text) => {
+        stdout += format === undefined ? text() : format === "json" ? JSON.stringify(data) : stringify(data);
+      },
+    };
+    const args = line.split(" ").map((arg) => arg.replace(/^@/, `${this.dir}/`));
+    const exitCode = await runCli(args, context, commands);
+    return { exitCode, stdout: this.#mask(stdout), stderr: this.#mask(stderr) };
+  }
+
+  #mask(text: string): string {
+    return text.replaceAll(`${this.dir}/`, "@");
+  }
+}
+
+async function startShell(t: TestContext, files: Readonly<Record<string, string>> = {}): Promise<Shell> {
+  const dir = await mkdtemp(path.join(tmpdir(), "tulle-cli-"));
+  t.after(() => rm(dir, { recursive: true }));
+  for (const [name, text] of Object.entries(files)) await writeFile(path.join(dir, name), text);
+  const stateDir = path.join(dir, ".tulle");
+  const plane = await runControlPlane({
+    stateDirectory: stateDir,
+    xdsAddress: { host: "127.0.0.1", port: 0 },
+    httpAddress: { host: "127.0.0.1", port: 0 },
+    logging: new Logging({ level: "error" }),
+  });
+  t.after(() => plane.close());
+  const { host, port } = plane.httpAddress;
+  return new Shell(dir, {
+    dir,
+    stateDir,
+    pid: process.pid,
+    pidStartTime: "",
+    apiUrl: `http://${host}:${port}`,
+    xdsAddress: "",
+    tokenFile: path.join(stateDir, "token"),
+    publishedPorts: [],
+    ready: true,
+    startedAt: "",
+  });
+}
+
+const service = `apiVersion: v1
+kind: Service
+metadata: { name: catalog, namespace: shop }
+spec: { selector: { app: catalog }, ports: [{ name: http, port: 80, targetPort: 3000 }] }
+`;
+const rule = `apiVersion: networking.tulle.io/v1
+kind: VirtualService
+metadata:
+  name: catalog
+  namespace: shop
+spec:
+  hosts: [catalog]
+  http:
+    - route:
+        - destination:
+            host: catalog
+            subset: version-v1
+`;
+const destinationRule = `apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: catalog, namespace: shop }
+spec: { host: catalog, subsets: [{ name: version-v1, labels: { version: v1 } }] }
+`;
+
+test("apply says what it did with each object, in an order that needs no second run", async (t) => {
+  const shell = await startShell(t, { "all.yaml": [rule, destinationRule, service].join("---\n") });
+  assert.deepEqual(await shell.run("apply -f @all.yaml"), {
+    exitCode: 0,
+    stdout: "service/catalog created\ndestinationrule/catalog created\nvirtualservice/catalog created\n",
+    stderr: "",
+  });
+  const again = await shell.run("apply -f @all.yaml");
+  assert.equal(
+    again.stdout,
+    "service/catalog unchanged\ndestinationrule/catalog unchanged\nvirtualservice/catalog unchanged\n",
+  );
+  const changed = await shell.run("apply -f -", rule.replace("subset: version-v1", "port: { number: 80 }"));
+  assert.equal(changed.stdout, "virtualservice/catalog configured\n");
+});
+
+test("apply leaves out what is wrong, applies the rest, and names the places", async (t) => {
+  const shell = await startShell(t, {
+    "broken.yaml": `${service}---\n${rule.replace("hosts", "hsots")}---\na: "\n`,
+    "subset.yaml": rule,
+  });
+  assert.deepEqual(await shell.run("apply -f @broken.yaml"), {
+    exitCode: 4,
+    stdout: "service/catalog created\n",
+    stderr: `Error [IST0106] (VirtualService shop/catalog @broken.yaml:12:3) unknown field "hsots" in "spec"
+  Did you mean "hosts"?
+Error [TUL0002] (@broken.yaml:19:4) a quoted text does not end
+  Add the closing quote.
+`,
+  });
+  // Fine by itself, wrong among the others: applied, told, and counted.
+  assert.deepEqual(await shell.run("apply -f @subset.yaml"), {
+    exitCode: 4,
+    stdout: "virtualservice/catalog created\n",
+    stderr: `Error [IST0101] (VirtualService shop/catalog @subset.yaml:12:13) subset "version-v1" of host "catalog.shop.svc.cluster.local" not found
+  Add a DestinationRule for the host that names the subset.
+`,
+  });
+});
+
+test("apply without anything to apply, without -f, without an instance", async (t) => {
+  const shell = await startShell(t, { "empty.yaml": "# nothing\n", "service.yaml": service });
+  assert.deepEqual(await shell.run("apply -f @empty.yaml"), {
+    exitCode: 4,
+    stdout: "",
+    stderr: "tulle: there is nothing to apply\n",
+  });
+  assert.equal((await shell.run("apply")).exitCode, 2);
+  assert.equal((await new Shell(shell.dir, undefined).run("apply -f @service.yaml")).exitCode, 3);
+  const gone = new Shell(shell.dir, { ...shell.instance!, apiUrl: "http://127.0.0.1:1" });
+  const unreachable = await gone.run("apply -f @service.yaml");
+  assert.equal(unreachable.exitCode, 3);
+  assert.match(unreachable.stderr, /cannot be reached/);
+});
+
+test("get shows tables, data and names", async (t) => {
+  const shell = await startShell(t, { "all.yaml": [service, destinationRule, rule].join("---\n") });
+  await shell.run("apply -f @all.yaml");
+  const tables: readonly (readonly [line: string, stdout: string])[] = [
+    ["get vs -n shop", "NAME      GATEWAYS   HOSTS\ncatalog   mesh       catalog\n"],
+    ["get virtualservices -A", "NAMESPACE   NAME      GATEWAYS   HOSTS\nshop        catalog   mesh       catalog\n"],
+    ["get svc catalog -n shop", "NAME      TYPE        PORTS\ncatalog   ClusterIP   80:3000\n"],
+    [
+      "get svc -n shop -o wide",
+      "NAME      TYPE        PORTS     SELECTOR\ncatalog   ClusterIP   80:3000   app=catalog\n",
+    ],
+    [
+      "get dr,vs -n shop",
+      "NAME      HOST      SUBSETS\ncatalog   catalog   version-v1\n\nNAME      GATEWAYS   HOSTS\ncatalog   mesh       catalog\n",
+    ],
+    ["get dr,vs -n shop -o name", "destinationrule/catalog\nvirtualservice/catalog\n"],
+  ];
+  for (const [line, stdout] of tables)
+    assert.deepEqual(await shell.run(line), { exitCode: 0, stdout, stderr: "" }, line);
+  const list = JSON.parse((await shell.run("get vs -A -o json")).stdout) as { kind: string; items: { kind: string }[] };
+  assert.equal(list.kind, "List");
+  assert.deepEqual(
+    list.items.map(({ kind }) => kind),
+    ["VirtualService"],
+  );
+  // What get prints can be applied again.
+  const yaml = (await shell.run("get vs catalog -n shop -o yaml")).stdout;
+  assert.equal((await shell.run("apply -f -", yaml)).stdout, "virtualservice/catalog unchanged\n");
+});
+
+test("get tells where to look for what is not there", async (t) => {
+  const shell = await startShell(t, { "service.yaml": service });
+  await shell.run("apply -f @service.yaml");
+  const cases: readonly { readonly line: string; readonly exitCode: number; readonly stderr: string }[] = [
+    {
+      line: "get svc catalog",
+      exitCode: 1,
+      stderr: 'tulle: service/catalog not found in the namespace "default"\nThere is one in "shop": add -n shop.\n',
+    },
+    {
+      line: "get svc",
+      exitCode: 0,
+      stderr: 'no services in the namespace "default" (1 elsewhere: -A shows all namespaces)\n',
+    },
+    { line: "get gw -A", exitCode: 0, stderr: "no gateways\n" },
+    { line: "get svc,dr catalog", exitCode: 2, stderr: "tulle: a name goes with one kind and one namespace\n" },
+  ];
+  for (const { line, ...expected } of cases) {
+    const { exitCode, stderr } = await shell.run(line);
+    assert.deepEqual({ exitCode, stderr }, expected, line);
+  }
+  const wrong = await shell.run("get virtualservise");
+  assert.equal(wrong.exitCode, 2);
+  assert.match(
+    wrong.stderr,
+    /^tulle: there is no kind "virtualservise"\nDid you mean "virtualservice"\? Kinds: namespaces \(ns\), /,
+  );
+});
+
+test("delete by name, by kind/name, and what a file lists", async (t) => {
+  const shell = await startShell(t, { "all.yaml": [service, destinationRule, rule].join("---\n") });
+  await shell.run("apply -f @all.yaml");
+  assert.deepEqual(await shell.run("delete vs catalog -n shop"), {
+    exitCode: 0,
+    stdout: "virtualservice/catalog deleted\n",
+    stderr: "",
+  });
+  assert.deepEqual(await shell.run("delete vs catalog -n shop"), {
+    exitCode: 1,
+    stdout: "",
+    stderr: 'virtualservice/catalog not found in the namespace "shop"\n',
+  });
+  assert.equal((await shell.run("delete vs catalog -n shop --ignore-not-found")).exitCode, 0);
+  assert.equal((await shell.run("delete dr/catalog -n shop")).stdout, "destinationrule/catalog deleted\n");
+  await shell.run("apply -f @all.yaml");
+  assert.equal(
+    (await shell.run("delete -f @all.yaml")).stdout,
+    "virtualservice/catalog deleted\ndestinationrule/catalog deleted\nservice/catalog deleted\n",
+  );
+  for (const line of ["delete", "delete vs", "delete vs catalog -f @all.yaml"]) {
+    assert.equal((await shell.run(line)).exitCode, 2, line);
+  }
+});
+
+test("analyze checks files alone, files against what runs, and what runs", async (t) => {
+  const shell = await startShell(t, { "rule.yaml": rule, "base.yaml": `${service}---\n${destinationRule}` });
+  const offline = new Shell(shell.dir, undefined);
+  assert.deepEqual(await offline.run("analyze @base.yaml @rule.yaml"), {
+    exitCode: 0,
+    stdout: "✔ No validation issues found when analyzing @base.yaml, @rule.yaml.\n",
+    stderr: "",
+  });
+  assert.deepEqual(await offline.run("analyze @rule.yaml"), {
+    exitCode: 4,
+    stdout: `Error [IST0101] (VirtualService shop/catalog @rule.yaml:11:13) host "catalog" not found
+  Add a Service "catalog" to the namespace "shop", or write the full name of a service elsewhere.
+
+1 error in @rule.yaml
+`,
+    stderr: "",
+  });
+  const json = await offline.run("analyze @rule.yaml -o json");
+  assert.deepEqual(
+    (JSON.parse(json.stdout) as { code: string }[]).map(({ code }) => code),
+    ["IST0101"],
+  );
+  await shell.run("apply -f @base.yaml");
+  assert.equal((await shell.run("analyze @rule.yaml --mesh")).exitCode, 0);
+  assert.equal(
+    (await shell.run("analyze")).stdout,
+    "✔ No validation issues found when analyzing the running instance.\n",
+  );
+  const port = service.replace("name: http", "name: tcp-x");
+  assert.match((await shell.run("analyze - --network-mode loopback", port)).stdout, /^Warning \[TUL0005\]/);
+  assert.equal((await shell.run("analyze - --network-mode loopback", port)).exitCode, 0);
+  assert.equal((await shell.run("analyze - --network-mode loopback --fail-on warning", port)).exitCode, 4);
+});
+
+test("writes carry the token, and a wrong one is told", async (t) => {
+  const shell = await startShell(t, { "service.yaml": service });
+  const token = path.join(shell.dir, "other-token");
+  await writeFile(token, "wrong");
+  assert.notEqual(await readFile(shell.instance!.tokenFile, "utf8"), "wrong");
+  const refused = await new Shell(shell.dir, { ...shell.instance!, tokenFile: token }).run("apply -f @service.yaml");
+  assert.equal(refused.exitCode, 1);
+  assert.match(refused.stderr, /Writes need the token in @other-token/);
+});
