@@ -25,7 +25,7 @@ const text = fc.string({ minLength: 1, maxLength: 20 });
 const stringMatch = fc.oneof(
   fc.record({ exact: fc.string() }),
   fc.record({ prefix: text }),
-  fc.record({ regex: fc.constantFrom("a+", "^/items/\\d+$", "") }),
+  fc.record({ regex: fc.constantFrom("a+", "^/items/\\d+$") }),
 );
 
 const destination = fc.record(

@@ -26,6 +26,7 @@ import {
   labelValue,
   nonEmpty,
   regex,
+  regexOrAny,
   retryOn,
 } from "../schema/formats.ts";
 
@@ -39,9 +40,20 @@ const stringMatchFields = {
   regex: optional(string(regex), "RE2 expression that the whole value matches."),
 } as const;
 
+/** A path may begin with nothing: Envoy's route match takes an empty prefix, its string matchers refuse one. */
+const uriMatch = object(
+  { ...stringMatchFields, prefix: optional(string(), "How the path begins.") },
+  { exactlyOne: [["exact", "prefix", "regex"]] },
+);
 const stringMatch = object(stringMatchFields, { exactlyOne: [["exact", "prefix", "regex"]] });
 /** Empty means that the header or parameter is there, whatever its value. */
 const presenceOrStringMatch = object(stringMatchFields, { atMostOne: [["exact", "prefix", "regex"]] });
+
+/** The same, where Istio also takes the regular expression `*` for "whatever value". */
+const absentMatch = object(
+  { ...stringMatchFields, regex: optional(string(regexOrAny), "RE2 expression that the whole value matches, or `*`.") },
+  { atMostOne: [["exact", "prefix", "regex"]] },
+);
 
 export type StringMatch = Infer<typeof presenceOrStringMatch>;
 
@@ -67,7 +79,7 @@ const headers = object({
 
 const httpMatchFields = {
   name: notYet(string(), "Name of the condition."),
-  uri: optional(stringMatch, "Path."),
+  uri: optional(uriMatch, "Path."),
   scheme: notYet(stringMatch, "Scheme."),
   method: optional(stringMatch, "Method."),
   authority: optional(stringMatch, "Host header."),
@@ -77,7 +89,7 @@ const httpMatchFields = {
   gateways: notYet(list(string(gatewayReference)), "Gateways that the condition is for."),
   queryParams: notYet(map(presenceOrStringMatch), "Query parameters."),
   ignoreUriCase: notYet(boolean(), "Path without regard to case."),
-  withoutHeaders: notYet(map(presenceOrStringMatch, headerMatchName), "Headers that may not match."),
+  withoutHeaders: notYet(map(absentMatch, headerMatchName), "Headers that may not match."),
   sourceNamespace: notYet(string(dnsLabel), "Namespace of the client."),
   statPrefix: notYet(string(), "Prefix of the statistics of the route."),
 } as const;
@@ -260,4 +272,13 @@ function hasOneAction(route: ObjectValue<typeof httpRouteFields>, report: Report
   }
 }
 
-export const httpRoute = object(httpRouteFields, { rules: [hasOneAction, weightsAddUp] });
+export const httpRoute = object(httpRouteFields, {
+  rules: [hasOneAction, weightsAddUp],
+  atMostOne: [
+    ["mirror", "mirrors"],
+    ["redirect", "fault"],
+    ["redirect", "rewrite"],
+    ["directResponse", "fault"],
+    ["directResponse", "rewrite"],
+  ],
+});

@@ -32,11 +32,15 @@ const cases: readonly { readonly format: Format; readonly good: readonly string[
     },
     {
       format: formats.duration,
-      good: ["1ms", "2s", "1.5h", "1m30s", "100us900us", ".5s"],
-      bad: ["", "0s", "0", "2", "-1s", "1us", "2 s", "s", "1d", "999999999h", "1.2.3s"],
+      good: ["1ms", "2s", "1.5h", "1m30s", "100us900us", ".5s", "0.007s", "1.1s"],
+      bad: ["", "0s", "0", "2", "-1s", "1us", "1.5ms", "2 s", "s", "1d", "999999999h", "1.2.3s"],
     },
     { format: formats.durationOrZero, good: ["0s", "0", "0ms", "1s"], bad: ["1us", "x"] },
-    { format: formats.regex, good: ["", "a.*", "[a-z]+", "(?i)x"], bad: ["(", "(?=a)", "(a)\\1", "a".repeat(1025)] },
+    {
+      format: formats.regex,
+      good: ["a.*", "[a-z]+", "(?i)x"],
+      bad: ["", "*", "(", "(?=a)", "(a)\\1", "a".repeat(1025)],
+    },
     {
       format: formats.retryOn,
       good: ["5xx", "5xx,reset, connect-failure", "503", "", "gateway-error,"],
@@ -58,6 +62,7 @@ const cases: readonly { readonly format: Format; readonly good: readonly string[
       good: ["x-a", "@request.auth.claims.x", "@request.auth.claims[x]"],
       bad: ["@x"],
     },
+    { format: formats.regexOrAny, good: ["*", "a"], bad: ["", "("] },
     { format: formats.nonEmpty, good: ["a"], bad: [""] },
   ];
 

@@ -122,7 +122,8 @@ export const duration: Format = {
   check: (value) => {
     const milliseconds = parseDuration(value);
     if (milliseconds === undefined) return `${quote(value)} is not a ${describe(duration)}`;
-    return milliseconds < 1 ? `${quote(value)} is shorter than 1ms, the shortest duration` : undefined;
+    if (milliseconds < 1) return `${quote(value)} is shorter than 1ms, the shortest duration`;
+    return Number.isInteger(milliseconds) ? undefined : `${quote(value)} is not a whole number of milliseconds`;
   },
   jsonSchema: {
     "x-kubernetes-validations": [{ rule: "duration(self) >= duration('1ms')", message: "must be at least 1ms" }],
@@ -141,6 +142,7 @@ export const regex: Format = {
   name: "regular expression",
   description: "RE2 syntax (no look-around, no back-references); the whole value has to match",
   check: (value) => {
+    if (value === "") return "the regular expression is empty; Envoy takes none that is";
     // Envoy refuses programs above 100 by default, Istio lifts that and bounds the length of the text instead.
     if (value.length > 1024) return `the regular expression has ${value.length} characters, the limit is 1024`;
     try {
@@ -151,6 +153,12 @@ export const regex: Format = {
     }
   },
   jsonSchema: { maxLength: 1024 },
+};
+
+export const regexOrAny: Format = {
+  ...regex,
+  description: `${regex.description}; "*" stands for any value`,
+  check: (value) => (value === "*" ? undefined : regex.check(value)),
 };
 
 const retryConditions: ReadonlySet<string> = new Set([
