@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { checkImports, readImportTable } from "./tidy/import-table.ts";
-import { checkPackages, type PackageManifest } from "./tidy/packages.ts";
+import { checkBarrels, checkPackages, type PackageManifest } from "./tidy/packages.ts";
 import { fileRules } from "./tidy/rules.ts";
 import type { Finding, SourceFile } from "./tidy/source-file.ts";
 
@@ -19,6 +19,7 @@ const manifests = files
 const findings: readonly Finding[] = [
   ...table.findings,
   ...checkPackages(manifests, table),
+  ...checkBarrels(files, manifests),
   ...files.flatMap((file) => checkImports(file, table)),
   ...files.flatMap((file) => fileRules.flatMap((rule) => rule(file))),
 ];

@@ -1,11 +1,14 @@
 // Each workspace package declares what it imports and stands in ARCHITECTURE.md's table.
 import type { ImportTable } from "./import-table.ts";
-import type { Finding } from "./source-file.ts";
+import path from "node:path";
+import { isHandWrittenCode, type Finding, type SourceFile } from "./source-file.ts";
 
 export interface PackageManifest {
   /** Of its package.json. */
   readonly path: string;
   readonly name: string;
+  /** Files that other packages may import. */
+  readonly exports?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
 }
 
@@ -29,6 +32,25 @@ function checkManifest(manifest: PackageManifest, table: ImportTable): readonly 
   return manifest.name === `@tulle/${folder}`
     ? findings
     : [...findings, error(manifest.path, `is called ${manifest.name}, not @tulle/${folder}`)];
+}
+
+const reExport = /^export\s+(type\s+)?(\*|\{[^}]*\})[^;'"]*from\s*['"][^'"]+['"];?\s*/gm;
+
+/** Only the entries of a package, which its manifest names, gather the exports of other files. */
+export function checkBarrels(files: readonly SourceFile[], manifests: readonly PackageManifest[]): readonly Finding[] {
+  const entries = new Set(
+    manifests.flatMap((manifest) =>
+      Object.values(manifest.exports ?? {}).map((entry) => path.posix.join(path.posix.dirname(manifest.path), entry)),
+    ),
+  );
+  return files
+    .filter((file) => isHandWrittenCode(file) && !entries.has(file.path) && onlyPassesOn(file.text))
+    .map((file) => error(file.path, "only passes on exports of other files; only a package entry does that"));
+}
+
+function onlyPassesOn(text: string): boolean {
+  const code = text.replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "").trim();
+  return code !== "" && code.replaceAll(reExport, "").trim() === "";
 }
 
 function error(place: string, message: string): Finding {

@@ -15,7 +15,6 @@ export const fileRules: readonly FileRule[] = [
   fileNameIsKebabCase,
   folderSaysWhatItHolds,
   nameSaysWhatItIs,
-  noBarrelInside,
   nothingLeftToDo,
   noTestIsHidden,
   noPlaceOfOneMachine,
@@ -43,7 +42,7 @@ function fileOpensWithItsPlace(file: SourceFile): readonly Finding[] {
 function fileNameIsKebabCase(file: SourceFile): readonly Finding[] {
   if (!isHandWrittenCode(file)) return [];
   const name = path.posix.basename(file.path);
-  return /^[a-z0-9]+(-[a-z0-9]+)*(\.long)?(\.test)?(\.d)?\.(ts|mjs)$/.test(name)
+  return /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9-]+)*\.(ts|mjs)$/.test(name)
     ? []
     : error(file, "the file name is not in kebab-case");
 }
@@ -71,18 +70,6 @@ function nameSaysWhatItIs(file: SourceFile): readonly Finding[] {
       ? error(file, "the file name does not say what it holds")
       : []),
   ];
-}
-
-/** Only a package's entries (its package.json names them) gather exports of other files. */
-const entries = /^packages\/[^/]+\/src\/(index|[^/]+\/index)\.ts$/;
-
-function noBarrelInside(file: SourceFile): readonly Finding[] {
-  if (!isHandWrittenCode(file) || entries.test(file.path)) return [];
-  const code = file.text.replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "").trim();
-  const others = code.replaceAll(/^export\s+(type\s+)?(\*|\{[^}]*\})[^;'"]*from\s*['"][^'"]+['"];?\s*/gm, "").trim();
-  return code !== "" && others === ""
-    ? error(file, "only passes on exports of other files; only a package entry does that")
-    : [];
 }
 
 function nothingLeftToDo(file: SourceFile): readonly Finding[] {
