@@ -32,7 +32,10 @@ export function register(command: Command, context: CommandContext): void {
     .option("--http <host:port>", "where the HTTP API listens", address, { host: "127.0.0.1", port: 15_014 })
     .option("--fresh", "forget what 'tulle apply' brought in earlier runs")
     .option("--cluster-id <name>", "CLUSTER in status listings and metrics", "local")
-    .option("--owner <id>", "who runs the pods: those of another owner are forgotten (default: the parent process)")
+    .option(
+      "--owner <id>",
+      "who runs the pods: those of another owner are forgotten, and --fresh holds once for an owner",
+    )
     .option("--log-level <level>", logLevels.join(", "), logLevel, "info");
   addExamples(command, [
     ["tulle control-plane --manifests samples/shop", "serve a folder to proxies that are started elsewhere"],
@@ -46,7 +49,7 @@ export function register(command: Command, context: CommandContext): void {
       httpAddress: options.http,
       fresh: options.fresh ?? false,
       clusterId: options.clusterId,
-      runtimeOwner: options.owner ?? String(process.ppid),
+      runtimeOwner: options.owner ?? "",
       version: tulleVersion(),
       logging: new Logging({ level: options.logLevel }),
     }).catch((error: NodeJS.ErrnoException) => {

@@ -38,7 +38,7 @@ export interface LayeredStoreOptions {
   readonly stateDirectory: string;
   /** Forget what was applied before. */
   readonly fresh: boolean;
-  /** Who runs the pods. Those of another owner are forgotten: their processes are gone. */
+  /** Who runs the pods; empty when nobody says. Those of another owner are forgotten: their processes are gone. */
   readonly runtimeOwner: string;
   readonly analyze: (resources: readonly MeshResource[]) => readonly Finding[];
   readonly clock: Clock;
@@ -68,8 +68,7 @@ export class LayeredStore implements Store {
   /** Resolves once everything that is there has been read. */
   static async open(options: LayeredStoreOptions): Promise<LayeredStore> {
     const store = new LayeredStore(options);
-    if (options.fresh) await store.#overlay.clear();
-    await store.#forgetOtherOwner(options);
+    await store.#forgetOthers(options);
     const loads = [await store.#overlay.load(), await store.#runtime.load()];
     store.#overlayFindings = loads.flatMap((load) => load.findings);
     const applied = loads.flatMap((load) => load.resources);
@@ -160,10 +159,12 @@ export class LayeredStore implements Store {
     await Promise.all([...goneKeys.map((key) => this.#merged.delete(key)), this.#merged.applyAll(changed)]);
   }
 
-  async #forgetOtherOwner({ stateDirectory, runtimeOwner }: LayeredStoreOptions): Promise<void> {
+  /** A control plane that its owner starts again goes on where it stopped, whatever its first start was told to forget. */
+  async #forgetOthers({ stateDirectory, runtimeOwner, fresh }: LayeredStoreOptions): Promise<void> {
     const file = path.join(stateDirectory, "runtime-owner");
-    const owner = await readFile(file, "utf8").catch(() => "");
-    if (owner === runtimeOwner) return;
+    const goesOn = (await readFile(file, "utf8").catch(() => undefined)) === runtimeOwner;
+    if (fresh && !(goesOn && runtimeOwner !== "")) await this.#overlay.clear();
+    if (goesOn) return;
     await this.#runtime.clear();
     await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
     await writeFile(file, runtimeOwner, { mode: 0o600 });

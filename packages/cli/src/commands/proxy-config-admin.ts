@@ -1,0 +1,79 @@
+// The admin interface of one pod's proxy, as the sub-commands of `proxy-config` reach it.
+import type { Command } from "commander";
+import { ApiClient, ApiError, type Pod } from "@tulle/config";
+import { CommandFailure } from "../command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command-module.ts";
+import { addInstanceOption } from "../command-options.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
+
+const adminPort = 15_000;
+const maxAnswerCharacters = 256 * 1024 * 1024;
+
+export interface PodOptions extends InstanceOption {
+  readonly namespace?: string;
+}
+
+export interface ProxyAdmin {
+  /** `<pod>.<namespace>` */
+  readonly id: string;
+  /** The body of the answer. @throws {CommandFailure} when the proxy does not answer, or not with 200 */
+  request(method: "GET" | "POST", path: string): Promise<string>;
+}
+
+/** Arguments and options that say which proxy is meant. */
+export function addPodArgument(command: Command): Command {
+  addInstanceOption(command);
+  return command
+    .argument("<pod>", "pod, or <pod>.<namespace>")
+    .option("-n, --namespace <namespace>", "namespace of the pod");
+}
+
+/** @throws {CommandFailure} when there is no such pod, or more than one */
+export async function proxyAdmin(context: CommandContext, name: string, options: PodOptions): Promise<ProxyAdmin> {
+  const instance = await context.instance(options);
+  const client = await connect(instance);
+  const { items } = await withApiFailures(instance, () => client.list("Pod", options.namespace));
+  const pod = choosePod(items, name);
+  const id = `${pod.metadata.name}.${pod.metadata.namespace}`;
+  const address = pod.status?.podIP;
+  if (address === undefined) throw new CommandFailure(`pod ${id} has no address yet`);
+  const host = address.includes(":") ? `[${address}]` : address;
+  return {
+    id,
+    request: (method, path) =>
+      getText(`http://${host}:${adminPort}`, path, method).catch((error: unknown) => {
+        if (!(error instanceof ApiError)) throw error;
+        throw new CommandFailure(
+          error.status === 0 ? `the proxy of ${id} does not answer at ${host}:${adminPort}` : error.message,
+          { cause: error },
+        );
+      }),
+  };
+}
+
+export function choosePod(pods: readonly Pod[], name: string): Pod {
+  const found = pods.filter(
+    ({ metadata }) => metadata.name === name || `${metadata.name}.${metadata.namespace}` === name,
+  );
+  if (found.length === 1) return found[0]!;
+  const list = (found.length === 0 ? pods : found)
+    .map(({ metadata }) => `  ${metadata.name}.${metadata.namespace}`)
+    .join("\n");
+  if (found.length > 1) throw new CommandFailure(`there are several pods ${name}`, { hint: `Say which:\n${list}` });
+  throw new CommandFailure(`there is no pod ${name}`, list === "" ? {} : { hint: `Pods:\n${list}` });
+}
+
+/** One request and its whole answer. @throws {ApiError} with what the server said */
+export async function getText(url: string, path: string, method: "GET" | "POST" = "GET"): Promise<string> {
+  const response = await new ApiClient({ endpoint: { url } }).open(method, path);
+  let text = "";
+  response.setEncoding("utf8");
+  for await (const chunk of response as AsyncIterable<string>) {
+    text += chunk;
+    if (text.length > maxAnswerCharacters) throw new ApiError(0, `the answer to ${path} is too long`);
+  }
+  const status = response.statusCode ?? 0;
+  if (status !== 200)
+    throw new ApiError(status, text.trim() === "" ? `${path} was answered with ${status}` : text.trim());
+  return text;
+}

@@ -1,0 +1,26 @@
+// `tulle proxy-config endpoint`: the addresses behind the clusters of a proxy, in Istio's columns.
+import type { Command } from "commander";
+import type { CommandContext, OutputOption } from "../command-module.ts";
+import { addOutputOption } from "../command-options.ts";
+import { formatTable } from "../format-table.ts";
+import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
+import { addressText, type ClusterStatusDump, clusterStatusesOf } from "./proxy-config-dump.ts";
+
+const header = ["ENDPOINT", "STATUS", "OUTLIER CHECK", "CLUSTER"];
+
+export function registerEndpoint(command: Command, context: CommandContext): void {
+  addOutputOption(addPodArgument(command)).option("--cluster <name>", "only this cluster");
+  command.action(async (name: string, options: PodOptions & OutputOption & { readonly cluster?: string }) => {
+    const all = await clusterStatusesOf(await proxyAdmin(context, name, options));
+    const statuses = all.filter((each) => options.cluster === undefined || each.name === options.cluster);
+    await context.printData(statuses, options.output, () => formatTable(header, statuses.flatMap(endpointRows), 5));
+  });
+}
+
+export function endpointRows({ name, host_statuses: hosts = [] }: ClusterStatusDump): readonly (readonly string[])[] {
+  return hosts.map(({ address, health_status: health }) => {
+    const { host, port } = addressText(address);
+    const outlier = health?.failed_outlier_check === true ? "FAILED" : "OK";
+    return [port === "-" ? host : `${host}:${port}`, health?.eds_health_status ?? "HEALTHY", outlier, name];
+  });
+}

@@ -1,0 +1,52 @@
+// `tulle proxy-config log`: the log levels of a running proxy. A change takes effect at once and lasts until the proxy ends.
+import { InvalidArgumentError, type Command } from "commander";
+import { logLevels } from "@tulle/telemetry";
+import type { CommandContext } from "../command-module.ts";
+import { addExamples } from "../command-options.ts";
+import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
+
+interface LevelChange {
+  /** Undefined for all loggers. */
+  readonly logger: string | undefined;
+  readonly level: string;
+}
+
+interface Options extends PodOptions {
+  readonly level?: readonly LevelChange[];
+  readonly reset?: boolean;
+}
+
+export function registerLog(command: Command, context: CommandContext): void {
+  addPodArgument(command)
+    .option("--level <levels>", `[<logger>:]<level>, separated by commas; levels: ${logLevels.join(", ")}`, parseLevels)
+    .option("-r, --reset", "back to the level that proxies start with (warning)");
+  addExamples(command, [
+    ["tulle proxy-config log catalog-v1-5d8f6c7b9-x2k4p.shop", "all loggers and their levels"],
+    ["tulle proxy-config log catalog-v1-5d8f6c7b9-x2k4p.shop --level http:debug,router:trace", "change two"],
+  ]);
+  command.action(async (name: string, options: Options) => {
+    const admin = await proxyAdmin(context, name, options);
+    const changes = [
+      ...(options.reset === true ? [{ logger: undefined, level: "warning" }] : []),
+      ...(options.level ?? []),
+    ];
+    let body = changes.length === 0 ? await admin.request("POST", "/logging") : "";
+    for (const { logger, level } of changes) {
+      body = await admin.request("POST", `/logging?${encodeURIComponent(logger ?? "level")}=${level}`);
+    }
+    context.stdout(`${admin.id}:\n${body}`);
+  });
+}
+
+export function parseLevels(text: string): readonly LevelChange[] {
+  return text.split(",").map((part) => {
+    const colon = part.lastIndexOf(":");
+    const level = part.slice(colon + 1);
+    const logger = colon < 0 ? undefined : part.slice(0, colon);
+    if (!(logLevels as readonly string[]).includes(level)) {
+      throw new InvalidArgumentError(`"${level}" is no level; levels are ${logLevels.join(", ")}.`);
+    }
+    if (logger === "") throw new InvalidArgumentError("There is no logger before the colon.");
+    return { logger, level };
+  });
+}

@@ -1,0 +1,35 @@
+// `tulle proxy-config route`: the route tables of a proxy, in Istio's columns.
+import type { Command } from "commander";
+import type { CommandContext, OutputOption } from "../command-module.ts";
+import { addOutputOption } from "../command-options.ts";
+import { formatTable } from "../format-table.ts";
+import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
+import { configName, type RouteDump, type RouteTableDump, routeTablesOf } from "./proxy-config-dump.ts";
+
+const header = ["NAME", "VHOST NAME", "DOMAINS", "MATCH", "VIRTUAL SERVICE"];
+
+export function registerRoute(command: Command, context: CommandContext): void {
+  addOutputOption(addPodArgument(command)).option("--name <route>", "only this route table");
+  command.action(async (pod: string, options: PodOptions & OutputOption & { readonly name?: string }) => {
+    const all = await routeTablesOf(await proxyAdmin(context, pod, options));
+    const tables = all.filter((table) => options.name === undefined || table.name === options.name);
+    await context.printData(tables, options.output, () => formatTable(header, tables.flatMap(routeRows), 5));
+  });
+}
+
+export function routeRows({ name = "", virtual_hosts: hosts = [] }: RouteTableDump): readonly (readonly string[])[] {
+  return hosts.flatMap((host) => {
+    const [domain = "", ...others] = host.domains ?? [];
+    const domains = others.length === 0 ? domain : `${domain}, + ${others.length} more...`;
+    return (host.routes ?? []).map((route) => [name, host.name, domains, matchText(route), configName(route)]);
+  });
+}
+
+function matchText({ match = {} }: RouteDump): string {
+  const path =
+    match.path ??
+    match.safe_regex?.regex ??
+    (match.connect_matcher === undefined ? `${match.prefix ?? ""}*` : "CONNECT");
+  const headers = (match.headers ?? []).map((header) => header.name);
+  return headers.length === 0 ? path : `${path} {${headers.join(", ")}}`;
+}

@@ -1,0 +1,72 @@
+// `tulle proxy-status`: whether each proxy holds the newest configuration of each kind, and why not.
+import type { Command } from "commander";
+import type { ProxySync } from "@tulle/control-plane";
+import { CommandFailure } from "../command-failure.ts";
+import type { CommandContext, InstanceOption, OutputOption } from "../command-module.ts";
+import { addExamples, addInstanceOption, addOutputOption } from "../command-options.ts";
+import { formatTable } from "../format-table.ts";
+import { withApiFailures } from "../instance-client.ts";
+import { getText } from "./proxy-config-admin.ts";
+
+// Not imported from the control plane: loading it for five words would make this command slow.
+const types = ["CDS", "LDS", "EDS", "RDS", "ECDS"] as const;
+const header = ["NAME", "CLUSTER", ...types, "TULLED", "VERSION"];
+
+export function register(command: Command, context: CommandContext): void {
+  addInstanceOption(command);
+  addOutputOption(command);
+  command.argument("[proxy]", "only this proxy: <pod>.<namespace>, or <pod>");
+  addExamples(command, [
+    ["tulle proxy-status", "all proxies"],
+    ["tulle proxy-status -o json", "with nonces, times and reasons, for a program"],
+  ]);
+  command.action(async (name: string | undefined, options: InstanceOption & OutputOption) => {
+    const instance = await context.instance(options);
+    const text = await withApiFailures(instance, () => getText(instance.apiUrl, "/debug/syncz"));
+    const all = JSON.parse(text) as readonly ProxySync[];
+    const rows = name === undefined ? all : all.filter(({ proxy }) => proxy === name || proxy.startsWith(`${name}.`));
+    if (name !== undefined && rows.length === 0) {
+      const known = all.map(({ proxy }) => `  ${proxy}`).join("\n");
+      throw new CommandFailure(`no proxy ${name} is connected`, {
+        hint: known === "" ? "None is." : `Connected:\n${known}`,
+      });
+    }
+    await context.printData(rows, options.output, () => statusText(rows, context.columns));
+  });
+}
+
+/** The table, and below it the reasons of what is refused. `columns` is the width of the terminal, if there is one. */
+export function statusText(rows: readonly ProxySync[], columns: number | undefined): string {
+  if (rows.length === 0) return "No proxies are connected.\n";
+  const reasons = rows.flatMap((row) =>
+    types.flatMap((type) =>
+      row.types[type].errors.map(
+        ({ resource, message }) =>
+          `${row.proxy} ${type} ERROR ${resource}: ${message.trim().replaceAll("\n", "\n  ")}\n`,
+      ),
+    ),
+  );
+  const below = reasons.length === 0 ? "" : `\n${reasons.join("")}`;
+  return layout(rows, columns) + below;
+}
+
+/** Istio's five spaces between columns; two where the terminal is narrower, and one proxy a paragraph where even that is too wide. */
+function layout(rows: readonly ProxySync[], columns = Number.POSITIVE_INFINITY): string {
+  const cells = rows.map((row) => [
+    row.proxy,
+    row.cluster_id,
+    ...types.map((type) => row.types[type].state),
+    row.tulled,
+    row.istio_version,
+  ]);
+  for (const gap of [5, 2]) {
+    const table = formatTable(header, cells, gap);
+    if (table.split("\n").every((line) => line.length <= columns)) return table;
+  }
+  return rows
+    .map((row) => {
+      const states = types.map((type) => `  ${type.padEnd(7)}  ${row.types[type].state}\n`).join("");
+      return `${row.proxy}\n  CLUSTER  ${row.cluster_id}\n${states}  TULLED   ${row.tulled}\n  VERSION  ${row.istio_version}\n`;
+    })
+    .join("\n");
+}
