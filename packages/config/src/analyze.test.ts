@@ -250,6 +250,22 @@ const cases: readonly Case[] = [
     ],
   },
   {
+    name: "IST0103: a pod without the sidecar it should have",
+    input: ["{ name: app, ready: true }", "{ name: istio-proxy }"]
+      .map(
+        (status, index) => `---
+{ apiVersion: v1, kind: Pod, metadata: { name: p${index}, namespace: shop }, spec: { containers: [{ name: app }] }, status: { containerStatuses: [${status}] } }
+`,
+      )
+      .concat(
+        "---\n{ apiVersion: v1, kind: Pod, metadata: { name: young, namespace: shop }, spec: { containers: [{ name: app }] } }\n",
+      )
+      .join(""),
+    expected: [
+      'Warning [IST0103] (Pod shop/p0) metadata: the pod "p0" should have a sidecar and has none\n  Restart it: the proxy is added when a pod starts.',
+    ],
+  },
+  {
     name: "IST0102: a namespace with workloads that says nothing of injection",
     input: `---
 { apiVersion: v1, kind: Namespace, metadata: { name: plain } }

@@ -10,6 +10,7 @@ import { gatewayHosts } from "./analyzers/gateway-hosts.ts";
 import { gatewayReferences } from "./analyzers/gateway-references.ts";
 import { gatewayWorkloads } from "./analyzers/gateway-workloads.ts";
 import { loopbackProtocols } from "./analyzers/loopback-protocols.ts";
+import { missingProxies } from "./analyzers/missing-proxies.ts";
 import { namespaceInjection } from "./analyzers/namespace-injection.ts";
 import { portNames } from "./analyzers/port-names.ts";
 import { unreachableRules } from "./analyzers/unreachable-rules.ts";
@@ -32,6 +33,7 @@ export const analyzers: readonly Analyzer[] = [
   unreachableRules,
   portNames,
   namespaceInjection,
+  missingProxies,
   loopbackProtocols,
 ];
 

@@ -1,7 +1,7 @@
 // The injection rules, in both spellings.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decideInjection, type Injection, type InjectionInput } from "./injection.ts";
+import { decideInjection, type Injection, type InjectionInput } from "./decide-injection.ts";
 
 const tulleEnabled = { "tulle-injection": "enabled" };
 const cases: readonly { name: string; input: Partial<InjectionInput>; expected: Injection }[] = [

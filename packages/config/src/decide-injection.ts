@@ -1,4 +1,5 @@
-// Whether a pod gets a sidecar, by the rules of Istio's webhook, in both spellings of every name.
+// Whether a pod gets a sidecar, by the rules of Istio's webhook, in both spellings of every name. Whoever starts pods, and the
+// analysis that misses a sidecar, ask here.
 
 export interface InjectionInput {
   readonly namespace: string;
