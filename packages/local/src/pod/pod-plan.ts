@@ -1,7 +1,14 @@
 // What a Deployment's pod template means on this machine: which programs run, with which ports and probes, and what stands in the way.
 import { createHash } from "node:crypto";
-import type { Container, Deployment, Namespace, PodSpec, Probe } from "@tulle/config";
-import { decideInjection, type Injection } from "@tulle/config";
+import {
+  type Container,
+  decideInjection,
+  type Deployment,
+  type Injection,
+  type Namespace,
+  type PodSpec,
+  type Probe,
+} from "@tulle/config";
 
 export type ProxyKind = "tulle" | "envoy";
 
