@@ -29,6 +29,9 @@ export class UpProgress {
   /** Lines of the block that stand on the terminal now. */
   #drawnLines = 0;
   #isStarting = true;
+  #isStopping = false;
+  /** Processes whose log file was named already. */
+  readonly #namedLogs = new Set<string>();
   /** Last text told of each pod, where changes are told line by line. */
   readonly #told = new Map<string, string>();
 
@@ -60,7 +63,8 @@ export class UpProgress {
         const { end } = event;
         const next = end.restartInMs === undefined ? "it stays down" : `starting again in ${end.restartInMs} ms`;
         this.#line(this.#colors.red(`${event.name} ended (${end.description}); ${next}`));
-        this.#line(`Log: ${event.logFile}`);
+        if (!this.#namedLogs.has(event.name)) this.#line(`Log: ${event.logFile}`);
+        this.#namedLogs.add(event.name);
         return;
       }
       case "trouble":
@@ -91,7 +95,12 @@ export class UpProgress {
 
   stopping(): void {
     this.close();
+    this.#isStopping = true;
     this.#line("Stopping; once more Ctrl-C ends everything at once.");
+  }
+
+  stopped(): void {
+    this.#line("Stopped.");
   }
 
   /** No block is drawn any more, only lines. */
@@ -102,7 +111,7 @@ export class UpProgress {
   }
 
   #showPods(): void {
-    if (this.#supervisor === undefined) return;
+    if (this.#supervisor === undefined || this.#isStopping) return;
     const pods = [...this.#supervisor.pods()].sort((a, b) => (labelOf(a) < labelOf(b) ? -1 : 1));
     if (this.#context.isTerminal && this.#isStarting) return this.#draw(pods);
     for (const pod of pods) {

@@ -1,12 +1,28 @@
 // `tulle agent`: the process beside a workload. Its settings come from the environment, as the platform sets them.
+import { flushCompileCache } from "node:module";
+import { agentExitCodes, agentVariables, runAgent } from "@tulle/agent";
 import type { Command } from "commander";
+import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext } from "../command-module.ts";
 import { addExamples } from "../command-options.ts";
 
+const flushAfterMs = 5000;
+
 export function register(command: Command, context: CommandContext): void {
+  const width = Math.max(...agentVariables.map(({ name }) => name.length));
+  const lines = agentVariables.map((variable) => {
+    const fallback = "fallback" in variable ? ` (default: ${variable.fallback})` : "";
+    return `  ${variable.name.padEnd(width)}  ${variable.meaning}${fallback}\n`;
+  });
+  command.addHelpText("after", `\nEnvironment:\n${lines.join("")}`);
   addExamples(command, [["tulle logs <pod> -c proxy", "what the agent of a running pod wrote"]]);
   command.action(async () => {
-    const { runAgent } = await import("@tulle/agent");
-    await runAgent(context.env);
+    // Node keeps compiled code when a process ends well; an agent mostly runs until the machine is shut down.
+    setTimeout(flushCompileCache, flushAfterMs).unref();
+    const code = await runAgent(context.env);
+    if (code === agentExitCodes.ok) return;
+    throw new CommandFailure("", {
+      exitCode: code === agentExitCodes.badSettings ? exitCodes.usage : exitCodes.failure,
+    });
   });
 }

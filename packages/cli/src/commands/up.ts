@@ -119,7 +119,10 @@ function endOnSignals(supervisor: Supervisor, abort: AbortController, progress: 
     if (signals === 1) {
       progress.stopping();
       abort.abort();
-      supervisor.stop().then(resolve, reject);
+      supervisor.stop().then(() => {
+        progress.stopped();
+        resolve();
+      }, reject);
     } else if (signals === 2) {
       supervisor
         .destroy()

@@ -1,9 +1,11 @@
 // Writes the supervisor's Pods and EndpointSlices into the store: only what has changed, one request after another, again when
 // one fails, and everything anew after the control plane was restarted, since the store lives in that process.
+import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { keyOf, keyText, type ApiClient, type MeshResource, type ResourceKey } from "@tulle/config";
 
-const retryDelayMs = 100;
+const firstRetryDelayMs = 50;
+const longestRetryDelayMs = 1000;
 
 export class Publisher {
   readonly #api: ApiClient;
@@ -12,6 +14,7 @@ export class Publisher {
   /** What the store holds as far as this process knows; undefined: there is something, and it is not known what. */
   #written = new Map<string, { readonly key: ResourceKey; readonly resource: MeshResource | undefined }>();
   #running: Promise<void> | undefined;
+  #failuresInARow = 0;
   #closed = false;
 
   constructor(api: ApiClient, onFailure: (error: unknown) => void) {
@@ -69,12 +72,13 @@ export class Publisher {
           if (answer.outcome === "rejected") this.#onFailure(new Error(`${keyText(next.key)}: ${answer.message}`));
           written.set(keyText(next.key), next);
         }
+        this.#failuresInARow = 0;
       } catch (error) {
         if (this.#closed) return;
-        this.#onFailure(error);
-        const { promise, resolve } = Promise.withResolvers<void>();
-        setTimeout(resolve, retryDelayMs);
-        await promise;
+        this.#failuresInARow += 1;
+        // A control plane that is down for a while is told of once.
+        if (this.#failuresInARow === 1) this.#onFailure(error);
+        await delay(Math.min(longestRetryDelayMs, firstRetryDelayMs * 2 ** Math.min(this.#failuresInARow - 1, 10)));
       }
     }
   }
