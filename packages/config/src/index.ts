@@ -25,7 +25,7 @@ export type {
   VirtualService,
   WeightedDestination,
 } from "./resource.ts";
-export { defaultNamespace, effectiveNamespace, keyOf, keyText } from "./resource.ts";
+export { defaultNamespace, effectiveNamespace, keyOf, keyText, sameContent } from "./resource.ts";
 export type { ObjectMeta } from "./kinds/metadata.ts";
 export type { Container, PodSpec, Probe } from "./kinds/pod-spec.ts";
 export type { StringMatch } from "./kinds/http-route.ts";

@@ -2,11 +2,10 @@
  * The store in memory: what files and `tulle apply` are kept in, and what tests use. It numbers every change, keeps the last
  * ones so that a watcher may go on where it stopped, and tells listeners in batches.
  */
-import { isDeepStrictEqual } from "node:util";
 import type { Finding } from "./finding.ts";
 import type { Kind } from "./kinds/kinds.ts";
 import { attachPlaces, placesOf } from "./places.ts";
-import { keyOf, keyText } from "./resource.ts";
+import { keyOf, keyText, sameContent } from "./resource.ts";
 import type { MeshResource, ResourceKey, ResourceOf } from "./resource.ts";
 import type { ApplyResult, Store, StoreChange, StoreListener, Unwatch } from "./store.ts";
 
@@ -126,7 +125,7 @@ export class MemoryStore implements Store {
   #put(resource: MeshResource): Pick<ApplyResult, "outcome" | "resource"> {
     const text = keyText(keyOf(resource));
     const previous = this.#resources.get(text);
-    if (previous !== undefined && isSame(previous, resource)) {
+    if (previous !== undefined && sameContent(previous, resource)) {
       // The text may have moved in its file all the same.
       const places = placesOf(resource);
       if (places !== undefined) attachPlaces(previous, places);
@@ -165,11 +164,4 @@ export class MemoryStore implements Store {
     const listeners = [...this.#listeners];
     for (const listener of listeners) if (this.#listeners.has(listener)) listener(changes);
   }
-}
-
-/** Equal but for what the store itself writes. */
-function isSame(stored: MeshResource, applied: MeshResource): boolean {
-  const { resourceVersion: _stored, ...storedMetadata } = stored.metadata;
-  const { resourceVersion: _applied, ...appliedMetadata } = applied.metadata;
-  return isDeepStrictEqual({ ...stored, metadata: storedMetadata }, { ...applied, metadata: appliedMetadata });
 }

@@ -6,12 +6,11 @@
  * (jittered back-off), then `watching` from the last version, or `listing` when the server no longer has it → `closed`.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { isDeepStrictEqual } from "node:util";
 import { bookmarkIntervalMs, kindPath, watchPath } from "./api.ts";
 import type { ListResponse, WatchEvent } from "./api.ts";
 import type { ApiClient } from "./api-client.ts";
 import type { Kind } from "./kinds/kinds.ts";
-import { keyOf, keyText } from "./resource.ts";
+import { keyOf, keyText, sameContent } from "./resource.ts";
 import type { MeshResource, ResourceOf } from "./resource.ts";
 import type { StoreChange, StoreListener } from "./store.ts";
 
@@ -107,6 +106,8 @@ export class ResourceWatch {
     for (const [key, resource] of present) {
       const change = changeFrom(this.#resources.get(key), resource, resourceVersion);
       if (change !== undefined) changes.push(change);
+      // After a restart of the control plane an object may have a new version and nothing else: nobody is told.
+      else this.#resources.set(key, resource);
     }
     this.#tell(changes);
     this.#resourceVersion = resourceVersion;
@@ -189,5 +190,5 @@ function changeFrom(
   resourceVersion: number,
 ): StoreChange | undefined {
   if (previous === undefined) return { type: "added", resource, resourceVersion };
-  return isDeepStrictEqual(previous, resource) ? undefined : { type: "modified", resource, previous, resourceVersion };
+  return sameContent(previous, resource) ? undefined : { type: "modified", resource, previous, resourceVersion };
 }

@@ -2,6 +2,7 @@
  * `MeshResource`: every object that the mesh knows, as a union told apart by `kind`. The types come from the schemas; what
  * is typed as present is present, because only checked objects become resources.
  */
+import { isDeepStrictEqual } from "node:util";
 import type { ObjectMeta } from "./kinds/metadata.ts";
 import type { Infer } from "./schema/schema.ts";
 import { isKind, kindDefinitions } from "./kinds/kinds.ts";
@@ -66,4 +67,11 @@ export function keyText(key: ResourceKey): string {
 export function effectiveNamespace(kind: string, namespace: string | undefined): string {
   if (isKind(kind) && kindDefinitions[kind].scope === "Cluster") return "";
   return namespace === undefined || namespace === "" ? defaultNamespace : namespace;
+}
+
+/** Whether two versions of an object say the same: equal but for the version that a store writes into it. */
+export function sameContent(one: MeshResource, other: MeshResource): boolean {
+  const { resourceVersion: _one, ...oneMetadata } = one.metadata;
+  const { resourceVersion: _other, ...otherMetadata } = other.metadata;
+  return isDeepStrictEqual({ ...one, metadata: oneMetadata }, { ...other, metadata: otherMetadata });
 }

@@ -89,7 +89,7 @@ async function print(
 ): Promise<void> {
   const { output } = options;
   if (output === "json" || output === "yaml") {
-    await context.printData(data, output, () => "");
+    await context.printData(withoutEmptyNamespaces(data), output, () => "");
     return;
   }
   const filled = groups.filter(({ items }) => items.length > 0);
@@ -102,4 +102,11 @@ async function print(
     resourceTable(kind, items, { isWide: output === "wide", withNamespace: options.allNamespaces === true }),
   );
   context.stdout(tables.join("\n"));
+}
+
+/** Objects of kinds without namespaces carry an empty one in the API; nobody writes it so. */
+function withoutEmptyNamespaces(data: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(data, (key, value: unknown) => (key === "namespace" && value === "" ? undefined : value)),
+  );
 }

@@ -190,6 +190,10 @@ test("get shows tables, data and names", async (t) => {
     list.items.map(({ kind }) => kind),
     ["VirtualService"],
   );
+  await shell.run("apply -f -", "{ apiVersion: v1, kind: Namespace, metadata: { name: shop } }");
+  const namespace = JSON.parse((await shell.run("get ns shop -o json")).stdout) as { metadata: object };
+  assert.deepEqual(Object.keys(namespace.metadata), ["name", "resourceVersion"]);
+  assert.equal((await shell.run("get ns")).stdout, "NAME   INJECTION\nshop   <unset>\n");
   // What get prints can be applied again.
   const yaml = (await shell.run("get vs catalog -n shop -o yaml")).stdout;
   assert.equal((await shell.run("apply -f -", yaml)).stdout, "virtualservice/catalog unchanged\n");

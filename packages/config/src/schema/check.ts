@@ -59,8 +59,6 @@ class Checker {
         return typeof value === "boolean" ? value : this.#wrongType("true or false", value, path);
       case "intOrString":
         return this.#checkIntOrString(value, path);
-      case "any":
-        return value;
       case "list":
         return this.#checkList(node, value, path, parents);
       case "map":

@@ -42,8 +42,6 @@ function renderNode(node: Node): JsonSchema {
       return { type: "boolean" };
     case "intOrString":
       return { "x-kubernetes-int-or-string": true };
-    case "any":
-      return { "x-kubernetes-preserve-unknown-fields": true };
     case "list":
       return {
         type: "array",

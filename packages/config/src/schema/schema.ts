@@ -50,10 +50,6 @@ export interface BooleanNode {
 export interface IntOrStringNode {
   readonly type: "intOrString";
 }
-/** Accepted unseen: fields of Kubernetes that mean nothing to the mesh. */
-export interface AnyNode {
-  readonly type: "any";
-}
 export interface ListNode {
   readonly type: "list";
   readonly items: Node;
@@ -85,16 +81,7 @@ export interface FieldNode {
   /** The value of a field that was left out. */
   readonly default?: unknown;
 }
-export type Node =
-  | StringNode
-  | EnumNode
-  | NumberNode
-  | BooleanNode
-  | IntOrStringNode
-  | AnyNode
-  | ListNode
-  | MapNode
-  | ObjectNode;
+export type Node = StringNode | EnumNode | NumberNode | BooleanNode | IntOrStringNode | ListNode | MapNode | ObjectNode;
 
 declare const valueOf: unique symbol;
 
@@ -144,10 +131,6 @@ export function number(range: { readonly minimum?: number; readonly maximum?: nu
 
 export function boolean(): Schema<boolean> {
   return { node: { type: "boolean" } };
-}
-
-export function any(): Schema<unknown> {
-  return { node: { type: "any" } };
 }
 
 export function intOrString(): Schema<number | string> {
