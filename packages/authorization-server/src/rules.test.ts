@@ -1,0 +1,718 @@
+// One test for each of the 37 rules that RFC 6749, 7636, 9207 and 9700 set for this server, named after it. What each
+// refusal looks like in detail is tested beside the checks.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  basic,
+  testChallenge,
+  testPassword,
+  testRedirectUri,
+  testSecret,
+  testServer,
+  testVerifier,
+} from "./testing/test-server.ts";
+import { answerOf } from "./testing/test-server.ts";
+import type { TestServer } from "./testing/test-server.ts";
+import type { Browser } from "./testing/browser.ts";
+import { loadConfig } from "./config/config.ts";
+import { createClient } from "./admin/clients.ts";
+import { echoableState, redirectUriMatches, redirectUriProblem } from "./protocol/redirect-uri.ts";
+
+const request = {
+  client_id: "app",
+  response_type: "code",
+  redirect_uri: testRedirectUri,
+  scope: "profile",
+  state: "xyz",
+};
+
+/** A server with the client `app`, the user `ann` and a browser in which she is signed in and has consented. */
+async function ready(server: TestServer, scope = "profile"): Promise<Browser> {
+  await server.client();
+  await server.user();
+  const browser = server.browser();
+  await server.authorize(browser, { ...request, scope });
+  return browser;
+}
+
+async function newCode(server: TestServer, browser: Browser, more: Record<string, string> = {}): Promise<string> {
+  const answer = await server.authorize(browser, { ...request, ...more });
+  return answer.get("code") ?? assert.fail(answer.toString());
+}
+
+function redeem(code: string, more: Record<string, string> = {}): Record<string, string> {
+  return { grant_type: "authorization_code", code, redirect_uri: testRedirectUri, ...more };
+}
+
+const app = { authorization: basic("app", testSecret) };
+
+test("rule 1: GET, TLS, empty means omitted, unknown is ignored, repeated is refused", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  assert.match(await newCode(server, browser, { unknown: "1", nonce: "" }), /^[\w-]{43}$/);
+  const twice = await browser.open(`${server.authorizeUrl(request)}&scope=email`);
+  assert.equal(answerOf(twice).get("error"), "invalid_request");
+  const emptyTwice = await browser.open(`${server.authorizeUrl(request)}&state=`);
+  assert.equal(answerOf(emptyTwice).get("error"), "invalid_request");
+  const plain = loadConfig({ argv: ["--issuer", "http://auth.example"], environment: {} });
+  assert.match(plain.problems?.join() ?? "", /must be https/);
+  const fragment = loadConfig({ argv: ["--issuer", "https://auth.example/#a"], environment: {} });
+  assert.match(fragment.problems?.join() ?? "", /no query and no fragment/);
+});
+
+test("rule 2: a bad client_id or redirect_uri gets a page and never a redirect", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const cases: ReadonlyArray<readonly [string, string]> = [
+    ["client_id=nobody", "unknown client"],
+    ["", "missing client"],
+    ["client_id=app&client_id=app", "repeated client"],
+    ["client_id=%ff", "unreadable client"],
+    ["client_id=app&redirect_uri=https://evil.example/cb", "foreign redirect URI"],
+    [
+      "client_id=app&redirect_uri=https://client.example/cb&redirect_uri=https://client.example/cb",
+      "repeated redirect URI",
+    ],
+    ["client_id=app&redirect_uri=%ff", "unreadable redirect URI"],
+  ];
+  for (const [query, name] of cases) {
+    const visit = await browser.open(`${server.issuer}/authorize?response_type=code&${query}`);
+    assert.equal(visit.status, 400, name);
+    assert.equal(visit.location, undefined, name);
+    assert.match(visit.body, /This request cannot be answered/, name);
+  }
+});
+
+test("rule 3: redirect URIs are compared exactly, keep their query, and only a loopback port varies", async (t) => {
+  const server = await testServer(t);
+  await server.user();
+  await server.client({ redirectUris: ["https://client.example/cb?tenant=1"] });
+  const browser = server.browser();
+  const visit = await server.authorize(browser, { ...request, redirect_uri: "https://client.example/cb?tenant=1" });
+  assert.deepEqual([...visit.keys()], ["tenant", "code", "iss", "state"]);
+  const foreign = [
+    "https://client.example/cb",
+    "https://client.example/cb?tenant=1&x",
+    "https://CLIENT.example/cb?tenant=1",
+  ];
+  for (const uri of foreign) {
+    const refused = await browser.open(server.authorizeUrl({ ...request, redirect_uri: uri }));
+    assert.equal(refused.status, 400, uri);
+  }
+  assert.equal(redirectUriMatches("http://127.0.0.1/cb", "http://127.0.0.1:5555/cb", true), true);
+  assert.equal(redirectUriMatches("http://127.0.0.1/cb", "http://127.0.0.1:5555/cb", false), false);
+  assert.equal(redirectUriMatches("http://127.0.0.1/cb", "http://127.0.0.1:5555@evil.example/cb", true), false);
+  assert.equal(redirectUriMatches("https://a.example/cb", "https://a.example:444/cb", true), false);
+  assert.match(redirectUriProblem("/cb", { issuerIsHttp: false }) ?? "", /not an absolute URI/);
+  assert.match(redirectUriProblem("https://a.example/#x", { issuerIsHttp: false }) ?? "", /fragment/);
+});
+
+test("rule 4: public clients register redirect URIs; one that is left out must be the only one", async (t) => {
+  const server = await testServer(t);
+  const none = await createClient(server.context.database, { issuerIsHttp: true }, { id: "spa", isPublic: true });
+  assert.match(none.problems?.join() ?? "", /needs a redirect URI/);
+  await server.user();
+  await server.client();
+  await server.client({ id: "two", redirectUris: [testRedirectUri, "https://client.example/other"] });
+  const { redirect_uri: _, ...without } = request;
+  const answer = await server.authorize(server.browser(), without);
+  assert.ok(answer.has("code"));
+  const ambiguous = await server.browser().open(server.authorizeUrl({ ...without, client_id: "two" }));
+  assert.equal(ambiguous.status, 400);
+});
+
+test("rule 5: http redirect URIs are loopback only, and the authorization endpoint has no CORS", async (t) => {
+  const rules = { issuerIsHttp: false };
+  assert.match(redirectUriProblem("http://client.example/cb", rules) ?? "", /is http/);
+  assert.match(redirectUriProblem("http://localhost/cb", rules) ?? "", /is http/);
+  assert.equal(redirectUriProblem("http://127.0.0.1/cb", rules), undefined);
+  assert.equal(redirectUriProblem("http://[::1]/cb", rules), undefined);
+  const server = await testServer(t);
+  await server.client({ id: "spa", isPublic: true, origins: ["https://spa.example"] });
+  const visit = await server
+    .browser()
+    .request("GET", server.authorizeUrl(request), undefined, { origin: "https://spa.example" });
+  assert.equal(visit.headers["access-control-allow-origin"], undefined);
+});
+
+test("rule 6: response_type missing and unknown are told apart, and state comes back byte for byte", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const { response_type: _, ...without } = request;
+  assert.equal((await server.authorize(browser, without)).get("error"), "invalid_request");
+  const implicit = await server.authorize(browser, { ...request, response_type: "token" });
+  assert.equal(implicit.get("error"), "unsupported_response_type");
+  const state = "a%20b%2Bc+d%C3%A9~%22%26%3D!*()";
+  const { state: __, ...stateless } = request;
+  const visit = await browser.open(`${server.authorizeUrl(stateless)}&state=${state}`);
+  assert.equal(visit.location?.split("&state=")[1], state);
+  assert.equal(echoableState("it's%2b", "it's+"), "it's%2b");
+  assert.equal(echoableState('"#\r\n', '"#\r\n'), "%22%23%0D%0A");
+});
+
+test("rule 7: error descriptions hold only the characters that RFC 6749 allows", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const answer = await server.authorize(browser, { ...request, 'x"\\é': "1", resource: 'urn:"é' });
+  assert.match(answer.get("error_description") ?? "", /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/);
+  const strange = await browser.open(`${server.authorizeUrl(request)}&%22%C3%A9=1&%22%C3%A9=1`);
+  assert.match(answerOf(strange).get("error_description") ?? "", /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/);
+});
+
+test("rule 8: no scope means the default or invalid_scope, and a granted scope that differs is named", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  await server.client({ id: "bare", scope: "openid", secret: testSecret });
+  await server.client({ id: "one", scope: "a b", defaultScope: "a", secret: testSecret });
+  const { scope: _, ...without } = request;
+  assert.equal((await server.authorize(browser, { ...without, client_id: "bare" })).get("error"), "invalid_scope");
+  assert.equal((await server.authorize(browser, { ...request, scope: "unheard" })).get("error"), "invalid_scope");
+  const code = (await server.authorize(browser, { ...without, client_id: "one" })).get("code")!;
+  const token = await server.post("/token", redeem(code), { authorization: basic("one", testSecret) });
+  assert.equal(token.json["scope"], "a");
+  const same = await server.post("/token", redeem(await newCode(server, browser)), app);
+  assert.equal("scope" in same.json, false);
+});
+
+test("rule 9: errors are redirected only once the owner has signed in, prompt=none excepted", async (t) => {
+  const server = await testServer(t);
+  await server.client();
+  await server.user();
+  const bad = server.authorizeUrl({ ...request, scope: "unheard" });
+  const browser = server.browser();
+  const login = await browser.open(bad);
+  assert.match(login.body, /name="username"/);
+  const redirected = await browser.signIn(login, "ann", testPassword);
+  assert.equal(answerOf(redirected).get("error"), "invalid_scope");
+  const silent = await server.browser().open(`${bad}&prompt=none`);
+  assert.equal(answerOf(silent).get("error"), "invalid_scope");
+  const noSession = await server.browser().open(server.authorizeUrl({ ...request, prompt: "none" }));
+  assert.equal(answerOf(noSession).get("error"), "login_required");
+});
+
+test("rule 10: consent is explicit, its form is protected, and public clients are asked each time", async (t) => {
+  const server = await testServer(t);
+  await server.client();
+  await server.client({ id: "native", isPublic: true, redirectUris: ["http://127.0.0.1/cb"] });
+  await server.user();
+  const browser = server.browser();
+  const consent = await browser.signIn(await browser.open(server.authorizeUrl(request)), "ann", testPassword);
+  assert.match(consent.body, /name="decision" value="deny"/);
+  const forged = await browser.request("POST", `${consent.url}/consent`, "decision=allow");
+  assert.equal(forged.location, undefined);
+  const wrong = await browser.request("POST", `${consent.url}/consent`, "decision=allow&csrf=wrong");
+  assert.equal(wrong.location, undefined);
+  const cross = await browser.request("POST", `${consent.url}/consent`, "decision=allow", {
+    origin: "https://evil.example",
+  });
+  assert.equal(cross.status, 403);
+  assert.equal(answerOf(await browser.decide(consent, "allow")).has("code"), true);
+  const again = await browser.open(server.authorizeUrl(request));
+  assert.equal(answerOf(again).has("code"), true);
+  const native = { ...request, ...testChallenge, client_id: "native", redirect_uri: "http://127.0.0.1:1234/cb" };
+  for (const round of [1, 2]) {
+    const asked = await browser.open(server.authorizeUrl(native));
+    assert.match(asked.body, /name="decision"/, `round ${round}`);
+    assert.equal(answerOf(await browser.decide(asked, "allow")).has("code"), true);
+  }
+  const silent = await browser.open(server.authorizeUrl({ ...native, prompt: "none" }));
+  assert.equal(answerOf(silent).get("error"), "consent_required");
+});
+
+test("rule 11: pages cannot be framed, load nothing foreign and send no referrer", async (t) => {
+  const server = await testServer(t);
+  await server.client();
+  await server.user();
+  const browser = server.browser();
+  const login = await browser.open(server.authorizeUrl(request));
+  const consent = await browser.signIn(login, "ann", testPassword);
+  const error = await browser.open(`${server.issuer}/authorize`);
+  const account = await browser.open(`${server.issuer}/account`);
+  for (const page of [login, consent, error, account]) {
+    assert.match(String(page.headers["content-security-policy"]), /default-src 'none'.*frame-ancestors 'none'/);
+    assert.equal(page.headers["x-frame-options"], "DENY");
+    assert.equal(page.headers["referrer-policy"], "no-referrer");
+    assert.equal(page.headers["cache-control"], "no-store");
+    assert.doesNotMatch(page.body, /<script|src="|url\(|<link/);
+  }
+  const framed = await browser.request("GET", server.authorizeUrl(request), undefined, { "sec-fetch-dest": "iframe" });
+  assert.equal(framed.status, 400);
+  const fetched = await browser.request("GET", `${server.issuer}/account`, undefined, { "sec-fetch-dest": "empty" });
+  assert.equal(fetched.status, 403);
+});
+
+test("rule 12: a form with credentials is answered by 303, never 307", async (t) => {
+  const server = await testServer(t);
+  await server.client();
+  await server.user();
+  const browser = server.browser();
+  const login = await browser.open(server.authorizeUrl(request));
+  const csrf = /name="csrf" value="([^"]+)"/.exec(login.body)![1]!;
+  const form = new URLSearchParams({ csrf, username: "ann", password: testPassword }).toString();
+  const answer = await browser.request("POST", `${login.url}/login`, form);
+  assert.equal(answer.status, 303);
+});
+
+test("rule 13: whatever a client or a user writes is escaped", async (t) => {
+  const server = await testServer(t);
+  await server.client({ name: '<img src=x onerror="x()">' });
+  await server.user();
+  const browser = server.browser();
+  const login = await browser.open(server.authorizeUrl({ ...request, login_hint: '"><script>x()</script>' }));
+  assert.doesNotMatch(login.body, /<script|<img/);
+  assert.match(login.body, /&lt;img src=x onerror=&quot;x\(\)&quot;&gt;/);
+});
+
+test("rule 14: iss goes with success and error, and is what the metadata says", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const metadata = await server.send({
+    method: "GET",
+    url: `${server.issuer}/.well-known/oauth-authorization-server`,
+    headers: {},
+    body: undefined,
+  });
+  const document = JSON.parse(metadata.body) as Record<string, unknown>;
+  assert.equal(document["issuer"], server.issuer);
+  assert.equal(document["authorization_response_iss_parameter_supported"], true);
+  assert.equal((await server.authorize(browser, request)).get("iss"), server.issuer);
+  assert.equal((await server.authorize(browser, { ...request, scope: "unheard" })).get("iss"), server.issuer);
+});
+
+test("rule 15: there is no password grant and no implicit flow", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const password = await server.post(
+    "/token",
+    { grant_type: "password", username: "ann", password: testPassword },
+    app,
+  );
+  assert.equal(password.json["error"], "unsupported_grant_type");
+  for (const type of ["token", "id_token", "code id_token"]) {
+    assert.equal(
+      (await server.authorize(browser, { ...request, response_type: type })).get("error"),
+      "unsupported_response_type",
+    );
+  }
+  const mode = await server.authorize(browser, { ...request, response_mode: "fragment" });
+  assert.equal(mode.get("error"), "invalid_request");
+});
+
+test("rule 16: a code lives shortly, works once, and its replay revokes what it gave", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server, "profile offline_access");
+  const late = await newCode(server, browser);
+  server.clock.nowMs += 60_000;
+  const expired = await server.post("/token", redeem(late), app);
+  assert.equal(expired.json["error"], "invalid_grant");
+  const code = await newCode(server, browser, { scope: "profile offline_access" });
+  const first = await server.post("/token", redeem(code), app);
+  assert.equal(first.status, 200);
+  const second = await server.post("/token", redeem(code), app);
+  assert.equal(second.json["error"], "invalid_grant");
+  const refresh = await server.post(
+    "/token",
+    { grant_type: "refresh_token", refresh_token: String(first.json["refresh_token"]) },
+    app,
+  );
+  assert.equal(refresh.json["error"], "invalid_grant");
+  const inspected = await server.post("/introspect", { token: String(first.json["access_token"]) }, app);
+  assert.deepEqual(inspected.json, { active: false });
+  const eleven = loadConfig({ argv: ["--code-lifetime", "11m"], environment: {} });
+  assert.match(eleven.problems?.join() ?? "", /between 1s and 10m/);
+});
+
+test("rule 17: a code is bound to its client, its challenge and its redirect URI", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  await server.client({ id: "other", redirectUris: [testRedirectUri, "https://client.example/second"] });
+  const code = await newCode(server, browser, testChallenge);
+  const attempts: ReadonlyArray<readonly [string, Record<string, string>, string]> = [
+    ["another client", redeem(code, { code_verifier: testVerifier }), "other"],
+    ["another verifier", redeem(code, { code_verifier: "b".repeat(43) }), "app"],
+    [
+      "another redirect URI",
+      { ...redeem(code, { code_verifier: testVerifier }), redirect_uri: "https://client.example/x" },
+      "app",
+    ],
+    ["no redirect URI", { grant_type: "authorization_code", code, code_verifier: testVerifier }, "app"],
+  ];
+  for (const [name, form, client] of attempts) {
+    const refused = await server.post("/token", form, { authorization: basic(client, testSecret) });
+    assert.equal(refused.json["error"], "invalid_grant", name);
+  }
+  const good = await server.post("/token", redeem(code, { code_verifier: testVerifier }), app);
+  assert.equal(good.status, 200);
+});
+
+test("rule 18: codes and tokens have at least 160 bits", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server, "profile offline_access");
+  const seen = new Set<string>();
+  for (let count = 0; count < 20; count += 1) {
+    const code = await newCode(server, browser, { scope: "profile offline_access" });
+    const token = await server.post("/token", redeem(code), app);
+    for (const secret of [code, String(token.json["refresh_token"])]) {
+      assert.equal(Buffer.from(secret, "base64url").length, 32);
+      seen.add(secret);
+    }
+  }
+  assert.equal(seen.size, 40);
+});
+
+test("rule 19: PKCE with S256 is supported, needed by public clients, and advertised", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  await server.client({ id: "native", isPublic: true });
+  const without = await server.authorize(browser, { ...request, client_id: "native" });
+  assert.equal(without.get("error"), "invalid_request");
+  const code = (await server.authorize(browser, { ...request, ...testChallenge, client_id: "native" })).get("code")!;
+  const token = await server.post("/token", redeem(code, { client_id: "native", code_verifier: testVerifier }));
+  assert.equal(token.status, 200);
+  const metadata = await server.send({
+    method: "GET",
+    url: `${server.issuer}/.well-known/openid-configuration`,
+    headers: {},
+    body: undefined,
+  });
+  assert.deepEqual((JSON.parse(metadata.body) as Record<string, unknown>)["code_challenge_methods_supported"], [
+    "S256",
+  ]);
+});
+
+test("rule 20: a missing challenge or an unsupported method is invalid_request", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  await server.client({ id: "careful", requirePkce: true });
+  const challenge = testChallenge["code_challenge"]!;
+  const cases: ReadonlyArray<Record<string, string>> = [
+    { client_id: "careful" },
+    { code_challenge: challenge },
+    { code_challenge: testVerifier, code_challenge_method: "plain" },
+    { code_challenge: "short", code_challenge_method: "S256" },
+    { code_challenge_method: "S256" },
+  ];
+  for (const more of cases) {
+    assert.equal(
+      (await server.authorize(browser, { ...request, ...more })).get("error"),
+      "invalid_request",
+      JSON.stringify(more),
+    );
+  }
+});
+
+test("rule 21: the verifier has 43 to 128 unreserved characters and matches", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const code = await newCode(server, browser, testChallenge);
+  for (const verifier of [undefined, "a".repeat(42), "a".repeat(129), `${"a".repeat(42)}!`, "b".repeat(43)]) {
+    const more = verifier === undefined ? {} : { code_verifier: verifier };
+    const refused = await server.post("/token", redeem(code, more), app);
+    assert.equal(refused.json["error"], "invalid_grant", String(verifier));
+  }
+});
+
+test("rule 22: a verifier for a code without challenge is invalid_grant", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const refused = await server.post(
+    "/token",
+    redeem(await newCode(server, browser), { code_verifier: testVerifier }),
+    app,
+  );
+  assert.equal(refused.json["error"], "invalid_grant");
+});
+
+test("rule 23: the token endpoint takes POST, and no secrets in its address", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const code = await newCode(server, browser);
+  const get = await server.send({
+    method: "GET",
+    url: `${server.issuer}/token?grant_type=authorization_code`,
+    headers: app,
+    body: undefined,
+  });
+  assert.equal(get.status, 400);
+  assert.equal((JSON.parse(get.body) as Record<string, unknown>)["error"], "invalid_request");
+  const inQuery = await server.post(`/token?client_secret=${testSecret}`, redeem(code), app);
+  assert.equal(inQuery.json["error"], "invalid_request");
+  assert.equal((await server.post("/token", redeem(code), app)).status, 200);
+});
+
+test("rule 24: Basic is supported with both halves form-urlencoded", async (t) => {
+  const server = await testServer(t);
+  await server.user();
+  const secret = `${"s".repeat(32)}+/=: %ü`;
+  await server.client({ secret });
+  const browser = server.browser();
+  const encode = (text: string): string => new URLSearchParams([["", text]]).toString().slice(1);
+  const header = `Basic ${Buffer.from(`${encode("app")}:${encode(secret)}`).toString("base64")}`;
+  const token = await server.post("/token", redeem(await newCode(server, browser)), { authorization: header });
+  assert.equal(token.status, 200);
+});
+
+test("rule 25: one authentication method a request", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const code = await newCode(server, browser);
+  const both = await server.post("/token", redeem(code, { client_id: "app", client_secret: testSecret }), app);
+  assert.equal(both.json["error"], "invalid_request");
+  const assertion = await server.post("/token", redeem(code, { client_assertion: "x" }), app);
+  assert.equal(assertion.json["error"], "invalid_request");
+  const mismatch = await server.post("/token", redeem(code, { client_id: "other" }), app);
+  assert.equal(mismatch.json["error"], "invalid_request");
+  const matching = await server.post("/token", redeem(code, { client_id: "app" }), app);
+  assert.equal(matching.status, 200);
+});
+
+test("rule 26: confidential clients authenticate, supplied credentials are verified, an id alone is nothing", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  await server.client({ id: "native", isPublic: true });
+  const code = await newCode(server, browser);
+  const cases: ReadonlyArray<readonly [string, Record<string, string>, Record<string, string>]> = [
+    ["id alone", { client_id: "app" }, {}],
+    ["nothing", {}, {}],
+    ["wrong secret", { client_id: "app", client_secret: "x".repeat(43) }, {}],
+    ["wrong Basic", {}, { authorization: basic("app", "x".repeat(43)) }],
+    ["empty Basic secret", {}, { authorization: basic("app", "") }],
+    ["unknown client", {}, { authorization: basic("nobody", testSecret) }],
+    ["public client with a secret", { client_id: "native", client_secret: testSecret }, {}],
+    ["assertion", { client_id: "app", client_assertion: "x" }, {}],
+    ["Bearer", {}, { authorization: "Bearer x" }],
+  ];
+  for (const [name, form, headers] of cases) {
+    const refused = await server.post("/token", redeem(code, form), headers);
+    assert.equal(refused.json["error"], "invalid_client", name);
+    assert.equal(refused.status, 400, name);
+  }
+  const good = await server.post("/token", redeem(code, { client_id: "app", client_secret: testSecret }));
+  assert.equal(good.status, 200);
+});
+
+test("rule 27: guessing of client secrets and of passwords is slowed down", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const guess = (): ReturnType<TestServer["post"]> =>
+    server.post("/token", redeem("x"), { authorization: basic("app", "x".repeat(43)) });
+  for (let count = 0; count < 10; count += 1) assert.equal((await guess()).status, 400);
+  const slowed = await guess();
+  assert.equal(slowed.status, 429);
+  assert.equal(slowed.headers["retry-after"], "1");
+  server.clock.nowMs += 1000;
+  assert.equal((await server.post("/token", redeem(await newCode(server, browser)), app)).status, 200);
+  const other = server.browser();
+  let page = await other.open(server.authorizeUrl(request));
+  for (let count = 0; count < 5; count += 1) {
+    page = await other.signIn(page, "ann", "wrong password");
+    assert.equal(page.status, 400);
+    page = { ...page, url: page.url.replace(/\/login$/, "") };
+  }
+  const throttled = await other.signIn(page, "ann", testPassword);
+  assert.equal(throttled.status, 429);
+  server.clock.nowMs += 2000;
+  const after = await other.signIn(throttled, "ann", testPassword);
+  assert.equal(answerOf(after).has("code"), true);
+});
+
+test("rule 28: foreign, unknown and expired grants, disallowed and unknown grant types have their own errors", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  await server.client({ id: "machine", grants: ["client_credentials"], scope: "a" });
+  const machine = { authorization: basic("machine", testSecret) };
+  const cases: ReadonlyArray<readonly [string, Record<string, string>, Record<string, string>, string]> = [
+    ["unknown code", redeem("unknown"), app, "invalid_grant"],
+    ["foreign grant type", redeem("unknown"), machine, "unauthorized_client"],
+    ["unknown grant type", { grant_type: "magic" }, app, "unsupported_grant_type"],
+    ["no grant type", { code: "x" }, app, "invalid_request"],
+    ["no code", { grant_type: "authorization_code" }, app, "invalid_request"],
+    ["no refresh token", { grant_type: "refresh_token" }, app, "invalid_request"],
+    ["unknown refresh token", { grant_type: "refresh_token", refresh_token: "x" }, app, "invalid_grant"],
+    ["scope of another", { grant_type: "client_credentials", scope: "b" }, machine, "invalid_scope"],
+  ];
+  for (const [name, form, headers, error] of cases) {
+    const refused = await server.post("/token", form, headers);
+    assert.equal(refused.json["error"], error, name);
+    assert.equal(refused.status, 400, name);
+  }
+  const repeated = await server.post("/token", `grant_type=authorization_code&code=x&code=x`, app);
+  assert.equal(repeated.json["error"], "invalid_request");
+  const unreadable = await server.post("/token", "grant_type=authorization_code&code=%ff", app);
+  assert.equal(unreadable.json["error"], "invalid_request");
+  const notAllowed = await server.authorize(browser, {
+    ...request,
+    client_id: "machine",
+    redirect_uri: testRedirectUri,
+  });
+  assert.equal(notAllowed.get("error"), "unauthorized_client");
+});
+
+test("rule 29: a token answer has its fields and is kept by no cache", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const token = await server.post("/token", redeem(await newCode(server, browser)), app);
+  assert.equal(token.status, 200);
+  assert.equal(typeof token.json["access_token"], "string");
+  assert.equal(token.json["token_type"], "bearer");
+  assert.equal(token.json["expires_in"], 300);
+  for (const answer of [token, await server.post("/token", {}, app)]) {
+    assert.equal(answer.headers["content-type"], "application/json;charset=UTF-8");
+    assert.equal(answer.headers["cache-control"], "no-store");
+    assert.equal(answer.headers["pragma"], "no-cache");
+  }
+});
+
+test("rule 30: invalid_client after Basic is 401 with a challenge in strict mode, 400 as the seed says otherwise", async (t) => {
+  const wrong = { authorization: basic("app", "x".repeat(43)) };
+  const lenient = await testServer(t);
+  await lenient.client();
+  const asSeed = await lenient.post("/token", redeem("x"), wrong);
+  assert.equal(asSeed.status, 400);
+  assert.equal(asSeed.headers["www-authenticate"], undefined);
+  const strict = await testServer(t, { flags: ["--strict"] });
+  await strict.client();
+  const asRfc = await strict.post("/token", redeem("x"), wrong);
+  assert.equal(asRfc.status, 401);
+  assert.match(String(asRfc.headers["www-authenticate"]), /^Basic realm="/);
+  const inBody = await strict.post("/token", redeem("x", { client_id: "app", client_secret: "wrong" }));
+  assert.equal(inBody.status, 400);
+});
+
+async function firstTokens(
+  server: TestServer,
+  browser: Browser,
+  scope = "profile email offline_access",
+): Promise<string> {
+  const code = await newCode(server, browser, { scope });
+  const token = await server.post("/token", redeem(code), app);
+  return String(token.json["refresh_token"]);
+}
+
+function refreshForm(token: string, more: Record<string, string> = {}): Record<string, string> {
+  return { grant_type: "refresh_token", refresh_token: token, ...more };
+}
+
+test("rule 31: a refresh is bound to client, scope and resource, and widens nothing", async (t) => {
+  const server = await testServer(t);
+  await server.user();
+  await server.client({ audiences: ["https://api.example/a", "https://api.example/b"] });
+  await server.client({ id: "other" });
+  const browser = server.browser();
+  const code = await newCode(server, browser, {
+    scope: "profile email offline_access",
+    resource: "https://api.example/a",
+  });
+  let token = String((await server.post("/token", redeem(code), app)).json["refresh_token"]);
+  const foreign = await server.post("/token", refreshForm(token), { authorization: basic("other", testSecret) });
+  assert.equal(foreign.json["error"], "invalid_grant");
+  assert.equal(
+    (await server.post("/token", refreshForm(token, { scope: "openid" }), app)).json["error"],
+    "invalid_scope",
+  );
+  const wide = await server.post("/token", refreshForm(token, { resource: "https://api.example/b" }), app);
+  assert.equal(wide.json["error"], "invalid_target");
+  const narrow = await server.post("/token", refreshForm(token, { scope: "profile" }), app);
+  assert.equal(narrow.status, 200);
+  token = String(narrow.json["refresh_token"]);
+  const whole = await server.post("/token", refreshForm(token), app);
+  const inspected = await server.post("/introspect", { token: String(whole.json["access_token"]) }, app);
+  assert.equal(inspected.json["scope"], "profile email offline_access");
+  assert.equal(inspected.json["aud"], "https://api.example/a");
+});
+
+test("rule 32: confidential clients authenticate to refresh, and refresh tokens come only where they are asked for", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server, "profile email offline_access");
+  const token = await firstTokens(server, browser);
+  const alone = await server.post("/token", refreshForm(token, { client_id: "app" }));
+  assert.equal(alone.json["error"], "invalid_client");
+  const online = await server.post("/token", redeem(await newCode(server, browser)), app);
+  assert.equal("refresh_token" in online.json, false);
+});
+
+test("rule 33: refresh tokens rotate, expire, and reuse ends the family", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server, "profile email offline_access");
+  const first = await firstTokens(server, browser);
+  const second = await server.post("/token", refreshForm(first), app);
+  const repeated = await server.post("/token", refreshForm(first), app);
+  assert.equal(repeated.json["refresh_token"], second.json["refresh_token"], "the same successor within ten seconds");
+  server.clock.nowMs += 10_001;
+  assert.equal((await server.post("/token", refreshForm(first), app)).json["error"], "invalid_grant");
+  const family = await server.post("/token", refreshForm(String(second.json["refresh_token"])), app);
+  assert.equal(family.json["error"], "invalid_grant");
+  const other = await firstTokens(server, browser);
+  const next = await server.post("/token", refreshForm(other), app);
+  assert.equal((await server.post("/token", refreshForm(String(next.json["refresh_token"])), app)).status, 200);
+  const usedSuccessor = await server.post("/token", refreshForm(other), app);
+  assert.equal(usedSuccessor.json["error"], "invalid_grant", "the grace ends when the successor is used");
+  const old = await firstTokens(server, browser);
+  server.clock.nowMs += 31 * 86_400_000;
+  assert.equal((await server.post("/token", refreshForm(old), app)).json["error"], "invalid_grant");
+});
+
+test("rule 34: no code, token, secret or password lies readable in the store", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server, "profile email offline_access");
+  const { readFileSync, readdirSync } = await import("node:fs");
+  const code = await newCode(server, browser, { scope: "profile offline_access" });
+  const token = await server.post("/token", redeem(code), app);
+  const next = await server.post("/token", refreshForm(String(token.json["refresh_token"])), app);
+  await server.audit();
+  const secrets = [
+    code,
+    testSecret,
+    testPassword,
+    String(token.json["access_token"]),
+    String(token.json["refresh_token"]),
+    String(next.json["refresh_token"]),
+    ...browser.cookies.values(),
+    "PRIVATE KEY",
+  ];
+  for (const file of readdirSync(server.dataDir)) {
+    const content = readFileSync(`${server.dataDir}/${file}`, "latin1");
+    for (const secret of secrets) assert.equal(content.includes(secret), false, `${file} holds ${secret}`);
+  }
+  const logged = JSON.stringify(server.log);
+  for (const secret of secrets) assert.equal(logged.includes(secret), false, `the log holds ${secret}`);
+});
+
+test("rule 35: a client id cannot be taken for a subject", async (t) => {
+  const server = await testServer(t);
+  const subject = await server.user();
+  assert.match(subject, /^usr_/);
+  const created = await createClient(
+    server.context.database,
+    { issuerIsHttp: true },
+    { id: "usr_x", redirectUris: [testRedirectUri] },
+  );
+  assert.match(created.problems?.join() ?? "", /does not begin with usr_/);
+});
+
+test("rule 36: public clients have no secret", async (t) => {
+  const server = await testServer(t);
+  const wanted = { id: "native", isPublic: true, secret: testSecret, redirectUris: [testRedirectUri] };
+  const created = await createClient(server.context.database, { issuerIsHttp: true }, wanted);
+  assert.match(created.problems?.join() ?? "", /a public client has no secret/);
+  const machine = { id: "m", isPublic: true, grants: ["client_credentials"] };
+  const refused = await createClient(server.context.database, { issuerIsHttp: true }, machine);
+  assert.match(refused.problems?.join() ?? "", /cannot have the grant client_credentials/);
+});
+
+test("rule 37: forwarded headers count only behind a configured proxy, the Host header never", async (t) => {
+  const open = await testServer(t);
+  await open.client();
+  await open.post(
+    "/token",
+    {},
+    { ...app, "x-forwarded-for": "203.0.113.9", "x-forwarded-host": "evil.example", forwarded: "host=evil.example" },
+  );
+  const [event] = await open.audit();
+  assert.equal(event?.address, "127.0.0.1");
+  const behind = await testServer(t, { flags: ["--trusted-proxies", "127.0.0.0/8"] });
+  await behind.client();
+  const refused = await behind.post("/token", {}, { ...app, "x-forwarded-for": "198.51.100.1, 203.0.113.9" });
+  assert.equal(String(refused.json["error_uri"]).startsWith(behind.issuer), true);
+  assert.equal((await behind.audit())[0]?.address, "203.0.113.9");
+});
