@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type AdsConnection, type RunningAdsServer, serveAds } from "@tulle/xds";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { type StartedProcess, startProcess, waitFor } from "../tools/processes.ts";
@@ -55,6 +56,8 @@ describe("a stock Envoy acknowledges every golden file", async () => {
         const connection = await connected.promise;
         const resources = resourcesFromGolden(text);
         for (const type of types) connection.set(type, resources[type]);
+        // The server takes up what was declared at the end of this turn; before it, the states are those of the last file.
+        await nextTurn();
         await waitFor(() => settled(connection, resources), {
           what: "Envoy's verdict on every resource",
           timeoutMs: 30_000,

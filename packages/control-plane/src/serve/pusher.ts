@@ -2,7 +2,11 @@
 // compares versions and sends what changed, in make-before-break order.
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "@tulle/telemetry";
-import type { AdsConnection, AdsServerHandlers, EncodedResource, Rejection } from "@tulle/xds";
+import { create } from "@bufbuild/protobuf";
+import { encodeResource } from "@tulle/xds";
+import type { AdsConnection, AdsServerHandlers, EncodedResource, Rejection, Subscription } from "@tulle/xds";
+import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
+import type { ResourceMap } from "../translate/translate.ts";
 import { parseNode, type PodPort, type Proxy } from "../scope/proxy.ts";
 import type { ProxyView } from "../scope/proxy-view.ts";
 import { scope } from "../scope/scope.ts";
@@ -27,6 +31,10 @@ interface Entry {
   /** The same with what the store knows of its pod. */
   proxy: Proxy;
   view: ProxyView | undefined;
+  /** Clusters whose endpoints the proxy has asked for. */
+  wantedEndpoints: ReadonlySet<string>;
+  /** What was declared last. */
+  endpoints: ResourceMap;
 }
 
 type Pending = "routing" | "endpoints";
@@ -67,16 +75,26 @@ export class Pusher implements AdsServerHandlers {
       connection.close(parsed.problem);
       return;
     }
-    const entry: Entry = { connection, node: parsed.proxy, proxy: parsed.proxy, view: undefined };
+    const entry: Entry = {
+      connection,
+      node: parsed.proxy,
+      proxy: parsed.proxy,
+      view: undefined,
+      wantedEndpoints: new Set(),
+      endpoints: new Map(),
+    };
     this.#entries.set(connection, entry);
     metrics.connections.set(this.#entries.size);
     log.info("proxy connected", { proxy: proxyId(entry.proxy), peer: connection.peer, connection: connection.id });
     this.#push(entry, "routing");
   }
 
-  /** Everything that a proxy may ask for has been declared when it connected; the server picks what it subscribes to. */
-  onSubscribe(): void {
-    return;
+  /** Everything of the view has been declared when the proxy connected; the server picks what it subscribes to. */
+  onSubscribe(connection: AdsConnection, { type, names }: Subscription): void {
+    const entry = this.#entries.get(connection);
+    if (entry === undefined || type !== "EDS" || names === "*") return;
+    entry.wantedEndpoints = names;
+    if (entry.view !== undefined) this.#declareEndpoints(entry, entry.view);
   }
 
   onSent(_connection: AdsConnection, sent: { readonly type: string }): void {
@@ -145,10 +163,24 @@ export class Pusher implements AdsServerHandlers {
     const shared = cache.shared(view.shared);
     const own = cache.own(view.own);
     if (sharedChanged || ownChanged) connection.set("CDS", mapOf(shared.clusters, own.clusters));
-    connection.set("EDS", cache.endpoints(view.shared, state.endpoints));
+    this.#declareEndpoints(entry, view);
     if (ownChanged) connection.set("LDS", mapOf(own.listeners));
     if (sharedChanged) connection.set("RDS", mapOf(shared.routes));
     if (before === undefined) connection.set("ECDS", new Map());
+  }
+
+  /**
+   * The endpoints of the view, and those of clusters that the proxy still waits for though they have left it: an Envoy holds
+   * back its answer to CDS until every new cluster has its endpoints (Envoy: ClusterManagerInitHelper). What was there stays as
+   * it was, for requests on their way; what never was, is empty.
+   */
+  #declareEndpoints(entry: Entry, view: ProxyView): void {
+    const { cache, mesh } = this.#options;
+    const current = cache.endpoints(view.shared, mesh().endpoints);
+    const gone = [...entry.wantedEndpoints].filter((name) => !current.has(name));
+    const kept = gone.map((name): [string, EncodedResource] => [name, entry.endpoints.get(name) ?? noEndpoints(name)]);
+    entry.endpoints = kept.length === 0 ? current : new Map([...current, ...kept]);
+    entry.connection.set("EDS", entry.endpoints);
   }
 
   /** The same object as before while the pod's ports are the same: a pod may become known after its proxy. */
@@ -170,6 +202,10 @@ export class Pusher implements AdsServerHandlers {
 /** `<pod>.<namespace>`, as status listings and istioctl name a proxy. */
 export function proxyId(proxy: Pick<Proxy, "name" | "namespace">): string {
   return `${proxy.name}.${proxy.namespace}`;
+}
+
+function noEndpoints(clusterName: string): EncodedResource {
+  return encodeResource(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName }));
 }
 
 function mapOf(...lists: readonly (readonly EncodedResource[])[]): ReadonlyMap<string, EncodedResource> {
