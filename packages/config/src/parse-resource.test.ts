@@ -1,0 +1,348 @@
+/** Documents that are wrong resources: code, resource, file:line:column, message and hint, as a person reads them. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { loadText } from "./load.ts";
+import { renderFinding } from "./render-finding.ts";
+import { keyOf, keyText } from "./resource.ts";
+
+const virtualService = (spec: string): string =>
+  `apiVersion: networking.tulle.io/v1\nkind: VirtualService\nmetadata: { name: catalog, namespace: shop }\nspec:\n${spec}`;
+const route = "route: [{ destination: { host: catalog } }]";
+const deployment = (spec: string): string =>
+  `apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: web }\nspec:\n  selector: { matchLabels: { app: web } }\n${spec}`;
+
+interface Case {
+  readonly name: string;
+  readonly input: string;
+  /** Keys of the resources that came out. */
+  readonly resources?: readonly string[];
+  readonly findings: readonly string[];
+}
+
+const cases: readonly Case[] = [
+  {
+    name: "the kinds of a List, anchors and merge keys",
+    input: `kind: List
+apiVersion: v1
+items:
+  - &one { apiVersion: v1, kind: ServiceAccount, metadata: { name: a } }
+  - { <<: *one, metadata: { name: b, namespace: shop } }
+`,
+    resources: ["ServiceAccount/default/a", "ServiceAccount/shop/b"],
+    findings: [],
+  },
+  {
+    name: "unknown kind",
+    input: "apiVersion: networking.tulle.io/v1\nkind: VirtualServce\nmetadata: { name: a, namespace: b }\n",
+    findings: [
+      "Warning [TUL0003] (VirtualServce b/a m.yaml:2:1) VirtualServce is not a kind that the mesh reads; the resource is left out\n  Did you mean VirtualService?",
+    ],
+  },
+  {
+    name: "a kind that comes later",
+    input: "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: { name: a }\n",
+    findings: [
+      "Warning [TUL0001] (ServiceEntry default/a m.yaml:2:1) ServiceEntry is not implemented yet and has no effect",
+    ],
+  },
+  {
+    name: "no kind",
+    input: "apiVersion: v1\nmetadata: { name: a }\n",
+    findings: [
+      'Error [TUL0002] (m.yaml:1:1) the resource has no "kind"\n  Kinds of the mesh are Namespace, ServiceAccount, Service, EndpointSlice, Pod, Deployment, Gateway, VirtualService, DestinationRule.',
+    ],
+  },
+  {
+    name: "unknown version of a known kind",
+    input: "apiVersion: networking.istio.io/v2\nkind: DestinationRule\nmetadata: { name: a }\nspec: { host: a }\n",
+    findings: [
+      'Error [IST0106] (DestinationRule default/a m.yaml:1:1) DestinationRule is not served as "networking.istio.io/v2"\n  Served versions of DestinationRule: networking.tulle.io/v1, networking.tulle.io/v1beta1, networking.tulle.io/v1alpha3, networking.istio.io/v1, networking.istio.io/v1beta1, networking.istio.io/v1alpha3.',
+    ],
+  },
+  {
+    name: "no apiVersion",
+    input: "kind: Namespace\nmetadata: { name: a }\n",
+    findings: [
+      'Error [IST0106] (Namespace a m.yaml:1:1) the resource has no "apiVersion"\n  Served versions of Namespace: v1.',
+    ],
+  },
+  {
+    name: "every served version of the mesh's kinds",
+    input: [
+      "networking.tulle.io/v1",
+      "networking.tulle.io/v1alpha3",
+      "networking.istio.io/v1beta1",
+      "networking.istio.io/v1",
+    ]
+      .map(
+        (version, index) =>
+          `apiVersion: ${version}\nkind: DestinationRule\nmetadata: { name: r${index} }\nspec: { host: a }\n`,
+      )
+      .join("---\n"),
+    resources: [0, 1, 2, 3].map((index) => `DestinationRule/default/r${index}`),
+    findings: [],
+  },
+  {
+    name: "unknown field with a near name",
+    input: virtualService(`  hosts: [catalog]\n  http:\n    - match: [{ uri: { prefx: /a } }]\n      ${route}\n`),
+    findings: [
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:7:24) unknown field "prefx" in "uri"\n  Did you mean "prefix"?',
+    ],
+  },
+  {
+    name: "a field one level too far out",
+    input: virtualService(`  hosts: [catalog]\n  http:\n    - ${route}\n      perTryTimeout: 2s\n`),
+    findings: [
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:8:7) unknown field "perTryTimeout" in "http"\n  "perTryTimeout" belongs into "retries": indent it below.',
+    ],
+  },
+  {
+    name: "a field one level too far in",
+    input: virtualService(
+      `  hosts: [catalog]\n  http:\n    - ${route}\n      retries:\n        attempts: 3\n        timeout: 2s\n`,
+    ),
+    findings: [
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:10:9) unknown field "timeout" in "retries"\n  "timeout" belongs further out: check the indentation.',
+    ],
+  },
+  {
+    name: "missing field",
+    input: virtualService("  hosts: [catalog]\n  http:\n    - route:\n        - destination: { subset: v1 }\n"),
+    findings: [
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:8:11) "host" is missing\n  Service: a short name (in the namespace of the VirtualService) or a full one.',
+    ],
+  },
+  {
+    name: "wrong types, with what to write",
+    input: virtualService(
+      `  hosts: catalog\n  http:\n    - match: { uri: { exact: /a } }\n      timeout: 5\n      retries: { attempts: "3" }\n      ${route}\n`,
+    ),
+    findings: [
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:5:3) expected a list, found the text "catalog"\n  Write - "catalog" on a line of its own.',
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:7:7) expected a list, found a mapping\n  Begin each entry with "- ".',
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:8:7) expected text, found the number 5\n  Put it in quotes: "5".',
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:9:18) expected a whole number, found the text "3"\n  Write 3 without quotes.',
+    ],
+  },
+  {
+    name: "two of a choice",
+    input: virtualService(
+      `  hosts: [catalog]\n  http:\n    - match: [{ uri: { exact: /a, prefix: /b } }]\n      ${route}\n`,
+    ),
+    findings: [
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:7:35) only one of "exact", "prefix", "regex" is possible, and "exact", "prefix" are there',
+    ],
+  },
+  {
+    name: "values that Istio refuses",
+    input: virtualService(
+      `  hosts: [catalog, catalog]
+  http:
+    - match: [{ uri: { regex: "(?=a)" } }]
+      ${route}
+      timeout: 0s
+      retries: { attempts: 1, perTryTimeout: 2x, retryOn: "5xx,sometimes" }
+`,
+    ),
+    findings: [
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:7:24) "(?=a)" is not a regular expression of RE2: error parsing regexp: invalid or unsupported Perl syntax: `(?=`',
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:9:7) "0s" is shorter than 1ms, the shortest duration',
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:10:31) "2x" is not a duration (a number with a unit, as "2s", "1.5h", "250ms" or "1m30s"; at least 1ms)',
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:10:50) "sometimes" is not a retry condition; known are 5xx, gateway-error, reset, reset-before-request, connect-failure, retriable-4xx, refused-stream, retriable-status-codes, retriable-headers, envoy-ratelimited, http3-post-connect-failure, cancelled, deadline-exceeded, internal, resource-exhausted, unavailable and status codes',
+    ],
+  },
+  {
+    name: "rules between fields of a VirtualService",
+    input: virtualService(
+      `  hosts: [catalog, catalog, "*"]
+  http:
+    - route:
+        - destination: { host: a }
+        - destination: { host: b }
+`,
+    ),
+    findings: [
+      "Error [IST0106] (VirtualService shop/catalog m.yaml:7:7) the 2 destinations have a total weight of 0\n  Give the destinations weights, for example 90 and 10.",
+    ],
+  },
+  {
+    name: "hosts of a VirtualService",
+    input: virtualService(`  hosts: [catalog, catalog, "*"]\n  http:\n    - ${route}\n`),
+    findings: [
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:5:20) the host "catalog" is listed twice',
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:5:29) the host "*" is only possible at gateways, and this VirtualService is for the mesh too\n  Name the hosts, or bind the VirtualService to a gateway.',
+    ],
+  },
+  {
+    name: "retries without attempts",
+    input: virtualService(`  hosts: [catalog]\n  http:\n    - ${route}\n      retries: { retryOn: 5xx }\n`),
+    findings: [
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:8:7) retries are configured, but attempts is 0 or missing, which switches retries off\n  Set "attempts", or remove the other settings.',
+    ],
+  },
+  {
+    name: "fields that come later are accepted, each told once",
+    input: virtualService(
+      `  hosts: [catalog]
+  exportTo: ["."]
+  http:
+    - ${route}
+      fault: { delay: { fixedDelay: 1s, percentage: { value: 1 } } }
+      corsPolicy: { allowOrigin: ["*"] }
+`,
+    ),
+    resources: ["VirtualService/shop/catalog"],
+    findings: [
+      'Warning [TUL0001] (VirtualService shop/catalog m.yaml:6:3) "exportTo" is not implemented yet and has no effect',
+      'Warning [TUL0001] (VirtualService shop/catalog m.yaml:9:7) "fault" is not implemented yet and has no effect',
+      'Warning [TUL0001] (VirtualService shop/catalog m.yaml:10:7) "corsPolicy" is not implemented yet and has no effect',
+      'Warning [IST0002] (VirtualService shop/catalog m.yaml:10:21) "allowOrigin" is deprecated\n  Write "allowOrigins".',
+    ],
+  },
+  {
+    name: "values of fields that come later are checked",
+    input: virtualService(`  hosts: [catalog]\n  http:\n    - ${route}\n      mirror: { hots: a }\n`),
+    findings: [
+      'Warning [TUL0001] (VirtualService shop/catalog m.yaml:8:7) "mirror" is not implemented yet and has no effect',
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:8:17) unknown field "hots" in "mirror"\n  Did you mean "host"?',
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:8:7) "host" is missing\n  Service: a short name (in the namespace of the VirtualService) or a full one.',
+    ],
+  },
+  {
+    name: "load balancers and subsets of a DestinationRule",
+    input: `apiVersion: networking.tulle.io/v1
+kind: DestinationRule
+metadata: { name: catalog, namespace: shop }
+spec:
+  host: catalog
+  trafficPolicy: { loadBalancer: { simple: LEAST_CONN } }
+  subsets:
+    - { name: v1, labels: { version: v1 }, trafficPolicy: { loadBalancer: { simple: PASSTHROUGH } } }
+    - { name: v1, labels: { version: v2 } }
+    - { name: v2, trafficPolicy: { loadBalancer: { simple: ROUNDROBIN } } }
+`,
+    findings: [
+      "Warning [IST0002] (DestinationRule shop/catalog m.yaml:6:36) LEAST_CONN is deprecated\n  Write LEAST_REQUEST.",
+      "Warning [TUL0001] (DestinationRule shop/catalog m.yaml:8:77) PASSTHROUGH is not implemented yet and has no effect",
+      'Error [IST0106] (DestinationRule shop/catalog m.yaml:10:52) "ROUNDROBIN" is not one of UNSPECIFIED, LEAST_CONN, RANDOM, PASSTHROUGH, ROUND_ROBIN, LEAST_REQUEST\n  Did you mean ROUND_ROBIN?',
+      "Error [IST0106] (DestinationRule shop/catalog m.yaml:9:9) the name is the same as that of entry 1",
+    ],
+  },
+  {
+    name: "servers of a Gateway",
+    input: `apiVersion: networking.tulle.io/v1
+kind: Gateway
+metadata: { name: gw }
+spec:
+  selector: { tulle: ingressgateway }
+  servers:
+    - port: { number: 80, name: http, protocol: http }
+      hosts: ["*", "shop/*.example.com", "a.*.com"]
+    - port: { number: 70000, name: http, protocol: HTTTP }
+      hosts: []
+`,
+    findings: [
+      'Error [IST0106] (Gateway default/gw m.yaml:8:42) "a.*.com" has a wildcard that is not the whole first label (write "*.example.com")',
+      "Error [IST0106] (Gateway default/gw m.yaml:9:15) 70000 is out of range: it has to be from 1 to 65535",
+      'Error [IST0106] (Gateway default/gw m.yaml:9:42) "HTTTP" is not one of HTTP, HTTPS, HTTP2, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL\n  Did you mean HTTP?',
+      "Error [IST0106] (Gateway default/gw m.yaml:10:7) the list is empty; it needs at least one entry",
+    ],
+  },
+  {
+    name: "rules between servers of a Gateway",
+    input: `apiVersion: networking.tulle.io/v1
+kind: Gateway
+metadata: { name: gw }
+spec:
+  servers:
+    - port: { number: 80, name: web, protocol: HTTP }
+      hosts: ["*"]
+    - port: { number: 443, name: web, protocol: HTTPS }
+      hosts: ["*"]
+`,
+    findings: [
+      "Warning [TUL0001] (Gateway default/gw m.yaml:8:39) HTTPS is not implemented yet and has no effect",
+      'Error [IST0106] (Gateway default/gw m.yaml:8:28) the port name "web" is used by servers[0] already\n  Give each server of a Gateway its own port name.',
+      'Error [IST0106] (Gateway default/gw m.yaml:8:7) the server speaks HTTPS and has no tls settings\n  Add "tls" with a mode and a credentialName, or use protocol HTTP.',
+    ],
+  },
+  {
+    name: "Kubernetes' own fields pass, a misspelt one is pointed out and the resource stays",
+    input: deployment(
+      `  strategy: { type: Recreate }
+  replcas: 2
+  template:
+    metadata: { labels: { app: web } }
+    spec:
+      volumes: [{ name: a, emptyDir: {} }]
+      containers:
+        - { name: web, resources: { limits: { cpu: 1 } }, imagePullPolicy: Always, ports: [{ containerPort: 80 }] }
+`,
+    ),
+    resources: ["Deployment/default/web"],
+    findings: [
+      'Warning [IST0106] (Deployment default/web m.yaml:7:3) unknown field "replcas" in "spec"\n  Did you mean "replicas"?',
+    ],
+  },
+  {
+    name: "labels that are no text, a selector that misses its pods",
+    input: `${deployment("  template: { metadata: { labels: { app: web, canary: true } }, spec: { containers: [{ name: c }] } }\n")}---\n${deployment("  template: { metadata: { labels: { app: wbe } }, spec: { containers: [{ name: c }] } }\n")}`,
+    findings: [
+      'Error [IST0106] (Deployment default/web m.yaml:6:47) expected text, found true\n  Put it in quotes: "true".',
+      "Error [IST0106] (Deployment default/web m.yaml:12:30) the selector asks for the label app: web, which the pod template does not have\n  Add app: web to spec.template.metadata.labels.",
+    ],
+  },
+  {
+    name: "ports of a Service",
+    input: `apiVersion: v1
+kind: Service
+metadata: { name: web }
+spec:
+  ports:
+    - { port: 80, targetPort: http }
+    - { port: 80, targetPort: "8080" }
+`,
+    findings: [
+      'Error [IST0106] (Service default/web m.yaml:7:19) "8080" is neither a port number nor a port name\n  Write 8080 without quotes.',
+    ],
+  },
+  {
+    name: "two definitions of one object, whatever their group",
+    input: `apiVersion: networking.tulle.io/v1
+kind: DestinationRule
+metadata: { name: a }
+spec: { host: first }
+---
+apiVersion: networking.istio.io/v1beta1
+kind: DestinationRule
+metadata: { name: a, namespace: default }
+spec: { host: second }
+`,
+    resources: ["DestinationRule/default/a"],
+    findings: [
+      "Warning [TUL0004] (DestinationRule default/a m.yaml:1:1) defined again at m.yaml:6:1; this definition is not used\n  Remove one of the two definitions.",
+      "Warning [TUL0004] (DestinationRule default/a m.yaml:6:1) defined before at m.yaml:1:1; this definition, the last one, is used\n  Remove one of the two definitions.",
+    ],
+  },
+  {
+    name: "JSON with tabs",
+    input: '{\n\t"apiVersion": "v1",\n\t"kind": "Namespace",\n\t"metadata": { "name": "Shop" }\n}\n',
+    findings: [
+      'Error [IST0106] (Namespace Shop m.yaml:4:16) "Shop" is not a DNS label (at most 63 lower-case letters, digits and "-", beginning and ending with a letter or digit)',
+    ],
+  },
+];
+
+for (const { name, input, resources = [], findings } of cases) {
+  test(`parse: ${name}`, () => {
+    const loaded = loadText(input, "m.yaml");
+    assert.deepEqual(
+      loaded.findings.map((finding) => renderFinding(finding)),
+      findings,
+    );
+    assert.deepEqual(
+      loaded.resources.map((resource) => keyText(keyOf(resource))),
+      resources,
+    );
+  });
+}
