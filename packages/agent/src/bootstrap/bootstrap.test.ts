@@ -1,0 +1,108 @@
+// The document from which a proxy starts, and what it tells its peers of itself.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type AgentSettings, parseSettings } from "../settings.ts";
+import { bootstrapDocument, bootstrapMessage, nodeId } from "./bootstrap.ts";
+import { decodePeerMetadata, encodePeerMetadata, peerMetadata } from "./peer-metadata.ts";
+
+function settings(env: Readonly<Record<string, string>> = {}): AgentSettings {
+  const parsed = parseSettings({
+    POD_NAME: "catalog-v1-abc-xyz",
+    POD_NAMESPACE: "shop",
+    INSTANCE_IP: "127.1.0.5",
+    TULLE_XDS_ADDRESS: "127.0.0.1:15010",
+    TULLE_STATE_DIR: "/tmp/pod",
+    TULLE_NODE_METADATA: JSON.stringify({
+      LABELS: { app: "catalog", version: "v1" },
+      WORKLOAD_NAME: "catalog-v1",
+      CLUSTER_ID: "local",
+      APP_ADDRESS: "127.1.0.6",
+    }),
+    ...env,
+  });
+  assert.ok(parsed.ok);
+  return parsed.settings;
+}
+
+test("the node has Istio's id, cluster and metadata", () => {
+  const { node } = bootstrapMessage(bootstrapDocument(settings(), "/tmp/pod/xds.sock"));
+  assert.equal(node?.id, "sidecar~127.1.0.5~catalog-v1-abc-xyz.shop~shop.svc.cluster.local");
+  assert.equal(node?.cluster, "catalog.shop");
+  assert.deepEqual(node?.metadata, {
+    NAME: "catalog-v1-abc-xyz",
+    NAMESPACE: "shop",
+    SERVICE_ACCOUNT: "default",
+    INSTANCE_IPS: "127.1.0.5",
+    CLUSTER_ID: "local",
+    MESH_ID: "cluster.local",
+    INTERCEPTION_MODE: "NONE",
+    LABELS: { app: "catalog", version: "v1" },
+    WORKLOAD_NAME: "catalog-v1",
+    APP_ADDRESS: "127.1.0.6",
+  });
+});
+
+test("a gateway is a router, and without a label its workload names its cluster", () => {
+  const env = { TULLE_PROXY_TYPE: "router", TULLE_NODE_METADATA: '{"WORKLOAD_NAME":"gateway"}' };
+  const gateway = settings(env);
+  assert.match(nodeId(gateway), /^router~/);
+  assert.equal(bootstrapMessage(bootstrapDocument(gateway, "/s")).node?.cluster, "gateway.shop");
+});
+
+test("the proxy listens for people and dials its peers at the pod's address, and meets the agent on its socket", () => {
+  const message = bootstrapMessage(bootstrapDocument(settings(), "/tmp/pod/xds.sock"));
+  assert.deepEqual(message.admin?.address?.address.value, {
+    $typeName: "envoy.config.core.v3.SocketAddress",
+    protocol: 0,
+    address: "127.1.0.5",
+    portSpecifier: { case: "portValue", value: 15_000 },
+    resolverName: "",
+    ipv4Compat: false,
+    networkNamespaceFilepath: "",
+  });
+  assert.equal(message.clusterManager?.upstreamBindConfig?.sourceAddress?.address, "127.1.0.5");
+  const endpoint = message.staticResources?.clusters[0]?.loadAssignment?.endpoints[0]?.lbEndpoints[0]?.hostIdentifier;
+  assert.ok(endpoint?.case === "endpoint");
+  assert.deepEqual(endpoint.value.address?.address.value, {
+    $typeName: "envoy.config.core.v3.Pipe",
+    path: "/tmp/pod/xds.sock",
+    mode: 0,
+  });
+});
+
+const workloads = [
+  {
+    name: "plain labels",
+    metadata: { LABELS: { app: "catalog", version: "v1" }, WORKLOAD_NAME: "catalog-v1", CLUSTER_ID: "local" },
+    expected: ["catalog-v1", "shop", "catalog", "v1", "catalog", "v1", "local", ""],
+  },
+  {
+    name: "canonical labels win",
+    metadata: {
+      LABELS: { "service.istio.io/canonical-name": "cat", "service.istio.io/canonical-revision": "7", app: "a" },
+      WORKLOAD_NAME: "w",
+    },
+    expected: ["w", "shop", "a", "", "cat", "7", "", ""],
+  },
+  {
+    name: "no labels",
+    metadata: {},
+    expected: ["catalog-v1-abc-xyz", "shop", "", "", "catalog-v1-abc-xyz", "latest", "", ""],
+  },
+];
+
+for (const { name, metadata, expected } of workloads) {
+  test(`peer metadata: ${name}`, () => {
+    const told = peerMetadata(settings({ TULLE_NODE_METADATA: JSON.stringify(metadata) }));
+    assert.deepEqual(Object.values(told), expected);
+    const encoded = encodePeerMetadata(told);
+    assert.match(encoded, /^[A-Za-z0-9+/]+=*$/);
+    assert.deepEqual(decodePeerMetadata(encoded), told);
+  });
+}
+
+for (const value of ["", "not base64 of anything", Buffer.from("[1]").toString("base64"), "a".repeat(9000)]) {
+  test(`peer metadata that nobody of us wrote: ${value.slice(0, 30)}`, () => {
+    assert.equal(decodePeerMetadata(value), undefined);
+  });
+}

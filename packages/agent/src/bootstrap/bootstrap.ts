@@ -1,0 +1,120 @@
+// Writes Envoy's bootstrap document for a pod. Tulle's proxy and a stock Envoy start from the very same one.
+import { messageFromJson } from "@tulle/xds/json";
+import { type Bootstrap, BootstrapSchema } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
+import type { AgentSettings } from "../settings.ts";
+
+/** Istio's port of a proxy's admin pages. */
+export const adminPort = 15_000;
+
+/** Istio's names for the sake of dashboards and of people who look for them. */
+const controlPlaneCluster = "xds-grpc";
+
+// Envoy asks for a limit, and warns without one.
+const maxDownstreamConnections = 50_000;
+
+/** `sidecar|router ~ address ~ pod.namespace ~ domain` (Istio: pkg/model/proxy.go). */
+export function nodeId(settings: AgentSettings): string {
+  const { proxyType, podAddress, podName, podNamespace } = settings;
+  return `${proxyType}~${podAddress}~${podName}.${podNamespace}~${podNamespace}.svc.cluster.local`;
+}
+
+/** Istio's `service-cluster`: the app label, or the workload, with the namespace. */
+function nodeCluster(settings: AgentSettings): string {
+  const { metadata, podNamespace, podName } = settings;
+  const labels = metadata["LABELS"] as Readonly<Record<string, unknown>> | undefined;
+  const name = [labels?.["app"], metadata["WORKLOAD_NAME"], podName].find(
+    (value) => typeof value === "string" && value !== "",
+  );
+  return `${String(name)}.${podNamespace}`;
+}
+
+function nodeMetadata(settings: AgentSettings): Readonly<Record<string, unknown>> {
+  return {
+    NAME: settings.podName,
+    NAMESPACE: settings.podNamespace,
+    SERVICE_ACCOUNT: settings.serviceAccount,
+    INSTANCE_IPS: settings.podAddress,
+    CLUSTER_ID: "local",
+    MESH_ID: "cluster.local",
+    INTERCEPTION_MODE: "NONE",
+    LABELS: {},
+    ...settings.metadata,
+  };
+}
+
+const typeUrl = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
+
+/** The document in JSON, with Envoy's own field names. */
+export function bootstrapDocument(settings: AgentSettings, socketPath: string): object {
+  const overAds = (): object => ({
+    ads: {},
+    resource_api_version: "V3",
+    // A proxy without clusters or listeners is not ready, however long it takes; by default Envoy would go on after 15 s.
+    initial_fetch_timeout: "0s",
+  });
+  return {
+    node: { id: nodeId(settings), cluster: nodeCluster(settings), metadata: nodeMetadata(settings) },
+    admin: { address: { socket_address: { address: settings.podAddress, port_value: adminPort } } },
+    cluster_manager: {
+      // The called proxy sees which pod calls, on one machine too, where any other address would be 127.0.0.1.
+      upstream_bind_config: { source_address: { address: settings.podAddress, port_value: 0 } },
+    },
+    dynamic_resources: {
+      ads_config: {
+        api_type: "GRPC",
+        transport_api_version: "V3",
+        set_node_on_first_message_only: true,
+        grpc_services: [{ envoy_grpc: { cluster_name: controlPlaneCluster } }],
+      },
+      cds_config: overAds(),
+      lds_config: overAds(),
+    },
+    static_resources: { clusters: [agentCluster(socketPath)] },
+    stats_config: { use_all_default_tags: false, stats_tags: statsTags },
+    overload_manager: {
+      resource_monitors: [
+        {
+          name: "envoy.resource_monitors.global_downstream_max_connections",
+          typed_config: {
+            "@type": typeUrl("resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"),
+            max_active_downstream_connections: String(maxDownstreamConnections),
+          },
+        },
+      ],
+    },
+  };
+}
+
+/** The agent itself, which relays to the control plane. */
+function agentCluster(socketPath: string): object {
+  const endpoint = { endpoint: { address: { pipe: { path: socketPath } } } };
+  return {
+    name: controlPlaneCluster,
+    type: "STATIC",
+    connect_timeout: "1s",
+    typed_extension_protocol_options: {
+      "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+        "@type": typeUrl("upstreams.http.v3.HttpProtocolOptions"),
+        explicit_http_config: { http2_protocol_options: {} },
+      },
+    },
+    load_assignment: { cluster_name: controlPlaneCluster, endpoints: [{ lb_endpoints: [endpoint] }] },
+  };
+}
+
+/** The first group leaves the metric's name, the second becomes the label (Envoy: TagSpecifier.regex). */
+const statsTags = [
+  // Hosts of the mesh have dots in their names, at which Envoy's own extraction would cut.
+  { tag_name: "cluster_name", regex: "^cluster\\.((outbound\\|\\d+\\|[^|]*\\|.+?\\.svc\\.cluster\\.local|[^.]+)\\.)" },
+  { tag_name: "http_conn_manager_prefix", regex: "^http\\.((\\d+(?:\\.\\d+){3}_\\d+|[^.]+)\\.)" },
+  { tag_name: "response_code", regex: "_rq(_(\\d{3}))$" },
+  { tag_name: "response_code_class", regex: "_rq(_(\\dxx))$" },
+  { tag_name: "listener_address", regex: "^listener\\.((\\d+(?:\\.\\d+){3}_\\d+|[^.]+)\\.)" },
+];
+
+/** The document as a message. @throws if it is not sound, which would be this build's own fault */
+export function bootstrapMessage(document: object): Bootstrap {
+  const result = messageFromJson(BootstrapSchema, document);
+  if (result.ok) return result.message;
+  throw new Error(result.problems.map(({ path, message }) => `${path}: ${message}`).join("\n"));
+}

@@ -1,0 +1,25 @@
+// One request to a proxy's admin interface, for its readiness and for draining it.
+import { request } from "node:http";
+import { adminPort } from "../bootstrap/bootstrap.ts";
+
+const adminTimeoutMs = 1_000;
+
+/** Rejects if the proxy does not answer. `address` is the pod's. */
+export async function adminRequest(
+  address: string,
+  method: "GET" | "POST",
+  path: string,
+): Promise<{ readonly status: number; readonly body: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string }>();
+  const options = { host: address, port: adminPort, method, path, agent: false, timeout: adminTimeoutMs };
+  const sent = request(options, (response) => {
+    let body = "";
+    response.setEncoding("utf8").on("data", (text: string) => (body += text));
+    response.on("end", () => resolve({ status: response.statusCode ?? 0, body }));
+    response.on("error", reject);
+  });
+  sent.on("timeout", () => sent.destroy(new Error("no answer")));
+  sent.on("error", reject);
+  sent.end();
+  return promise;
+}

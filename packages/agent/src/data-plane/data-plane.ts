@@ -1,0 +1,37 @@
+// What the agent needs of a proxy, whichever it is: it runs until it is drained, or ends by itself.
+import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
+import type { LogLevel, Logging } from "@tulle/telemetry";
+import type { AgentSettings } from "../settings.ts";
+
+export interface RunningDataPlane {
+  /** Resolves with an exit code when the proxy has ended, by itself or after `stop`. */
+  readonly ended: Promise<number>;
+  /** Takes no new connections, lets requests finish for up to `drainMs`, and ends. */
+  stop(drainMs: number): Promise<void>;
+}
+
+export interface DataPlaneOptions {
+  readonly settings: AgentSettings;
+  readonly bootstrap: Bootstrap;
+  /** The same document as a file. */
+  readonly bootstrapPath: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly logging: Logging;
+}
+
+export type StartDataPlane = (options: DataPlaneOptions) => Promise<RunningDataPlane>;
+
+/** Tulle's own proxy, as its package offers it to whoever has a bootstrap. */
+export interface RunningProxy {
+  /** Resolves when the proxy has ended, with the process's exit code. */
+  readonly ended: Promise<number>;
+  stop(drainMs: number): Promise<void>;
+}
+
+export type RunProxy = (options: {
+  readonly bootstrap: Bootstrap;
+  readonly concurrency: number;
+  readonly logLevel: LogLevel;
+  readonly logging: Logging;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}) => Promise<RunningProxy>;

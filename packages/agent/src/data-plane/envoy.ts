@@ -1,0 +1,74 @@
+// Runs a stock Envoy beside the agent, as a child that starts and ends with it.
+import { type ChildProcess, spawn } from "node:child_process";
+import { constants } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { adminRequest } from "./admin-request.ts";
+import type { RunningDataPlane, StartDataPlane } from "./data-plane.ts";
+
+export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env, logging }) => {
+  const log = logging.logger("agent");
+  const args = ["-c", bootstrapPath, "--concurrency", String(settings.concurrency), "-l", settings.logLevel];
+  // Several Envoys of one machine would otherwise meet in the shared memory of "base id 0".
+  const child = spawn(settings.envoyCommand, [...args, "--disable-hot-restart"], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  const { promise: ended, resolve } = Promise.withResolvers<number>();
+  const started = Promise.withResolvers<void>();
+  child.once("spawn", () => started.resolve());
+  child.once("error", (error) => started.reject(new Error(`cannot run ${settings.envoyCommand}: ${error.message}`)));
+  child.once("exit", (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? "SIGKILL"]));
+  await started.promise;
+  log.info("envoy runs", { pid: child.pid });
+  return new EnvoyProcess(child, ended, settings.podAddress);
+};
+
+// After SIGTERM Envoy ends within moments; what does not is stuck.
+const killAfterMs = 5_000;
+const pollMs = 100;
+
+class EnvoyProcess implements RunningDataPlane {
+  readonly ended: Promise<number>;
+  readonly #child: ChildProcess;
+  readonly #adminAddress: string;
+
+  constructor(child: ChildProcess, ended: Promise<number>, adminAddress: string) {
+    this.#child = child;
+    this.ended = ended;
+    this.#adminAddress = adminAddress;
+  }
+
+  async stop(drainMs: number): Promise<void> {
+    const deadline = performance.now() + drainMs;
+    // Draining needs the admin page; without it Envoy is ended at once, which is the best that is left.
+    const draining = await this.#admin("POST", "/drain_listeners?graceful&skip_exit");
+    if (draining !== undefined) await this.#finishWork(deadline);
+    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill("SIGTERM");
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), killAfterMs);
+    await this.ended;
+    clearTimeout(timer);
+  }
+
+  async #finishWork(deadline: number): Promise<void> {
+    while (performance.now() < deadline && this.#child.exitCode === null) {
+      const stats = await this.#admin("GET", "/stats?filter=downstream_cx_active");
+      if (stats === undefined || !hasWork(stats)) return;
+      await sleep(pollMs);
+    }
+  }
+
+  async #admin(method: "GET" | "POST", path: string): Promise<string | undefined> {
+    return adminRequest(this.#adminAddress, method, path).then(
+      ({ status, body }) => (status === 200 ? body : undefined),
+      () => undefined,
+    );
+  }
+}
+
+/** Whether a listener of the mesh, rather than the admin page that was asked, still has connections. */
+function hasWork(stats: string): boolean {
+  return stats.split("\n").some((line) => {
+    const [name = "", value = "0"] = line.split(": ");
+    return name.startsWith("listener.") && !name.startsWith("listener.admin.") && Number(value) > 0;
+  });
+}

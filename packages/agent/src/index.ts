@@ -1,0 +1,8 @@
+// The entry of the package: the agent beside a workload.
+export * from "./bootstrap/bootstrap.ts";
+export * from "./bootstrap/peer-metadata.ts";
+export type { RunProxy, RunningDataPlane, RunningProxy } from "./data-plane/data-plane.ts";
+export { healthPath, healthPort } from "./health-server.ts";
+export { startRelay, type RelayOptions, type RunningRelay } from "./relay/relay.ts";
+export { agentExitCodes, runAgent, type AgentOptions } from "./run-agent.ts";
+export { agentVariables, parseSettings, type AgentSettings } from "./settings.ts";

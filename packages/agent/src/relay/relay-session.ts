@@ -1,0 +1,301 @@
+// One ADS stream of a proxy, relayed. What the proxy and the control plane say passes as it is, nonces included; the relay
+// only remembers what the proxy asks for and has accepted, and steps in while there is no control plane.
+//
+// The session is in one of these states:
+//   connecting  a stream to the control plane is being opened     → `live` by its opening, `offline` by its failing
+//   live        requests and responses pass                       → `offline` by the stream's end
+//   offline     back-off runs; what the proxy asks for and was
+//               not answered comes from the saved state            → `connecting` by time
+//   closed      the proxy has gone
+// A request that nobody has answered for `graceMs` is answered from the saved state in any of them: a control plane that
+// accepts connections and says nothing must not hold up a start.
+//
+// Answers to the relay's own responses, and to those of a stream that is gone, stop here: their nonces mean nothing to the
+// control plane. If such a request also changes the names asked for, it goes on without its nonce, as a first one would.
+import {
+  type BackOffLimits,
+  type ByteStream,
+  type ByteStreamEvents,
+  type Clock,
+  type ResourceType,
+  backOffMs,
+  decodeRequest,
+  decodeResponse,
+  encodeResponse,
+  resourceName,
+  resourceTypeOfUrl,
+} from "@tulle/xds";
+import { clone, create, toBinary } from "@bufbuild/protobuf";
+import { AnySchema } from "@bufbuild/protobuf/wkt";
+import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import {
+  type DiscoveryRequest,
+  DiscoveryRequestSchema,
+  type DiscoveryResponse,
+} from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
+import type { SavedResource } from "./saved-state.ts";
+import type { StateKeeper } from "./state-keeper.ts";
+
+export type RelaySessionState = "connecting" | "live" | "offline" | "closed";
+
+export interface RelaySessionOptions {
+  /** Writes to the proxy; false when it should be given no more for now. */
+  readonly toProxy: (bytes: Uint8Array) => boolean;
+  readonly openUpstream: (events: ByteStreamEvents) => ByteStream;
+  readonly keeper: StateKeeper;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly backOff: BackOffLimits;
+  readonly graceMs: number;
+  readonly onState: (state: RelaySessionState, reason: string) => void;
+  readonly onAnswered?: (from: "saved state", type: ResourceType, names: readonly string[]) => void;
+}
+
+/** A response that the proxy has not answered. */
+interface Unanswered {
+  /** Number of the stream that it came by; 0 for the relay's own. */
+  readonly stream: number;
+  readonly versionInfo: string;
+  readonly resources: ReadonlyMap<string, SavedResource>;
+}
+
+interface Asked {
+  /** The newest request, whose names are the whole subscription. */
+  request: DiscoveryRequest;
+  /** undefined for types that are only passed through. */
+  readonly type: ResourceType | undefined;
+  /** Names that some response has held on this stream; `*` once a full-state type was answered. */
+  readonly answered: Set<string>;
+  /** In the order sent, by nonce. */
+  readonly unanswered: Map<string, Unanswered>;
+  /** Of the newest answered response, and the stream that it came by. */
+  nonce: string;
+  nonceStream: number;
+}
+
+/** Partial lists of names are ordinary while a proxy starts: only a settled one may shrink what is saved. */
+const settledAfterMs = 60_000;
+
+export class RelaySession {
+  readonly #options: RelaySessionOptions;
+  /** By type URL, in the order of first requests, which is the order to ask again in. */
+  readonly #asked = new Map<string, Asked>();
+  readonly #startedAtMs: number;
+  #state: RelaySessionState = "closed";
+  #node: Node | undefined;
+  #upstream: ByteStream | undefined;
+  #stream = 0;
+  #attempt = 0;
+  #ownNonces = 0;
+  #cancelRetry: () => void = () => undefined;
+  readonly #cancelGraces = new Set<() => void>();
+
+  constructor(options: RelaySessionOptions) {
+    this.#options = options;
+    this.#startedAtMs = options.clock.nowMs();
+    this.#connect();
+  }
+
+  get state(): RelaySessionState {
+    return this.#state;
+  }
+
+  /** A request of the proxy. @throws if the bytes are no DiscoveryRequest */
+  fromProxy(bytes: Uint8Array): void {
+    const request = decodeRequest(bytes);
+    this.#node ??= request.node;
+    const before = this.#asked.get(request.typeUrl);
+    const asked = before ?? newAsked(request);
+    const changed = before === undefined || !sameNames(before.request.resourceNames, request.resourceNames);
+    asked.request = request;
+    this.#asked.set(request.typeUrl, asked);
+    if (changed) forgetUnasked(asked);
+    const isUpstreams = this.#takeAnswer(asked, request);
+    if (this.#state === "live") {
+      if (isUpstreams) this.#upstream?.write(bytes);
+      else if (changed) this.#upstream?.write(this.#withoutAnswer(request, false));
+    }
+    if (!changed || asked.type === undefined) return;
+    if (this.#state === "offline") this.#answer(asked);
+    else this.#answerLater(asked);
+  }
+
+  /** The proxy's stream takes more again. */
+  proxyDrained(): void {
+    this.#upstream?.resume();
+  }
+
+  close(): void {
+    if (this.#state === "closed") return;
+    this.#cancelRetry();
+    for (const cancel of this.#cancelGraces) cancel();
+    this.#upstream?.close();
+    this.#upstream = undefined;
+    this.#enter("closed", "the proxy has gone");
+  }
+
+  #enter(state: RelaySessionState, reason: string): void {
+    this.#state = state;
+    this.#options.onState(state, reason);
+  }
+
+  #connect(): void {
+    this.#stream += 1;
+    const stream = this.#stream;
+    const ifCurrent = (work: () => void): void => {
+      if (this.#state !== "closed" && this.#stream === stream) work();
+    };
+    this.#enter("connecting", "");
+    this.#upstream = this.#options.openUpstream({
+      onOpen: () => ifCurrent(() => this.#opened()),
+      onMessage: (bytes) => ifCurrent(() => this.#fromUpstream(bytes)),
+      onEnd: (reason) => ifCurrent(() => this.#ended(reason)),
+    });
+  }
+
+  #opened(): void {
+    this.#enter("live", "");
+    let first = true;
+    for (const { request } of this.#asked.values()) {
+      this.#upstream?.write(this.#withoutAnswer(request, first));
+      first = false;
+    }
+  }
+
+  #ended(reason: string): void {
+    this.#upstream = undefined;
+    this.#enter("offline", reason);
+    const { backOff, random, clock } = this.#options;
+    this.#cancelRetry = clock.after(backOffMs(backOff, this.#attempt, random), () => this.#connect());
+    this.#attempt += 1;
+    for (const asked of this.#asked.values()) this.#answer(asked);
+  }
+
+  /** A subscription as the first request for its type on a stream. */
+  #withoutAnswer(request: DiscoveryRequest, first: boolean): Uint8Array {
+    const fresh = clone(DiscoveryRequestSchema, request);
+    fresh.responseNonce = "";
+    delete fresh.errorDetail;
+    if (first && this.#node !== undefined) fresh.node = this.#node;
+    return toBinary(DiscoveryRequestSchema, fresh);
+  }
+
+  #fromUpstream(bytes: Uint8Array): void {
+    let response: DiscoveryResponse;
+    try {
+      response = decodeResponse(bytes);
+    } catch (error) {
+      this.#upstream?.close();
+      this.#ended(`the control plane sent no DiscoveryResponse: ${String(error)}`);
+      return;
+    }
+    this.#attempt = 0;
+    const asked = this.#asked.get(response.typeUrl);
+    if (asked !== undefined) {
+      const named = response.resources.map(({ value }) => [resourceName(value), { value }] as const);
+      const resources = new Map(named);
+      asked.unanswered.delete(response.nonce);
+      asked.unanswered.set(response.nonce, { stream: this.#stream, versionInfo: response.versionInfo, resources });
+      noteAnswered(asked, resources.keys());
+    }
+    if (!this.#options.toProxy(bytes)) this.#upstream?.pause();
+  }
+
+  /**
+   * Takes what a request says about a response, and keeps what was accepted. True if the control plane that is connected
+   * may be told: there is no nonce, or it is one of its own.
+   */
+  #takeAnswer(asked: Asked, request: DiscoveryRequest): boolean {
+    const nonce = request.responseNonce;
+    // Before the first answer on this stream the control plane knows the subscription only by the relay's own request.
+    if (nonce === "") return true;
+    const answered = asked.unanswered.get(nonce);
+    if (answered === undefined) return asked.nonce === nonce && asked.nonceStream === this.#stream;
+    asked.nonce = nonce;
+    asked.nonceStream = answered.stream;
+    // One answer covers the responses before it, as in the server's own machine.
+    for (const [earlierNonce, earlier] of asked.unanswered) {
+      asked.unanswered.delete(earlierNonce);
+      if (request.errorDetail === undefined) this.#keep(asked, earlier);
+      if (earlier === answered) break;
+    }
+    return answered.stream === this.#stream;
+  }
+
+  #keep(asked: Asked, accepted: Unanswered): void {
+    if (asked.type === undefined || accepted.stream === 0) return;
+    const { shortName, fullState } = asked.type;
+    const { keeper, clock } = this.#options;
+    if (fullState) {
+      keeper.replace(shortName, accepted.versionInfo, accepted.resources);
+      return;
+    }
+    keeper.merge(shortName, accepted.versionInfo, accepted.resources);
+    const names = asked.request.resourceNames;
+    const isSettled = clock.nowMs() - this.#startedAtMs >= settledAfterMs;
+    if (isSettled && !names.includes("*")) keeper.keepOnly(shortName, new Set(names));
+  }
+
+  #answerLater(asked: Asked): void {
+    const cancel = this.#options.clock.after(this.#options.graceMs, () => {
+      this.#cancelGraces.delete(cancel);
+      this.#answer(asked);
+    });
+    this.#cancelGraces.add(cancel);
+  }
+
+  /** Answers from the saved state what nobody has answered on this stream. */
+  #answer(asked: Asked): void {
+    const { type, answered, request } = asked;
+    const saved = type === undefined ? undefined : this.#options.keeper.state.get(type.shortName);
+    if (type === undefined || saved === undefined) return;
+    const names = request.resourceNames;
+    const isWildcard = names.includes("*") || (type.wildcard && names.length === 0);
+    const wanted = isWildcard ? [...saved.resources.keys()] : names.filter((name) => saved.resources.has(name));
+    if (type.fullState) {
+      if (!answered.has("*")) this.#send(asked, type, saved.versionInfo, wanted, saved.resources);
+      return;
+    }
+    for (const name of wanted) {
+      if (!answered.has(name)) this.#send(asked, type, saved.versionInfo, [name], saved.resources);
+    }
+  }
+
+  #send(
+    asked: Asked,
+    type: ResourceType,
+    versionInfo: string,
+    names: readonly string[],
+    saved: ReadonlyMap<string, SavedResource>,
+  ): void {
+    this.#ownNonces += 1;
+    const nonce = `saved-${this.#stream}-${this.#ownNonces}`;
+    const resources = new Map(names.map((name) => [name, saved.get(name)!]));
+    asked.unanswered.set(nonce, { stream: 0, versionInfo, resources });
+    noteAnswered(asked, names);
+    this.#options.onAnswered?.("saved state", type, names);
+    const anys = names.map((name) => create(AnySchema, { typeUrl: type.typeUrl, value: saved.get(name)!.value }));
+    this.#options.toProxy(encodeResponse({ typeUrl: type.typeUrl, versionInfo, nonce, resources: anys }));
+  }
+}
+
+function newAsked(request: DiscoveryRequest): Asked {
+  const type = resourceTypeOfUrl(request.typeUrl);
+  return { request, type, answered: new Set(), unanswered: new Map(), nonce: "", nonceStream: 0 };
+}
+
+function noteAnswered(asked: Asked, names: Iterable<string>): void {
+  if (asked.type?.fullState === true) asked.answered.add("*");
+  for (const name of names) asked.answered.add(name);
+}
+
+/** A name given up and asked for again wants a new answer; so does a full-state type whose names have changed. */
+function forgetUnasked(asked: Asked): void {
+  const names = new Set(asked.request.resourceNames);
+  if (asked.type?.fullState === true) asked.answered.clear();
+  for (const name of asked.answered) if (!names.has(name)) asked.answered.delete(name);
+}
+
+function sameNames(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && new Set(a).isSubsetOf(new Set(b));
+}

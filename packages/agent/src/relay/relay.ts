@@ -1,0 +1,118 @@
+// The agent's ADS server for its proxy: each stream on the pod's Unix socket is a session that passes through to the
+// control plane and falls back on the last good state.
+import {
+  type BackOffLimits,
+  type ByteStreamServerLimits,
+  type Clock,
+  type RunningByteStreamServer,
+  openByteStream,
+  serveByteStreams,
+  systemClock,
+} from "@tulle/xds";
+import type { Logger } from "@tulle/telemetry";
+import { RelaySession, type RelaySessionState } from "./relay-session.ts";
+import { loadState } from "./saved-state.ts";
+import { StateKeeper } from "./state-keeper.ts";
+
+export interface RelayOptions {
+  /** The Unix socket that the proxy connects to. */
+  readonly socketPath: string;
+  /** `http://host:port` of the control plane. */
+  readonly controlPlane: string;
+  readonly statePath: string;
+  /** A state that was saved for another node is refused. */
+  readonly nodeId: string;
+  readonly log: Logger;
+  readonly backOff?: BackOffLimits;
+  /** How long a subscription may stay unanswered before the saved state answers it. */
+  readonly graceMs?: number;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+export interface RunningRelay {
+  /** States of the sessions, oldest first. */
+  readonly states: readonly RelaySessionState[];
+  /** Ends all streams, and resolves when the state is on disk. */
+  close(): Promise<void>;
+}
+
+/** A proxy has one stream; a few more exist for moments while it restarts. */
+const limits: ByteStreamServerLimits = {
+  maxStreams: 16,
+  maxRequestBytes: 4 * 1024 * 1024,
+  maxResponseBytes: 64 * 1024 * 1024,
+  // Over a Unix socket a peer that is gone is known to the kernel; one that is stopped is to be waited for.
+  keepAliveIntervalMs: 60 * 60_000,
+  keepAliveTimeoutMs: 60 * 60_000,
+};
+
+const defaultBackOff: BackOffLimits = { baseMs: 200, maxMs: 10_000 };
+const defaultGraceMs = 2_000;
+
+/** Loads the saved state and starts to serve; rejects if the socket cannot be bound. */
+export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
+  const { log } = options;
+  const clock = options.clock ?? systemClock;
+  const loaded = loadState(options.statePath, options.nodeId);
+  if (loaded.kind === "refused") {
+    log.warning(`the saved state is not used: ${loaded.reason}`, { file: options.statePath, keptAs: loaded.keptAs });
+  }
+  const keeper = new StateKeeper({
+    path: options.statePath,
+    nodeId: options.nodeId,
+    initial: loaded.kind === "loaded" ? loaded.state : new Map(),
+    clock,
+    onError: (error) => log.error(`cannot save the state: ${String(error)}`, { file: options.statePath }),
+  });
+  const sessions = new Set<RelaySession>();
+  const server: RunningByteStreamServer = await serveByteStreams({
+    address: { path: options.socketPath },
+    limits,
+    onStream: (stream) => {
+      const session: RelaySession = new RelaySession({
+        toProxy: (bytes) => stream.write(bytes),
+        openUpstream: (events) => openByteStream(options.controlPlane, events),
+        keeper,
+        clock,
+        random: options.random ?? Math.random,
+        backOff: options.backOff ?? defaultBackOff,
+        graceMs: options.graceMs ?? defaultGraceMs,
+        onState: (state, reason) => logState(log, options.controlPlane, state, reason),
+        onAnswered: (_from, type, names) =>
+          log.info(`answered ${type.shortName} from the saved state`, { resources: names.length }),
+      });
+      sessions.add(session);
+      return {
+        onMessage: (bytes) => {
+          try {
+            session.fromProxy(bytes);
+          } catch (error) {
+            stream.fail("INVALID_ARGUMENT", `not a DiscoveryRequest: ${String(error)}`);
+          }
+        },
+        onDrain: () => session.proxyDrained(),
+        onEnd: () => {
+          sessions.delete(session);
+          session.close();
+        },
+      };
+    },
+  });
+  return {
+    get states() {
+      return [...sessions].map((session) => session.state);
+    },
+    close: async () => {
+      for (const session of sessions) session.close();
+      await server.close();
+      await keeper.flush();
+    },
+  };
+}
+
+function logState(log: Logger, controlPlane: string, state: RelaySessionState, reason: string): void {
+  if (state === "live") log.info("connected to the control plane", { controlPlane });
+  else if (state === "offline") log.warning(`no control plane: ${reason}`, { controlPlane });
+  else log.debug(`relay ${state}`);
+}

@@ -1,0 +1,92 @@
+// Keeps the last good state in memory and brings it to disk soon after each change: at once when nothing was written
+// lately, and never two writes at a time.
+import type { Clock, ResourceTypeName } from "@tulle/xds";
+import { type SavedResource, type SavedState, type SavedType, encodeState, writeState } from "./saved-state.ts";
+
+export interface StateKeeperOptions {
+  readonly path: string;
+  readonly nodeId: string;
+  readonly initial: SavedState;
+  readonly clock: Clock;
+  /** A disk that is full or read-only takes nothing from the traffic: it is told, and tried again with the next change. */
+  readonly onError: (error: unknown) => void;
+  /** Endpoints may change many times a second; the disk need not. */
+  readonly minIntervalMs?: number;
+}
+
+const defaultMinIntervalMs = 200;
+
+export class StateKeeper {
+  readonly #options: StateKeeperOptions;
+  readonly #types: Map<ResourceTypeName, SavedType>;
+  #isDirty = false;
+  #writing: Promise<void> | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #lastWriteMs = -Infinity;
+
+  constructor(options: StateKeeperOptions) {
+    this.#options = options;
+    this.#types = new Map(options.initial);
+  }
+
+  get state(): SavedState {
+    return this.#types;
+  }
+
+  /** Full state: what was acknowledged is all that there is. */
+  replace(type: ResourceTypeName, versionInfo: string, resources: ReadonlyMap<string, SavedResource>): void {
+    this.#set(type, { versionInfo, resources });
+  }
+
+  /** Types asked for by name: the others stay. */
+  merge(type: ResourceTypeName, versionInfo: string, resources: ReadonlyMap<string, SavedResource>): void {
+    const before = this.#types.get(type)?.resources ?? new Map<string, SavedResource>();
+    this.#set(type, { versionInfo, resources: new Map([...before, ...resources]) });
+  }
+
+  /** Forgets the resources that the proxy does not ask for any more. */
+  keepOnly(type: ResourceTypeName, names: ReadonlySet<string>): void {
+    const saved = this.#types.get(type);
+    if (saved === undefined || [...saved.resources.keys()].every((name) => names.has(name))) return;
+    const kept = [...saved.resources].filter(([name]) => names.has(name));
+    this.#set(type, { ...saved, resources: new Map(kept) });
+  }
+
+  /** Resolves when all changes so far are on disk, or could not be written. */
+  async flush(): Promise<void> {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    while (this.#isDirty || this.#writing !== undefined) {
+      this.#writing ??= this.#write();
+      await this.#writing;
+    }
+  }
+
+  #set(type: ResourceTypeName, saved: SavedType): void {
+    this.#types.set(type, saved);
+    this.#isDirty = true;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#cancelTimer !== undefined || this.#writing !== undefined) return;
+    const { clock, minIntervalMs = defaultMinIntervalMs } = this.#options;
+    const delayMs = Math.max(0, this.#lastWriteMs + minIntervalMs - clock.nowMs());
+    this.#cancelTimer = clock.after(delayMs, () => {
+      this.#cancelTimer = undefined;
+      this.#writing ??= this.#write();
+    });
+  }
+
+  async #write(): Promise<void> {
+    this.#isDirty = false;
+    this.#lastWriteMs = this.#options.clock.nowMs();
+    try {
+      await writeState(this.#options.path, encodeState(this.#types, this.#options.nodeId));
+    } catch (error) {
+      this.#options.onError(error);
+    }
+    this.#writing = undefined;
+    if (this.#isDirty) this.#schedule();
+  }
+}

@@ -1,0 +1,133 @@
+// The agent's life: from its settings to a relay, a bootstrap and a proxy, and back down when the platform says so.
+import { mkdirSync } from "node:fs";
+import { rename, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { Logging } from "@tulle/telemetry";
+import { bootstrapDocument, bootstrapMessage, nodeId } from "./bootstrap/bootstrap.ts";
+import { encodePeerMetadata, peerMetadata, peerMetadataVariable } from "./bootstrap/peer-metadata.ts";
+import type { RunningDataPlane, StartDataPlane } from "./data-plane/data-plane.ts";
+import { startEnvoy } from "./data-plane/envoy.ts";
+import { startTulle } from "./data-plane/tulle.ts";
+import { startHealthServer } from "./health-server.ts";
+import { startRelay } from "./relay/relay.ts";
+import { type AgentSettings, parseSettings } from "./settings.ts";
+
+export interface AgentOptions {
+  /** Ends the agent as SIGTERM does. Without it the agent listens for SIGTERM and SIGINT itself. */
+  readonly stop?: AbortSignal;
+  readonly logging?: Logging;
+  /** For tests, in place of the proxy that the settings name. */
+  readonly startDataPlane?: StartDataPlane;
+}
+
+export const agentExitCodes = { ok: 0, failed: 1, badSettings: 2 } as const;
+
+/**
+ * Runs until it is told to stop or its proxy ends; resolves with the process's exit code: 0 after a stop, 2 for settings that
+ * make no sense, else the proxy's own, or 1. Problems are logged, not thrown.
+ */
+export async function runAgent(
+  env: Readonly<Record<string, string | undefined>>,
+  options: AgentOptions = {},
+): Promise<number> {
+  const parsed = parseSettings(env);
+  const logging = options.logging ?? new Logging({ level: parsed.ok ? parsed.settings.logLevel : "info" });
+  const log = logging.logger("agent");
+  if (!parsed.ok) {
+    for (const problem of parsed.problems) log.critical(problem);
+    return agentExitCodes.badSettings;
+  }
+  const { signal, release } =
+    options.stop === undefined ? stopSignal() : { signal: options.stop, release: () => undefined };
+  try {
+    return await run(parsed.settings, env, signal, logging, options.startDataPlane);
+  } catch (error) {
+    log.critical(error instanceof Error ? error.message : String(error));
+    return agentExitCodes.failed;
+  } finally {
+    release();
+  }
+}
+
+async function run(
+  settings: AgentSettings,
+  env: Readonly<Record<string, string | undefined>>,
+  stop: AbortSignal,
+  logging: Logging,
+  startDataPlane: StartDataPlane = settings.dataPlane === "envoy" ? startEnvoy : startTulle,
+): Promise<number> {
+  const log = logging.logger("agent");
+  mkdirSync(settings.stateFolder, { recursive: true, mode: 0o700 });
+  const socketPath = shortSocketPath(settings.stateFolder);
+  const relay = await startRelay({
+    socketPath,
+    controlPlane: settings.controlPlane,
+    statePath: path.join(settings.stateFolder, "xds-state"),
+    nodeId: nodeId(settings),
+    log: logging.logger("relay"),
+  });
+  const document = bootstrapDocument(settings, socketPath);
+  const bootstrapPath = path.join(settings.stateFolder, "bootstrap.json");
+  await replaceFile(bootstrapPath, `${JSON.stringify(document, undefined, 2)}\n`);
+  const health = await startHealthServer(settings.podAddress);
+  try {
+    const proxyEnv = { ...env, [peerMetadataVariable]: encodePeerMetadata(peerMetadata(settings)) };
+    const bootstrap = bootstrapMessage(document);
+    const proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
+    log.info("the agent runs", { node: nodeId(settings), dataPlane: settings.dataPlane });
+    const code = await untilEnd(proxy, stop, settings.drainMs);
+    if (!stop.aborted) log.critical(`the proxy ended by itself with exit code ${code}`);
+    return stop.aborted ? agentExitCodes.ok : code || agentExitCodes.failed;
+  } finally {
+    await health.close();
+    await relay.close();
+  }
+}
+
+async function untilEnd(proxy: RunningDataPlane, stop: AbortSignal, drainMs: number): Promise<number> {
+  const stopped = Promise.withResolvers<void>();
+  const onStop = (): void => stopped.resolve();
+  if (stop.aborted) onStop();
+  stop.addEventListener("abort", onStop);
+  const first = await Promise.race([proxy.ended, stopped.promise.then(() => undefined)]);
+  stop.removeEventListener("abort", onStop);
+  if (first !== undefined) return first;
+  await proxy.stop(drainMs);
+  return proxy.ended;
+}
+
+/** SIGTERM is the platform's word, SIGINT a person's at a terminal. A second one ends the process at once. */
+function stopSignal(): { readonly signal: AbortSignal; readonly release: () => void } {
+  const controller = new AbortController();
+  const onSignal = (): void => {
+    if (controller.signal.aborted) process.exit(agentExitCodes.failed);
+    controller.abort();
+  };
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
+  const release = (): void => {
+    process.off("SIGTERM", onSignal);
+    process.off("SIGINT", onSignal);
+  };
+  return { signal: controller.signal, release };
+}
+
+// Linux's sun_path holds 108 bytes, macOS's 104, with the closing zero.
+const maxSocketPathBytes = 103;
+
+/** The socket's path, relative to the working folder where the absolute one is too long for the kernel. */
+function shortSocketPath(folder: string): string {
+  const absolute = path.join(folder, "xds.sock");
+  if (Buffer.byteLength(absolute) <= maxSocketPathBytes) return absolute;
+  const relative = path.relative(process.cwd(), absolute);
+  if (Buffer.byteLength(relative) <= maxSocketPathBytes) return relative;
+  throw new Error(
+    `${absolute}: a socket's path may have ${maxSocketPathBytes} bytes; choose a shorter state directory`,
+  );
+}
+
+/** Other programs read the file while it may be replaced. */
+async function replaceFile(file: string, content: string): Promise<void> {
+  await writeFile(`${file}.new`, content, { mode: 0o600 });
+  await rename(`${file}.new`, file);
+}

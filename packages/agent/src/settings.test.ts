@@ -1,0 +1,55 @@
+// The environment of an agent: what it means, and what is refused.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseSettings } from "./settings.ts";
+
+const complete = {
+  POD_NAME: "catalog-v1-abc-xyz",
+  POD_NAMESPACE: "shop",
+  INSTANCE_IP: "127.1.0.5",
+  TULLE_XDS_ADDRESS: "127.0.0.1:15010",
+  TULLE_STATE_DIR: "/tmp/pod",
+};
+
+test("five variables are enough", () => {
+  assert.deepEqual(parseSettings(complete), {
+    ok: true,
+    settings: {
+      proxyType: "sidecar",
+      dataPlane: "tulle",
+      podName: "catalog-v1-abc-xyz",
+      podNamespace: "shop",
+      podAddress: "127.1.0.5",
+      serviceAccount: "default",
+      metadata: {},
+      controlPlane: "http://127.0.0.1:15010",
+      stateFolder: "/tmp/pod",
+      envoyCommand: "envoy",
+      concurrency: 1,
+      logLevel: "info",
+      drainMs: 5000,
+    },
+  });
+});
+
+const refusals = [
+  {
+    name: "nothing at all",
+    env: {},
+    expected: [/POD_NAME is not set/, /POD_NAMESPACE/, /INSTANCE_IP/, /TULLE_XDS_ADDRESS/, /TULLE_STATE_DIR/],
+  },
+  { name: "an unknown data plane", env: { ...complete, TULLE_PROXY: "nginx" }, expected: [/not tulle or envoy/] },
+  { name: "a text for a number", env: { ...complete, TULLE_CONCURRENCY: "two" }, expected: [/TULLE_CONCURRENCY/] },
+  { name: "broken metadata", env: { ...complete, TULLE_NODE_METADATA: "[1" }, expected: [/no JSON object/] },
+  { name: "an address without port", env: { ...complete, TULLE_XDS_ADDRESS: "host" }, expected: [/not host:port/] },
+  { name: "a wrong level", env: { ...complete, TULLE_PROXY_LOG_LEVEL: "loud" }, expected: [/no log level/] },
+];
+
+for (const { name, env, expected } of refusals) {
+  test(`refuses ${name}`, () => {
+    const parsed = parseSettings(env);
+    assert.ok(!parsed.ok);
+    assert.equal(parsed.problems.length, expected.length, parsed.problems.join("\n"));
+    for (const [index, pattern] of expected.entries()) assert.match(parsed.problems[index]!, pattern);
+  });
+}

@@ -1,0 +1,125 @@
+// What the platform tells an agent about its pod, by environment variables. The table below is the whole contract between
+// `tulle up` (or an injected pod template) and `tulle agent`.
+import path from "node:path";
+import { type LogLevel, isLogLevel } from "@tulle/telemetry";
+
+/** Node metadata by Istio's names: strings, and for LABELS, ANNOTATIONS and POD_PORTS what JSON holds. */
+export type NodeMetadata = Readonly<Record<string, unknown>>;
+
+export interface AgentSettings {
+  readonly proxyType: "sidecar" | "router";
+  readonly dataPlane: "tulle" | "envoy";
+  readonly podName: string;
+  readonly podNamespace: string;
+  readonly podAddress: string;
+  readonly serviceAccount: string;
+  readonly metadata: NodeMetadata;
+  /** `http://host:port` */
+  readonly controlPlane: string;
+  /** Absolute; the agent's own files lie here: xds.sock, xds-state, bootstrap.json. */
+  readonly stateFolder: string;
+  readonly envoyCommand: string;
+  readonly concurrency: number;
+  readonly logLevel: LogLevel;
+  /** How long requests may still run after SIGTERM. */
+  readonly drainMs: number;
+}
+
+export type ParsedSettings =
+  | { readonly ok: true; readonly settings: AgentSettings }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+interface Variable {
+  readonly name: string;
+  readonly meaning: string;
+  /** Taken where the variable is missing or empty; without one it is required. */
+  readonly fallback?: string;
+}
+
+/** Every variable that the agent reads. */
+export const agentVariables = [
+  { name: "POD_NAME", meaning: "the pod's name" },
+  { name: "POD_NAMESPACE", meaning: "its namespace" },
+  {
+    name: "INSTANCE_IP",
+    meaning: "its address, which the proxy listens on, dials from, and serves its admin pages at",
+  },
+  { name: "TULLE_XDS_ADDRESS", meaning: "host:port of the control plane's xDS server" },
+  { name: "TULLE_STATE_DIR", meaning: "a folder for the socket, the saved state and the bootstrap; 0700" },
+  { name: "SERVICE_ACCOUNT", meaning: "the pod's service account", fallback: "default" },
+  { name: "TULLE_PROXY_TYPE", meaning: "sidecar, or router for a gateway", fallback: "sidecar" },
+  { name: "TULLE_PROXY", meaning: "the data plane: tulle (in this process) or envoy (a child)", fallback: "tulle" },
+  { name: "TULLE_ENVOY", meaning: "the program that envoy stands for", fallback: "envoy" },
+  {
+    name: "TULLE_NODE_METADATA",
+    meaning: "JSON object of node metadata by Istio's names (LABELS, WORKLOAD_NAME, CLUSTER_ID, APP_ADDRESS, …)",
+    fallback: "{}",
+  },
+  { name: "TULLE_CONCURRENCY", meaning: "threads for requests", fallback: "1" },
+  { name: "TULLE_PROXY_LOG_LEVEL", meaning: "trace, debug, info, warning, error, critical or off", fallback: "info" },
+  { name: "TULLE_DRAIN_MS", meaning: "how long requests may go on after SIGTERM", fallback: "5000" },
+] as const satisfies readonly Variable[];
+
+type VariableName = (typeof agentVariables)[number]["name"];
+
+/** All problems at once, each naming its variable. */
+export function parseSettings(env: Environment): ParsedSettings {
+  const problems: string[] = [];
+  const values = new Map<VariableName, string>();
+  for (const variable of agentVariables as readonly (Variable & { readonly name: VariableName })[]) {
+    const value = env[variable.name] || variable.fallback;
+    if (value === undefined) problems.push(`${variable.name} is not set: ${variable.meaning}`);
+    values.set(variable.name, value ?? "");
+  }
+  const text = (name: VariableName): string => values.get(name)!;
+  const oneOf = <T extends string>(name: VariableName, allowed: readonly T[]): T => {
+    const value = allowed.find((candidate) => candidate === text(name));
+    if (value === undefined) problems.push(`${name} is ${JSON.stringify(text(name))}, not ${allowed.join(" or ")}`);
+    return value ?? allowed[0]!;
+  };
+  const whole = (name: VariableName, least: number, most: number): number => {
+    const value = Number(text(name));
+    if (Number.isInteger(value) && value >= least && value <= most) return value;
+    problems.push(`${name} is ${JSON.stringify(text(name))}, not a whole number from ${least} to ${most}`);
+    return least;
+  };
+  const logLevel = text("TULLE_PROXY_LOG_LEVEL");
+  if (!isLogLevel(logLevel)) problems.push(`TULLE_PROXY_LOG_LEVEL is ${JSON.stringify(logLevel)}, no log level`);
+  const settings: AgentSettings = {
+    proxyType: oneOf("TULLE_PROXY_TYPE", ["sidecar", "router"]),
+    dataPlane: oneOf("TULLE_PROXY", ["tulle", "envoy"]),
+    podName: text("POD_NAME"),
+    podNamespace: text("POD_NAMESPACE"),
+    podAddress: text("INSTANCE_IP"),
+    serviceAccount: text("SERVICE_ACCOUNT"),
+    metadata: parseMetadata(text("TULLE_NODE_METADATA"), problems),
+    controlPlane: parseAddress(text("TULLE_XDS_ADDRESS"), problems),
+    stateFolder: path.resolve(text("TULLE_STATE_DIR")),
+    envoyCommand: text("TULLE_ENVOY"),
+    concurrency: whole("TULLE_CONCURRENCY", 1, 256),
+    logLevel: isLogLevel(logLevel) ? logLevel : "info",
+    drainMs: whole("TULLE_DRAIN_MS", 0, 3_600_000),
+  };
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, settings };
+}
+
+function parseMetadata(text: string, problems: string[]): NodeMetadata {
+  try {
+    const metadata: unknown = JSON.parse(text);
+    if (typeof metadata === "object" && metadata !== null && !Array.isArray(metadata)) return metadata as NodeMetadata;
+  } catch {
+    // Told below, like any other text that is no object.
+  }
+  problems.push("TULLE_NODE_METADATA is no JSON object");
+  return {};
+}
+
+function parseAddress(address: string, problems: string[]): string {
+  if (address === "") return "";
+  const url = `http://${address}`;
+  if (URL.canParse(url) && new URL(url).port !== "") return url;
+  problems.push(`TULLE_XDS_ADDRESS is ${JSON.stringify(address)}, not host:port`);
+  return "";
+}
