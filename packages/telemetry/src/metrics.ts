@@ -137,14 +137,15 @@ export class MetricRegistry {
     for (const family of this.#families.values()) yield* family.series.values();
   }
 
-  /** Prometheus text exposition format 0.0.4. */
-  renderPrometheus(): string {
+  /** Prometheus text exposition format 0.0.4, of all series or of those that `accepts` takes. */
+  renderPrometheus(accepts: (series: Series) => boolean = () => true): string {
     const lines: string[] = [];
     for (const family of [...this.#families.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      if (family.series.size === 0) continue;
+      const chosen = [...family.series.values()].filter(accepts);
+      if (chosen.length === 0) continue;
       if (family.help !== "") lines.push(`# HELP ${family.name} ${escapeHelp(family.help)}`);
       lines.push(`# TYPE ${family.name} ${family.type}`);
-      for (const series of family.series.values()) renderSeries(lines, family.name, series);
+      for (const series of chosen) renderSeries(lines, family.name, series);
     }
     return `${lines.join("\n")}\n`;
   }

@@ -46,7 +46,10 @@ export function compilePathRewrite(
   };
 }
 
-/** Puts a new authority in place; with `appendForwardedHost` the old one goes to `x-forwarded-host`. */
+/**
+ * Puts a new authority in place. Envoy keeps the client's in `x-envoy-original-host`; with `appendForwardedHost` it goes to
+ * `x-forwarded-host` too.
+ */
 export function rewriteAuthority(request: RequestHead, authority: string, appendForwardedHost: boolean): void {
   if (appendForwardedHost && request.authority !== "") {
     const earlier = request.headers.getJoined("x-forwarded-host");
@@ -56,6 +59,7 @@ export function rewriteAuthority(request: RequestHead, authority: string, append
       request.headers.set("x-forwarded-host", `${earlier},${request.authority}`);
     }
   }
+  if (request.authority !== "") request.headers.set("x-envoy-original-host", request.authority);
   request.authority = authority;
 }
 

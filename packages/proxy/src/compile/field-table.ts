@@ -313,5 +313,72 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   "envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig": {
     used: "dns_cache_config save_upstream_address",
   },
-};
 
+  "envoy.config.bootstrap.v3.Bootstrap": {
+    used: "node static_resources dynamic_resources admin cluster_manager",
+    harmless: {
+      node_context_params: "for xDS-TP names, which are not used",
+      flags_path: "names runtime flags of Envoy's own",
+      deferred_stat_options: "when counters are made",
+      stats_flush_interval: "statistics only",
+      stats_flush_on_admin: "statistics only",
+      stats_eviction_interval: "statistics only",
+      watchdog: "Envoy's own threads",
+      watchdogs: "Envoy's own threads",
+      enable_dispatcher_stats: "statistics only",
+      stats_server_version_override: "statistics only",
+      fatal_actions: "what Envoy does when it crashes",
+      default_socket_interface: "Envoy's own sockets",
+      inline_headers: "how Envoy stores headers",
+      default_regex_engine: "RE2 is the only one",
+      perf_tracing_file_path: "Envoy's own tracing",
+      memory_allocator_manager: "Envoy's own allocator",
+      grpc_async_client_manager_config: "Envoy's own clients",
+      enable_worker_cpu_affinity: "performance only",
+      use_tcp_for_dns_lookups: "the system's resolver decides",
+    },
+    warned: {
+      stats_sinks: "statistics are read from the admin interface",
+      stats_config: "statistics have Envoy's default names and tags",
+      tracing: noTracing,
+      layered_runtime: "no runtime key is read",
+      overload_manager: "the proxy has fixed limits of its own",
+      dns_resolution_config: "the system's resolver is used",
+      typed_dns_resolver_config: "the system's resolver is used",
+      application_log_config: "the log has one format",
+    },
+  },
+  "envoy.config.bootstrap.v3.Bootstrap.StaticResources": { used: "listeners clusters" },
+  "envoy.config.bootstrap.v3.Bootstrap.DynamicResources": { used: "lds_config cds_config ads_config" },
+  "envoy.config.bootstrap.v3.Admin": {
+    used: "address",
+    harmless: {
+      profile_path: "Envoy's own profiler",
+      socket_options: socketTuning,
+      ignore_global_conn_limit: "no global limit is set",
+    },
+    warned: { access_log: "admin requests are not logged", access_log_path: "admin requests are not logged" },
+  },
+  "envoy.config.bootstrap.v3.ClusterManager": {
+    used: "upstream_bind_config",
+    harmless: {
+      outlier_detection: "where ejections are logged",
+      enable_deferred_cluster_creation: "performance only",
+      local_cluster_name: "zone-aware routing needs zones, which are not read",
+    },
+  },
+  "envoy.config.core.v3.ApiConfigSource": {
+    used: "api_type transport_api_version grpc_services",
+    harmless: {
+      set_node_on_first_message_only: "the node is sent once either way",
+      rate_limit_settings: "requests follow subscriptions, which are few",
+      request_timeout: "REST only",
+      refresh_delay: "REST only",
+    },
+  },
+  "envoy.config.core.v3.GrpcService": {
+    used: "envoy_grpc google_grpc",
+    harmless: { timeout: "the stream is kept as long as it lives" },
+    warned: { initial_metadata: "no metadata is sent" },
+  },
+};

@@ -1,0 +1,100 @@
+// The admin interface: plain HTTP on a loopback or pod address. Whoever reaches it may stop the proxy, so that a browser
+// page from elsewhere is refused even when it runs on this machine.
+import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { AdminPage, AdminResponse, AdminTargets } from "./admin-page.ts";
+import { text } from "./admin-page.ts";
+import { adminPage, helpText } from "./pages.ts";
+
+/** A form of `/logging` is short; more is not read. */
+const maxBodyBytes = 64 * 1024;
+
+export interface AdminServer {
+  readonly address: { readonly ip: string; readonly port: number };
+  close(): Promise<void>;
+}
+
+/** @throws when the address cannot be bound. */
+export async function startAdmin(
+  address: { readonly ip: string; readonly port: number },
+  targets: AdminTargets,
+): Promise<AdminServer> {
+  const log = targets.logging.logger("admin");
+  const server = createServer((request, response) => {
+    answer(request, targets)
+      .catch((error: unknown): AdminResponse => {
+        log.error("an admin page failed", { path: request.url, reason: String(error) });
+        return text("internal error\n", 500);
+      })
+      .then((result) => {
+        log.debug("request", { method: request.method, path: request.url, status: result.status });
+        send(request, response, result);
+      }, undefined);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      const words = error.code === "EADDRINUSE" ? "Address already in use" : error.message;
+      reject(new Error(`cannot bind '${address.ip}:${address.port}': ${words}`, { cause: error }));
+    });
+    server.listen({ host: address.ip, port: address.port, exclusive: true }, resolve);
+  });
+  const bound = server.address() as AddressInfo;
+  log.info("admin address", { address: bound.address, port: bound.port });
+  return {
+    address: { ip: bound.address, port: bound.port },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** A page of another site in a browser on this machine can post forms here; no tool sends an Origin of another host. */
+function isForeignPage(request: IncomingMessage): boolean {
+  const { origin, host } = request.headers;
+  if (origin === undefined) return false;
+  return !URL.canParse(origin) || new URL(origin).host !== host;
+}
+
+async function answer(request: IncomingMessage, targets: AdminTargets): Promise<AdminResponse> {
+  const url = new URL(request.url ?? "/", "http://admin");
+  const page = adminPage(url.pathname);
+  if (page === undefined) return text(`invalid path. ${helpText()}`, 404);
+  const method = request.method ?? "GET";
+  if (page.changesSomething === true && method !== "POST") {
+    return text(`Method ${method} not allowed, POST required.`, 405);
+  }
+  if (method !== "GET" && method !== "HEAD" && method !== "POST") {
+    return text(`Method ${method} not allowed.`, 405);
+  }
+  if (page.changesSomething === true && isForeignPage(request)) {
+    return text("requests from pages of another origin are refused\n", 403);
+  }
+  return page.handle(await parameters(page, request, url), targets);
+}
+
+/** A form's fields count as parameters, as in Envoy. */
+async function parameters(page: AdminPage, request: IncomingMessage, url: URL): Promise<URLSearchParams> {
+  const isForm = request.headers["content-type"]?.startsWith("application/x-www-form-urlencoded") === true;
+  if (page.changesSomething !== true || !isForm) return url.searchParams;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBodyBytes) break;
+    chunks.push(chunk);
+  }
+  const form = new URLSearchParams(Buffer.concat(chunks).toString("utf8"));
+  return form.size > 0 ? form : url.searchParams;
+}
+
+function send(request: IncomingMessage, response: ServerResponse, result: AdminResponse): void {
+  response.writeHead(result.status, {
+    "content-type": result.contentType,
+    "cache-control": "no-cache, max-age=0",
+    "x-content-type-options": "nosniff",
+    server: "envoy",
+  });
+  response.end(request.method === "HEAD" ? undefined : result.body, result.afterwards);
+}

@@ -1,0 +1,169 @@
+// Starts a whole proxy in this process from a bootstrap: static resources, subscriptions, admin interface. `tulle proxy`
+// and the agent both run it.
+import { hostname } from "node:os";
+import { type LogLevel, type LogSink, Logging, MetricRegistry } from "@tulle/telemetry";
+import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
+import { AccessLogFiles } from "./access-log/access-log-file.ts";
+import { type AdminServer, startAdmin } from "./admin/admin-server.ts";
+import { ServerState } from "./admin/server-state.ts";
+import { compileBootstrap } from "./bootstrap/compile-bootstrap.ts";
+import { BootstrapError } from "./bootstrap/read-bootstrap.ts";
+import { systemDnsLookup } from "./cluster/dns-lookup.ts";
+import type { CompileScope } from "./compile/compile-scope.ts";
+import { problemText } from "./compile/problems.ts";
+import { DataPath } from "./connection/data-path.ts";
+import { parseListenDescriptors } from "./listener/inherited-descriptors.ts";
+import { ListenerHost } from "./listener/listener-host.ts";
+import { ConfigRecords } from "./runtime/config-records.ts";
+import { RuntimeOwner } from "./runtime/runtime-owner.ts";
+import { loadStaticResources } from "./subscribe/load-static-resources.ts";
+import { type Subscriber, startSubscriber } from "./subscribe/subscriber.ts";
+
+export interface ProxyOptions {
+  readonly bootstrap: Bootstrap;
+  /** Worker threads; one is what exists now, more is said and not done. */
+  readonly concurrency?: number;
+  readonly logLevel?: LogLevel;
+  /** Levels of single loggers, such as `{ http: "debug" }`. */
+  readonly componentLogLevels?: Readonly<Record<string, LogLevel>>;
+  readonly logSink?: LogSink;
+  /** What `%ENVIRONMENT(X)%` and `TULLE_LISTEN_FDS` are read from. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** How long connections of a removed listener, or of a proxy that drains, may go on (Envoy: --drain-time-s). */
+  readonly drainTimeMs?: number;
+  /** Called when somebody posts `/quitquitquit`; the default closes the proxy. */
+  readonly onQuit?: () => void;
+  /** Shown by `/server_info`. */
+  readonly commandLineOptions?: Readonly<Record<string, string | number | boolean>>;
+}
+
+export interface RunningProxy {
+  /** Where the admin interface listens, with its real port; undefined when the bootstrap has none. */
+  readonly adminAddress: { readonly ip: string; readonly port: number } | undefined;
+  /** Resolves when everything that was subscribed at the start has come (or timed out) and listeners accept. */
+  readonly ready: Promise<void>;
+  /** Real addresses of the listeners, by name. */
+  listenerAddresses(): ReadonlyMap<string, readonly { readonly ip: string; readonly port: number }[]>;
+  readonly logging: Logging;
+  readonly metrics: MetricRegistry;
+  /** Asks clients to leave (`Connection: close`); resolves when they have, or after `graceMs`. */
+  drain(graceMs: number): Promise<void>;
+  /** Closes everything at once; may be called more than once. */
+  close(): Promise<void>;
+}
+
+/** Loggers that `/logging` lists from the start, whatever the configuration makes use of. */
+const loggerNames = [
+  "access_log",
+  "admin",
+  "config",
+  "connection",
+  "filter",
+  "http",
+  "http2",
+  "jwt",
+  "main",
+  "pool",
+  "rbac",
+  "router",
+  "upstream",
+] as const;
+
+/** Envoy: --drain-time-s. */
+const defaultDrainTimeMs = 600_000;
+
+/** @throws {BootstrapError} when the bootstrap cannot be used as a whole. */
+export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
+  const environment = options.environment ?? process.env;
+  const logging = new Logging({
+    ...(options.logLevel && { level: options.logLevel }),
+    ...(options.logSink && { sink: options.logSink }),
+  });
+  const metrics = new MetricRegistry();
+  const dataPath = new DataPath({ logging });
+  for (const name of loggerNames) logging.logger(name);
+  for (const [name, level] of Object.entries(options.componentLogLevels ?? {})) logging.logger(name).level = level;
+  const log = logging.logger("main");
+  const result = compileBootstrap(options.bootstrap);
+  if (!result.ok) throw new BootstrapError(result.problems.map(problemText));
+  const bootstrap = result.value;
+  for (const warning of result.warnings) log.warning("bootstrap", { place: warning.place, problem: warning.message });
+  if ((options.concurrency ?? 1) > 1) log.warning("one worker thread serves all connections", { asked: options.concurrency });
+
+  const accessLogs = new AccessLogFiles(logging.logger("access_log"), metrics);
+  const inheritedDescriptors = parseListenDescriptors(environment["TULLE_LISTEN_FDS"]);
+  const listenerHost = new ListenerHost({ dataPath, inheritedDescriptors });
+  const owner = new RuntimeOwner({ listenerHost, drainTimeMs: options.drainTimeMs ?? defaultDrainTimeMs });
+  const records = new ConfigRecords();
+  const scope: CompileScope = {
+    clusterSlot: (name) => owner.clusterSlots.get(name),
+    knownClusterSlot: (name) => owner.clusterSlots.known(name),
+    routeTableSlot: (name) => owner.routeTableSlots.get(name),
+    metrics,
+    logging,
+    openAccessLog: (path) => accessLogs.open(path),
+    lookup: systemDnsLookup,
+    random: Math.random,
+    defaultSourceAddress: bootstrap.sourceAddress,
+    environment,
+    hostname: hostname(),
+  };
+  const state = new ServerState({
+    bootstrap,
+    commandLineOptions: options.commandLineOptions ?? {},
+    startedAtMs: Date.now(),
+  });
+
+  let admin: AdminServer | undefined;
+  let subscriber: Subscriber | undefined;
+  let closing: Promise<void> | undefined;
+  const close = (): Promise<void> => {
+    closing ??= (async () => {
+      subscriber?.close();
+      await listenerHost.stop();
+      owner.stopClusters();
+      await admin?.close();
+      accessLogs.closeAll();
+    })();
+    return closing;
+  };
+  const drain = (graceMs: number): Promise<void> => {
+    state.drain();
+    return listenerHost.drain(graceMs);
+  };
+  try {
+    const problems = await loadStaticResources(bootstrap, { scope, owner, records });
+    if (problems.length > 0) throw new BootstrapError(problems);
+    if (bootstrap.adminAddress !== undefined) {
+      admin = await startAdmin(bootstrap.adminAddress, {
+        state,
+        logging,
+        metrics,
+        owner,
+        records,
+        listenerHost,
+        accessLogs,
+        drainListeners: () => void drain(options.drainTimeMs ?? defaultDrainTimeMs),
+        quit: options.onQuit ?? (() => void close()),
+      });
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const isInheritedPort = (port: number): boolean => inheritedDescriptors.has(port);
+  subscriber = startSubscriber(bootstrap, { scope, owner, records }, { isInheritedPort });
+  const ready = subscriber.ready.then(() => {
+    state.initialized();
+    log.info("all dependencies initialized", { listeners: owner.current.listeners.size });
+  });
+  return {
+    adminAddress: admin?.address,
+    ready,
+    listenerAddresses: () => listenerHost.boundAddresses(),
+    logging,
+    metrics,
+    drain,
+    close,
+  };
+}

@@ -1,0 +1,70 @@
+// What the proxy was told, resource by resource, beside what it runs: `/config_dump` and `/clusters` read it, and a
+// refused update stands here next to the version that goes on serving.
+import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import type { ClusterLoadAssignment } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
+import type { Listener } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import type { RouteConfiguration } from "@tulle/xds/envoy/config/route/v3/route_pb";
+
+/** A version of a resource as it came. */
+export interface ReceivedResource<M> {
+  readonly message: M;
+  /** `version_info` of the response that brought it; empty for the bootstrap's own. */
+  readonly versionInfo: string;
+  readonly receivedAtMs: number;
+  /** Content hash, to recognise a resource that comes again unchanged. */
+  readonly contentVersion: string;
+}
+
+export interface RefusedResource<M> {
+  readonly message: M | undefined;
+  readonly versionInfo: string;
+  readonly refusedAtMs: number;
+  readonly reason: string;
+}
+
+/**
+ * One resource by name. `active` serves; `warming` has been accepted and waits for what it needs (a cluster for endpoints, a
+ * listener for routes); `refused` is the last update when that was not accepted.
+ */
+export interface ResourceRecord<M> {
+  readonly name: string;
+  readonly isStatic: boolean;
+  active: ReceivedResource<M> | undefined;
+  warming: ReceivedResource<M> | undefined;
+  refused: RefusedResource<M> | undefined;
+}
+
+export class ResourceRecords<M> {
+  readonly #records = new Map<string, ResourceRecord<M>>();
+  /** `version_info` of the last response that was accepted. */
+  versionInfo = "";
+
+  get(name: string): ResourceRecord<M> | undefined {
+    return this.#records.get(name);
+  }
+
+  /** The record of that name, made when it is new. */
+  of(name: string, isStatic = false): ResourceRecord<M> {
+    let record = this.#records.get(name);
+    if (record === undefined) {
+      record = { name, isStatic, active: undefined, warming: undefined, refused: undefined };
+      this.#records.set(name, record);
+    }
+    return record;
+  }
+
+  delete(name: string): void {
+    this.#records.delete(name);
+  }
+
+  values(): IterableIterator<ResourceRecord<M>> {
+    return this.#records.values();
+  }
+}
+
+export class ConfigRecords {
+  readonly clusters = new ResourceRecords<Cluster>();
+  readonly endpoints = new ResourceRecords<ClusterLoadAssignment>();
+  readonly listeners = new ResourceRecords<Listener>();
+  readonly routes = new ResourceRecords<RouteConfiguration>();
+}

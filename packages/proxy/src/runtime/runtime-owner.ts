@@ -1,0 +1,105 @@
+// Owns the proxy's runtime: the slots that routes and listeners hold, the sockets behind the listeners, and the one
+// synchronous step in which a new runtime takes the place of the old one.
+import type { Cluster } from "../cluster/cluster.ts";
+import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
+import { SlotTable } from "../compile/compile-scope.ts";
+import type { ListenerHost } from "../listener/listener-host.ts";
+import type { RouteTable } from "../route/route-table.ts";
+import type { Listener, ProxyRuntime } from "./proxy-runtime.ts";
+import type { Slot } from "./slot.ts";
+
+/** What changes, by name; undefined = removed. What is not named stays as it is. */
+export interface RuntimeChange {
+  readonly clusters?: ReadonlyMap<string, RuntimeCluster | undefined>;
+  readonly routeTables?: ReadonlyMap<string, RouteTable | undefined>;
+}
+
+export interface RuntimeOwnerOptions {
+  readonly listenerHost: ListenerHost;
+  /** How long connections of a listener that was removed may go on (Envoy: --drain-time-s, 600 s). */
+  readonly drainTimeMs: number;
+}
+
+export class RuntimeOwner {
+  readonly clusterSlots = new SlotTable<Cluster>();
+  readonly routeTableSlots = new SlotTable<RouteTable>();
+  readonly #listenerHost: ListenerHost;
+  readonly #drainTimeMs: number;
+  readonly #clusters = new Map<string, RuntimeCluster>();
+  #current: ProxyRuntime = { listeners: new Map(), clusters: new Map(), routeTables: new Map() };
+
+  constructor(options: RuntimeOwnerOptions) {
+    this.#listenerHost = options.listenerHost;
+    this.#drainTimeMs = options.drainTimeMs;
+  }
+
+  get current(): ProxyRuntime {
+    return this.#current;
+  }
+
+  cluster(name: string): RuntimeCluster | undefined {
+    return this.#clusters.get(name);
+  }
+
+  clusters(): IterableIterator<RuntimeCluster> {
+    return this.#clusters.values();
+  }
+
+  /**
+   * Puts the change in place in one synchronous step: a request sees all of it or nothing. Requests that have chosen their
+   * cluster or route finish on what they chose; clusters that are gone drain.
+   */
+  swap(change: RuntimeChange): ProxyRuntime {
+    const replaced: RuntimeCluster[] = [];
+    const clusters = new Map(this.#current.clusters);
+    for (const [name, next] of change.clusters ?? []) {
+      const old = this.#clusters.get(name);
+      if (old !== undefined && old !== next) replaced.push(old);
+      put(clusters, this.clusterSlots.get(name), next);
+      if (next === undefined) this.#clusters.delete(name);
+      else this.#clusters.set(name, next);
+    }
+    const routeTables = new Map(this.#current.routeTables);
+    for (const [name, next] of change.routeTables ?? []) put(routeTables, this.routeTableSlots.get(name), next);
+    this.#current = { listeners: this.#current.listeners, clusters, routeTables };
+    for (const cluster of replaced) cluster.stop();
+    return this.#current;
+  }
+
+  /**
+   * Binds the listener's addresses, or hands its new filter chains to the sockets that it has. Resolves to the reason
+   * when they cannot be bound; what served before goes on then.
+   */
+  async applyListener(listener: Listener): Promise<string | undefined> {
+    const reason = listener.bindToPort ? await this.#listenerHost.apply(listener) : undefined;
+    if (reason !== undefined) return reason;
+    const listeners = new Map(this.#current.listeners).set(listener.name, listener);
+    this.#current = { ...this.#current, listeners };
+    return undefined;
+  }
+
+  removeListener(name: string): void {
+    if (!this.#current.listeners.has(name)) return;
+    const listeners = new Map(this.#current.listeners);
+    listeners.delete(name);
+    this.#current = { ...this.#current, listeners };
+    this.#listenerHost.remove(name, this.#drainTimeMs);
+  }
+
+  /** Forgets the slots of names that no route and no listener holds any more. */
+  pruneSlots(isNamed: { cluster(name: string): boolean; routeTable(name: string): boolean }): void {
+    this.clusterSlots.prune((name) => isNamed.cluster(name));
+    this.routeTableSlots.prune((name) => isNamed.routeTable(name));
+  }
+
+  /** Ends what clusters do by themselves (DNS) and drains their connections. */
+  stopClusters(): void {
+    for (const cluster of this.#clusters.values()) cluster.stop();
+  }
+}
+
+function put<T>(map: Map<string, Slot<T>>, slot: Slot<T>, next: T | undefined): void {
+  slot.current = next;
+  if (next === undefined) map.delete(slot.name);
+  else map.set(slot.name, slot);
+}

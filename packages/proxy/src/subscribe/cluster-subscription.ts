@@ -1,0 +1,249 @@
+// Clusters and endpoints as they come from the control plane. A cluster that is accepted warms first: it serves once its
+// endpoints have come (EDS), its names are resolved (DNS), or the wait is over. Until then the version before it serves.
+import type { AdsResponse, Clock, ResourceError, Verdict } from "@tulle/xds";
+import type { ClusterLoadAssignment } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
+import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
+import { type CompiledCluster, compileCluster } from "../compile/compile-cluster.ts";
+import { compileEndpoints } from "../compile/compile-endpoints.ts";
+import { problemsText } from "../compile/problems.ts";
+import type { ReceivedResource, ResourceRecord } from "../runtime/config-records.ts";
+import type { ConfigTargets } from "./load-static-resources.ts";
+import { Pauses } from "./pauses.ts";
+
+type Response<T extends AdsResponse["type"]> = Extract<AdsResponse, { type: T }>;
+
+export interface ClusterSubscriptionOptions extends ConfigTargets {
+  readonly clock: Clock;
+  readonly initialFetchTimeoutMs: number;
+  /** The set of endpoint resources to ask for has changed. */
+  readonly onEndpointNames: (names: ReadonlySet<string>) => void;
+  /** Nothing warms any more. */
+  readonly onAllWarm: () => void;
+}
+
+interface Warming {
+  readonly compiled: CompiledCluster;
+  readonly cancelTimeout: () => void;
+}
+
+export class ClusterSubscription {
+  readonly #options: ClusterSubscriptionOptions;
+  readonly #active = new Map<string, CompiledCluster>();
+  readonly #warming = new Map<string, Warming>();
+  readonly #assignments = new Map<string, ClusterLoadAssignment>();
+  #endpointNames: ReadonlySet<string> = new Set();
+  #hasResponse = false;
+
+  constructor(options: ClusterSubscriptionOptions) {
+    this.#options = options;
+  }
+
+  /** The first response has come and nothing warms. */
+  get isWarm(): boolean {
+    return this.#hasResponse && this.#warming.size === 0;
+  }
+
+  async onClusters(response: Response<"CDS">): Promise<Verdict> {
+    const { records, scope } = this.#options;
+    const log = scope.logging.logger("config");
+    const errors: ResourceError[] = [];
+    const change = new Map<string, RuntimeCluster | undefined>();
+    const pauses = new Pauses();
+    for (const [name, message] of response.resources) {
+      const record = records.clusters.of(name);
+      const contentVersion = response.versions.get(name) ?? "";
+      const received = { message, versionInfo: response.versionInfo, receivedAtMs: Date.now(), contentVersion };
+      if (record.isStatic) {
+        log.warning("a static cluster cannot be replaced", { cluster: name });
+        continue;
+      }
+      if (isUnchanged(record, contentVersion)) continue;
+      const result = compileCluster(message, scope);
+      if (!result.ok) {
+        const reason = problemsText(result.problems);
+        record.refused = { message, versionInfo: response.versionInfo, refusedAtMs: Date.now(), reason };
+        errors.push({ name, message: reason });
+        continue;
+      }
+      for (const warning of result.warnings) log.debug(warning.message, { cluster: name, place: warning.place });
+      record.refused = undefined;
+      this.#accept(record, received, result.value, change);
+      await pauses.takeIfDue();
+    }
+    for (const name of response.removed) this.#remove(name, change);
+    this.#options.owner.swap({ clusters: change });
+    if (errors.length === 0) records.clusters.versionInfo = response.versionInfo;
+    this.#hasResponse = true;
+    log.info("clusters received", {
+      resources: response.resources.size,
+      changed: change.size,
+      warming: this.#warming.size,
+      removed: response.removed.length,
+      refused: errors.length,
+    });
+    this.#noteEndpointNames();
+    this.#noteWarm();
+    return errors;
+  }
+
+  onEndpoints(response: Response<"EDS">): Verdict {
+    const { records } = this.#options;
+    const errors: ResourceError[] = [];
+    for (const [name, message] of response.resources) {
+      const reason = this.#takeAssignment(name, message);
+      const record = records.endpoints.of(name);
+      const { versionInfo } = response;
+      if (reason !== undefined) {
+        record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
+        errors.push({ name, message: reason });
+        continue;
+      }
+      const contentVersion = response.versions.get(name) ?? "";
+      record.active = { message, versionInfo, receivedAtMs: Date.now(), contentVersion };
+      record.refused = undefined;
+    }
+    if (errors.length === 0) records.endpoints.versionInfo = response.versionInfo;
+    this.#noteWarm();
+    return errors;
+  }
+
+  /** No first response came in time: the start goes on without. */
+  giveUpWaiting(): void {
+    this.#hasResponse = true;
+    this.#noteWarm();
+  }
+
+  close(): void {
+    for (const { cancelTimeout, compiled } of this.#warming.values()) {
+      cancelTimeout();
+      compiled.cluster.stop();
+    }
+    this.#warming.clear();
+  }
+
+  /** Puts the accepted version in `change` when it can serve at once, else lets it warm. */
+  #accept(
+    record: ResourceRecord<ReceivedMessage>,
+    received: ReceivedResource<ReceivedMessage>,
+    compiled: CompiledCluster,
+    change: Map<string, RuntimeCluster | undefined>,
+  ): void {
+    const { name } = record;
+    this.#stopWarming(name);
+    record.warming = received;
+    const { cluster, endpointsName } = compiled;
+    const assignment = endpointsName === undefined ? undefined : this.#assignments.get(endpointsName);
+    if (endpointsName !== undefined && assignment !== undefined) {
+      // Endpoints that are known serve the new version at once; a newer assignment replaces them as usual.
+      const endpoints = compileEndpoints(assignment, compiled);
+      if (endpoints.ok) cluster.updateEndpoints(endpoints.value);
+      this.#activate(name, compiled, change);
+    } else if (cluster.type === "static" || cluster.type === "dynamic_forward_proxy") {
+      this.#activate(name, compiled, change);
+    } else {
+      this.#warm(name, compiled);
+    }
+  }
+
+  #warm(name: string, compiled: CompiledCluster): void {
+    const { clock, initialFetchTimeoutMs, scope } = this.#options;
+    const giveUp = (): void => {
+      scope.logging.logger("config").warning("endpoints did not come in time", { cluster: name });
+      this.#becomeWarm(name, compiled);
+    };
+    const waits = initialFetchTimeoutMs > 0;
+    const cancelTimeout = waits ? clock.after(initialFetchTimeoutMs, giveUp) : (): void => {};
+    this.#warming.set(name, { compiled, cancelTimeout });
+    if (compiled.endpointsName === undefined) {
+      void compiled.cluster.start().then(() => this.#becomeWarm(name, compiled));
+    }
+  }
+
+  #becomeWarm(name: string, compiled: CompiledCluster): void {
+    const warming = this.#warming.get(name);
+    if (warming?.compiled !== compiled) return;
+    const change = new Map<string, RuntimeCluster | undefined>();
+    this.#activate(name, compiled, change);
+    this.#options.owner.swap({ clusters: change });
+    this.#noteWarm();
+  }
+
+  #activate(name: string, compiled: CompiledCluster, change: Map<string, RuntimeCluster | undefined>): void {
+    this.#warming.get(name)?.cancelTimeout();
+    this.#warming.delete(name);
+    this.#active.set(name, compiled);
+    const record = this.#options.records.clusters.of(name);
+    record.active = record.warming;
+    record.warming = undefined;
+    change.set(name, compiled.cluster);
+  }
+
+  #stopWarming(name: string): void {
+    const warming = this.#warming.get(name);
+    if (warming === undefined) return;
+    warming.cancelTimeout();
+    warming.compiled.cluster.stop();
+    this.#warming.delete(name);
+  }
+
+  #remove(name: string, change: Map<string, RuntimeCluster | undefined>): void {
+    const { records, owner } = this.#options;
+    if (records.clusters.get(name)?.isStatic === true) return;
+    this.#stopWarming(name);
+    this.#active.delete(name);
+    records.clusters.delete(name);
+    if (owner.cluster(name) !== undefined) change.set(name, undefined);
+  }
+
+  /** The reason why the assignment is refused; undefined = it serves. */
+  #takeAssignment(name: string, message: ClusterLoadAssignment): string | undefined {
+    const checked = compileEndpoints(message);
+    if (!checked.ok) return problemsText(checked.problems);
+    this.#assignments.set(name, message);
+    for (const compiled of this.#active.values()) this.#updateFrom(name, message, compiled);
+    for (const [clusterName, { compiled }] of this.#warming) {
+      if (!this.#updateFrom(name, message, compiled)) continue;
+      this.#becomeWarm(clusterName, compiled);
+    }
+    return undefined;
+  }
+
+  #updateFrom(name: string, message: ClusterLoadAssignment, compiled: CompiledCluster): boolean {
+    if (compiled.endpointsName !== name) return false;
+    const endpoints = compileEndpoints(message, compiled);
+    if (endpoints.ok) compiled.cluster.updateEndpoints(endpoints.value);
+    return true;
+  }
+
+  #noteEndpointNames(): void {
+    const names = new Set<string>();
+    for (const compiled of this.#active.values()) {
+      if (compiled.endpointsName !== undefined) names.add(compiled.endpointsName);
+    }
+    for (const { compiled } of this.#warming.values()) {
+      if (compiled.endpointsName !== undefined) names.add(compiled.endpointsName);
+    }
+    if (names.size === this.#endpointNames.size && names.isSubsetOf(this.#endpointNames)) return;
+    this.#endpointNames = names;
+    for (const name of this.#assignments.keys()) {
+      if (names.has(name)) continue;
+      this.#assignments.delete(name);
+      this.#options.records.endpoints.delete(name);
+    }
+    this.#options.onEndpointNames(names);
+  }
+
+  #noteWarm(): void {
+    if (this.isWarm) this.#options.onAllWarm();
+  }
+}
+
+type ReceivedMessage = Response<"CDS">["resources"] extends ReadonlyMap<string, infer M> ? M : never;
+
+/** The version is the one that was accepted last; an earlier refusal of another one is forgotten then. */
+export function isUnchanged<M>(record: ResourceRecord<M>, contentVersion: string): boolean {
+  const accepted = record.warming ?? record.active;
+  if (accepted?.contentVersion !== contentVersion) return false;
+  record.refused = undefined;
+  return true;
+}

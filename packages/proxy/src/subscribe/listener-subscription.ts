@@ -1,0 +1,246 @@
+// Listeners and routes as they come from the control plane. A listener that is accepted warms until all its route
+// configurations have come, so that it never answers 404 for want of them; the version before it serves meanwhile.
+import { createServer } from "node:net";
+import type { AdsResponse, Clock, ResourceError, Verdict } from "@tulle/xds";
+import { type CompiledListener, compileListener } from "../compile/compile-listener.ts";
+import { compileRouteConfigurationInSlices } from "../compile/compile-route-configuration.ts";
+import { problemsText } from "../compile/problems.ts";
+import type { RouteTable } from "../route/route-table.ts";
+import type { ListenAddress } from "../runtime/proxy-runtime.ts";
+import { isUnchanged } from "./cluster-subscription.ts";
+import type { ConfigTargets } from "./load-static-resources.ts";
+import { Pauses } from "./pauses.ts";
+
+type Response<T extends AdsResponse["type"]> = Extract<AdsResponse, { type: T }>;
+
+export interface ListenerSubscriptionOptions extends ConfigTargets {
+  readonly clock: Clock;
+  readonly initialFetchTimeoutMs: number;
+  /** Ports whose socket the parent has bound for us: they cannot be tried. */
+  readonly isInheritedPort: (port: number) => boolean;
+  /** The set of route configurations to ask for has changed. */
+  readonly onRouteNames: (names: ReadonlySet<string>) => void;
+  readonly onAllWarm: () => void;
+}
+
+interface Warming {
+  readonly compiled: CompiledListener;
+  readonly cancelTimeout: () => void;
+}
+
+export class ListenerSubscription {
+  readonly #options: ListenerSubscriptionOptions;
+  readonly #active = new Map<string, CompiledListener>();
+  readonly #warming = new Map<string, Warming>();
+  #routeNames: ReadonlySet<string> = new Set();
+  #hasResponse = false;
+
+  constructor(options: ListenerSubscriptionOptions) {
+    this.#options = options;
+  }
+
+  get isWarm(): boolean {
+    return this.#hasResponse && this.#warming.size === 0;
+  }
+
+  async onListeners(response: Response<"LDS">): Promise<Verdict> {
+    const { records, scope, owner } = this.#options;
+    const log = scope.logging.logger("config");
+    const errors: ResourceError[] = [];
+    const pauses = new Pauses();
+    // First what goes, so that a listener may take over the address of one that this response leaves out.
+    for (const name of response.removed) this.#remove(name);
+    for (const [name, message] of response.resources) {
+      const record = records.listeners.of(name);
+      const contentVersion = response.versions.get(name) ?? "";
+      if (record.isStatic) {
+        log.warning("a static listener cannot be replaced", { listener: name });
+        continue;
+      }
+      if (isUnchanged(record, contentVersion)) continue;
+      const { versionInfo } = response;
+      const options = { clusterExists: (cluster: string): boolean => owner.cluster(cluster) !== undefined };
+      const result = compileListener(message, scope, options);
+      if (!result.ok) {
+        const reason = problemsText(result.problems);
+        record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
+        errors.push({ name, message: reason });
+        continue;
+      }
+      for (const warning of result.warnings) log.warning(warning.message, { listener: name, place: warning.place });
+      record.warming = { message, versionInfo, receivedAtMs: Date.now(), contentVersion };
+      const reason = await this.#accept(name, result.value);
+      if (reason === undefined) {
+        record.refused = undefined;
+      } else {
+        record.warming = undefined;
+        record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
+        errors.push({ name, message: reason });
+      }
+      await pauses.takeIfDue();
+    }
+    if (errors.length === 0) records.listeners.versionInfo = response.versionInfo;
+    this.#hasResponse = true;
+    log.info("listeners received", {
+      resources: response.resources.size,
+      warming: this.#warming.size,
+      removed: response.removed.length,
+      refused: errors.length,
+    });
+    this.#noteRouteNames();
+    this.#noteWarm();
+    return errors;
+  }
+
+  async onRoutes(response: Response<"RDS">): Promise<Verdict> {
+    const { records, scope, owner } = this.#options;
+    const log = scope.logging.logger("config");
+    const errors: ResourceError[] = [];
+    const tables = new Map<string, RouteTable>();
+    const options = { clusterExists: (cluster: string): boolean => owner.cluster(cluster) !== undefined };
+    for (const [name, message] of response.resources) {
+      if (!this.#routeNames.has(name)) continue;
+      const record = records.routes.of(name);
+      const contentVersion = response.versions.get(name) ?? "";
+      if (isUnchanged(record, contentVersion)) continue;
+      const result = await compileRouteConfigurationInSlices(message, scope, options);
+      const { versionInfo } = response;
+      if (!result.ok) {
+        const reason = problemsText(result.problems);
+        record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
+        errors.push({ name, message: reason });
+        continue;
+      }
+      for (const warning of result.warnings) log.debug(warning.message, { route: name, place: warning.place });
+      record.active = { message, versionInfo, receivedAtMs: Date.now(), contentVersion };
+      record.refused = undefined;
+      tables.set(name, result.value);
+    }
+    owner.swap({ routeTables: tables });
+    if (errors.length === 0) records.routes.versionInfo = response.versionInfo;
+    log.debug("routes received", { resources: response.resources.size, refused: errors.length });
+    for (const [name, { compiled }] of this.#warming) {
+      if (this.#hasRoutes(compiled)) await this.#becomeWarm(name, compiled);
+    }
+    this.#noteWarm();
+    return errors;
+  }
+
+  giveUpWaiting(): void {
+    this.#hasResponse = true;
+    this.#noteWarm();
+  }
+
+  close(): void {
+    for (const { cancelTimeout } of this.#warming.values()) cancelTimeout();
+    this.#warming.clear();
+  }
+
+  #hasRoutes(compiled: CompiledListener): boolean {
+    const { routeTables } = this.#options.owner.current;
+    return [...compiled.routeNames].every((name) => routeTables.has(name));
+  }
+
+  /** The reason why its addresses cannot be bound; undefined = it serves, or will when it is warm. */
+  async #accept(name: string, compiled: CompiledListener): Promise<string | undefined> {
+    this.#stopWarming(name);
+    if (this.#hasRoutes(compiled)) return this.#activate(name, compiled);
+    const reason = await this.#tryToBind(name, compiled);
+    if (reason !== undefined) return reason;
+    const { clock, initialFetchTimeoutMs, scope } = this.#options;
+    const giveUp = (): void => {
+      scope.logging.logger("config").warning("routes did not come in time", { listener: name });
+      void this.#becomeWarm(name, compiled).then(() => this.#noteWarm());
+    };
+    const waits = initialFetchTimeoutMs > 0;
+    const cancelTimeout = waits ? clock.after(initialFetchTimeoutMs, giveUp) : (): void => {};
+    this.#warming.set(name, { compiled, cancelTimeout });
+    return undefined;
+  }
+
+  /** A warming listener must not accept yet, but an address in use is to be told while the response can be refused. */
+  async #tryToBind(name: string, { listener }: CompiledListener): Promise<string | undefined> {
+    if (!listener.bindToPort) return undefined;
+    const own = this.#options.owner.current.listeners.get(name)?.addresses ?? [];
+    for (const address of listener.addresses) {
+      if (own.some((bound) => bound.ip === address.ip && bound.port === address.port)) continue;
+      if (this.#options.isInheritedPort(address.port)) continue;
+      const reason = await probe(address);
+      if (reason !== undefined) return reason;
+    }
+    return undefined;
+  }
+
+  async #becomeWarm(name: string, compiled: CompiledListener): Promise<void> {
+    if (this.#warming.get(name)?.compiled !== compiled) return;
+    const reason = await this.#activate(name, compiled);
+    if (reason === undefined) return;
+    const { records, scope } = this.#options;
+    const record = records.listeners.of(name);
+    const failed = record.warming;
+    record.warming = undefined;
+    record.refused = {
+      message: failed?.message,
+      versionInfo: failed?.versionInfo ?? "",
+      refusedAtMs: Date.now(),
+      reason,
+    };
+    scope.logging.logger("config").error("a listener cannot be bound", { listener: name, reason });
+  }
+
+  async #activate(name: string, compiled: CompiledListener): Promise<string | undefined> {
+    this.#stopWarming(name);
+    const reason = await this.#options.owner.applyListener(compiled.listener);
+    if (reason !== undefined) return reason;
+    this.#active.set(name, compiled);
+    const record = this.#options.records.listeners.of(name);
+    record.active = record.warming;
+    record.warming = undefined;
+    return undefined;
+  }
+
+  #stopWarming(name: string): void {
+    this.#warming.get(name)?.cancelTimeout();
+    this.#warming.delete(name);
+  }
+
+  #remove(name: string): void {
+    const { records, owner } = this.#options;
+    if (records.listeners.get(name)?.isStatic === true) return;
+    this.#stopWarming(name);
+    this.#active.delete(name);
+    records.listeners.delete(name);
+    owner.removeListener(name);
+  }
+
+  #noteRouteNames(): void {
+    const { records, owner } = this.#options;
+    const names = new Set<string>();
+    for (const compiled of this.#active.values()) for (const name of compiled.routeNames) names.add(name);
+    for (const { compiled } of this.#warming.values()) for (const name of compiled.routeNames) names.add(name);
+    if (names.size === this.#routeNames.size && names.isSubsetOf(this.#routeNames)) return;
+    const gone = [...this.#routeNames].filter((name) => !names.has(name));
+    this.#routeNames = names;
+    for (const name of gone) records.routes.delete(name);
+    owner.swap({ routeTables: new Map(gone.map((name) => [name, undefined])) });
+    this.#options.onRouteNames(names);
+  }
+
+  #noteWarm(): void {
+    if (this.isWarm) this.#options.onAllWarm();
+  }
+}
+
+/** Binds and lets go at once; the reason when that fails. */
+function probe(address: ListenAddress): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      const words = error.code === "EADDRINUSE" ? "Address already in use" : error.message;
+      resolve(`cannot bind '${address.ip}:${address.port}': ${words}`);
+    });
+    server.listen({ host: address.ip, port: address.port, exclusive: true }, () => {
+      server.close(() => resolve(undefined));
+    });
+  });
+}

@@ -1,0 +1,149 @@
+// The proxy's side of the aggregated stream: subscribes in Envoy's order (clusters, their endpoints, then listeners, their
+// routes), hands each response to the part that knows its type, and says when the start is complete.
+import { type AdsClient, type AdsClientState, type Clock, type Verdict, connectAds, systemClock } from "@tulle/xds";
+import { clone, create } from "@bufbuild/protobuf";
+import { type Node, NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import type { AdsResponse } from "@tulle/xds";
+import type { ProxyBootstrap } from "../bootstrap/compile-bootstrap.ts";
+import { productVersion } from "../product-version.ts";
+import { ClusterSubscription } from "./cluster-subscription.ts";
+import { ListenerSubscription } from "./listener-subscription.ts";
+import type { ConfigTargets } from "./load-static-resources.ts";
+
+export interface SubscriberOptions {
+  readonly clock?: Clock;
+  /** Ports whose socket the parent has bound for us. */
+  readonly isInheritedPort?: (port: number) => boolean;
+  /** In the place of `connectAds`, for tests. */
+  readonly connect?: typeof connectAds;
+}
+
+export interface Subscriber {
+  /** Resolves once clusters and listeners have come and are warm, or were waited for long enough. */
+  readonly ready: Promise<void>;
+  readonly state: AdsClientState | undefined;
+  close(): void;
+}
+
+export function startSubscriber(
+  bootstrap: ProxyBootstrap,
+  targets: ConfigTargets,
+  options: SubscriberOptions = {},
+): Subscriber {
+  if (bootstrap.dynamic === undefined) return { ready: Promise.resolve(), state: undefined, close: () => {} };
+  return new AdsSubscriber(bootstrap, targets, options);
+}
+
+/**
+ * States: clusters (asked for clusters, waiting until they are warm) → listeners (asked for listeners too, waiting
+ * likewise) → ready, in which updates go on for ever.
+ */
+class AdsSubscriber implements Subscriber {
+  readonly ready: Promise<void>;
+  readonly #client: AdsClient;
+  readonly #clusters: ClusterSubscription;
+  readonly #listeners: ListenerSubscription;
+  readonly #dynamic: NonNullable<ProxyBootstrap["dynamic"]>;
+  readonly #clock: Clock;
+  readonly #markReady: () => void;
+  #phase: "clusters" | "listeners" | "ready" = "clusters";
+  #cancelTimeout: () => void = () => {};
+
+  constructor(bootstrap: ProxyBootstrap, targets: ConfigTargets, options: SubscriberOptions) {
+    const dynamic = bootstrap.dynamic!;
+    this.#dynamic = dynamic;
+    this.#clock = options.clock ?? systemClock;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.ready = promise;
+    this.#markReady = resolve;
+    const log = targets.scope.logging.logger("config");
+    const shared = { ...targets, clock: this.#clock, initialFetchTimeoutMs: dynamic.initialFetchTimeoutMs };
+    this.#clusters = new ClusterSubscription({
+      ...shared,
+      onEndpointNames: (names) => this.#client.subscribe("EDS", names),
+      onAllWarm: () => this.#clustersAreWarm(),
+    });
+    this.#listeners = new ListenerSubscription({
+      ...shared,
+      isInheritedPort: options.isInheritedPort ?? ((): boolean => false),
+      onRouteNames: (names) => this.#client.subscribe("RDS", names),
+      onAllWarm: () => this.#listenersAreWarm(),
+    });
+    this.#client = (options.connect ?? connectAds)({
+      target: dynamic.target,
+      node: withUserAgent(bootstrap.node),
+      handlers: {
+        onResponse: (response) => this.#onResponse(response),
+        onState: (state) => {
+          if (state.kind === "waiting") log.warning("the xDS stream ended", { reason: state.reason });
+          else log.debug("the xDS stream", { state: state.kind });
+        },
+      },
+    });
+    if (dynamic.subscribesClusters) {
+      this.#client.subscribe("CDS", "*");
+      this.#waitFor(() => this.#clusters.giveUpWaiting());
+    } else {
+      this.#clusters.giveUpWaiting();
+    }
+  }
+
+  get state(): AdsClientState {
+    return this.#client.state;
+  }
+
+  close(): void {
+    this.#cancelTimeout();
+    this.#clusters.close();
+    this.#listeners.close();
+    this.#client.close();
+  }
+
+  #onResponse(response: AdsResponse): Verdict | Promise<Verdict> {
+    switch (response.type) {
+      case "CDS":
+        return this.#clusters.onClusters(response);
+      case "EDS":
+        return this.#clusters.onEndpoints(response);
+      case "LDS":
+        return this.#listeners.onListeners(response);
+      case "RDS":
+        return this.#listeners.onRoutes(response);
+      case "ECDS":
+      case "SDS":
+        return [...response.resources.keys()].map((name) => ({ name, message: "this type is not subscribed to" }));
+    }
+  }
+
+  #waitFor(giveUp: () => void): void {
+    this.#cancelTimeout();
+    const { initialFetchTimeoutMs } = this.#dynamic;
+    if (initialFetchTimeoutMs > 0) this.#cancelTimeout = this.#clock.after(initialFetchTimeoutMs, giveUp);
+  }
+
+  #clustersAreWarm(): void {
+    if (this.#phase !== "clusters") return;
+    this.#phase = "listeners";
+    if (this.#dynamic.subscribesListeners) {
+      this.#client.subscribe("LDS", "*");
+      this.#waitFor(() => this.#listeners.giveUpWaiting());
+    } else {
+      this.#listenersAreWarm();
+    }
+  }
+
+  #listenersAreWarm(): void {
+    if (this.#phase !== "listeners") return;
+    this.#phase = "ready";
+    this.#cancelTimeout();
+    this.#markReady();
+  }
+}
+
+/** Tells the control plane which program this is, as Envoy's own node does. */
+function withUserAgent(node: Node | undefined): Node {
+  const named = node === undefined ? create(NodeSchema) : clone(NodeSchema, node);
+  named.userAgentName = "tulle";
+  named.userAgentVersionType = { case: "userAgentVersion", value: productVersion };
+  return named;
+}
