@@ -9,18 +9,20 @@ import type {
   ServerConnectionOwner,
 } from "../codec/stream-codec.ts";
 import { ipPortText } from "../cluster/cluster.ts";
+import { adoptSocket } from "../listener/adopt-socket.ts";
 import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
 import type { DataPath } from "./data-path.ts";
 import { DownstreamStream } from "./downstream-stream.ts";
 
 export interface HttpConnectionOptions {
+  /** Accepted with `pauseOnConnect`. */
   readonly socket: Socket;
   readonly config: HttpConnectionManagerConfig;
   readonly bufferLimitBytes: number;
   readonly serverName: string;
   readonly scheme: "http" | "https";
   readonly dataPath: DataPath;
-  onClosed(connection: HttpConnection): void;
+  readonly onClosed: (connection: HttpConnection) => void;
 }
 
 let lastId = 0;
@@ -44,7 +46,10 @@ export class HttpConnection implements ServerConnectionOwner {
   #countedReceived = 0;
 
   constructor(options: HttpConnectionOptions) {
-    const { config, dataPath, socket } = options;
+    const { config, dataPath } = options;
+    const socket = adoptSocket(options.socket, dataPath.readBuffer, options.bufferLimitBytes, (chunk) =>
+      this.#codec.onData(chunk),
+    );
     this.config = config;
     this.dataPath = dataPath;
     this.serverName = options.serverName;

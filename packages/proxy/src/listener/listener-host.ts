@@ -98,7 +98,12 @@ export class ListenerHost {
   #bind(address: ListenAddress, active: ActiveListener): Promise<Bound | string> {
     const fd = this.#descriptors.get(address.port);
     const server = net.createServer(
-      { allowHalfOpen: true, noDelay: true, highWaterMark: active.listener.perConnectionBufferLimitBytes },
+      {
+        allowHalfOpen: true,
+        noDelay: true,
+        pauseOnConnect: true,
+        highWaterMark: active.listener.perConnectionBufferLimitBytes,
+      },
       (socket) => active.accept(socket),
     );
     return new Promise((resolve) => {

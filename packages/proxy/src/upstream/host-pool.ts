@@ -9,6 +9,7 @@ import type { RequestSender, ResponseReceiver, StreamResetReason } from "../code
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
+import { connectSocket, transportErrorText } from "./connect-socket.ts";
 
 /** Envoy's defaults for responses: 60 KiB of head, 100 fields (HttpProtocolOptions). */
 const maxResponseHeadBytes = 60 * 1024;
@@ -59,7 +60,7 @@ export class PooledConnection implements ClientConnectionOwner, UpstreamConnecti
     pool.host.stats.connectionsTotal += 1;
     pool.host.stats.connectionsActive += 1;
     this.codec = new Http1ClientConnection(
-      connectTarget(pool.host, cluster),
+      connectSocket(pool.host, cluster, dataPath, (chunk) => this.codec.onData(chunk)),
       this,
       {
         maxHeadBytes: maxResponseHeadBytes,
@@ -277,29 +278,4 @@ export function hostPool(host: Host, dataPath: DataPath): HostPool {
 /** Call it when a host has left its cluster (`host.active` is false): idle connections close now, busy ones after their request. */
 export function drainHostPool(host: Host): void {
   if (host.pool instanceof HostPool) host.pool.drain();
-}
-
-export function connectTarget(host: Host, cluster: Cluster): ConnectTarget {
-  const { address } = host;
-  if (address.type === "pipe") return { path: address.path };
-  const target = { host: address.ip, port: address.port };
-  return cluster.sourceAddress === undefined ? target : { ...target, localAddress: cluster.sourceAddress };
-}
-
-const errorTexts: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "Connection_refused",
-  ECONNRESET: "Connection_reset_by_peer",
-  ENETUNREACH: "Network_is_unreachable",
-  EHOSTUNREACH: "No_route_to_host",
-  ETIMEDOUT: "Connection_timed_out",
-  ENOENT: "No_such_file_or_directory",
-  EACCES: "Permission_denied",
-  EADDRNOTAVAIL: "Cannot_assign_requested_address",
-  EMFILE: "Too_many_open_files",
-};
-
-/** `delayed_connect_error:_Connection_refused`: the system's words with underscores, as Envoy writes them into its access log. */
-export function transportErrorText(error: NodeJS.ErrnoException | undefined): string {
-  const code = error?.code ?? "unknown";
-  return `delayed_connect_error:_${errorTexts[code] ?? code}`;
 }

@@ -1,6 +1,6 @@
 // The far side of a CONNECT that ends here: a plain TCP connection to the host, whose bytes are the body of the tunnel
 // (Envoy: UpgradeConfig.connect_config, `TcpUpstream`).
-import net from "node:net";
+import type { Socket } from "node:net";
 import { SocketOutput } from "../codec/http1/socket-output.ts";
 import type { RequestSender } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
@@ -8,12 +8,13 @@ import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
-import { connectTarget, type PoolWaiter, transportErrorText, type UpstreamConnection } from "./host-pool.ts";
+import { connectSocket, transportErrorText } from "./connect-socket.ts";
+import type { PoolWaiter, UpstreamConnection } from "./host-pool.ts";
 
 const noBytes: Buffer = Buffer.alloc(0);
 
 export class TcpUpstream implements RequestSender, UpstreamConnection {
-  readonly #socket: net.Socket;
+  readonly #socket: Socket;
   readonly #output: SocketOutput;
   readonly #waiter: PoolWaiter;
   readonly #cluster: Cluster;
@@ -35,17 +36,12 @@ export class TcpUpstream implements RequestSender, UpstreamConnection {
     cluster.stats.upstreamConnectionsActive.add(1);
     host.stats.connectionsTotal += 1;
     host.stats.connectionsActive += 1;
-    const options = {
-      ...connectTarget(host, cluster),
-      noDelay: true,
-      allowHalfOpen: true,
-      highWaterMark: cluster.perConnectionBufferLimitBytes,
-    };
-    const socket = net.connect(options as net.NetConnectOpts);
+    const socket = connectSocket(host, cluster, dataPath, (chunk) =>
+      this.#tell(() => waiter.onResponseData(chunk, false)),
+    );
     this.#socket = socket;
     this.#output = new SocketOutput(socket, dataPath.turn, cluster.perConnectionBufferLimitBytes);
     socket.on("connect", () => this.#onConnect());
-    socket.on("data", (data: Buffer) => this.#tell(() => waiter.onResponseData(data, false)));
     socket.on("end", () => this.#tell(() => waiter.onResponseData(noBytes, true)));
     socket.on("drain", () => this.#tell(() => waiter.onUpstreamDrained()));
     socket.on("error", (error: NodeJS.ErrnoException) => {

@@ -1,6 +1,6 @@
 // The client side of one HTTP/1.1 connection to an upstream host: one request at a time, its response read strictly. The pool
 // owns it and learns whether it may be used again.
-import net from "node:net";
+import type { Socket } from "node:net";
 import { latin1Slice } from "./latin1-slice.ts";
 import type { DataPath } from "../../connection/data-path.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
@@ -37,10 +37,6 @@ export interface ClientConnectionOwner {
  */
 type State = "connecting" | "idle" | "head" | "body" | "answered" | "tunnel" | "closed";
 
-export type ConnectTarget =
-  | { readonly host: string; readonly port: number; readonly localAddress?: string }
-  | { readonly path: string };
-
 const noBytes: Buffer = Buffer.alloc(0);
 const textSliceBytes = 4096;
 /** RFC 9110 §15.2: a client must take any number of 1xx; a back end that sends nothing else is cut off here. */
@@ -48,7 +44,7 @@ const maxInformationalCount = 100;
 const bodilessMethods = new Set(["GET", "HEAD", "DELETE", "TRACE", "CONNECT"]);
 
 export class Http1ClientConnection implements RequestSender, BodySink {
-  readonly #socket: net.Socket;
+  readonly #socket: Socket;
   readonly #owner: ClientConnectionOwner;
   readonly #settings: Http1ClientSettings;
   readonly #dataPath: DataPath;
@@ -71,28 +67,14 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   #error: NodeJS.ErrnoException | undefined = undefined;
   bytesReceived = 0;
 
-  constructor(target: ConnectTarget, owner: ClientConnectionOwner, settings: Http1ClientSettings, dataPath: DataPath) {
+  /** `socket` is being connected; whoever made it feeds what it reads to `onData`. */
+  constructor(socket: Socket, owner: ClientConnectionOwner, settings: Http1ClientSettings, dataPath: DataPath) {
+    this.#socket = socket;
     this.#owner = owner;
     this.#settings = settings;
     this.#dataPath = dataPath;
-    this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
-    const options = {
-      ...target,
-      noDelay: true,
-      allowHalfOpen: true,
-      highWaterMark: settings.bufferLimitBytes,
-      // One buffer for all sockets of the worker, instead of an allocation for each read.
-      onread: {
-        buffer: dataPath.readBuffer,
-        callback: (bytes: number, buffer: Uint8Array): boolean => {
-          this.#onData((buffer as Buffer).subarray(0, bytes));
-          return true;
-        },
-      },
-    };
-    const socket = net.connect(options as net.NetConnectOpts);
-    this.#socket = socket;
     this.#output = new SocketOutput(socket, dataPath.turn, settings.bufferLimitBytes);
+    this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
     socket.on("connect", () => this.#onConnect());
     socket.on("end", () => this.#onEnd());
     socket.on("drain", () => this.#receiver?.onUpstreamDrained());
@@ -209,7 +191,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     this.#socket.resume();
   }
 
-  #onData(data: Buffer): void {
+  onData(data: Buffer): void {
     this.bytesReceived += data.length;
     const turn = this.#dataPath.turn;
     turn.begin();

@@ -87,7 +87,6 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#output = new SocketOutput(socket, dataPath.turn, settings.bufferLimitBytes);
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
     this.#quietSinceMs = dataPath.turn.nowMs;
-    socket.on("data", (data: Buffer) => this.onData(data));
     socket.on("end", () => this.#onEnd());
     socket.on("drain", () => this.#receiver?.onDownstreamDrained());
     // The reason does not matter to HTTP: `close` follows in every case.
@@ -232,7 +231,11 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#isHead = head.method === "HEAD";
     this.#isHttp10 = head.protocol === "HTTP/1.0";
     this.#tunnelAsked = framing.upgrade !== "";
-    if (this.#tunnelAsked) head.upgrade = framing.upgrade;
+    if (this.#tunnelAsked) {
+      head.upgrade = framing.upgrade;
+      // Whatever the answer, the client may already be speaking another protocol behind its head (as Envoy).
+      this.#keepAlive = false;
+    }
     this.#responseMode = "unsent";
     const bodyBytes = framing.bodyBytes;
     if (bodyBytes === 0) this.#requestEnded();
