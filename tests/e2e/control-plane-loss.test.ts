@@ -1,0 +1,58 @@
+// Without its control plane a proxy goes on with what it has, across a restart of its own too.
+import assert from "node:assert/strict";
+import { rename, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { test } from "node:test";
+import { waitFor } from "../tools/processes.ts";
+import { httpRequest, inParallel, ShopInstance } from "./shop-instance.ts";
+
+test("traffic and restarts survive the loss of the control plane", async (t) => {
+  await using shop = await ShopInstance.start();
+  const fromV1 = async (count: number): Promise<number> => {
+    const answers = await inParallel(count, 4, () => shop.get("/api/catalog/items/1"));
+    return answers.filter(({ status, body }) => status === 200 && !body.includes('"imageUrl"')).length;
+  };
+  const webapp = await shop.pod("webapp");
+  const pidOf = async (what: string): Promise<number | undefined> => (await shop.processes()).get(what);
+  const token = path.join(shop.folder, ".tulle", "token");
+
+  await t.test("a change that was just made is in effect when the control plane dies", async () => {
+    await shop.applyRule("2-everything-to-v1");
+    // A control plane does not start with an empty token: so it stays away for as long as this test wants.
+    await rename(token, `${token}.kept`);
+    await writeFile(token, "");
+    process.kill((await pidOf("control-plane"))!, "SIGKILL");
+    await shop.up.waitForOutput(/control plane ended \(exit status 1: .*token is empty/, { timeoutMs: 20_000 });
+    assert.equal(await fromV1(50), 50);
+  });
+
+  await t.test("a sidecar that is restarted meanwhile serves from its saved state", async () => {
+    const before = (await pidOf(`${webapp.name} proxy`))!;
+    process.kill(before, "SIGKILL");
+    const restarted = await waitFor(
+      async () => {
+        const pid = await pidOf(`${webapp.name} proxy`);
+        return pid !== before && pid;
+      },
+      { what: "the sidecar to be started again" },
+    );
+    await waitFor(async () => (await httpRequest(`http://${webapp.address}:15021/healthz/ready`)).status === 200, {
+      what: "the sidecar to be ready",
+      timeoutMs: 20_000,
+    });
+    assert.notEqual(restarted, before);
+    await waitFor(async () => (await shop.get("/api/catalog")).status === 200, { what: "the way through the sidecar" });
+    assert.equal(await fromV1(50), 50);
+  });
+
+  await t.test("a control plane that comes back is found again", async () => {
+    await rename(`${token}.kept`, token);
+    await waitFor(async () => (await shop.tulle("pods")).code === 0, { what: "the control plane", timeoutMs: 40_000 });
+    await waitFor(async () => (await shop.syncRows()).length === 5, { what: "five proxies", timeoutMs: 40_000 });
+    await waitFor(async () => (await shop.pods()).every((pod) => pod.ready), { what: "all pods", timeoutMs: 20_000 });
+    await shop.applyRule("1-spread-over-versions");
+    const v1 = await fromV1(100);
+    assert.ok(v1 > 0 && v1 < 100, `${v1} of 100 from v1`);
+    assert.equal((await shop.pod("webapp")).restarts, 1);
+  });
+});

@@ -1,0 +1,186 @@
+// Deployments that change while requests run: scaled, replaced, deleted; and those that cannot run here.
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { waitFor } from "../tools/processes.ts";
+import { ShopInstance } from "./shop-instance.ts";
+
+describe("a Deployment that changes", () => {
+  let shop: ShopInstance;
+  before(async () => {
+    shop = await ShopInstance.start();
+  });
+  after(() => shop[Symbol.asyncDispose]());
+
+  /** Sends requests until `work` is done, and gives the statuses by count. */
+  async function statusesDuring(work: () => Promise<void>): Promise<Record<string, number>> {
+    const statuses: Record<string, number> = {};
+    const done = new AbortController();
+    const caller = async (): Promise<void> => {
+      while (!done.signal.aborted) {
+        const status = await shop.get("/api/catalog").then(
+          (answer) => String(answer.status),
+          (error: Error) => error.message,
+        );
+        statuses[status] = (statuses[status] ?? 0) + 1;
+      }
+    };
+    const callers = [caller(), caller(), caller()];
+    try {
+      await work();
+    } finally {
+      done.abort();
+      await Promise.all(callers);
+    }
+    return statuses;
+  }
+
+  async function edit(file: string, from: string | RegExp, to: string): Promise<void> {
+    const whole = path.join(shop.folder, file);
+    await writeFile(whole, (await readFile(whole, "utf8")).replace(from, to));
+  }
+
+  async function podsOf(prefix: string): Promise<readonly string[]> {
+    return (await shop.pods()).filter(({ name, ready }) => ready && name.startsWith(prefix)).map(({ name }) => name);
+  }
+
+  test("is scaled up and down without a lost request", async () => {
+    const statuses = await statusesDuring(async () => {
+      await edit("catalog.yaml", "replicas: 1", "replicas: 3");
+      await waitFor(async () => (await podsOf("catalog-v1")).length === 3, { what: "three pods", timeoutMs: 30_000 });
+      await edit("catalog.yaml", "replicas: 3", "replicas: 1");
+      await waitFor(async () => (await shop.pods()).length === 5, { what: "one pod", timeoutMs: 30_000 });
+    });
+    assert.deepEqual(Object.keys(statuses), ["200"]);
+  });
+
+  test("is replaced pod by pod without a lost request", async () => {
+    const [replaced] = await podsOf("catalog-v2");
+    const statuses = await statusesDuring(async () => {
+      await edit("catalog.yaml", 'value: "true"', 'value: "true"\n            - name: NEWS\n              value: "1"');
+      await waitFor(
+        async () => {
+          const pods = (await shop.pods()).filter(({ name }) => name.startsWith("catalog-v2"));
+          return pods.length === 1 && pods[0]!.ready && pods[0]!.name !== replaced;
+        },
+        { what: "the new pod alone", timeoutMs: 30_000 },
+      );
+    });
+    assert.deepEqual(Object.keys(statuses), ["200"]);
+  });
+
+  test("is deleted with its pods", async () => {
+    await edit("productpage.yaml", /^---\napiVersion: apps\/v1\nkind: Deployment\n[^]*?(?=^---$)/m, "");
+    await waitFor(async () => (await podsOf("productpage")).length === 0, { what: "no pod", timeoutMs: 20_000 });
+    await waitFor(async () => (await shop.get("/productpage")).status === 503, { what: "no endpoint" });
+  });
+
+  test("is applied from elsewhere, with commands relative to its manifest", async () => {
+    const folder = path.join(shop.folder, "..");
+    await writeFile(path.join(folder, "late.mjs"), lateProgram);
+    await writeFile(path.join(folder, "late.yaml"), lateManifest);
+    await shop.mustTulle("apply", "-f", path.join(folder, "late.yaml"));
+    await waitFor(async () => (await podsOf("late")).length === 1, {
+      what: "the pod",
+      timeoutMs: 20_000,
+      details: () => shop.up.output(),
+    });
+    await waitFor(async () => (await shop.get("/late")).body === "late", { what: "its answer" });
+    await shop.mustTulle("delete", "-f", path.join(folder, "late.yaml"));
+    await waitFor(async () => (await podsOf("late")).length === 0, { what: "no pod", timeoutMs: 20_000 });
+  });
+});
+
+const lateProgram = `
+import { createServer } from "node:http";
+createServer((_request, response) => response.end("late")).listen(process.env.PORT_WEB, process.env.HOST);
+`;
+const lateManifest = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: late, namespace: shop }
+spec:
+  selector: { matchLabels: { app: late } }
+  template:
+    metadata:
+      labels: { app: late }
+      annotations: { local.tulle.io/command.late: '["node", "late.mjs"]' }
+    spec:
+      containers:
+        - name: late
+          ports: [{ name: web, containerPort: 7000 }]
+---
+apiVersion: v1
+kind: Service
+metadata: { name: late, namespace: shop }
+spec:
+  selector: { app: late }
+  ports: [{ name: http, port: 80, targetPort: web }]
+---
+apiVersion: networking.tulle.io/v1
+kind: VirtualService
+metadata: { name: late, namespace: shop }
+spec:
+  hosts: ["*"]
+  gateways: [shop-gateway]
+  http:
+    - match: [{ uri: { exact: /late } }]
+      route: [{ destination: { host: late } }]
+`;
+
+test("a Deployment without a command names the pod and the annotation it needs; the rest runs", async () => {
+  await using shop = await ShopInstance.start({
+    prepare: async (folder) => {
+      const file = path.join(folder, "productpage.yaml");
+      const text = (await readFile(file, "utf8")).replace("local.tulle.io/command.productpage", "example.com/other");
+      await writeFile(file, text);
+    },
+  });
+  const output = shop.up.output();
+  assert.match(
+    output,
+    /Deployment shop\/productpage, pod productpage-\w+-\w+: container "productpage" has no local command/,
+  );
+  assert.match(output, /local\.tulle\.io\/command\.productpage: '\["node", "productpage\/main\.js"\]'/);
+  assert.match(output, /1 of 5 pods cannot run here/);
+  assert.equal((await shop.get("/api/catalog")).status, 200);
+});
+
+test("a file with mistakes is pointed at, and the other resources go on", async () => {
+  await using shop = await ShopInstance.start({
+    prepare: async (folder) => {
+      const text = (await readFile(path.join(folder, "rules", "3-dark-launch-v2.yaml"), "utf8")).replace(
+        "route:",
+        "rout:",
+      );
+      await writeFile(path.join(folder, "rule.yaml"), text);
+      await writeFile(path.join(folder, "broken.yaml"), "kind: [\n");
+    },
+  });
+  const output = shop.up.output();
+  assert.match(output, /rule\.yaml:\d+/);
+  assert.match(output, /rout\b[^]*route/);
+  assert.match(output, /broken\.yaml:\d+/);
+  assert.equal((await shop.get("/api/catalog")).status, 200);
+});
+
+test("a published port in use says which one, by whom, and what to do", async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen({ host: "127.0.0.1", port: 0 }, resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  try {
+    await using shop = await ShopInstance.begin({ args: ["--publish", `${port}:8080`] });
+    const exit = await shop.up.exited;
+    assert.equal(exit.code, 1);
+    const text = shop.up.stderr();
+    assert.match(text, new RegExp(`port 127\\.0\\.0\\.1:${port} is in use by process ${process.pid} \\(`));
+    assert.match(text, new RegExp(`--publish ${port + 1}:8080`));
+    assert.deepEqual([...(await shop.processes())], []);
+  } finally {
+    server.close();
+  }
+});

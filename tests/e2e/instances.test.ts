@@ -1,0 +1,53 @@
+// Several instances side by side, and what is left of one whose supervisor is killed: nothing.
+import assert from "node:assert/strict";
+import path from "node:path";
+import { test } from "node:test";
+import { freePort, startProcess, waitFor } from "../tools/processes.ts";
+import { ShopInstance } from "./shop-instance.ts";
+
+test("two instances run side by side and do not know each other", async () => {
+  const [one, two] = await Promise.all([ShopInstance.start(), ShopInstance.start()]);
+  await using first = one;
+  await using second = two;
+  await first.applyRule("2-everything-to-v1");
+  await second.mustTulle("apply", "-f", path.join(second.folder, "rules", "3-dark-launch-v2.yaml"));
+  await second.waitForSync();
+  const dark = { "x-dark-launch": "v2" };
+  assert.doesNotMatch((await first.get("/api/catalog/items/1", dark)).body, /imageUrl/);
+  assert.match((await second.get("/api/catalog/items/1", dark)).body, /imageUrl/);
+  const addresses = [...(await first.pods()), ...(await second.pods())].map(({ address }) => address);
+  assert.equal(new Set(addresses).size, 10);
+});
+
+test("kill -9 of the supervisor leaves no process and no lock behind", async () => {
+  await using shop = await ShopInstance.start();
+  const before = await shop.processes();
+  assert.equal(before.size, 10, [...before.keys()].join(", "));
+  shop.up.kill("SIGKILL");
+  await waitFor(async () => (await shop.processes()).size === 0, {
+    what: "all processes to end",
+    details: () => shop.up.output(),
+  });
+  const entry = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
+  const port = await freePort();
+  await using again = await startProcess(process.execPath, [entry, "up", shop.folder, "--publish", `${port}:8080`]);
+  await again.waitForOutput(/^Ready$/m, { timeoutMs: 60_000 });
+  const exit = await again.stop({ signal: "SIGINT", timeoutMs: 30_000 });
+  assert.deepEqual(exit, { code: 0, signal: null });
+});
+
+test("processes that die are started again, and requests succeed again", async () => {
+  await using shop = await ShopInstance.start();
+  const processes = await shop.processes();
+  const gateway = await shop.pod("tulle-ingressgateway");
+  const catalog = await shop.pod("catalog-v1");
+  for (const name of [`${gateway.name} proxy`, `${catalog.name} app`]) process.kill(processes.get(name)!, "SIGKILL");
+  await waitFor(async () => (await shop.pods()).filter(({ restarts }) => restarts === 1).length === 2, {
+    what: "two restarts",
+    timeoutMs: 20_000,
+  });
+  await waitFor(async () => (await shop.pods()).every(({ ready }) => ready), { what: "all pods", timeoutMs: 20_000 });
+  await shop.waitForSync();
+  assert.equal((await shop.get("/api/catalog")).status, 200);
+  assert.match(shop.up.output(), /proxy ended \(signal SIGKILL/);
+});

@@ -1,0 +1,141 @@
+// The routing rules of the sample, with counted answers. Every count is compared with what the proxies counted, so that a request
+// that went past a sidecar fails the test.
+import assert from "node:assert/strict";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { startProcess } from "../tools/processes.ts";
+import { inParallel, type RequestCount, ShopInstance } from "./shop-instance.ts";
+
+const blowupScript = path.resolve(import.meta.dirname, "../../samples/shop/blowup");
+
+interface Tally {
+  /** Answers by what gave them: v1, v2, or their status when that is not 200. */
+  readonly answers: Readonly<Record<string, number>>;
+  /** What each proxy counted meanwhile, by pod, reporter, service called, and version that answered. */
+  readonly counted: (filter: { pod: string; reporter: string; service: string; version?: string }) => number;
+}
+
+describe("the catalog under each rule", () => {
+  let shop: ShopInstance;
+  before(async () => {
+    shop = await ShopInstance.start();
+  });
+  after(() => shop[Symbol.asyncDispose]());
+
+  async function tally(count: number, headers: (index: number) => Record<string, string> = () => ({})): Promise<Tally> {
+    const earlier = await shop.requestCounts();
+    const answers: Record<string, number> = {};
+    await inParallel(count, 8, async (index) => {
+      const { status, body } = await shop.get("/api/catalog/items/1", headers(index));
+      const from = status !== 200 ? String(status) : body.includes('"imageUrl"') ? "v2" : "v1";
+      answers[from] = (answers[from] ?? 0) + 1;
+    });
+    const later = await shop.requestCounts();
+    return {
+      answers,
+      counted: ({ pod, reporter, service, version }) => {
+        const sum = (counts: readonly RequestCount[]): number =>
+          counts
+            .filter(
+              ({ pod: name, labels }) =>
+                name.startsWith(pod) &&
+                labels["reporter"] === reporter &&
+                labels["destination_service_name"] === service &&
+                (version === undefined || labels["destination_version"] === version),
+            )
+            .reduce((total, { value }) => total + value, 0);
+        return sum(later) - sum(earlier);
+      },
+    };
+  }
+
+  /** That all `count` requests took the whole way, and each version answered as often as its own proxy says. */
+  function assertWholeWay({ answers, counted }: Tally, count: number): void {
+    assert.equal(counted({ pod: "tulle-ingressgateway", reporter: "source", service: "webapp" }), count);
+    assert.equal(counted({ pod: "webapp", reporter: "destination", service: "webapp" }), count);
+    assert.equal(counted({ pod: "webapp", reporter: "source", service: "catalog" }), count);
+    for (const version of ["v1", "v2"]) {
+      const pod = `catalog-${version}`;
+      assert.equal(counted({ pod, reporter: "destination", service: "catalog" }), answers[version] ?? 0, pod);
+      assert.equal(counted({ pod: "webapp", reporter: "source", service: "catalog", version }), answers[version] ?? 0);
+    }
+  }
+
+  async function blowup(...args: readonly string[]): Promise<string> {
+    const script = await startProcess("sh", [blowupScript, ...args, "--dir", shop.folder], { name: "blowup" });
+    const { code } = await script.exited;
+    assert.equal(code, 0, script.output());
+    return script.output();
+  }
+
+  test("rule 1: without a route that names a subset, requests are spread over both versions", async () => {
+    for (const prepare of [() => Promise.resolve(), () => shop.applyRule("1-spread-over-versions")]) {
+      await prepare();
+      const result = await tally(400);
+      assertWholeWay(result, 400);
+      assert.deepEqual(Object.keys(result.answers).sort(), ["v1", "v2"]);
+      assert.ok(result.answers["v1"]! >= 120 && result.answers["v1"]! <= 280, `${result.answers["v1"]} of 400 from v1`);
+    }
+  });
+
+  test("rule 2: everything goes to version 1", async () => {
+    await shop.applyRule("2-everything-to-v1");
+    const result = await tally(200);
+    assertWholeWay(result, 200);
+    assert.deepEqual(result.answers, { v1: 200 });
+  });
+
+  test("rule 3: a header reaches version 2, all else version 1", async () => {
+    await shop.applyRule("3-dark-launch-v2");
+    const dark = await tally(100, () => ({ "x-dark-launch": "v2" }));
+    assertWholeWay(dark, 100);
+    assert.deepEqual(dark.answers, { v2: 100 });
+    const others = ["v1", "v20", "V2", ""];
+    const rest = await tally(100, (index) => (index % 5 === 4 ? {} : { "x-dark-launch": others[index % 5]! }));
+    assertWholeWay(rest, 100);
+    assert.deepEqual(rest.answers, { v1: 100 });
+  });
+
+  test("rule 4: retries lift the share of successes from a half to 1 - 0.5⁴", async () => {
+    await shop.applyRule("1-spread-over-versions");
+    await blowup("on", "50");
+    const without = await tally(1000);
+    const successes = (each: Tally): number => (each.answers["v1"] ?? 0) + (each.answers["v2"] ?? 0);
+    assert.ok(successes(without) >= 430 && successes(without) <= 570, `${successes(without)} of 1000 without retries`);
+    assert.equal(without.counted({ pod: "catalog", reporter: "destination", service: "catalog" }), 1000);
+
+    await shop.applyRule("4-retries");
+    const retried = await tally(1000);
+    assert.ok(successes(retried) >= 910 && successes(retried) <= 960, `${successes(retried)} of 1000 with retries`);
+    assert.equal(retried.counted({ pod: "webapp", reporter: "source", service: "catalog" }), 1000);
+    // 1 + 0.5 + 0.25 + 0.125 tries for each request.
+    const tries = retried.counted({ pod: "catalog", reporter: "destination", service: "catalog" });
+    assert.ok(tries >= 1750 && tries <= 2000, `${tries} tries`);
+    await blowup("off");
+    await shop.mustTulle("delete", "virtualservice", "catalog", "-n", "shop");
+    await shop.waitForSync();
+  });
+
+  test("rule 5: the catalog fails the chosen share, all unless chosen, and stops", async () => {
+    assert.match(await blowup("on", "30"), /30 % of requests answer 500/);
+    const partly = await tally(500);
+    assert.ok(partly.answers["500"]! >= 100 && partly.answers["500"]! <= 200, `${partly.answers["500"]} of 500 failed`);
+    await blowup("on");
+    assert.deepEqual((await tally(50)).answers, { 500: 50 });
+    await blowup("on", "100", "--version", "v2");
+    await blowup("off", "--version", "v1");
+    const half = await tally(100);
+    assert.equal((half.answers["500"] ?? 0) + (half.answers["v1"] ?? 0), 100);
+    assert.ok(half.answers["500"]! > 0 && half.answers["v1"]! > 0);
+    await blowup("off");
+    assert.equal((await tally(50)).answers["500"], undefined);
+  });
+
+  test("rule 6: the gateway sees the client's own address", async () => {
+    await shop.mustTulle("apply", "-f", path.join(shop.folder, "rules", "6-keep-the-client-address.yaml"));
+    await shop.waitForSync();
+    assert.equal((await shop.get("/api/catalog")).status, 200);
+    const line = (await shop.mustTulle("logs", "tulle-ingressgateway", "--tail", "1")).trim();
+    assert.match(line, / 127\.0\.0\.1:\d+ - \S+$/);
+  });
+});

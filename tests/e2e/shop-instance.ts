@@ -1,0 +1,278 @@
+// A shop of the test's own: a copy of the sample, run by `tulle up` as a user would, on free ports and with its own registry.
+import { cp, mkdir, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { freePort, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const entry = path.join(root, "packages", "cli", "src", "main.ts");
+
+/** A row of `tulle pods -o json`. */
+export interface Pod {
+  readonly name: string;
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly address: string;
+  readonly app: { readonly address: string; readonly port: number } | null;
+  readonly ready: boolean;
+  readonly restarts: number;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+}
+
+export interface CommandResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ShopOptions {
+  /** More arguments of `tulle up`. */
+  readonly args?: readonly string[];
+  /** Changes the copied manifests before the start. */
+  readonly prepare?: (folder: string) => Promise<void>;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export class ShopInstance implements AsyncDisposable {
+  readonly folder: string;
+  readonly port: number;
+  readonly up: StartedProcess;
+  readonly #parent: string;
+  readonly #env: Readonly<Record<string, string | undefined>>;
+
+  private constructor(
+    parent: string,
+    folder: string,
+    port: number,
+    up: StartedProcess,
+    env: Readonly<Record<string, string | undefined>>,
+  ) {
+    this.#parent = parent;
+    this.folder = folder;
+    this.port = port;
+    this.up = up;
+    this.#env = env;
+  }
+
+  /** Starts a shop and waits for nothing. */
+  static async begin(options: ShopOptions = {}): Promise<ShopInstance> {
+    const parent = await mkdtemp(path.join(tmpdir(), "tulle-e2e-"));
+    const folder = path.join(parent, "shop");
+    await cp(path.join(root, "samples", "shop"), folder, {
+      recursive: true,
+      filter: (source) => path.basename(source) !== ".tulle",
+    });
+    // What the sample runs besides the catalog and its front ends needs more than these tests are about.
+    for (const name of ["oauth2.yaml", "client.yaml", "orders.yaml"])
+      await rm(path.join(folder, name), { force: true });
+    await mkdir(path.join(parent, "state"));
+    await options.prepare?.(folder);
+    const port = await freePort();
+    const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined, ...options.env };
+    const args = [entry, "up", folder, "--publish", `${port}:8080`, ...(options.args ?? [])];
+    const up = await startProcess(process.execPath, args, { name: "tulle up", env, cwd: parent });
+    return new ShopInstance(parent, folder, port, up, env);
+  }
+
+  /** Starts a shop and waits for Ready. */
+  static async start(options: ShopOptions = {}): Promise<ShopInstance> {
+    const shop = await ShopInstance.begin(options);
+    try {
+      await shop.up.waitForOutput(/^Ready$/m, { timeoutMs: 60_000 });
+      return shop;
+    } catch (error) {
+      const logs = await shop.proxyLogs();
+      await shop[Symbol.asyncDispose]();
+      throw new Error(`the shop did not become ready\n${logs}`, { cause: error });
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.up.stop({ signal: "SIGINT", timeoutMs: 30_000 });
+    await rm(this.#parent, { recursive: true, force: true });
+  }
+
+  /** A request through the published port. */
+  get(target: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    return httpRequest(`http://127.0.0.1:${this.port}${target}`, { headers });
+  }
+
+  async tulle(...args: readonly string[]): Promise<CommandResult> {
+    const command = await startProcess(process.execPath, [entry, ...args], {
+      name: `tulle ${args.join(" ")}`,
+      env: { ...this.#env, TULLE_DIR: this.folder },
+      cwd: this.folder,
+    });
+    const { code } = await command.exited;
+    await waitFor(() => command.child.stdout?.closed === true && command.child.stderr?.closed === true, {
+      what: "the command's output",
+    });
+    return { code, stdout: command.stdout(), stderr: command.stderr() };
+  }
+
+  /** As `tulle`, and throws unless it ends with 0. */
+  async mustTulle(...args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.tulle(...args);
+    if (code !== 0) throw new Error(`tulle ${args.join(" ")} ended with ${code}:\n${stdout}${stderr}`);
+    return stdout;
+  }
+
+  async pods(): Promise<readonly Pod[]> {
+    return JSON.parse(await this.mustTulle("pods", "-o", "json")) as Pod[];
+  }
+
+  /** The only pod whose name begins so. */
+  async pod(prefix: string): Promise<Pod> {
+    const found = (await this.pods()).filter(({ name }) => name.startsWith(prefix));
+    if (found.length !== 1) throw new Error(`${found.length} pods begin with ${prefix}`);
+    return found[0]!;
+  }
+
+  /** Applies one of the sample's rules and waits until every proxy has it. */
+  async applyRule(name: string): Promise<void> {
+    await this.mustTulle("apply", "-f", path.join(this.folder, "rules", `${name}.yaml`));
+    await this.waitForSync();
+  }
+
+  async syncRows(): Promise<readonly SyncRow[]> {
+    const { apiUrl } = JSON.parse(await readFile(path.join(this.folder, ".tulle", "instance.json"), "utf8")) as {
+      apiUrl: string;
+    };
+    return JSON.parse((await httpRequest(`${apiUrl}/debug/syncz`)).body) as SyncRow[];
+  }
+
+  /** Waits until no proxy is behind; twice, since the control plane gathers changes for a moment. */
+  async waitForSync(): Promise<void> {
+    let calm = 0;
+    await waitFor(
+      async () => {
+        const states = (await this.syncRows()).flatMap(({ types }) => Object.values(types).map(({ state }) => state));
+        calm = states.length > 0 && states.every((state) => state === "SYNCED" || state === "NOT SENT") ? calm + 1 : 0;
+        return calm >= 5;
+      },
+      { what: "every proxy to acknowledge", intervalMs: 40 },
+    );
+  }
+
+  /** `istio_requests_total` of every proxy, by pod. */
+  async requestCounts(): Promise<readonly RequestCount[]> {
+    const pods = await this.pods();
+    const texts = await Promise.all(
+      pods.map(async ({ address }) => (await httpRequest(`http://${address}:15000/stats/prometheus`)).body),
+    );
+    return pods.flatMap(({ name }, index) => parseCounts(name, texts[index]!));
+  }
+
+  async proxyLogs(): Promise<string> {
+    const folder = path.join(this.folder, ".tulle", "logs");
+    const parts: string[] = [this.up.output()];
+    for (const entryName of await readdir(folder, { recursive: true }).catch(() => [])) {
+      if (!entryName.endsWith(".log")) continue;
+      const text = await readFile(path.join(folder, entryName), "utf8");
+      parts.push(`--- ${entryName}\n${text.slice(-2000)}`);
+    }
+    return parts.join("\n");
+  }
+
+  /** Process ids of everything that this instance started, by what they run: a pod's name with app or proxy, or control-plane. */
+  async processes(): Promise<ReadonlyMap<string, number>> {
+    const found = new Map<string, number>();
+    for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
+      const [environment, commandLine] = await Promise.all(
+        ["environ", "cmdline"].map((name) => readFile(`/proc/${pid}/${name}`, "utf8").catch(() => "")),
+      );
+      const args = commandLine!.split("\0");
+      if (args.includes("control-plane") && args.includes(path.join(this.folder, ".tulle"))) {
+        found.set("control-plane", Number(pid));
+      }
+      const variables = Object.fromEntries(
+        environment!.split("\0").map((line) => line.split(/=(.*)/s) as [string, string]),
+      );
+      const cache = variables["NODE_COMPILE_CACHE"] ?? "";
+      const isOurs = [variables["TULLE_STATE_DIR"] ?? "", cache].some((value) => value.startsWith(`${this.folder}/`));
+      if (!isOurs || variables["POD_NAME"] === undefined || args[0] === "/bin/sh") continue;
+      found.set(
+        `${variables["POD_NAME"]} ${variables["TULLE_STATE_DIR"] === undefined ? "app" : "proxy"}`,
+        Number(pid),
+      );
+    }
+    return found;
+  }
+}
+
+export interface SyncRow {
+  readonly proxy: string;
+  readonly types: Readonly<
+    Record<
+      string,
+      { readonly state: string; readonly errors: readonly { readonly resource: string; readonly message: string }[] }
+    >
+  >;
+}
+
+export interface RequestCount {
+  readonly pod: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+function parseCounts(pod: string, text: string): RequestCount[] {
+  return text.split("\n").flatMap((line) => {
+    const match = /^istio_requests_total\{(.*)\} (\d+)$/.exec(line);
+    if (match === null) return [];
+    const labels = Object.fromEntries(
+      [...match[1]!.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name!, value!]),
+    );
+    return [{ pod, labels, value: Number(match[2]) }];
+  });
+}
+
+export interface RequestOptions {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly timeoutMs?: number;
+}
+
+/** One request on a connection of its own. */
+export function httpRequest(url: string, options: RequestOptions = {}): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const outgoing = request(url, {
+    method: options.method ?? "GET",
+    headers: options.headers ?? {},
+    agent: false,
+    timeout: options.timeoutMs ?? 30_000,
+  });
+  outgoing.once("response", (response) => {
+    let body = "";
+    response.setEncoding("utf8");
+    response.on("data", (chunk: string) => (body += chunk));
+    response.once("error", reject);
+    response.once("end", () => resolve({ status: response.statusCode!, headers: response.headers, body }));
+  });
+  outgoing.once("timeout", () => outgoing.destroy(new Error(`${url} did not answer in time`)));
+  outgoing.once("error", reject);
+  outgoing.end(options.body);
+  return promise;
+}
+
+/** Runs `count` calls, `parallel` at a time, in order of their index. */
+export async function inParallel<T>(
+  count: number,
+  parallel: number,
+  call: (index: number) => Promise<T>,
+): Promise<T[]> {
+  const results: T[] = [];
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let index = next++; index < count; index = next++) results[index] = await call(index);
+  };
+  await Promise.all(Array.from({ length: parallel }, worker));
+  return results;
+}
