@@ -9,3 +9,4 @@ export { type CompileProblem, type Compiled, problemText } from "./compile/probl
 export { HeaderMap } from "./http/header-map.ts";
 export { StreamInfo } from "./http/stream-info.ts";
 export { type ProxyOptions, type RunningProxy, runProxy } from "./run-proxy.ts";
+export { validateBootstrap } from "./subscribe/validate-bootstrap.ts";

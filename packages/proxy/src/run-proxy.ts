@@ -23,16 +23,16 @@ export interface ProxyOptions {
   readonly bootstrap: Bootstrap;
   /** Worker threads; one is what exists now, more is said and not done. */
   readonly concurrency?: number;
+  /** The process's own logs, when it has some already; else made of `logLevel` and `logSink`. */
+  readonly logging?: Logging;
   readonly logLevel?: LogLevel;
   /** Levels of single loggers, such as `{ http: "debug" }`. */
   readonly componentLogLevels?: Readonly<Record<string, LogLevel>>;
   readonly logSink?: LogSink;
-  /** What `%ENVIRONMENT(X)%` and `TULLE_LISTEN_FDS` are read from. */
-  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** What `%ENVIRONMENT(X)%`, `TULLE_LISTEN_FDS` and `TULLE_PEER_METADATA` are read from; `process.env` unless given. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
   /** How long connections of a removed listener, or of a proxy that drains, may go on (Envoy: --drain-time-s). */
   readonly drainTimeMs?: number;
-  /** Called when somebody posts `/quitquitquit`; the default closes the proxy. */
-  readonly onQuit?: () => void;
   /** Shown by `/server_info`. */
   readonly commandLineOptions?: Readonly<Record<string, string | number | boolean>>;
 }
@@ -42,12 +42,16 @@ export interface RunningProxy {
   readonly adminAddress: { readonly ip: string; readonly port: number } | undefined;
   /** Resolves when everything that was subscribed at the start has come (or timed out) and listeners accept. */
   readonly ready: Promise<void>;
+  /** Resolves with the process's exit code once the proxy has closed, whether asked by a caller or by `/quitquitquit`. */
+  readonly ended: Promise<number>;
   /** Real addresses of the listeners, by name. */
   listenerAddresses(): ReadonlyMap<string, readonly { readonly ip: string; readonly port: number }[]>;
   readonly logging: Logging;
   readonly metrics: MetricRegistry;
   /** Asks clients to leave (`Connection: close`); resolves when they have, or after `graceMs`. */
   drain(graceMs: number): Promise<void>;
+  /** Drains, then closes. */
+  stop(drainMs: number): Promise<void>;
   /** Closes everything at once; may be called more than once. */
   close(): Promise<void>;
 }
@@ -74,11 +78,13 @@ const defaultDrainTimeMs = 600_000;
 
 /** @throws {BootstrapError} when the bootstrap cannot be used as a whole. */
 export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
-  const environment = options.environment ?? process.env;
-  const logging = new Logging({
-    ...(options.logLevel && { level: options.logLevel }),
-    ...(options.logSink && { sink: options.logSink }),
-  });
+  const environment = options.env ?? process.env;
+  const logging =
+    options.logging ??
+    new Logging({
+      ...(options.logLevel && { level: options.logLevel }),
+      ...(options.logSink && { sink: options.logSink }),
+    });
   const metrics = new MetricRegistry();
   const dataPath = new DataPath({ logging });
   for (const name of loggerNames) logging.logger(name);
@@ -87,8 +93,10 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   const result = compileBootstrap(options.bootstrap);
   if (!result.ok) throw new BootstrapError(result.problems.map(problemText));
   const bootstrap = result.value;
-  for (const warning of result.warnings) log.warning("bootstrap", { place: warning.place, problem: warning.message });
-  if ((options.concurrency ?? 1) > 1) log.warning("one worker thread serves all connections", { asked: options.concurrency });
+  for (const warning of result.warnings)
+    log.info("a setting of the bootstrap has no effect", { place: warning.place, problem: warning.message });
+  if ((options.concurrency ?? 1) > 1)
+    log.warning("one worker thread serves all connections", { asked: options.concurrency });
 
   const accessLogs = new AccessLogFiles(logging.logger("access_log"), metrics);
   const inheritedDescriptors = parseListenDescriptors(environment["TULLE_LISTEN_FDS"]);
@@ -116,6 +124,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
 
   let admin: AdminServer | undefined;
   let subscriber: Subscriber | undefined;
+  const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let closing: Promise<void> | undefined;
   const close = (): Promise<void> => {
     closing ??= (async () => {
@@ -124,6 +133,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
       owner.stopClusters();
       await admin?.close();
       accessLogs.closeAll();
+      end(0);
     })();
     return closing;
   };
@@ -144,7 +154,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
         listenerHost,
         accessLogs,
         drainListeners: () => void drain(options.drainTimeMs ?? defaultDrainTimeMs),
-        quit: options.onQuit ?? (() => void close()),
+        quit: () => void close(),
       });
     }
   } catch (error) {
@@ -160,10 +170,15 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   return {
     adminAddress: admin?.address,
     ready,
+    ended,
     listenerAddresses: () => listenerHost.boundAddresses(),
     logging,
     metrics,
     drain,
+    stop: async (drainMs) => {
+      await drain(drainMs);
+      await close();
+    },
     close,
   };
 }

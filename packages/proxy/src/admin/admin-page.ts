@@ -27,10 +27,7 @@ export interface AdminResponse {
   readonly afterwards?: () => void;
 }
 
-export type AdminHandler = (
-  query: URLSearchParams,
-  targets: AdminTargets,
-) => AdminResponse | Promise<AdminResponse>;
+export type AdminHandler = (query: URLSearchParams, targets: AdminTargets) => AdminResponse | Promise<AdminResponse>;
 
 export interface AdminPage {
   readonly path: string;

@@ -58,7 +58,8 @@ function hostLines(cluster: RuntimeCluster, host: Host): string[] {
 
 function clusterLines(cluster: RuntimeCluster, addedViaApi: boolean): string[] {
   const lines = [`observability_name::${cluster.observabilityName}`];
-  for (const [index, value] of limits(cluster).entries()) lines.push(`default_priority::${limitNames[index]}::${value}`);
+  for (const [index, value] of limits(cluster).entries())
+    lines.push(`default_priority::${limitNames[index]}::${value}`);
   for (const [index, value] of highPriorityDefaults.entries()) {
     lines.push(`high_priority::${limitNames[index]}::${value}`);
   }
@@ -129,4 +130,3 @@ export const clustersPage: AdminPage = {
     return text(lines.map((line) => `${line}\n`).join(""));
   },
 };
-

@@ -130,9 +130,8 @@ async function routesSection({ records }: AdminTargets, writer: Writer): Promise
 async function inlineRoutes(listeners: AdminTargets["records"]["listeners"], writer: Writer): Promise<JsonObject[]> {
   const { fromBinary } = await import("@bufbuild/protobuf");
   const { RouteConfigurationSchema } = await import("@tulle/xds/envoy/config/route/v3/route_pb");
-  const { HttpConnectionManagerSchema } = await import(
-    "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb"
-  );
+  const { HttpConnectionManagerSchema } =
+    await import("@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb");
   const found: JsonObject[] = [];
   for (const { active } of listeners.values()) {
     if (active === undefined) continue;
@@ -183,7 +182,10 @@ export const configDumpPage: AdminPage = {
       "name_regex",
       "Dump only the currently loaded configurations whose names match the specified regex. Can be used with the resource query parameter.",
     ],
-    ["include_eds", "Dump currently loaded configuration including EDS. See the response definition for more information"],
+    [
+      "include_eds",
+      "Dump currently loaded configuration including EDS. See the response definition for more information",
+    ],
   ],
   handle: async (query, targets) => {
     const pattern = parameter(query, "name_regex");

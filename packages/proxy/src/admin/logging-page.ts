@@ -51,7 +51,10 @@ export const loggingPage: AdminPage = {
   path: "/logging",
   help: "query/change logging levels",
   parameters: [
-    ["paths", "Change multiple logging levels by setting to <logger_name1>:<desired_level1>,<logger_name2>:<desired_level2>."],
+    [
+      "paths",
+      "Change multiple logging levels by setting to <logger_name1>:<desired_level1>,<logger_name2>:<desired_level2>.",
+    ],
     [
       "level",
       "desired logging level, this will change all loggers's level; One of (, trace, debug, info, warning, error, critical, off)",

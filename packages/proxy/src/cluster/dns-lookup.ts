@@ -7,7 +7,10 @@ export type DnsLookupFamily = "auto" | "v4_only" | "v6_only" | "v4_preferred" | 
 /** Addresses in the order in which they are to be used; an unknown name or a failing resolver rejects. */
 export type DnsLookup = (hostname: string, family: DnsLookupFamily) => Promise<readonly string[]>;
 
-function preferred(addresses: readonly { readonly address: string; readonly family: number }[], family: 4 | 6): string[] {
+function preferred(
+  addresses: readonly { readonly address: string; readonly family: number }[],
+  family: 4 | 6,
+): string[] {
   const first = addresses.filter((entry) => entry.family === family);
   return (first.length > 0 ? first : addresses).map((entry) => entry.address);
 }

@@ -86,7 +86,10 @@ function compileTarget(
       };
     }
     default:
-      problems.error(place, `Didn't find a registered implementation for '${message.name}' with type URL: '${config?.typeUrl.replace(/^.*\//, "") ?? ""}'`);
+      problems.error(
+        place,
+        `Didn't find a registered implementation for '${message.name}' with type URL: '${config?.typeUrl.replace(/^.*\//, "") ?? ""}'`,
+      );
       return undefined;
   }
 }

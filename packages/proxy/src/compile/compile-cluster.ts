@@ -112,13 +112,19 @@ function clusterSettings(
     maxRequestsPerConnection: protocol.maxRequestsPerConnection,
     perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
     enableTrailers: protocol.enableTrailers,
-    sourceAddress: message.upstreamBindConfig?.sourceAddress?.address || scope.defaultSourceAddress,
+    sourceAddress: sourceAddress(message, scope),
     circuitBreakers: circuitBreakers(message),
     metadata: message.metadata?.filterMetadata ?? {},
     makePicker: compileLoadBalancing(message, type, scope.random, place, problems),
     panicThresholdPercent: message.commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicThresholdPercent,
     stats: makeClusterStats(scope.metrics, observabilityName),
   };
+}
+
+/** The cluster's own bind address, else the bootstrap's; an unspecified one leaves the choice to the kernel. */
+function sourceAddress(message: ClusterMessage, scope: CompileScope): string | undefined {
+  const own = message.upstreamBindConfig?.sourceAddress?.address || scope.defaultSourceAddress;
+  return own === "0.0.0.0" || own === "::" ? undefined : own;
 }
 
 /** Envoy: CircuitBreakers.Thresholds; routes of priority HIGH are refused, so that DEFAULT is the one that acts. */
@@ -198,7 +204,8 @@ function dnsCluster(
   problems: Problems,
 ): RuntimeCluster {
   const at = place.field("load_assignment");
-  const endpoints = message.loadAssignment === undefined ? [] : buildNamedEndpoints(message.loadAssignment, at, problems);
+  const endpoints =
+    message.loadAssignment === undefined ? [] : buildNamedEndpoints(message.loadAssignment, at, problems);
   if (type === "logical_dns" && endpoints.length !== 1) {
     const rule = "LOGICAL_DNS clusters must have a single locality_lb_endpoint and a single lb_endpoint";
     problems.error(at, rule);

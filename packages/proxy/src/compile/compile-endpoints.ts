@@ -69,7 +69,8 @@ function* eachEndpoint(
     if (locality.priority !== 0) problems.error(at.field("priority"), "only priority 0 is supported");
     const source = locality.lbConfig;
     const lbEndpoints = source.case === "loadBalancerEndpoints" ? source.value.lbEndpoints : locality.lbEndpoints;
-    if (source.case === "ledsClusterLocalityConfig") problems.error(at, "leds_cluster_locality_config is not supported");
+    if (source.case === "ledsClusterLocalityConfig")
+      problems.error(at, "leds_cluster_locality_config is not supported");
     const scale = options.usesLocalityWeights === true ? localityScale(locality, lbEndpoints) : 1;
     if (scale === 0) continue;
     for (const [position, endpoint] of lbEndpoints.entries()) {

@@ -72,7 +72,9 @@ function listFit<T>(list: readonly T[], matches: (item: T) => boolean): number {
 
 function isLocalConnection(connection: ConnectionProperties): boolean {
   return (
-    connection.localIp === connection.remoteIp || connection.remoteIp.startsWith("127.") || connection.remoteIp === "::1"
+    connection.localIp === connection.remoteIp ||
+    connection.remoteIp.startsWith("127.") ||
+    connection.remoteIp === "::1"
   );
 }
 

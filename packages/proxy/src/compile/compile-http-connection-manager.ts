@@ -117,7 +117,8 @@ function internalAddresses(
 
 /** What Envoy refuses too, and what only this proxy cannot do yet. */
 function checkLimitsOfThisProxy(message: HttpConnectionManager, place: Place, problems: Problems): void {
-  if (message.statPrefix === "") problems.error(place.field("stat_prefix"), "value length must be at least 1 characters");
+  if (message.statPrefix === "")
+    problems.error(place.field("stat_prefix"), "value length must be at least 1 characters");
   if (message.codecType === CodecType.HTTP2 || message.codecType === CodecType.HTTP3) {
     problems.error(place.field("codec_type"), "only AUTO and HTTP1 are supported");
   }
@@ -215,9 +216,15 @@ function checkOrder(filters: readonly PlacedFilter[], place: Place, problems: Pr
     names.add(name);
     const isLast = index === filters.length - 1;
     if (isTerminal && !isLast) {
-      problems.error(at, `Error: terminal filter named ${name} of type ${name} must be the last filter in a http filter chain.`);
+      problems.error(
+        at,
+        `Error: terminal filter named ${name} of type ${name} must be the last filter in a http filter chain.`,
+      );
     } else if (!isTerminal && isLast) {
-      problems.error(at, `Error: non-terminal filter named ${name} of type ${name} is the last filter in a http filter chain.`);
+      problems.error(
+        at,
+        `Error: non-terminal filter named ${name} of type ${name} is the last filter in a http filter chain.`,
+      );
     }
   }
   if (filters.length === 0) problems.error(at, "a terminal filter is required, such as envoy.filters.http.router");

@@ -208,7 +208,10 @@ function buildNetwork(
   const at = place.field("filters", 0);
   const config = filter.configType.case === "typedConfig" ? unwrapTypedConfig(filter.configType.value) : undefined;
   if (config?.typeUrl !== typeUrlOf(HttpConnectionManagerSchema)) {
-    problems.error(at, `Didn't find a registered implementation for '${filter.name}' with type URL: '${config?.typeUrl.replace(/^.*\//, "") ?? ""}'`);
+    problems.error(
+      at,
+      `Didn't find a registered implementation for '${filter.name}' with type URL: '${config?.typeUrl.replace(/^.*\//, "") ?? ""}'`,
+    );
     return undefined;
   }
   const manager = decodeTypedConfig(HttpConnectionManagerSchema, config, at.field("typed_config"), problems);

@@ -36,7 +36,8 @@ export function compileLoadBalancing(
     case LbPolicy.RANDOM:
       return randomPick(random);
     case LbPolicy.CLUSTER_PROVIDED:
-      if (type !== "dynamic_forward_proxy") problems.error(at, "CLUSTER_PROVIDED is not allowed with this cluster type");
+      if (type !== "dynamic_forward_proxy")
+        problems.error(at, "CLUSTER_PROVIDED is not allowed with this cluster type");
       return roundRobin(random);
     default:
       problems.error(at, `${lbPolicyName(message.lbPolicy)} is not supported`);

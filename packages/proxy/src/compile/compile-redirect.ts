@@ -27,7 +27,8 @@ function redirectedHost(request: RequestHead, newScheme: string, newPort: string
   const colon = host.startsWith("[") ? host.lastIndexOf("]:") + 1 : host.lastIndexOf(":");
   if (colon <= 0) return host;
   const port = host.slice(colon);
-  const isDefaultOfOld = (request.scheme === "https" && port === ":443") || (request.scheme === "http" && port === ":80");
+  const isDefaultOfOld =
+    (request.scheme === "https" && port === ":443") || (request.scheme === "http" && port === ":80");
   return newPort !== "" || (newScheme !== request.scheme && isDefaultOfOld) ? host.slice(0, colon) : host;
 }
 
@@ -75,7 +76,12 @@ export function compileRedirect(
   problems: Problems,
 ): CompiledRedirect {
   const scheme = message.schemeRewriteSpecifier;
-  const fixedScheme = scheme.case === "schemeRedirect" ? scheme.value : scheme.case === "httpsRedirect" && scheme.value ? "https" : undefined;
+  const fixedScheme =
+    scheme.case === "schemeRedirect"
+      ? scheme.value
+      : scheme.case === "httpsRedirect" && scheme.value
+        ? "https"
+        : undefined;
   const port = message.portRedirect === 0 ? "" : `:${message.portRedirect}`;
   const newPath = compilePath(message, prefixLength, place, problems);
   const host = message.hostRedirect;

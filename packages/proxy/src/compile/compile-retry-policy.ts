@@ -56,7 +56,8 @@ function avoidsPreviousHosts(message: RetryPolicyMessage, place: Place, problems
   let avoids = false;
   for (const [index, predicate] of message.retryHostPredicate.entries()) {
     const config = predicate.configType;
-    const isPrevious = config.case === "typedConfig" ? config.value.typeUrl === previousHostsType : predicate.name === previousHostsName;
+    const isPrevious =
+      config.case === "typedConfig" ? config.value.typeUrl === previousHostsType : predicate.name === previousHostsName;
     if (isPrevious) avoids = true;
     else problems.error(place.field("retry_host_predicate", index), `'${predicate.name}' is not supported`);
   }

@@ -144,7 +144,10 @@ export function* buildRouteTable(
   for (const [position, host] of message.virtualHosts.entries()) {
     const at = place.field("virtual_hosts", position);
     if (names.has(host.name)) {
-      problems.error(at, `Only unique names for virtual hosts are permitted. Duplicate entry of virtual host ${host.name}`);
+      problems.error(
+        at,
+        `Only unique names for virtual hosts are permitted. Duplicate entry of virtual host ${host.name}`,
+      );
     }
     names.add(host.name);
     const compiledHost = yield* buildVirtualHost(host, build, at);

@@ -117,8 +117,7 @@ function exactCondition(path: string, ignoresCase: boolean): RouteCondition {
 function separatedPrefixCondition(prefix: string, ignoresCase: boolean): RouteCondition {
   const starts = prefixCondition(prefix, ignoresCase);
   return (request, draw) =>
-    starts(request, draw) &&
-    (endsPath(request.path, prefix.length) || request.path.charCodeAt(prefix.length) === 0x2f);
+    starts(request, draw) && (endsPath(request.path, prefix.length) || request.path.charCodeAt(prefix.length) === 0x2f);
 }
 
 type Parameters = ReadonlyMap<string, string>;

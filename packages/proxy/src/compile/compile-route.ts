@@ -68,7 +68,12 @@ interface HeaderLists {
   readonly responseHeadersToRemove: readonly string[];
 }
 
-export function compileHeaderLevel(message: HeaderLists, scope: CompileScope, place: Place, problems: Problems): HeaderLevel {
+export function compileHeaderLevel(
+  message: HeaderLists,
+  scope: CompileScope,
+  place: Place,
+  problems: Problems,
+): HeaderLevel {
   const request = { add: message.requestHeadersToAdd, remove: message.requestHeadersToRemove };
   const response = { add: message.responseHeadersToAdd, remove: message.responseHeadersToRemove };
   return {
@@ -128,9 +133,7 @@ function always(build: RouteBuild, action: RouteAction): Select {
 
 function compileAction(message: RouteMessage, build: RouteBuild, place: Place): Select {
   const { problems } = build.parent;
-  const finalizeResponse = responseFinalizer(
-    orderedChanges(build.levels, "response", build.parent.mostSpecificWins),
-  );
+  const finalizeResponse = responseFinalizer(orderedChanges(build.levels, "response", build.parent.mostSpecificWins));
   const action = message.action;
   switch (action.case) {
     case "route":
@@ -143,12 +146,20 @@ function compileAction(message: RouteMessage, build: RouteBuild, place: Place): 
       const { status } = action.value;
       const at = place.field("direct_response");
       if (status < 200 || status >= 600) problems.error(at.field("status"), "value must be inside range [200, 600)");
-      const body = readDirectBody(action.value.body, build.parent.maxDirectResponseBodyBytes, at.field("body"), problems);
+      const body = readDirectBody(
+        action.value.body,
+        build.parent.maxDirectResponseBodyBytes,
+        at.field("body"),
+        problems,
+      );
       return always(build, { type: "direct", status, body, finalizeResponse });
     }
     case "filterAction":
     case "nonForwardingAction":
-      problems.error(place.field(action.case === "filterAction" ? "filter_action" : "non_forwarding_action"), "this field is not supported");
+      problems.error(
+        place.field(action.case === "filterAction" ? "filter_action" : "non_forwarding_action"),
+        "this field is not supported",
+      );
       break;
     case undefined:
       problems.error(place, "an action is required: route, redirect or direct_response");
@@ -157,7 +168,12 @@ function compileAction(message: RouteMessage, build: RouteBuild, place: Place): 
   return always(build, { type: "direct", status: 500, body: new Uint8Array(), finalizeResponse });
 }
 
-function readDirectBody(source: DataSource | undefined, maxBytes: number, place: Place, problems: Problems): Uint8Array {
+function readDirectBody(
+  source: DataSource | undefined,
+  maxBytes: number,
+  place: Place,
+  problems: Problems,
+): Uint8Array {
   const specifier = source?.specifier;
   let body: Uint8Array = new Uint8Array();
   switch (specifier?.case) {
@@ -283,13 +299,19 @@ function forwardTo(
     },
     finalizeResponse: responseFinalizer(responseChanges),
     responseIsUntouched: responseChanges.length === 0,
-    autoHostRewrite: message.hostRewriteSpecifier.case === "autoHostRewrite" && message.hostRewriteSpecifier.value.value,
+    autoHostRewrite:
+      message.hostRewriteSpecifier.case === "autoHostRewrite" && message.hostRewriteSpecifier.value.value,
     appendForwardedHost: message.appendXForwardedHost,
     upgrades: parts.upgrades,
   };
 }
 
-function selectByHeader(parts: ForwardParts, headerName: string, weight: WeightLevel | undefined, place: Place): Select {
+function selectByHeader(
+  parts: ForwardParts,
+  headerName: string,
+  weight: WeightLevel | undefined,
+  place: Place,
+): Select {
   const { build } = parts;
   const { scope, virtualHostName } = build.parent;
   const read = requestHeader(headerName);

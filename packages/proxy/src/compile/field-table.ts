@@ -220,7 +220,10 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       upstream_http_protocol_options: "server names of TLS, which is refused by itself",
       original_dst_lb_config: "ORIGINAL_DST is refused by itself",
     },
-    warned: { outlier_detection: "hosts are not ejected yet", typed_dns_resolver_config: "the system's resolver is used" },
+    warned: {
+      outlier_detection: "hosts are not ejected yet",
+      typed_dns_resolver_config: "the system's resolver is used",
+    },
   },
   "envoy.config.cluster.v3.Cluster.EdsClusterConfig": { used: "eds_config service_name" },
   "envoy.config.cluster.v3.Cluster.CustomClusterType": { used: "name typed_config" },
@@ -247,7 +250,11 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   },
   "envoy.config.core.v3.BindConfig": {
     used: "source_address",
-    harmless: { freebind: "source addresses must exist", socket_options: socketTuning },
+    harmless: {
+      freebind: "source addresses must exist",
+      socket_options: socketTuning,
+      extra_source_addresses: "a source address of the other family is left to the kernel",
+    },
   },
   "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
     used: "common_http_protocol_options explicit_http_config use_downstream_protocol_config auto_config",
@@ -258,7 +265,10 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   },
   "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.UseDownstreamHttpConfig": {
     used: "http_protocol_options",
-    harmless: { http2_protocol_options: "downstream speaks HTTP/1.1", http3_protocol_options: "downstream speaks HTTP/1.1" },
+    harmless: {
+      http2_protocol_options: "downstream speaks HTTP/1.1",
+      http3_protocol_options: "downstream speaks HTTP/1.1",
+    },
   },
   "envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest": {
     used: "choice_count active_request_bias",
@@ -323,6 +333,7 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       stats_flush_interval: "statistics only",
       stats_flush_on_admin: "statistics only",
       stats_eviction_interval: "statistics only",
+      stats_config: "counters carry Envoy's default tags of their own accord",
       watchdog: "Envoy's own threads",
       watchdogs: "Envoy's own threads",
       enable_dispatcher_stats: "statistics only",
@@ -339,7 +350,6 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
     },
     warned: {
       stats_sinks: "statistics are read from the admin interface",
-      stats_config: "statistics have Envoy's default names and tags",
       tracing: noTracing,
       layered_runtime: "no runtime key is read",
       overload_manager: "the proxy has fixed limits of its own",

@@ -20,7 +20,9 @@ export function typeUrlOf(schema: DescMessage): string {
 /** Undefined when nothing is configured. @throws when a TypedStruct is malformed. */
 export function unwrapTypedConfig(any: Any | undefined): TypedConfig | undefined {
   if (any === undefined || any.typeUrl === "") return undefined;
-  const wrapper = [TypedStructSchema, UdpaTypedStructSchema].find((schema) => any.typeUrl.endsWith(`/${schema.typeName}`));
+  const wrapper = [TypedStructSchema, UdpaTypedStructSchema].find((schema) =>
+    any.typeUrl.endsWith(`/${schema.typeName}`),
+  );
   if (wrapper === undefined) return { typeUrl: any.typeUrl, form: "binary", bytes: any.value };
   const struct = fromBinary(wrapper, any.value);
   const typeUrl = struct.typeUrl.includes("/") ? struct.typeUrl : typeUrlPrefix + struct.typeUrl;
@@ -35,8 +37,7 @@ export function decodeTypedConfig<D extends DescMessage>(
   problems: Problems,
 ): MessageShape<D> | undefined {
   try {
-    const message =
-      config.form === "binary" ? fromBinary(schema, config.bytes) : fromJson(schema, config.json);
+    const message = config.form === "binary" ? fromBinary(schema, config.bytes) : fromJson(schema, config.json);
     checkFields(message, place, problems);
     return message;
   } catch (error) {

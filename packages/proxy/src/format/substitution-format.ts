@@ -131,8 +131,7 @@ function compileJsonValue(value: JsonValue, compile: JsonCompile, place: Place):
   if (typeof value === "string") return compileJsonText(value, compile, place);
   if (Array.isArray(value)) {
     const parts = value.map((element, index) => compileJsonValue(element, compile, place.field("", index)));
-    return (info, request, response) =>
-      `[${parts.map((part) => part(info, request, response) ?? "null").join(",")}]`;
+    return (info, request, response) => `[${parts.map((part) => part(info, request, response) ?? "null").join(",")}]`;
   }
   if (typeof value === "object" && value !== null) return compileJsonObject(value, compile, place);
   const constant = JSON.stringify(value);

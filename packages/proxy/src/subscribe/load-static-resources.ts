@@ -18,7 +18,7 @@ export interface ConfigTargets {
   readonly records: ConfigRecords;
 }
 
-export function received<D extends DescMessage>(
+function received<D extends DescMessage>(
   schema: D,
   message: MessageShape<D>,
   versionInfo: string,
@@ -33,16 +33,21 @@ function lines(prefix: string, problems: readonly CompileProblem[]): string[] {
     .map((problem) => `${prefix}${problem.place === "" ? ": " : "."}${problemText(problem)}`);
 }
 
-/** Every problem, one a line; none = everything serves. */
-export async function loadStaticResources(bootstrap: ProxyBootstrap, targets: ConfigTargets): Promise<string[]> {
-  const { scope, owner, records } = targets;
+export interface StaticResources {
+  readonly clusters: ReadonlyMap<string, RuntimeCluster>;
+  readonly listeners: readonly CompiledListener[];
+  /** One a line, with places; then nothing may be used. */
+  readonly problems: readonly string[];
+}
+
+/** Compiles everything static; nothing is opened but access logs. */
+export function compileStaticResources(bootstrap: ProxyBootstrap, scope: CompileScope): StaticResources {
   const log = scope.logging.logger("config");
   const problems: string[] = [];
   const clusters = new Map<string, RuntimeCluster>();
   for (const [index, message] of bootstrap.clusters.entries()) {
     const prefix = `static_resources.clusters[${index}]`;
     if (clusters.has(message.name)) problems.push(`${prefix}: cluster '${message.name}' is there twice`);
-    records.clusters.of(message.name, true).active = received(ClusterSchema, message, "");
     // The cluster of the xDS stream is gRPC's affair; no route can choose it.
     if (message.name === bootstrap.dynamic?.clusterName) continue;
     const result = compileCluster(message, scope);
@@ -50,28 +55,10 @@ export async function loadStaticResources(bootstrap: ProxyBootstrap, targets: Co
       problems.push(...lines(prefix, result.problems));
       continue;
     }
-    for (const { place, message: text } of result.warnings) log.warning(text, { place: `${prefix}.${place}` });
+    for (const { place, message: words } of result.warnings) log.warning(words, { place: `${prefix}.${place}` });
     if (result.value.endpointsName !== undefined) problems.push(`${prefix}: EDS is for clusters that come by CDS`);
     clusters.set(message.name, result.value.cluster);
   }
-  const listeners = compileListeners(bootstrap, targets, clusters, problems);
-  if (problems.length > 0) return problems;
-  owner.swap({ clusters });
-  await Promise.all([...clusters.values()].map((cluster) => cluster.start()));
-  for (const { listener } of listeners) {
-    const reason = await owner.applyListener(listener);
-    if (reason !== undefined) problems.push(`error adding listener '${listener.name}': ${reason}`);
-  }
-  return problems;
-}
-
-function compileListeners(
-  bootstrap: ProxyBootstrap,
-  { scope, records }: ConfigTargets,
-  clusters: ReadonlyMap<string, unknown>,
-  problems: string[],
-): CompiledListener[] {
-  const log = scope.logging.logger("config");
   const listeners: CompiledListener[] = [];
   for (const [index, message] of bootstrap.listeners.entries()) {
     const prefix = `static_resources.listeners[${index}]`;
@@ -80,9 +67,31 @@ function compileListeners(
       problems.push(...lines(prefix, result.problems));
       continue;
     }
-    for (const { place, message: text } of result.warnings) log.warning(text, { place: `${prefix}.${place}` });
-    records.listeners.of(result.value.listener.name, true).active = received(ListenerSchema, message, "");
+    for (const { place, message: words } of result.warnings) log.warning(words, { place: `${prefix}.${place}` });
+    if (result.value.routeNames.size > 0) problems.push(`${prefix}: RDS is for listeners that come by LDS`);
     listeners.push(result.value);
   }
-  return listeners;
+  return { clusters, listeners, problems };
+}
+
+/** Every problem, one a line; none = everything serves. */
+export async function loadStaticResources(
+  bootstrap: ProxyBootstrap,
+  targets: ConfigTargets,
+): Promise<readonly string[]> {
+  const { scope, owner, records } = targets;
+  const { clusters, listeners, problems } = compileStaticResources(bootstrap, scope);
+  if (problems.length > 0) return problems;
+  for (const message of bootstrap.clusters) {
+    records.clusters.of(message.name, true).active = received(ClusterSchema, message, "");
+  }
+  owner.swap({ clusters });
+  await Promise.all([...clusters.values()].map((cluster) => cluster.start()));
+  const failures: string[] = [];
+  for (const [index, { listener }] of listeners.entries()) {
+    const reason = await owner.applyListener(listener);
+    if (reason !== undefined) failures.push(`error adding listener '${listener.name}': ${reason}`);
+    records.listeners.of(listener.name, true).active = received(ListenerSchema, bootstrap.listeners[index]!, "");
+  }
+  return failures;
 }
