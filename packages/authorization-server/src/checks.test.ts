@@ -231,6 +231,33 @@ test("token: message checks say what to change", async (t) => {
   }
 });
 
+test("token: another method and missing authentication are named as such", async (t) => {
+  const server = await testServer(t);
+  const put = await server.send({
+    method: "PUT",
+    url: `${server.issuer}/token`,
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: "grant_type=refresh_token",
+  });
+  assert.equal(put.status, 400);
+  assert.match(put.body, /the method must be POST/);
+  const anonymous = await server.post("/token", { grant_type: "refresh_token" });
+  assert.match(String(anonymous.json["error_description"]), /no client authentication/);
+});
+
+test("token: a replay revokes even when the code has expired meanwhile", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const answer = await server.authorize(browser, request);
+  const form = { grant_type: "authorization_code", code: answer.get("code")!, redirect_uri: testRedirectUri };
+  const first = await server.post("/token", form, app);
+  server.clock.nowMs += 120_000;
+  const replay = await server.post("/token", form, app);
+  assert.match(String(replay.json["error_description"]), /redeemed before/);
+  const inspected = await server.post("/introspect", { token: String(first.json["access_token"]) }, app);
+  assert.equal(inspected.json["active"], false);
+});
+
 test("token: a secret that was sent without form-encoding is accepted, except in strict mode", async (t) => {
   const secret = `${"s".repeat(32)}+/=: %zz`;
   const raw = { authorization: `Basic ${btoa(`app:${secret}`)}` };

@@ -9,11 +9,12 @@ import { loadKeyEncryptionKey } from "./config/key-encryption-key.ts";
 import { passwordHasher } from "./crypto/passwords.ts";
 import { createApp } from "./http/app.ts";
 import { KeyRing } from "./keys/key-ring.ts";
-import type { KeyPolicy } from "./keys/key-store.ts";
+import { keyPolicy } from "./keys/key-store.ts";
 import { serverMetrics } from "./metrics.ts";
 import type { ServerContext } from "./server-context.ts";
 import type { Database } from "./store/database.ts";
 import { openDatabase } from "./store/open.ts";
+import { rememberIssuer } from "./store/facts.ts";
 import { purgeExpired } from "./store/purge.ts";
 import { clientSecretThrottle } from "./store/throttles.ts";
 import { GuessCounter } from "./token/guess-counter.ts";
@@ -21,7 +22,6 @@ import { GuessCounter } from "./token/guess-counter.ts";
 const keyRefreshMs = 30_000;
 const purgeIntervalMs = 1000;
 const purgeRows = 200;
-const clockSkewMs = 60_000;
 
 export interface ServerOptions {
   readonly config: Config;
@@ -41,15 +41,6 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-export function keyPolicy(config: Config): KeyPolicy {
-  return {
-    algorithm: config.signingAlgorithm,
-    rotationMs: config.keyRotationMs,
-    publishAheadMs: config.keyPublishAheadMs,
-    keepRetiredMs: Math.max(config.lifetimes.accessTokenMs, config.lifetimes.idTokenMs) + clockSkewMs,
-  };
-}
-
 /** Opens the store and reads or makes the keys; listens to nothing yet. */
 export async function openServer(options: ServerOptions): Promise<RunningServer> {
   const { config, log } = options;
@@ -57,6 +48,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
   const onConnectionLost = (error: Error): void => log.warning("database connection lost", { error: error.message });
   const database = options.database ?? (await openDatabase(config, { ...clock, onConnectionLost }));
   const metrics = serverMetrics(new MetricRegistry());
+  await rememberIssuer(database, config.issuer, log);
   const keys = new KeyRing(database, keyPolicy(config), loadKeyEncryptionKey(config));
   await keys.refresh();
   const audit = new AuditLog({

@@ -51,6 +51,8 @@ export interface Config {
 export interface ConfigSources {
   readonly argv: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** For administration of the store alone, which needs less than serving does. */
+  readonly storeOnly?: boolean;
   /** Reads the configuration file; throws as node:fs does. */
   readonly readFile?: (file: string) => string;
 }
@@ -85,7 +87,7 @@ export function loadConfig(sources: ConfigSources): ConfigResult {
   }
   if (problems.length > 0) return { problems };
   const config = build((name) => given.get(name)!.value);
-  checkTogether(config, problems);
+  checkTogether(config, problems, sources.storeOnly === true);
   return problems.length > 0 ? { problems } : { config };
 }
 
@@ -263,7 +265,7 @@ export function issuerProblem(issuer: string): string | undefined {
   return undefined;
 }
 
-function checkTogether(config: Config, problems: string[]): void {
+function checkTogether(config: Config, problems: string[], storeOnly: boolean): void {
   const issuer = issuerProblem(config.issuer);
   if (issuer !== undefined) problems.push(`issuer: "${config.issuer}" ${issuer}`);
   if (config.port > 65_535) problems.push(`port: ${config.port} is no port`);
@@ -278,7 +280,7 @@ function checkTogether(config: Config, problems: string[]): void {
     problems.push(`demo: only for an issuer on this machine, not ${config.issuer}`);
   if (config.databaseUrl !== undefined && !/^postgres(ql)?:\/\//.test(config.databaseUrl))
     problems.push("database: only postgres:// URLs; leave it out for SQLite in the data directory");
-  if (config.databaseUrl !== undefined && config.keyEncryptionKeyFile === undefined)
+  if (config.databaseUrl !== undefined && config.keyEncryptionKeyFile === undefined && !storeOnly)
     problems.push(
       "key-encryption-key-file: needed with PostgreSQL; make one with: openssl rand -base64 32 > key; chmod 600 key",
     );

@@ -3,6 +3,7 @@
 // token that it signed has expired) → removed.
 import { generateKeyPair } from "node:crypto";
 import { promisify } from "node:util";
+import type { Config } from "../config/config.ts";
 import { newId } from "../crypto/secrets.ts";
 import { seal } from "../crypto/sealing.ts";
 import type { Reader, Transaction } from "../store/database.ts";
@@ -15,6 +16,17 @@ export interface KeyPolicy {
   readonly publishAheadMs: number;
   /** How long a retired key stays published: the longest life of what it signed, and clock skew. */
   readonly keepRetiredMs: number;
+}
+
+const clockSkewMs = 60_000;
+
+export function keyPolicy(config: Config): KeyPolicy {
+  return {
+    algorithm: config.signingAlgorithm,
+    rotationMs: config.keyRotationMs,
+    publishAheadMs: config.keyPublishAheadMs,
+    keepRetiredMs: Math.max(config.lifetimes.accessTokenMs, config.lifetimes.idTokenMs) + clockSkewMs,
+  };
 }
 
 export interface StoredKey {

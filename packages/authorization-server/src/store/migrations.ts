@@ -147,6 +147,10 @@ CREATE TABLE signing_keys (
   retired_at BIGINT,
   removed_after BIGINT
 );
+CREATE TABLE facts (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+);
 CREATE TABLE throttles (
   id TEXT PRIMARY KEY,
   failures INTEGER NOT NULL,

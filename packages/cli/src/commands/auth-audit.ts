@@ -1,0 +1,37 @@
+// `tulle auth audit`: why something was refused, and what was changed.
+import { listAuditEvents } from "@tulle/authorization-server";
+import type { Command } from "commander";
+import type { CommandContext, OutputOption } from "../command-module.ts";
+import { addExamples, addOutputOption, wholeNumber } from "../command-options.ts";
+import { formatTable } from "../format-table.ts";
+import type { StoreOptions } from "./auth-store.ts";
+import { addStoreOptions, moment, withStore } from "./auth-store.ts";
+
+type Options = StoreOptions & OutputOption & { readonly limit: number };
+
+export function registerAudit(command: Command, context: CommandContext): void {
+  command.argument("[error-id]", "the error id that a client or a person saw");
+  command.option("--limit <count>", "how many events, newest first", wholeNumber(1, 10_000), 50);
+  addOutputOption(addStoreOptions(command));
+  addExamples(command, [["tulle auth audit 7q3kz0a9vd", "why a client saw this error"]]);
+  command.action(async (errorId: string | undefined, options: Options) => {
+    const filter = { limit: options.limit, ...(errorId === undefined ? {} : { errorId }) };
+    const events = await withStore(context, options, ({ database }) =>
+      database.read((reader) => listAuditEvents(reader, filter)),
+    );
+    await context.printData(events, options.output, () =>
+      formatTable(
+        ["TIME", "EVENT", "CLIENT", "USER", "ADDRESS", "ERROR", "REASON"],
+        events.map((event) => [
+          moment(event.atMs),
+          event.event,
+          event.clientId ?? "-",
+          event.userId ?? "-",
+          event.address ?? "-",
+          event.error ?? "-",
+          event.reason ?? event.description ?? "-",
+        ]),
+      ),
+    );
+  });
+}

@@ -1,0 +1,152 @@
+// `tulle auth client`: the applications that may ask for tokens.
+import type { Command } from "commander";
+import { allClients, createClient, removeClient, replaceClientSecret, updateClient } from "@tulle/authorization-server";
+import type { Client, ClientSettings } from "@tulle/authorization-server";
+import type { CommandContext, OutputOption } from "../command-module.ts";
+import { addExamples, addOutputOption } from "../command-options.ts";
+import { formatTable } from "../format-table.ts";
+import type { StoreOptions } from "./auth-store.ts";
+import { accepted, addStoreOptions, collect, secretFromStdin, withStore } from "./auth-store.ts";
+
+interface SettingOptions {
+  readonly name?: string;
+  readonly redirectUri?: readonly string[];
+  readonly scope?: string;
+  readonly defaultScope?: string;
+  readonly grant?: readonly string[];
+  readonly audience?: readonly string[];
+  readonly resourceServer?: readonly string[];
+  readonly origin?: readonly string[];
+  readonly postLogoutRedirectUri?: readonly string[];
+  readonly formAction?: readonly string[];
+  readonly requirePkce?: boolean;
+  readonly opaque?: boolean;
+}
+
+type Options = SettingOptions & StoreOptions & OutputOption;
+
+function addSettings(command: Command): Command {
+  return command
+    .option("--name <text>", "what the consent page calls it (default: its id)")
+    .option("--redirect-uri <uri>", "where answers may go, in full; may be repeated", collect)
+    .option("--scope <scopes>", 'what it may ask for (default: "openid profile email offline_access")')
+    .option("--default-scope <scopes>", "what is meant when it asks for no scope")
+    .option("--grant <type>", "authorization_code, refresh_token, client_credentials; may be repeated", collect)
+    .option("--audience <uri>", "a resource it may get tokens for; the first is the default; may be repeated", collect)
+    .option("--resource-server <uri>", "an audience whose tokens it may introspect; may be repeated", collect)
+    .option("--origin <origin>", "a browser application's origin, for CORS; may be repeated", collect)
+    .option("--post-logout-redirect-uri <uri>", "where a logout may lead; may be repeated", collect)
+    .option("--form-action <source>", "an origin or scheme that its redirect URI redirects on to", collect)
+    .option("--require-pkce", "refuse its requests without PKCE")
+    .option("--opaque", "give it opaque access tokens instead of JWTs");
+}
+
+function settingsOf(options: SettingOptions): ClientSettings {
+  return {
+    name: options.name,
+    redirectUris: options.redirectUri,
+    postLogoutRedirectUris: options.postLogoutRedirectUri,
+    origins: options.origin,
+    scope: options.scope,
+    defaultScope: options.defaultScope,
+    grants: options.grant,
+    audiences: options.audience,
+    resourceServerFor: options.resourceServer,
+    formActionExtras: options.formAction,
+    requirePkce: options.requirePkce,
+    opaque: options.opaque,
+  };
+}
+
+/** A client as it is shown: never with anything of its secret. */
+function shown(client: Client): Readonly<Record<string, unknown>> {
+  const { secretDigest: _, createdAtMs, disabledAtMs, ...rest } = client;
+  return { ...rest, createdAt: new Date(createdAtMs).toISOString(), disabled: disabledAtMs !== undefined };
+}
+
+export function registerClient(command: Command, context: CommandContext): void {
+  addCreate(command, context);
+  addChange(command, context);
+  const list = addOutputOption(addStoreOptions(command.command("list").description("list clients")));
+  list.action(async (options: Options) => {
+    const clients = await withStore(context, options, ({ database }) => allClients(database));
+    await context.printData(clients.map(shown), options.output, () =>
+      formatTable(
+        ["ID", "KIND", "GRANTS", "SCOPE", "REDIRECT URIS"],
+        clients.map((client) => [
+          client.id + (client.disabledAtMs === undefined ? "" : " (disabled)"),
+          client.isPublic ? "public" : "confidential",
+          client.grantTypes.join(","),
+          client.scope.join(" "),
+          client.redirectUris.join(" "),
+        ]),
+      ),
+    );
+  });
+  const remove = command.command("delete").argument("<id>").description("delete a client and all that it was given");
+  addStoreOptions(remove).action(async (id: string, options: Options) => {
+    accepted(await withStore(context, options, ({ database }) => removeClient(database, id)));
+    context.stdout(`client ${id} deleted\n`);
+  });
+}
+
+function addCreate(command: Command, context: CommandContext): void {
+  const create = command.command("create").description("register a client; its secret is shown once");
+  create.requiredOption("--id <id>", "the client's id");
+  addSettings(create)
+    .option("--public", "a native or browser application, which can keep no secret")
+    .option("--secret-stdin", "read the secret from standard input (32 characters at least) instead of making one");
+  addOutputOption(addStoreOptions(create));
+  addExamples(create, [
+    ["tulle auth client create --id web --redirect-uri https://app.example/callback", "a web application"],
+    ["tulle auth client create --id cli --public --redirect-uri http://127.0.0.1/callback", "a native application"],
+    ['tulle auth client create --id job --grant client_credentials --scope "orders.read"', "a job without a user"],
+  ]);
+  create.action(async (options: Options & { id: string; public?: boolean; secretStdin?: boolean }) => {
+    const secret = options.secretStdin === true ? await secretFromStdin(context, "secret") : undefined;
+    const wanted = { ...settingsOf(options), id: options.id, isPublic: options.public, secret };
+    const created = accepted(
+      await withStore(context, options, ({ database, rules }) => createClient(database, rules, wanted)),
+    );
+    await printSecret(context, options, created);
+  });
+}
+
+async function printSecret(
+  context: CommandContext,
+  options: OutputOption,
+  created: { readonly client: Client; readonly secret: string | undefined },
+): Promise<void> {
+  const data = { ...shown(created.client), ...(created.secret === undefined ? {} : { clientSecret: created.secret }) };
+  await context.printData(data, options.output, () =>
+    created.secret === undefined
+      ? `client_id      ${created.client.id}\n`
+      : `client_id      ${created.client.id}\nclient_secret  ${created.secret}\n(the secret is not kept: note it now)\n`,
+  );
+}
+
+function addChange(command: Command, context: CommandContext): void {
+  const change = command.command("update").argument("<id>").description("change a client; what is left out stays");
+  addSettings(change)
+    .option("--no-require-pkce", "accept its requests without PKCE")
+    .option("--no-opaque", "give it JWTs again")
+    .option("--disable", "refuse the client until it is enabled again")
+    .option("--enable", "accept it again");
+  addOutputOption(addStoreOptions(change));
+  change.action(async (id: string, options: Options & { disable?: boolean; enable?: boolean }) => {
+    const disabled = options.disable === true ? true : options.enable === true ? false : undefined;
+    const settings = { ...settingsOf(options), disabled };
+    const client = accepted(
+      await withStore(context, options, ({ database, rules }) => updateClient(database, rules, id, settings)),
+    );
+    await context.printData(shown(client), options.output, () => `client ${id} changed\n`);
+  });
+  const secret = command.command("secret").argument("<id>").description("replace a client's secret");
+  secret.option("--secret-stdin", "read it from standard input instead of making one");
+  addOutputOption(addStoreOptions(secret));
+  secret.action(async (id: string, options: Options & { secretStdin?: boolean }) => {
+    const wanted = options.secretStdin === true ? await secretFromStdin(context, "secret") : undefined;
+    const replaced = await withStore(context, options, ({ database }) => replaceClientSecret(database, id, wanted));
+    await printSecret(context, options, accepted(replaced));
+  });
+}

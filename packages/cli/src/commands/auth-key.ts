@@ -1,0 +1,42 @@
+// `tulle auth key`: the keys that sign tokens.
+import type { Command } from "commander";
+import { keyList, rotateKeys } from "@tulle/authorization-server";
+import type { KeyListing } from "@tulle/authorization-server";
+import type { CommandContext, OutputOption } from "../command-module.ts";
+import { addOutputOption } from "../command-options.ts";
+import { formatTable } from "../format-table.ts";
+import type { StoreOptions } from "./auth-store.ts";
+import { addStoreOptions, moment, withStore } from "./auth-store.ts";
+
+type Options = StoreOptions & OutputOption;
+
+function table(keys: readonly KeyListing[]): string {
+  return formatTable(
+    ["ID", "ALGORITHM", "STATE", "CREATED", "ACTIVE SINCE", "REMOVED AFTER"],
+    keys.map((key) => [
+      key.id,
+      key.algorithm,
+      key.state,
+      moment(key.createdAtMs),
+      moment(key.activatedAtMs),
+      moment(key.removedAfterMs),
+    ]),
+  );
+}
+
+export function registerKey(command: Command, context: CommandContext): void {
+  const list = addOutputOption(addStoreOptions(command.command("list").description("list signing keys")));
+  list.action(async (options: Options) => {
+    const keys = await withStore(context, options, ({ database }) => keyList(database));
+    await context.printData(keys, options.output, () => table(keys));
+  });
+  const rotate = command
+    .command("rotate")
+    .description("sign with the next key from now on (keys also rotate by themselves)")
+    .option("--key-encryption-key-file <file>", "the server's, where it was given one");
+  addOutputOption(addStoreOptions(rotate));
+  rotate.action(async (options: Options) => {
+    const keys = await withStore(context, options, ({ database, config }) => rotateKeys(database, config));
+    await context.printData(keys, options.output, () => table(keys));
+  });
+}

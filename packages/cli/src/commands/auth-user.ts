@@ -1,0 +1,127 @@
+// `tulle auth user`: the people who sign in.
+import type { Command } from "commander";
+import {
+  allUsers,
+  changeUserPassword,
+  createUser,
+  passwordHasher,
+  removeUser,
+  updateUserSettings,
+} from "@tulle/authorization-server";
+import type { Config, User } from "@tulle/authorization-server";
+import { CommandFailure, exitCodes } from "../command-failure.ts";
+import type { CommandContext, OutputOption } from "../command-module.ts";
+import { addExamples, addOutputOption } from "../command-options.ts";
+import { formatTable } from "../format-table.ts";
+import type { StoreOptions } from "./auth-store.ts";
+import { accepted, addStoreOptions, moment, secretFromStdin, withStore } from "./auth-store.ts";
+
+type Options = StoreOptions &
+  OutputOption & {
+    readonly passwordStdin?: boolean;
+    readonly displayName?: string;
+    readonly email?: string;
+    readonly disable?: boolean;
+    readonly enable?: boolean;
+  };
+
+function shown(user: User): Readonly<Record<string, unknown>> {
+  const { passwordHash: _, createdAtMs, disabledAtMs, ...rest } = user;
+  return { ...rest, createdAt: new Date(createdAtMs).toISOString(), disabled: disabledAtMs !== undefined };
+}
+
+function hasher(config: Config): ReturnType<typeof passwordHasher> {
+  return passwordHasher({
+    memoryKib: config.passwordMemoryKib,
+    iterations: config.passwordIterations,
+    parallelism: 1,
+  });
+}
+
+async function password(context: CommandContext, options: Options): Promise<string> {
+  if (options.passwordStdin !== true)
+    throw new CommandFailure("give the password on standard input, with --password-stdin", {
+      exitCode: exitCodes.usage,
+      hint: "A password on the command line would stay in the shell's history.",
+    });
+  return secretFromStdin(context, "password");
+}
+
+export function registerUser(command: Command, context: CommandContext): void {
+  const create = addOutputOption(
+    addStoreOptions(
+      command
+        .command("create")
+        .argument("<name>")
+        .description("add a user")
+        .option("--password-stdin", "read the password from standard input")
+        .option("--display-name <text>", "the name that applications with the scope profile see")
+        .option("--email <address>", "the address that applications with the scope email see"),
+    ),
+  );
+  addExamples(create, [["echo -n 'correct horse' | tulle auth user create ann --password-stdin", "add a user"]]);
+  create.action(async (name: string, options: Options) => {
+    const wanted = {
+      name,
+      password: await password(context, options),
+      displayName: options.displayName,
+      email: options.email,
+    };
+    const user = accepted(
+      await withStore(context, options, ({ database, config }) => createUser(database, hasher(config), wanted)),
+    );
+    await context.printData(shown(user), options.output, () => `user ${user.name} created (sub ${user.id})\n`);
+  });
+  const list = addOutputOption(addStoreOptions(command.command("list").description("list users")));
+  list.action(async (options: Options) => {
+    const users = await withStore(context, options, ({ database }) => allUsers(database));
+    await context.printData(users.map(shown), options.output, () =>
+      formatTable(
+        ["NAME", "SUB", "CREATED", "STATE"],
+        users.map((user) => [
+          user.name,
+          user.id,
+          moment(user.createdAtMs),
+          user.disabledAtMs === undefined ? "active" : "disabled",
+        ]),
+      ),
+    );
+  });
+  addUserChanges(command, context);
+}
+
+function addUserChanges(command: Command, context: CommandContext): void {
+  const change = command
+    .command("update")
+    .argument("<name>")
+    .description("change a user; --disable ends every session and grant")
+    .option("--display-name <text>", "the name that applications see")
+    .option("--email <address>", "the address that applications see")
+    .option("--disable", "let the user sign in no more")
+    .option("--enable", "let the user sign in again");
+  addStoreOptions(change).action(async (name: string, options: Options) => {
+    const disabled = options.disable === true ? true : options.enable === true ? false : undefined;
+    const settings = { displayName: options.displayName, email: options.email, disabled };
+    accepted(await withStore(context, options, ({ database }) => updateUserSettings(database, name, settings)));
+    context.stdout(`user ${name} changed\n`);
+  });
+  const renew = command
+    .command("password")
+    .argument("<name>")
+    .description("set a new password, which ends every session and grant")
+    .option("--password-stdin", "read it from standard input");
+  addStoreOptions(renew).action(async (name: string, options: Options) => {
+    const wanted = await password(context, options);
+    accepted(
+      await withStore(context, options, ({ database, config }) =>
+        changeUserPassword(database, hasher(config), name, wanted),
+      ),
+    );
+    context.stdout(`password of ${name} changed; its sessions and grants have ended\n`);
+  });
+  const remove = command.command("delete").argument("<name>").description("delete a user and all that belongs to it");
+  addStoreOptions(remove).action(async (name: string, options: Options) => {
+    accepted(await withStore(context, options, ({ database }) => removeUser(database, name)));
+    context.stdout(`user ${name} deleted\n`);
+  });
+}
