@@ -53,6 +53,8 @@ export function explainSyntax(error: YAMLError, text: string, lineIndex: number)
         message: `a text may not begin with this character: ${excerpt(line)}`,
         suggestion: "Put the text in quotes.",
       };
+    case "TAG_RESOLVE_FAILED":
+      return { message: `a tag that nobody knows: ${lower(error.message)}`, suggestion: "Leave the tag out." };
     case "RESOURCE_EXHAUSTION":
       return { message: "the document is nested too deep to be read", suggestion: "Split it into several documents." };
     default:

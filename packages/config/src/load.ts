@@ -46,7 +46,10 @@ export async function loadPaths(paths: readonly string[]): Promise<Loaded> {
 
 async function loadFile(file: string, isFromFolder: boolean): Promise<Omit<Loaded, "files">> {
   try {
-    const { size } = await stat(file);
+    const stats = await stat(file);
+    // A pipe may be named on the command line; in a folder nobody means one, and reading it could wait for ever.
+    if (isFromFolder && !stats.isFile()) return { resources: [], findings: [] };
+    const { size } = stats;
     if (size > maxFileBytes) {
       return {
         resources: [],

@@ -82,6 +82,21 @@ const cases: readonly Case[] = [
     findings: [],
   },
   {
+    name: "a tag that nobody knows is left out and told",
+    input: "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: !own shop\n",
+    resources: ["Namespace//shop"],
+    findings: ["Warning [TUL0002] (m.yaml:4:9) a tag that nobody knows: unresolved tag: !own\n  Leave the tag out."],
+  },
+  {
+    name: "line ends of Windows and a byte order mark",
+    input:
+      "\uFEFFapiVersion: v1\r\nkind: Namespace\r\nmetadata:\r\n  name: a\r\n---\r\napiVersion: v1\r\nkind: Namespce\r\n",
+    resources: ["Namespace//a"],
+    findings: [
+      "Warning [TUL0003] (m.yaml:7:1) Namespce is not a kind that the mesh reads; the resource is left out\n  Did you mean Namespace?",
+    ],
+  },
+  {
     name: "too deep",
     input: `a: ${"[".repeat(100)}${"]".repeat(100)}\n`,
     findings: [

@@ -61,7 +61,7 @@ function splitDocuments(text: string): readonly { readonly text: string; readonl
   const chunks: { text: string; firstLine: number }[] = [];
   let lines: string[] = [];
   let firstLine = 1;
-  text.split("\n").forEach((line, index) => {
+  text.split(/\r?\n/).forEach((line, index) => {
     if (/^(---|\.\.\.)(?=\s|$)/.test(line)) {
       chunks.push({ text: lines.join("\n"), firstLine });
       // What follows the marker on its line belongs to the document; spaces keep its column.
@@ -100,10 +100,14 @@ function parseOne(text: string, file: string, firstLine: number): ParsedDocument
     return { documents: [], findings };
   }
   if (document.contents === null) return { documents: [], findings: [] };
+  const warnings = document.warnings.map((warning): Finding => {
+    const { message } = explainSyntax(warning, text, 0);
+    return { ...unreadable(place(warning.pos[0]), message, "Leave the tag out."), severity: "warning" };
+  });
   try {
     const reader = new Reader(place);
     const value = reader.read(document.contents, []);
-    return { documents: value === null ? [] : flattenList(value, { file, at: reader.at }), findings: [] };
+    return { documents: value === null ? [] : flattenList(value, { file, at: reader.at }), findings: warnings };
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
     return { documents: [], findings: [unreadable(error.place, error.message, error.suggestion)] };

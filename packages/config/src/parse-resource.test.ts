@@ -120,7 +120,7 @@ items:
     findings: [
       'Error [IST0106] (VirtualService shop/catalog m.yaml:5:3) expected a list, found the text "catalog"\n  Write - "catalog" on a line of its own.',
       'Error [IST0106] (VirtualService shop/catalog m.yaml:7:7) expected a list, found a mapping\n  Begin each entry with "- ".',
-      'Error [IST0106] (VirtualService shop/catalog m.yaml:8:7) expected text, found the number 5\n  Put it in quotes: "5".',
+      "Error [IST0106] (VirtualService shop/catalog m.yaml:8:7) expected text, found the number 5\n  Put it in quotes.",
       'Error [IST0106] (VirtualService shop/catalog m.yaml:9:18) expected a whole number, found the text "3"\n  Write 3 without quotes.',
     ],
   },
@@ -288,7 +288,7 @@ spec:
     name: "labels that are no text, a selector that misses its pods",
     input: `${deployment("  template: { metadata: { labels: { app: web, canary: true } }, spec: { containers: [{ name: c }] } }\n")}---\n${deployment("  template: { metadata: { labels: { app: wbe } }, spec: { containers: [{ name: c }] } }\n")}`,
     findings: [
-      'Error [IST0106] (Deployment default/web m.yaml:6:47) expected text, found true\n  Put it in quotes: "true".',
+      "Error [IST0106] (Deployment default/web m.yaml:6:47) expected text, found true\n  Put it in quotes.",
       "Error [IST0106] (Deployment default/web m.yaml:12:30) the selector asks for the label app: web, which the pod template does not have\n  Add app: web to spec.template.metadata.labels.",
     ],
   },

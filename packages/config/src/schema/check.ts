@@ -283,7 +283,8 @@ export function describeValue(value: unknown): string {
 
 function typeHint(wanted: string, value: unknown): string | undefined {
   if (wanted === "text" && (typeof value === "number" || typeof value === "boolean")) {
-    return `Put it in quotes: "${value}".`;
+    // Not with its value: 1.10 has become 1.1 by now.
+    return "Put it in quotes.";
   }
   if (wanted === "a list" && isMapping(value)) return 'Begin each entry with "- ".';
   if (wanted === "a list" && typeof value === "string") return `Write - ${quote(value)} on a line of its own.`;
