@@ -1,7 +1,7 @@
 // The entry of the package: the agent beside a workload.
 export * from "./bootstrap/bootstrap.ts";
 export * from "./bootstrap/peer-metadata.ts";
-export type { RunProxy, RunningDataPlane, RunningProxy } from "./data-plane/data-plane.ts";
+export type { RunningDataPlane } from "./data-plane/data-plane.ts";
 export { healthPath, healthPort } from "./health-server.ts";
 export { startRelay, type RelayOptions, type RunningRelay } from "./relay/relay.ts";
 export { agentExitCodes, runAgent, type AgentOptions } from "./run-agent.ts";

@@ -1,7 +1,10 @@
 // What the agent needs of a proxy, whichever it is: it runs until it is drained, or ends by itself.
 import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
-import type { LogLevel, Logging } from "@tulle/telemetry";
+import type { Logging } from "@tulle/telemetry";
 import type { AgentSettings } from "../settings.ts";
+
+/** How long connections of a listener that was removed may go on (Istio: drainDuration). */
+export const listenerDrainMs = 45_000;
 
 export interface RunningDataPlane {
   /** Resolves with an exit code when the proxy has ended, by itself or after `stop`. */
@@ -20,18 +23,3 @@ export interface DataPlaneOptions {
 }
 
 export type StartDataPlane = (options: DataPlaneOptions) => Promise<RunningDataPlane>;
-
-/** Tulle's own proxy, as its package offers it to whoever has a bootstrap. */
-export interface RunningProxy {
-  /** Resolves when the proxy has ended, with the process's exit code. */
-  readonly ended: Promise<number>;
-  stop(drainMs: number): Promise<void>;
-}
-
-export type RunProxy = (options: {
-  readonly bootstrap: Bootstrap;
-  readonly concurrency: number;
-  readonly logLevel: LogLevel;
-  readonly logging: Logging;
-  readonly env: Readonly<Record<string, string | undefined>>;
-}) => Promise<RunningProxy>;

@@ -3,13 +3,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { adminRequest } from "./admin-request.ts";
-import type { RunningDataPlane, StartDataPlane } from "./data-plane.ts";
+import { type RunningDataPlane, type StartDataPlane, listenerDrainMs } from "./data-plane.ts";
 
 export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env, logging }) => {
   const log = logging.logger("agent");
   const args = ["-c", bootstrapPath, "--concurrency", String(settings.concurrency), "-l", settings.logLevel];
+  const drainSeconds = String(listenerDrainMs / 1000);
   // Several Envoys of one machine would otherwise meet in the shared memory of "base id 0".
-  const child = spawn(settings.envoyCommand, [...args, "--disable-hot-restart"], {
+  const child = spawn(settings.envoyCommand, [...args, "--disable-hot-restart", "--drain-time-s", drainSeconds], {
     env: { ...process.env, ...env },
     stdio: ["ignore", "inherit", "inherit"],
   });

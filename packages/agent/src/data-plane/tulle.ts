@@ -1,10 +1,12 @@
 // Runs Tulle's proxy in the agent's own process: one process a pod, one memory of it.
-import { peerMetadataVariable } from "../bootstrap/peer-metadata.ts";
-import type { RunProxy, StartDataPlane } from "./data-plane.ts";
+import type { StartDataPlane } from "./data-plane.ts";
 
 export const startTulle: StartDataPlane = async ({ settings, bootstrap, env, logging }) => {
-  // `%ENVIRONMENT(…)%` reads the process's environment, as in Envoy.
-  process.env[peerMetadataVariable] = env[peerMetadataVariable];
-  const proxy = (await import("@tulle/proxy")) as unknown as { readonly runProxy: RunProxy };
-  return proxy.runProxy({ bootstrap, concurrency: settings.concurrency, logLevel: settings.logLevel, logging, env });
+  // Loaded only when it is wanted: an agent beside Envoy has no use for it.
+  const { runProxy } = await import("@tulle/proxy");
+  const { concurrency, logLevel, drainMs } = settings;
+  const proxy = await runProxy({ bootstrap, concurrency, logLevel, logging, env, drainTimeMs: drainMs });
+  // Whether it is ready is asked of its admin page.
+  proxy.ready.catch(() => undefined);
+  return proxy;
 };

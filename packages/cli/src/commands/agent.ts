@@ -1,8 +1,7 @@
 // `tulle agent`: the process beside a workload. Its settings come from the environment, as the platform sets them.
 import { flushCompileCache } from "node:module";
-import { agentExitCodes, agentVariables, runAgent } from "@tulle/agent";
+import { agentVariables, runAgent } from "@tulle/agent";
 import type { Command } from "commander";
-import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext } from "../command-module.ts";
 import { addExamples } from "../command-options.ts";
 
@@ -20,9 +19,7 @@ export function register(command: Command, context: CommandContext): void {
     // Node keeps compiled code when a process ends well; an agent mostly runs until the machine is shut down.
     setTimeout(flushCompileCache, flushAfterMs).unref();
     const code = await runAgent(context.env);
-    if (code === agentExitCodes.ok) return;
-    throw new CommandFailure("", {
-      exitCode: code === agentExitCodes.badSettings ? exitCodes.usage : exitCodes.failure,
-    });
+    // A part that did not end must not keep an agent alive that has: its supervisor waits for the end to start the next one.
+    process.exit(code);
   });
 }
