@@ -18,7 +18,7 @@ async function isReady(podAddress: string): Promise<boolean> {
 }
 
 /** Listens on the pod's address; rejects if the port cannot be bound. */
-export async function startHealthServer(podAddress: string): Promise<{ close(): Promise<void> }> {
+export async function startHealthServer(podAddress: string): Promise<AsyncDisposable> {
   let isLeaving = false;
   const server: Server = createServer((request, response) => {
     const respond = (status: number, body: string): void => {
@@ -37,7 +37,7 @@ export async function startHealthServer(podAddress: string): Promise<{ close(): 
   server.listen(healthPort, podAddress, listening.resolve);
   await listening.promise;
   return {
-    close: async () => {
+    [Symbol.asyncDispose]: async () => {
       isLeaving = true;
       const closed = Promise.withResolvers<void>();
       server.close(() => closed.resolve());

@@ -66,20 +66,19 @@ async function run(
     nodeId: nodeId(settings),
     log: logging.logger("relay"),
   });
-  const document = bootstrapDocument(settings, socketPath);
-  const bootstrapPath = path.join(settings.stateFolder, "bootstrap.json");
-  await replaceFile(bootstrapPath, `${JSON.stringify(document, undefined, 2)}\n`);
-  const health = await startHealthServer(settings.podAddress);
   try {
+    const document = bootstrapDocument(settings, socketPath);
+    const bootstrapPath = path.join(settings.stateFolder, "bootstrap.json");
+    await replaceFile(bootstrapPath, `${JSON.stringify(document, undefined, 2)}\n`);
     const proxyEnv = { ...env, [peerMetadataVariable]: encodePeerMetadata(peerMetadata(settings)) };
     const bootstrap = bootstrapMessage(document);
+    await using _health = await startHealthServer(settings.podAddress);
     const proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
     log.info("the agent runs", { node: nodeId(settings), dataPlane: settings.dataPlane });
     const code = await untilEnd(proxy, stop, settings.drainMs);
     if (!stop.aborted) log.critical(`the proxy ended by itself with exit code ${code}`);
     return stop.aborted ? agentExitCodes.ok : code || agentExitCodes.failed;
   } finally {
-    await health.close();
     await relay.close();
   }
 }
