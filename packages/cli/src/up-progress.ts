@@ -37,7 +37,8 @@ export class UpProgress {
 
   constructor(context: CommandContext, dir: string) {
     this.#context = context;
-    this.#dir = path.relative(context.cwd, dir) || ".";
+    const relative = path.relative(context.cwd, dir);
+    this.#dir = relative.startsWith("..") ? dir : relative || ".";
     this.#colors = createColors(context.isTerminal && (context.env["NO_COLOR"] ?? "") === "");
     this.#line(`Starting ${this.#dir}`);
   }

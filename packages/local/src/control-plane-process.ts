@@ -58,11 +58,29 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
 interface SyncRow {
   /** `<pod>.<namespace>` */
   readonly proxy: string;
-  readonly types: Readonly<Record<string, { readonly state: string }>>;
+  readonly types: Readonly<Record<string, { readonly state: string; readonly errors: readonly { message: string }[] }>>;
+}
+
+/** Whether every one of `proxies` (`<pod>.<namespace>`) is connected and has acknowledged, or refused, all that was sent. */
+export async function allAcknowledged(apiUrl: string, proxies: readonly string[]): Promise<boolean> {
+  const rows = new Map((await syncRows(apiUrl)).map((row) => [row.proxy, row]));
+  return proxies.every((name) => {
+    const states = Object.values(rows.get(name)?.types ?? {}).map(({ state }) => state);
+    return states.some((state) => state !== "NOT SENT") && !states.includes("STALE");
+  });
+}
+
+/** What proxies have refused, one text each. */
+export async function refusals(apiUrl: string): Promise<readonly string[]> {
+  return (await syncRows(apiUrl)).flatMap(({ proxy, types }) =>
+    Object.entries(types).flatMap(([type, { errors }]) =>
+      errors.map(({ message }) => `${proxy} refused ${type}: ${message}`),
+    ),
+  );
 }
 
 /** GET of a JSON page of the control plane. @throws when it does not answer 200 */
-export async function getJson(url: string, timeoutMs = 2000): Promise<unknown> {
+async function getJson(url: string, timeoutMs = 2000): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const outgoing = request(url, { agent: false, timeout: timeoutMs }, (response) => {
     let text = "";
@@ -80,11 +98,6 @@ export async function getJson(url: string, timeoutMs = 2000): Promise<unknown> {
   return JSON.parse(await promise) as unknown;
 }
 
-/** Whether every one of `proxies` (`<pod>.<namespace>`) is connected and has acknowledged, or refused, all that was sent. */
-export async function allAcknowledged(apiUrl: string, proxies: readonly string[]): Promise<boolean> {
-  const rows = new Map(((await getJson(`${apiUrl}/debug/syncz`)) as readonly SyncRow[]).map((row) => [row.proxy, row]));
-  return proxies.every((name) => {
-    const states = Object.values(rows.get(name)?.types ?? {}).map(({ state }) => state);
-    return states.some((state) => state !== "NOT SENT") && !states.includes("STALE");
-  });
+async function syncRows(apiUrl: string): Promise<readonly SyncRow[]> {
+  return (await getJson(`${apiUrl}/debug/syncz`)) as readonly SyncRow[];
 }

@@ -16,7 +16,7 @@ import {
   type Service,
 } from "@tulle/config";
 import { readFileSync } from "node:fs";
-import { allAcknowledged, apiPort, controlPlaneSpec, xdsPort } from "./control-plane-process.ts";
+import { allAcknowledged, apiPort, controlPlaneSpec, refusals, xdsPort } from "./control-plane-process.ts";
 import { removeInstance, writeInstance, type Instance } from "./instance.ts";
 import { claimBlock, type AddressBlock } from "./network/address-block.ts";
 import { PublishedPorts, withHolder, type PortProblem } from "./network/published-ports.ts";
@@ -177,6 +177,7 @@ export class Supervisor implements PodListener {
       what: () => "every proxy to acknowledge its configuration",
     });
     await this.#ports.waitForAnswers(signal);
+    for (const refusal of await refusals(this.instance.apiUrl)) this.#trouble(refusal);
     const instance = { ...this.instance, ready: true, publishedPorts: this.#ports.list() };
     await writeInstance(instance, this.#options.env);
     return instance;
