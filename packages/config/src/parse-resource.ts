@@ -99,7 +99,7 @@ function checkKind(kind: unknown): ProblemAt | undefined {
   return {
     code: "TUL0003",
     path: ["kind"],
-    message: `${kind} is not a kind that the mesh reads; the resource is left out`,
+    message: `${kind.slice(0, 80)} is not a kind that the mesh reads; the resource is left out`,
     suggestion: nearest === undefined ? undefined : `Did you mean ${nearest}?`,
   };
 }

@@ -113,7 +113,8 @@ class Checker {
     }
     if (typeof value !== "string") return this.#wrongType("a port number or a port name", value, path);
     // Kubernetes takes digits in quotes for a name and then refuses them, since a name needs a letter.
-    if (!/[a-z]/.test(value) || !/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(value) || value.length > 15) {
+    const isName = value.length <= 15 && /[a-z]/.test(value) && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(value);
+    if (!isName) {
       this.#error(path, `${quote(value)} is neither a port number nor a port name`, numberInQuotes(value));
     }
     return value;
@@ -225,7 +226,7 @@ class Checker {
       "IST0106",
       this.#unknownField,
       [...path, name],
-      `unknown field "${name}"${where}${suggestion === undefined ? known : ""}`,
+      `unknown field ${quote(name)}${where}${suggestion === undefined ? known : ""}`,
       suggestion,
     );
   }
