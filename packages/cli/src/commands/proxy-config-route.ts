@@ -30,6 +30,6 @@ function matchText({ match = {} }: RouteDump): string {
     match.path ??
     match.safe_regex?.regex ??
     (match.connect_matcher === undefined ? `${match.prefix ?? ""}*` : "CONNECT");
-  const headers = (match.headers ?? []).map((header) => header.name);
+  const headers = (match.headers ?? []).map((each) => each.name);
   return headers.length === 0 ? path : `${path} {${headers.join(", ")}}`;
 }

@@ -157,7 +157,7 @@ function applyRequest(text: string): ApplyRequest {
     throw new ApiFailure(400, `the body is not JSON: ${(error as Error).message}`);
   }
   if (typeof body !== "object" || body === null) throw new ApiFailure(400, "the body has to be an object");
-  return "apiVersion" in body || !("resource" in body) ? { resource: body } : (body as ApplyRequest);
+  return "apiVersion" in body || !("resource" in body) ? { resource: body } : body;
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {

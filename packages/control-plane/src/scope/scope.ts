@@ -22,7 +22,7 @@ export function scope(snapshot: MeshSnapshot, proxy: Proxy): ProxyView {
     const shared = remembered(sections.sidecars, proxy.namespace, () => sidecarShared(snapshot, proxy.namespace));
     return { type: "sidecar", shared, own: keyed(sidecarOwn(snapshot, proxy)) };
   }
-  const inputs = JSON.stringify([proxy.namespace, Object.entries(proxy.labels).sort(), proxy.podPorts]);
+  const inputs = JSON.stringify([proxy.namespace, Object.entries(proxy.labels), proxy.podPorts]);
   const shared = remembered(sections.gateways, inputs, () => gatewayShared(snapshot, proxy));
   return { type: "router", shared, own: keyed(gatewayOwn(shared.value, proxy)) };
 }

@@ -1,5 +1,5 @@
 // Small makers for the protobuf messages that every translation needs.
-import { create, type DescMessage, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { anyPack, type Any, DurationSchema, type Duration } from "@bufbuild/protobuf/wkt";
 import { type Address, AddressSchema } from "@tulle/xds/envoy/config/core/v3/address_pb";
 import { ApiVersion, type ConfigSource, ConfigSourceSchema } from "@tulle/xds/envoy/config/core/v3/config_source_pb";
@@ -7,7 +7,7 @@ import { type Metadata, MetadataSchema } from "@tulle/xds/envoy/config/core/v3/b
 import type { JsonObject } from "@bufbuild/protobuf";
 
 export function pack<D extends DescMessage>(schema: D, init: MessageInitShape<D>): Any {
-  return anyPack(schema, create(schema, init) as MessageShape<D>);
+  return anyPack(schema, create(schema, init));
 }
 
 export function durationOfMs(milliseconds: number): Duration {

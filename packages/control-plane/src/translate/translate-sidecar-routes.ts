@@ -21,12 +21,14 @@ const httpPort = 80;
 
 export function translateSidecarRoutes(view: SidecarShared): RouteConfiguration {
   const taken = new Set<string>();
-  const virtualHosts = [...serviceHosts(view), ...otherHosts(view)].flatMap(({ name, domains, routes }) => {
-    // Envoy refuses a table in which two virtual hosts share a domain: the first one keeps it.
-    const free = domains.filter((domain) => !taken.has(domain));
-    for (const domain of free) taken.add(domain);
-    return free.length === 0 ? [] : [meshVirtualHost(name, free, routes)];
-  });
+  const virtualHosts = [...serviceHosts(view), ...otherHosts(view), ...unknownPort(view)].flatMap(
+    ({ name, domains, routes }) => {
+      // Envoy refuses a table in which two virtual hosts share a domain: the first one keeps it.
+      const free = domains.filter((domain) => !taken.has(domain));
+      for (const domain of free) taken.add(domain);
+      return free.length === 0 ? [] : [meshVirtualHost(name, free, routes)];
+    },
+  );
   return create(RouteConfigurationSchema, {
     name: httpProxyRoute,
     virtualHosts: [...virtualHosts, allowAny()],
@@ -82,6 +84,16 @@ function otherHosts(view: SidecarShared): NamedRoutes[] {
         routes: orderedRoutes(virtualService, services, httpPort),
       })),
   );
+}
+
+/**
+ * A port that a Service of the mesh does not have, or that is not HTTP, answers 404: outside the mesh the name means nothing.
+ * A CONNECT for `https://` ends here too, until TCP is carried.
+ */
+function unknownPort(view: SidecarShared): NamedRoutes[] {
+  const names = view.services.flatMap((service) => serviceNames(service, view.namespace));
+  const domains = names.filter((name) => !name.includes(":")).flatMap((name) => [name, `${name}:*`]);
+  return [{ name: "unknown_port", domains, routes: [] }];
 }
 
 function orderedRoutes(

@@ -1,0 +1,67 @@
+// When gathered changes are let through, on a clock that the test moves.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Clock } from "@tulle/xds";
+import { Debounce } from "./debounce.ts";
+
+class ManualClock implements Clock {
+  #nowMs = 0;
+  #timers: { readonly atMs: number; readonly callback: () => void }[] = [];
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    const timer = { atMs: this.#nowMs + delayMs, callback };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((each) => each !== timer);
+    };
+  }
+
+  advanceTo(nowMs: number): void {
+    for (;;) {
+      const next = this.#timers.filter((timer) => timer.atMs <= nowMs).sort((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined) break;
+      this.#timers = this.#timers.filter((timer) => timer !== next);
+      this.#nowMs = next.atMs;
+      next.callback();
+    }
+    this.#nowMs = nowMs;
+  }
+}
+
+const cases: readonly { name: string; signalsMs: readonly number[]; expected: readonly number[] }[] = [
+  { name: "one change waits until it is quiet", signalsMs: [0], expected: [100] },
+  { name: "changes that come close together run once", signalsMs: [0, 50, 120], expected: [220] },
+  { name: "a quiet time between them makes two runs", signalsMs: [0, 150], expected: [100, 250] },
+  {
+    name: "a steady stream is let through after the limit",
+    signalsMs: [0, 90, 180, 270, 360, 450],
+    expected: [300, 550],
+  },
+  { name: "nothing runs without a change", signalsMs: [], expected: [] },
+];
+
+for (const { name, signalsMs, expected } of cases) {
+  test(name, () => {
+    const clock = new ManualClock();
+    const runs: number[] = [];
+    const debounce = new Debounce({ quietMs: 100, maxMs: 300 }, clock, () => runs.push(clock.nowMs()));
+    for (const atMs of signalsMs) {
+      clock.advanceTo(atMs);
+      debounce.signal();
+    }
+    clock.advanceTo(2000);
+    assert.deepEqual(runs, expected);
+  });
+}
+
+test("a closed one runs no more", () => {
+  const clock = new ManualClock();
+  const debounce = new Debounce({ quietMs: 100, maxMs: 300 }, clock, () => assert.fail("it ran"));
+  debounce.signal();
+  debounce.close();
+  clock.advanceTo(1000);
+});

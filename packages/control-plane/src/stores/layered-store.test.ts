@@ -1,0 +1,195 @@
+// Files below, applied resources above: what is seen, what survives a restart, and what an error in a file leaves standing.
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+import { analyze, type MeshResource, parseResource, placeOf } from "@tulle/config";
+import { Logging } from "@tulle/telemetry";
+import { systemClock } from "@tulle/xds";
+import { waitFor } from "../../../../tests/tools/processes.ts";
+import { DefinedInFile, LayeredStore, type LayeredStoreOptions } from "./layered-store.ts";
+
+interface World extends AsyncDisposable {
+  readonly folder: string;
+  open(options?: Partial<LayeredStoreOptions>): Promise<LayeredStore>;
+  write(file: string, text: string): Promise<void>;
+}
+
+async function makeWorld(): Promise<World> {
+  const root = await mkdtemp(path.join(tmpdir(), "layered-store-"));
+  const opened: LayeredStore[] = [];
+  return {
+    folder: root,
+    open: async (options = {}) => {
+      const store = await LayeredStore.open({
+        folder: root,
+        stateDirectory: path.join(root, ".tulle"),
+        fresh: false,
+        runtimeOwner: "one",
+        analyze,
+        clock: systemClock,
+        log: new Logging({ level: "off" }).logger("store"),
+        ...options,
+      });
+      opened.push(store);
+      return store;
+    },
+    write: (file, text) => writeFile(path.join(root, file), text),
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all(opened.map((store) => store.close()));
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}
+
+function manifest(name: string, subset: string): string {
+  const route = `http: [{ route: [{ destination: { host: catalog, subset: ${subset} } }] }]`;
+  return `apiVersion: networking.tulle.io/v1
+kind: VirtualService
+metadata: { name: ${name}, namespace: shop }
+spec: { hosts: [${name}], ${route} }
+`;
+}
+
+function virtualService(name: string, subset: string): MeshResource {
+  const { resource } = parseResource({
+    apiVersion: "networking.tulle.io/v1",
+    kind: "VirtualService",
+    metadata: { name, namespace: "shop" },
+    spec: { hosts: [name], http: [{ route: [{ destination: { host: "catalog", subset } }] }] },
+  });
+  assert.ok(resource);
+  return resource;
+}
+
+function pod(name: string): MeshResource {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: "shop" },
+    spec: { containers: [{ name: "app" }] },
+  };
+}
+
+/** Name → subset of every VirtualService. */
+function subsets(store: LayeredStore): Record<string, string | undefined> {
+  return Object.fromEntries(
+    store
+      .list("VirtualService")
+      .map(({ metadata, spec }) => [metadata.name, spec.http?.[0]?.route?.[0]?.destination.subset]),
+  );
+}
+
+const key = (name: string) => ({ kind: "VirtualService", namespace: "shop", name });
+
+test("an applied resource beats its file, over a restart too, until it is deleted", async () => {
+  await using world = await makeWorld();
+  await world.write("a.yaml", manifest("a", "file"));
+  const store = await world.open();
+  assert.deepEqual(subsets(store), { a: "file" });
+  const { outcome } = await store.apply(virtualService("a", "applied"));
+  assert.equal(outcome, "configured");
+  await store.apply(virtualService("b", "applied"));
+  assert.deepEqual(subsets(store), { a: "applied", b: "applied" });
+  await store.close();
+  const again = await world.open();
+  assert.deepEqual(subsets(again), { a: "applied", b: "applied" });
+  await again.delete(key("a"));
+  await again.delete(key("b"));
+  assert.deepEqual(subsets(again), { a: "file" });
+  assert.deepEqual(subsets(await world.open()), { a: "file" });
+});
+
+test("applying what the file says gives the object back to its file", async () => {
+  await using world = await makeWorld();
+  await world.write("a.yaml", manifest("a", "file"));
+  const store = await world.open();
+  await store.apply(virtualService("a", "applied"));
+  await store.apply(virtualService("a", "file"));
+  await world.write("a.yaml", manifest("a", "edited"));
+  await waitFor(() => subsets(store)["a"] === "edited", { what: "the edited file" });
+});
+
+test("what only a file defines is not deleted here", async () => {
+  await using world = await makeWorld();
+  await world.write("a.yaml", manifest("a", "file"));
+  const store = await world.open();
+  await assert.rejects(store.delete(key("a")), (error: Error) => {
+    assert.ok(error instanceof DefinedInFile);
+    assert.match(error.message, /a\.yaml:1: remove it there/);
+    return true;
+  });
+  assert.equal(await store.delete(key("nobody")), undefined);
+});
+
+test("fresh forgets what was applied, once for each owner", async () => {
+  await using world = await makeWorld();
+  const store = await world.open();
+  await store.apply(virtualService("a", "applied"));
+  const fresh = await world.open({ fresh: true, runtimeOwner: "two" });
+  assert.deepEqual(subsets(fresh), {});
+  await fresh.apply(virtualService("b", "applied"));
+  // The same owner starts it again with the same arguments.
+  assert.deepEqual(subsets(await world.open({ fresh: true, runtimeOwner: "two" })), { b: "applied" });
+  assert.deepEqual(subsets(await world.open({ fresh: true, runtimeOwner: "" })), {});
+});
+
+test("pods live as long as their owner", async () => {
+  await using world = await makeWorld();
+  const store = await world.open();
+  await store.apply(pod("catalog-1"));
+  assert.equal((await world.open()).list("Pod").length, 1);
+  assert.equal((await world.open({ runtimeOwner: "two" })).list("Pod").length, 0);
+});
+
+test("files are read again when they change", async () => {
+  await using world = await makeWorld();
+  await world.write("a.yaml", manifest("a", "one"));
+  const store = await world.open();
+  await world.write("b.yaml", manifest("b", "one"));
+  await waitFor(() => subsets(store)["b"] === "one", { what: "a new file" });
+  await world.write("a.yaml", `${manifest("a", "two")}---\n${manifest("c", "one")}`);
+  await waitFor(() => subsets(store)["c"] === "one", { what: "a changed file" });
+  assert.deepEqual(subsets(store), { a: "two", b: "one", c: "one" });
+  await rm(path.join(world.folder, "b.yaml"));
+  await waitFor(() => !("b" in subsets(store)), { what: "a file that is gone" });
+});
+
+const errors: readonly { name: string; text: string }[] = [
+  { name: "a resource that is wrong", text: manifest("a", "two").replace("hosts", "hostz") },
+  { name: "a file that is no YAML", text: "kind: [" },
+];
+
+for (const { name, text } of errors) {
+  test(`${name} leaves its last good version standing`, async () => {
+    await using world = await makeWorld();
+    await world.write("a.yaml", manifest("a", "one"));
+    const store = await world.open();
+    await world.write("a.yaml", text);
+    await world.write("b.yaml", manifest("b", "new"));
+    await waitFor(() => subsets(store)["b"] === "new", { what: "the good file" });
+    await waitFor(() => store.findings().some(({ severity }) => severity === "error"), { what: "the finding" });
+    assert.deepEqual(subsets(store), { a: "one", b: "new" });
+    const finding = store.findings().find(({ severity }) => severity === "error");
+    assert.match(finding?.place?.file ?? "", /a\.yaml$/);
+    await world.write("a.yaml", manifest("a", "repaired"));
+    await waitFor(() => subsets(store)["a"] === "repaired", { what: "the repaired file" });
+    assert.deepEqual(
+      store.findings().filter(({ severity, code }) => severity === "error" && code !== "IST0101"),
+      [],
+    );
+  });
+}
+
+test("places survive a restart", async () => {
+  await using world = await makeWorld();
+  const store = await world.open();
+  const resource = virtualService("a", "applied");
+  const { attachPlaces } = await import("@tulle/config");
+  await store.apply(attachPlaces(resource, { file: "mine.yaml", at: { "/spec": [7, 3] } }));
+  const again = await world.open();
+  const found = again.get("VirtualService", "shop", "a");
+  assert.ok(found);
+  assert.deepEqual(placeOf(found, ["spec"]), { file: "mine.yaml", line: 7, column: 3 });
+});
