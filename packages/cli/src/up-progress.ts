@@ -6,6 +6,7 @@ import type { LocalPod, PodPhase, Supervisor, SupervisorEvent } from "@tulle/loc
 import type { Instance } from "@tulle/local/instance";
 import type { CommandContext } from "./command-module.ts";
 import { renderFindings } from "./print-findings.ts";
+import { wrapText } from "./wrap-text.ts";
 
 const phaseTexts: Readonly<Record<PodPhase, string>> = {
   blocked: "cannot run here",
@@ -57,19 +58,19 @@ export class UpProgress {
         if (event.finding.severity !== "info") this.#block(renderFindings([event.finding], this.#context));
         return;
       case "problem":
-        this.#line(this.#colors.yellow(`${event.subject}: ${event.problem.message}`));
+        this.#message(`${event.subject}: ${event.problem.message}`, this.#colors.yellow);
         this.#line(event.problem.suggestion);
         return;
       case "process-ended": {
         const { end } = event;
         const next = end.restartInMs === undefined ? "it stays down" : `starting again in ${end.restartInMs} ms`;
-        this.#line(this.#colors.red(`${event.name} ended (${end.description}); ${next}`));
+        this.#message(`${event.name} ended (${end.description}); ${next}`, this.#colors.red);
         if (!this.#namedLogs.has(event.name)) this.#line(`Log: ${event.logFile}`);
         this.#namedLogs.add(event.name);
         return;
       }
       case "trouble":
-        this.#line(this.#colors.yellow(event.message));
+        this.#message(event.message, this.#colors.yellow);
     }
   }
 
@@ -88,7 +89,11 @@ export class UpProgress {
     ];
     const width = Math.max(...rows.map(([first]) => first!.length));
     this.#line("");
-    for (const [first, second] of rows) this.#line(`  ${first!.padEnd(width)}  ${second}`);
+    const columns = this.#context.isTerminal ? this.#context.columns : undefined;
+    const isNarrow = columns !== undefined && rows.some(([, second]) => width + 4 + second!.length > columns);
+    for (const [first, second] of rows) {
+      this.#line(isNarrow ? `  ${first}\n    ${second}` : `  ${first!.padEnd(width)}  ${second}`);
+    }
     this.#line("");
     if (blocked.length > 0) this.#line(`${blocked.length} of ${pods.length} pods cannot run here; see above.`);
     this.#line("Ctrl-C ends it.");
@@ -151,6 +156,10 @@ export class UpProgress {
   #erase(): void {
     if (this.#drawnLines > 0) this.#context.stdout(`\u001b[${this.#drawnLines}A\u001b[0J`);
     this.#drawnLines = 0;
+  }
+
+  #message(text: string, color: (text: string) => string): void {
+    this.#line(color(wrapText(text, this.#context.isTerminal ? this.#context.columns : undefined, "  ")));
   }
 
   #line(text: string): void {
