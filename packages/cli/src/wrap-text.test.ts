@@ -8,7 +8,6 @@ const cases = [
   { name: "no terminal", text: "one two", columns: undefined, expected: "one two" },
   { name: "between words", text: "one two three", columns: 8, expected: "one two\n  three" },
   { name: "a word that is too long", text: "a verylongword b", columns: 6, expected: "a\n  verylongword\n  b" },
-  { name: "leading blanks stay", text: "    one two", columns: 8, expected: "    one\n  two" },
 ];
 for (const { name, text, columns, expected } of cases) {
   test(name, () => assert.equal(wrapText(text, columns, "  "), expected));
