@@ -201,7 +201,13 @@ function compileFilters(message: HttpConnectionManager, build: ListenerBuild, pl
       if (registration.isTerminal) problems.error(at, "a terminal filter cannot be disabled");
       continue;
     }
-    const filter = registration.compile(config, { name: entry.name, scope, place: at.field("typed_config"), problems });
+    const filter = registration.compile(config, {
+      name: entry.name,
+      scope,
+      isInbound: build.isInbound,
+      place: at.field("typed_config"),
+      problems,
+    });
     known.push({ name: entry.name, isTerminal: registration.isTerminal, filter });
   }
   checkOrder(known, place, problems);

@@ -1,6 +1,7 @@
 // A listener resource into addresses and filter chains (config.listener.v3.Listener).
 import { isIP } from "node:net";
 import { toJsonString } from "@bufbuild/protobuf";
+import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { Address } from "@tulle/xds/envoy/config/core/v3/address_pb";
 import type { Listener as ListenerMessage } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import {
@@ -54,6 +55,8 @@ export interface ListenerBuild {
   readonly scope: CompileScope;
   readonly problems: Problems;
   readonly options: ListenerOptions;
+  /** traffic_direction is INBOUND. */
+  readonly isInbound: boolean;
   readonly routeNames: Set<string>;
   readonly clusterNames: Set<string>;
 }
@@ -77,7 +80,14 @@ export function buildListener(
     problems.warning(place.field("access_log"), "ignored: requests are logged by the connection manager");
   }
   checkListenerFilters(message, place, problems);
-  const build: ListenerBuild = { scope, problems, options, routeNames: new Set(), clusterNames: new Set() };
+  const build: ListenerBuild = {
+    scope,
+    problems,
+    options,
+    isInbound: message.trafficDirection === TrafficDirection.INBOUND,
+    routeNames: new Set(),
+    clusterNames: new Set(),
+  };
   const filterChains = buildFilterChains(message, build, place);
   const defaultChain = message.defaultFilterChain;
   const defaultNetwork =

@@ -88,13 +88,13 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
 
   "envoy.config.listener.v3.Listener": {
     used: `name address additional_addresses stat_prefix filter_chains default_filter_chain
-      per_connection_buffer_limit_bytes listener_filters bind_to_port deprecated_v1 access_log use_original_dst`,
+      per_connection_buffer_limit_bytes listener_filters bind_to_port deprecated_v1 access_log use_original_dst
+      traffic_direction`,
     harmless: {
       metadata: "read by no filter",
       drain_type: "drains on removal and on change either way",
       listener_filters_timeout: "no listener filter waits for bytes yet",
       continue_on_listener_filters_timeout: "no listener filter waits for bytes yet",
-      traffic_direction: "informative",
       connection_balance_config: "one accepting thread",
       reuse_port: socketTuning,
       enable_reuse_port: socketTuning,

@@ -8,6 +8,8 @@ export interface FilterBuild {
   /** The name in the HTTP connection manager's list. */
   readonly name: string;
   readonly scope: CompileScope;
+  /** Listener.traffic_direction: metrics report as destination on the way in, as source otherwise. */
+  readonly isInbound: boolean;
   readonly place: Place;
   readonly problems: Problems;
 }

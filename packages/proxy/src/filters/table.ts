@@ -2,9 +2,15 @@
 // only says which types exist. A new filter is a folder beside this file and a row here.
 import { typeUrlPrefix } from "../compile/typed-config.ts";
 import type { FilterRegistration } from "./filter-registration.ts";
+import { dynamicForwardProxyRegistration } from "./dynamic-forward-proxy-registration.ts";
+import { istioStatsRegistration } from "./istio-stats/istio-stats-registration.ts";
 import { routerRegistration } from "./router-registration.ts";
 
-export const httpFilters: readonly FilterRegistration[] = [routerRegistration];
+export const httpFilters: readonly FilterRegistration[] = [
+  istioStatsRegistration,
+  dynamicForwardProxyRegistration,
+  routerRegistration,
+];
 
 const byType = new Map(httpFilters.flatMap((filter) => filter.types.map((type) => [typeUrlPrefix + type, filter])));
 const byRouteType = new Map(

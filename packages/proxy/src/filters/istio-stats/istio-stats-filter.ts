@@ -1,0 +1,198 @@
+// Istio's request metrics. The handles of a combination of labels are resolved once and kept where the next request finds
+// them: on the host (as source), under the peer's header (as destination). After that a request costs two look-ups and
+// four adds.
+import type { Counter, Histogram, Labels, MetricRegistry } from "@tulle/telemetry";
+import type { Cluster, Host } from "../../cluster/cluster.ts";
+import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts";
+import { responseFlagsText } from "../../http/response-flags.ts";
+import type { StreamInfo } from "../../http/stream-info.ts";
+import {
+  type ServiceLabels,
+  type WorkloadLabels,
+  clusterService,
+  decodePeerLabels,
+  endpointLabels,
+  unknownWorkload,
+} from "./workload-labels.ts";
+
+export const peerMetadataHeader = "x-envoy-peer-metadata";
+
+/** Peers told apart; the header comes from outside, so that one more counts as unknown. */
+const maxPeers = 1024;
+/** Host headers told apart, where a cluster names no service. */
+const maxAuthorities = 256;
+
+export interface IstioStatsOptions {
+  readonly name: string;
+  readonly metrics: MetricRegistry;
+  readonly reporter: "source" | "destination";
+  /** The workload that this proxy stands beside. */
+  readonly own: WorkloadLabels;
+  /** False = the service is unknown where the cluster's metadata names none (Istio: disable_host_header_fallback). */
+  readonly usesHostHeader: boolean;
+}
+
+interface Handles {
+  readonly requests: Counter;
+  readonly durationMs: Histogram;
+  readonly requestBytes: Histogram;
+  readonly responseBytes: Histogram;
+}
+
+/** Handles by response code and flags, as one number. */
+type HandlesByOutcome = Map<number, Handles>;
+
+interface Peer {
+  readonly labels: WorkloadLabels;
+  readonly clusters: Map<string, HandlesByOutcome>;
+}
+
+/** Clusters that are no service but a rule of the mesh; their name stands for the service's (Istio). */
+const ruleClusters = new Set(["BlackHoleCluster", "PassthroughCluster", "InboundPassthroughCluster"]);
+
+export class IstioStatsFilter implements HttpFilter {
+  readonly name: string;
+  readonly #options: IstioStatsOptions;
+  /** As source: on each host, by `metricLabels`; this is for requests that found none. */
+  readonly #withoutHost = new Map<string, HandlesByOutcome>();
+  /** As destination: by the peer's header, then by cluster. */
+  readonly #peers = new Map<string, Peer>();
+
+  constructor(options: IstioStatsOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  onRequestHead(stream: HttpStream): FilterStatus {
+    if (this.#options.reporter === "source") return "continue";
+    const { headers } = stream.request;
+    stream.info.downstreamPeerMetadata = headers.get(peerMetadataHeader);
+    // It is for us alone: the application gets what its caller sent.
+    headers.remove(peerMetadataHeader);
+    return "continue";
+  }
+
+  onComplete(stream: HttpStream): void {
+    const { info } = stream;
+    const isGrpc = info.request?.headers.get("content-type")?.startsWith("application/grpc") === true;
+    const outcomes = this.#options.reporter === "source" ? this.#asSource(info) : this.#asDestination(info);
+    const key = (info.responseFlags * 1024 + info.responseCode) * 2 + (isGrpc ? 1 : 0);
+    let handles = outcomes.get(key);
+    if (handles === undefined) {
+      handles = this.#resolve(info, isGrpc);
+      outcomes.set(key, handles);
+    }
+    handles.requests.increment();
+    handles.durationMs.record(info.durationMs);
+    handles.requestBytes.record(info.bytesReceived);
+    handles.responseBytes.record(info.bytesSent);
+  }
+
+  #asSource(info: StreamInfo): HandlesByOutcome {
+    const host = info.upstreamHost;
+    const place = info.cluster === undefined || this.#readsAuthority(info.cluster) ? authorityOf(info) : "";
+    if (host === undefined) return at(this.#withoutHost, `${info.cluster?.name ?? ""} ${place}`);
+    const kept = (host.metricLabels ??= new Map()) as Map<IstioStatsFilter, Map<string, HandlesByOutcome>>;
+    let byPlace = kept.get(this);
+    if (byPlace === undefined) {
+      byPlace = new Map();
+      kept.set(this, byPlace);
+    }
+    return at(byPlace, place);
+  }
+
+  #asDestination(info: StreamInfo): HandlesByOutcome {
+    return at(this.#peer(info.downstreamPeerMetadata).clusters, info.cluster?.name ?? "");
+  }
+
+  #peer(header: string | undefined): Peer {
+    const key = header ?? "";
+    let peer = this.#peers.get(key);
+    if (peer !== undefined) return peer;
+    const labels = decodePeerLabels(header);
+    const isKnown = labels !== unknownWorkload && this.#peers.size < maxPeers;
+    if (!isKnown && key !== "") return this.#peer(undefined);
+    peer = { labels, clusters: new Map() };
+    this.#peers.set(key, peer);
+    return peer;
+  }
+
+  #readsAuthority(cluster: Cluster): boolean {
+    return this.#options.usesHostHeader && clusterServiceOf(cluster) === undefined;
+  }
+
+  #resolve(info: StreamInfo, isGrpc: boolean): Handles {
+    const { reporter, own, metrics } = this.#options;
+    const isSource = reporter === "source";
+    const source = isSource ? own : this.#peer(info.downstreamPeerMetadata).labels;
+    const destination = isSource ? hostLabels(info.upstreamHost) : own;
+    const service = this.#service(info, destination);
+    const labels: Labels = {
+      reporter,
+      ...prefixed("source", source),
+      ...prefixed("destination", destination),
+      destination_service: service.service,
+      destination_service_name: service.name,
+      destination_service_namespace: service.namespace,
+      request_protocol: isGrpc ? "grpc" : "http",
+      response_code: String(info.responseCode),
+      grpc_response_status: isGrpc ? (info.response?.headers.get("grpc-status") ?? "") : "",
+      response_flags: responseFlagsText(info.responseFlags),
+      // The client cannot know what the server made of its connection (Istio).
+      connection_security_policy: isSource ? "unknown" : "none",
+    };
+    return {
+      requests: metrics.counter({ name: "istio_requests_total", labels }),
+      durationMs: metrics.histogram({ name: "istio_request_duration_milliseconds", labels }),
+      requestBytes: metrics.histogram({ name: "istio_request_bytes", labels }),
+      responseBytes: metrics.histogram({ name: "istio_response_bytes", labels }),
+    };
+  }
+
+  #service(info: StreamInfo, destination: WorkloadLabels): ServiceLabels {
+    const { cluster } = info;
+    const told = cluster && clusterServiceOf(cluster);
+    if (told !== undefined) return told;
+    const authority = this.#options.usesHostHeader ? authorityOf(info) : "unknown";
+    const isRule = cluster !== undefined && ruleClusters.has(cluster.name);
+    return {
+      service: authority,
+      name: isRule ? cluster.name : authority,
+      namespace: isRule ? "unknown" : destination.workload_namespace,
+    };
+  }
+}
+
+const services = new WeakMap<Cluster, { readonly service: ServiceLabels | undefined }>();
+
+function clusterServiceOf(cluster: Cluster): ServiceLabels | undefined {
+  let kept = services.get(cluster);
+  if (kept === undefined) {
+    kept = { service: clusterService(cluster.metadata) };
+    services.set(cluster, kept);
+  }
+  return kept.service;
+}
+
+function authorityOf(info: StreamInfo): string {
+  const authority = info.request?.authority ?? "";
+  return authority === "" ? "unknown" : authority.toLowerCase();
+}
+
+function hostLabels(host: Host | undefined): WorkloadLabels {
+  return host === undefined ? unknownWorkload : endpointLabels(host.metadata);
+}
+
+function prefixed(side: "source" | "destination", labels: WorkloadLabels): Record<string, string> {
+  return Object.fromEntries(Object.entries(labels).map(([name, value]) => [`${side}_${name}`, value as string]));
+}
+
+/** The map under `key`, made when it is new; when there are too many, requests share the one under "". */
+function at(map: Map<string, HandlesByOutcome>, key: string): HandlesByOutcome {
+  const kept = map.get(key);
+  if (kept !== undefined) return kept;
+  const made: HandlesByOutcome = new Map();
+  if (map.size >= maxAuthorities && key !== "") return at(map, "");
+  map.set(key, made);
+  return made;
+}
