@@ -2,7 +2,6 @@
 // requests that find none wait in a bounded queue for one that is being made (Envoy: `ConnPoolImplBase`).
 import {
   type ClientConnectionOwner,
-  type ConnectTarget,
   Http1ClientConnection,
 } from "../codec/http1/client-connection.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../codec/stream-codec.ts";
