@@ -1,6 +1,6 @@
 // A bidirectional gRPC stream of opaque messages, on a connection of its own: what the ADS client and the agent's relay
 // speak through.
-import type { ClientDuplexStream } from "@grpc/grpc-js";
+import type { ChannelOptions, Client, ClientDuplexStream, Metadata } from "@grpc/grpc-js";
 import type { AdsTarget } from "./ads-client-api.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import { adsMethods } from "./wire.ts";
@@ -46,82 +46,106 @@ export function openByteStream(
   events: ByteStreamEvents,
   limits: ByteStreamLimits = defaultByteStreamLimits,
 ): ByteStream {
-  let call: ClientDuplexStream<Uint8Array, Buffer> | undefined;
-  let closeClient: () => void = () => undefined;
-  let isClosed = false;
-  let isPaused = false;
-  const end = (reason: string): void => {
-    if (isClosed) return;
-    close();
-    events.onEnd(reason);
-  };
-  const close = (): void => {
-    isClosed = true;
-    call?.cancel();
-    closeClient();
-  };
-  const open = async (): Promise<void> => {
+  const stream = new GrpcByteStream(target, events, limits);
+  stream.open().catch((error: unknown) => stream.end(String(error)));
+  return stream;
+}
+
+class GrpcByteStream implements ByteStream {
+  readonly #target: AdsTarget;
+  readonly #events: ByteStreamEvents;
+  readonly #limits: ByteStreamLimits;
+  #client: Client | undefined;
+  #call: ClientDuplexStream<Uint8Array, Buffer> | undefined;
+  #isClosed = false;
+  #isPaused = false;
+
+  constructor(target: AdsTarget, events: ByteStreamEvents, limits: ByteStreamLimits) {
+    this.#target = target;
+    this.#events = events;
+    this.#limits = limits;
+  }
+
+  write(bytes: Uint8Array): void {
+    if (!this.#isClosed) this.#call?.write(bytes);
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    this.#call?.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#call?.resume();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#call?.cancel();
+    this.#client?.close();
+  }
+
+  end(reason: string): void {
+    if (this.#isClosed) return;
+    this.close();
+    this.#events.onEnd(reason);
+  }
+
+  async open(): Promise<void> {
     const grpc = await loadGrpc();
-    if (isClosed) return;
-    const client = new grpc.Client(grpcTarget(target), grpc.credentials.createInsecure(), {
-      "grpc.max_receive_message_length": limits.maxMessageBytes,
-      "grpc.max_send_message_length": limits.maxMessageBytes,
-      // A subchannel shared with an earlier try would bring that one's back-off along.
-      "grpc.use_local_subchannel_pool": 1,
-      "grpc.enable_http_proxy": 0,
-      "grpc.service_config_disable_resolution": 1,
-      ...(target.startsWith("unix:")
-        ? {}
-        : {
-            "grpc.keepalive_time_ms": limits.keepAliveIntervalMs,
-            "grpc.keepalive_timeout_ms": limits.keepAliveTimeoutMs,
-          }),
-    });
-    closeClient = () => client.close();
-    const start = (): void => {
-      call = client.makeBidiStreamRequest(
-        adsMethods.sotw,
-        (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
-        (bytes: Buffer) => bytes,
-        new grpc.Metadata(),
-      );
-      call.on("data", (bytes: Buffer) => {
-        if (!isClosed) events.onMessage(bytes);
-      });
-      call.on("error", (failure: Error) => end(failure.message));
-      call.on("end", () => end("the server ended the stream"));
-      if (isPaused) call.pause();
-      events.onOpen();
-    };
+    if (this.#isClosed) return;
+    const options = channelOptions(this.#target, this.#limits);
+    const client = new grpc.Client(grpcTarget(this.#target), grpc.credentials.createInsecure(), options);
+    this.#client = client;
     const channel = client.getChannel();
-    const deadline = Date.now() + limits.connectTimeoutMs;
+    const deadline = Date.now() + this.#limits.connectTimeoutMs;
     const watch = (): void => {
-      if (isClosed) return;
+      if (this.#isClosed) return;
       const state = channel.getConnectivityState(true);
-      if (state === grpc.connectivityState.READY) start();
-      else if (state === grpc.connectivityState.TRANSIENT_FAILURE) end(`cannot connect to ${target}`);
+      if (state === grpc.connectivityState.READY) this.#start(client, new grpc.Metadata());
+      else if (state === grpc.connectivityState.TRANSIENT_FAILURE) this.end(`cannot connect to ${this.#target}`);
       else {
-        channel.watchConnectivityState(state, deadline, (error) =>
-          error === undefined ? watch() : end(`cannot connect to ${target} in ${limits.connectTimeoutMs} ms`),
-        );
+        channel.watchConnectivityState(state, deadline, (error) => {
+          if (error === undefined) watch();
+          else this.end(`cannot connect to ${this.#target} in ${this.#limits.connectTimeoutMs} ms`);
+        });
       }
     };
     watch();
+  }
+
+  #start(client: Client, metadata: Metadata): void {
+    const call = client.makeBidiStreamRequest(
+      adsMethods.sotw,
+      (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+      (bytes: Buffer) => bytes,
+      metadata,
+    );
+    this.#call = call;
+    call.on("data", (bytes: Buffer) => {
+      if (!this.#isClosed) this.#events.onMessage(bytes);
+    });
+    call.on("error", (failure: Error) => this.end(failure.message));
+    call.on("end", () => this.end("the server ended the stream"));
+    if (this.#isPaused) call.pause();
+    this.#events.onOpen();
+  }
+}
+
+function channelOptions(target: AdsTarget, limits: ByteStreamLimits): ChannelOptions {
+  const keepAlive = {
+    "grpc.keepalive_time_ms": limits.keepAliveIntervalMs,
+    "grpc.keepalive_timeout_ms": limits.keepAliveTimeoutMs,
   };
-  open().catch((error: unknown) => end(String(error)));
   return {
-    write: (bytes) => {
-      if (!isClosed) call?.write(bytes);
-    },
-    pause: () => {
-      isPaused = true;
-      call?.pause();
-    },
-    resume: () => {
-      isPaused = false;
-      call?.resume();
-    },
-    close,
+    "grpc.max_receive_message_length": limits.maxMessageBytes,
+    "grpc.max_send_message_length": limits.maxMessageBytes,
+    // A subchannel shared with an earlier try would bring that one's back-off along.
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.enable_http_proxy": 0,
+    "grpc.service_config_disable_resolution": 1,
+    ...(target.startsWith("unix:") ? {} : keepAlive),
   };
 }
 
