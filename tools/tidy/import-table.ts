@@ -110,6 +110,8 @@ function checkRelative(from: string, specifier: string): string | undefined {
   const isTest = from.endsWith(".test.ts") || from.includes("/testing/");
   // The command's entry runs before anything is installed, so that it cannot ask for a package.
   if (from === "packages/cli/bin/tulle.mjs" && target === "tools/bootstrap.mjs") return undefined;
+  // What a package offers to tests alone has no export.
+  if ((home === "bench" || home === "tests") && /^packages\/[^/]+\/src\/testing\//.test(target)) return undefined;
   const may = home.startsWith("packages/") ? (isTest ? forPackageTests : []) : (outside[home] ?? []);
   if (may.some((folder) => target.startsWith(`${folder}/`))) return undefined;
   const advice = target.startsWith("packages/") ? `; import @tulle/${target.split("/")[1]}` : "";
