@@ -1,0 +1,145 @@
+// A proxy of a golden case, compiled by Tulle's own compiler and asked about single requests: the listener, the virtual host,
+// the route and the cluster that a request would meet, without a socket.
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import assert from "node:assert/strict";
+import { parse } from "yaml";
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import {
+  compileCluster,
+  type Compiled,
+  type CompileScope,
+  compileEndpoints,
+  compileListener,
+  compileRouteConfiguration,
+  detachedScope,
+  HeaderMap,
+  problemText,
+  StreamInfo,
+} from "@tulle/proxy";
+import { messageFromJson } from "@tulle/xds/json";
+import { resourceSchemas } from "@tulle/xds/resource-schemas";
+import { goldenFolder } from "../golden/golden-cases.ts";
+
+export interface Call {
+  /** Where the client connects: `address:port` of a listener. */
+  readonly to: string;
+  /** `GET` unless said. */
+  readonly method?: string;
+  readonly host: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** In [0, 1): decides among weighted clusters. */
+  readonly random?: number;
+}
+
+/** What becomes of a call: the refusal, or where it goes and how. */
+export type Outcome =
+  | { readonly status: number }
+  | {
+      readonly virtualHost: string;
+      readonly cluster: string;
+      readonly timeoutMs: number;
+      /** Most retries after the first try; undefined without a policy. */
+      readonly retries: number | undefined;
+      readonly perTryTimeoutMs: number | undefined;
+      /** Endpoints of the cluster. */
+      readonly endpoints: readonly string[];
+      /** The peer-metadata header as it leaves. */
+      readonly peerMetadata: string | undefined;
+    };
+
+type ListenerOf = Extract<ReturnType<typeof compileListener>, { ok: true }>["value"]["listener"];
+
+export class SimulatedProxy {
+  readonly #listeners: readonly ListenerOf[];
+  readonly #endpoints: ReadonlyMap<string, readonly string[]>;
+
+  private constructor(listeners: readonly ListenerOf[], endpoints: ReadonlyMap<string, readonly string[]>) {
+    this.#listeners = listeners;
+    this.#endpoints = endpoints;
+  }
+
+  /** Compiles a golden file; any problem, warnings included, fails the test. */
+  static async load(caseName: string, file: string): Promise<SimulatedProxy> {
+    const text = await readFile(path.join(goldenFolder, caseName, file), "utf8");
+    const lists = parse(text) as Readonly<Record<"CDS" | "EDS" | "LDS" | "RDS", readonly unknown[]>>;
+    const scope = detachedScope({ environment: { TULLE_PEER_METADATA: "who-is-calling" } });
+    const endpoints = new Map<string, readonly string[]>();
+    for (const json of lists.CDS) valueOf(compileCluster(read(resourceSchemas.CDS, json), scope));
+    for (const json of lists.EDS) {
+      const message = read(resourceSchemas.EDS, json);
+      const described = valueOf(compileEndpoints(message));
+      endpoints.set(
+        message.clusterName,
+        described.map(({ address }) => ("ip" in address ? `${address.ip}:${address.port}` : address.path)),
+      );
+    }
+    const listeners = lists.LDS.map(
+      (json) => valueOf(compileListener(read(resourceSchemas.LDS, json), scope)).listener,
+    );
+    for (const json of lists.RDS) fillRouteTable(read(resourceSchemas.RDS, json), scope);
+    return new SimulatedProxy(listeners, endpoints);
+  }
+
+  call({ to, method = "GET", host, path: target = "/", headers = {}, random = 0 }: Call): Outcome {
+    const listener = this.#listeners.find(({ addresses }) => addresses.some(({ ip, port }) => `${ip}:${port}` === to));
+    assert.ok(listener, `no listener at ${to}`);
+    const [localIp = "", localPort] = to.split(":");
+    const chain = listener.filterChains.find((each) =>
+      each.matches({
+        localIp,
+        localPort: Number(localPort),
+        remoteIp: "127.0.0.1",
+        remotePort: 40_000,
+        transportProtocol: "raw_buffer",
+        serverName: "",
+        applicationProtocols: [],
+      }),
+    );
+    const table = chain?.network.routeTable.current;
+    assert.ok(table, `no route table at ${to}`);
+    const isConnect = method === "CONNECT";
+    const request = {
+      method,
+      scheme: "http",
+      authority: host,
+      path: isConnect ? "" : target,
+      protocol: "HTTP/1.1" as const,
+      upgrade: isConnect ? "connect" : undefined,
+      headers: new HeaderMap(Object.entries(headers).flat()),
+    };
+    const match = table.match(request, () => random);
+    if (match === undefined) return { status: 404 };
+    const { action } = match;
+    if (action.type !== "forward") return { status: action.status };
+    action.finalizeRequest(request, new StreamInfo(0, 0, to, "127.0.0.1:40000", ""));
+    const cluster = action.clusterSlot.name;
+    return {
+      virtualHost: match.virtualHostName,
+      cluster,
+      timeoutMs: action.timeoutMs,
+      retries: action.retryPolicy?.numRetries,
+      perTryTimeoutMs: action.retryPolicy?.perTryTimeoutMs,
+      endpoints: this.#endpoints.get(cluster) ?? [],
+      peerMetadata: request.headers.get("x-envoy-peer-metadata"),
+    };
+  }
+}
+
+function fillRouteTable(message: MessageShape<(typeof resourceSchemas)["RDS"]>, scope: CompileScope): void {
+  scope.routeTableSlot(message.name).current = valueOf(compileRouteConfiguration(message, scope));
+}
+
+function valueOf<T>(result: Compiled<T>): T {
+  const problems = result.ok ? result.warnings : result.problems;
+  assert.deepEqual(problems.map(problemText), []);
+  assert.ok(result.ok);
+  return result.value;
+}
+
+function read<D extends DescMessage>(schema: D, json: unknown): MessageShape<D> {
+  const result = messageFromJson(schema, json);
+  assert.ok(result.ok, result.ok ? "" : JSON.stringify(result.problems));
+  return result.message;
+}

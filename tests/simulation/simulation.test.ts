@@ -1,0 +1,440 @@
+// Calls walked through what the control plane makes and Tulle's proxy compiles: the table says where each one has to end.
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import { goldenCaseNames, storedFiles } from "../golden/golden-cases.ts";
+import { type Call, type Outcome, SimulatedProxy } from "./simulated-proxy.ts";
+
+/** What Tulle's proxy does not carry yet, and a stock Envoy does: such a resource is refused, never half understood. */
+const refused: Readonly<Record<string, RegExp>> = {
+  "http2-ports": /HTTP\/2 to the upstream is not supported/,
+};
+
+describe("golden files compile without a word", async () => {
+  for (const name of await goldenCaseNames()) {
+    for (const file of (await storedFiles(name)).keys()) {
+      if (!file.endsWith(".xds.yaml")) continue;
+      test(`${name}/${file}`, async () => {
+        const reason = refused[name];
+        if (reason === undefined) await SimulatedProxy.load(name, file);
+        else await assert.rejects(SimulatedProxy.load(name, file), reason);
+      });
+    }
+  }
+});
+
+interface Row extends Call {
+  readonly name: string;
+  readonly expected: Partial<Extract<Outcome, { readonly cluster: string }>> & { readonly status?: number };
+}
+
+interface Group {
+  readonly golden: string;
+  readonly proxy: string;
+  readonly rows: readonly Row[];
+}
+
+const web = "webapp-6c9d8f5b7-qm8zt.shop.xds.yaml";
+const shopGateway = "tulle-ingressgateway-7f9c4d6b8-h5v2n.tulle-system.xds.yaml";
+const outbound = "127.200.1.3:15007";
+const catalog = "outbound|80||catalog.shop.svc.cluster.local";
+const v1 = "outbound|80|version-v1|catalog.shop.svc.cluster.local";
+const v2 = "outbound|80|version-v2|catalog.shop.svc.cluster.local";
+const atV1 = "127.200.1.1:3000";
+const atV2 = "127.200.1.2:3000";
+const notFound = { status: 404 };
+
+const groups: readonly Group[] = [
+  {
+    golden: "shop",
+    proxy: web,
+    rows: [
+      {
+        name: "rule 1: both versions, Istio's default retries, no time limit",
+        to: outbound,
+        host: "catalog",
+        expected: {
+          virtualHost: "catalog.shop.svc.cluster.local:80",
+          cluster: catalog,
+          endpoints: [atV1, atV2],
+          retries: 2,
+          timeoutMs: 0,
+          peerMetadata: "who-is-calling",
+        },
+      },
+      { name: "with its port", to: outbound, host: "catalog:80", expected: { cluster: catalog } },
+      { name: "in capitals", to: outbound, host: "CATALOG", expected: { cluster: catalog } },
+      { name: "with its namespace", to: outbound, host: "catalog.shop", expected: { cluster: catalog } },
+      { name: "with svc", to: outbound, host: "catalog.shop.svc:80", expected: { cluster: catalog } },
+      { name: "in full", to: outbound, host: "catalog.shop.svc.cluster.local", expected: { cluster: catalog } },
+      {
+        name: "a forged peer is replaced",
+        to: outbound,
+        host: "catalog",
+        headers: { "x-envoy-peer-metadata": "forged" },
+        expected: { peerMetadata: "who-is-calling" },
+      },
+      {
+        name: "another port of a Service's own",
+        to: outbound,
+        host: "productpage:9080",
+        expected: { cluster: "outbound|9080||productpage.shop.svc.cluster.local", endpoints: [] },
+      },
+      {
+        name: "another namespace needs its name",
+        to: outbound,
+        host: "tulle-ingressgateway.tulle-system",
+        expected: { cluster: "outbound|80||tulle-ingressgateway.tulle-system.svc.cluster.local" },
+      },
+      {
+        name: "another namespace without its name is outside",
+        to: outbound,
+        host: "tulle-ingressgateway",
+        expected: { virtualHost: "allow_any", cluster: "PassthroughCluster", retries: undefined },
+      },
+      { name: "a port that the Service has not", to: outbound, host: "catalog:8080", expected: notFound },
+      { name: "a Service that is not on port 80", to: outbound, host: "productpage", expected: notFound },
+      {
+        name: "an unknown host leaves the mesh, and is told nothing of the caller",
+        to: outbound,
+        host: "example.com:8443",
+        headers: { "x-envoy-peer-metadata": "forged" },
+        expected: { virtualHost: "allow_any", cluster: "PassthroughCluster", peerMetadata: undefined },
+      },
+      {
+        name: "CONNECT to an unknown host tunnels",
+        to: outbound,
+        method: "CONNECT",
+        host: "example.com:443",
+        expected: { cluster: "PassthroughCluster" },
+      },
+      {
+        name: "CONNECT to a host of the mesh",
+        to: outbound,
+        method: "CONNECT",
+        host: "catalog:80",
+        expected: notFound,
+      },
+      { name: "CONNECT for https to it", to: outbound, method: "CONNECT", host: "catalog:443", expected: notFound },
+      {
+        name: "inbound: whatever the host, the application, with nothing of the peer",
+        to: "127.200.1.3:8080",
+        host: "anything",
+        headers: { "x-envoy-peer-metadata": "peer" },
+        expected: {
+          virtualHost: "inbound|http|80",
+          cluster: "inbound|8080||",
+          retries: undefined,
+          timeoutMs: 0,
+          peerMetadata: undefined,
+        },
+      },
+    ],
+  },
+  {
+    golden: "shop",
+    proxy: shopGateway,
+    rows: [
+      {
+        name: "the published port is the same listener",
+        to: "127.200.1.10:18080",
+        host: "localhost:8080",
+        path: "/api/catalog",
+        expected: { virtualHost: "*:80", cluster: "outbound|80||webapp.shop.svc.cluster.local" },
+      },
+      {
+        name: "an exact path of another VirtualService on the same host",
+        to: "127.200.1.9:8080",
+        host: "any.example",
+        path: "/productpage",
+        expected: { cluster: "outbound|9080||productpage.shop.svc.cluster.local" },
+      },
+      {
+        name: "a prefix",
+        to: "127.200.1.9:8080",
+        host: "any.example",
+        path: "/static/style.css",
+        expected: { cluster: "outbound|9080||productpage.shop.svc.cluster.local" },
+      },
+      {
+        name: "an exact path goes no deeper",
+        to: "127.200.1.9:8080",
+        host: "any.example",
+        path: "/login/other",
+        expected: { cluster: "outbound|80||webapp.shop.svc.cluster.local", peerMetadata: "who-is-calling" },
+      },
+      {
+        name: "a query is no part of an exact path",
+        to: "127.200.1.9:8080",
+        host: "any.example",
+        path: "/login?next=/",
+        expected: { cluster: "outbound|9080||productpage.shop.svc.cluster.local" },
+      },
+    ],
+  },
+  {
+    golden: "rule-2-one-version",
+    proxy: web,
+    rows: [{ name: "rule 2", to: outbound, host: "catalog", expected: { cluster: v1, endpoints: [atV1] } }],
+  },
+  {
+    golden: "rule-3-dark-launch",
+    proxy: web,
+    rows: [
+      {
+        name: "rule 3: with the header",
+        to: outbound,
+        host: "catalog",
+        headers: { "x-dark-launch": "v2" },
+        expected: { cluster: v2, endpoints: [atV2] },
+      },
+      { name: "rule 3: without it", to: outbound, host: "catalog", expected: { cluster: v1, endpoints: [atV1] } },
+      {
+        name: "rule 3: with another value",
+        to: outbound,
+        host: "catalog",
+        headers: { "x-dark-launch": "v22" },
+        expected: { cluster: v1 },
+      },
+    ],
+  },
+  {
+    golden: "rule-4-retries",
+    proxy: web,
+    rows: [
+      {
+        name: "rule 4",
+        to: outbound,
+        host: "catalog",
+        expected: { cluster: catalog, retries: 3, perTryTimeoutMs: 2000, endpoints: [atV1, atV2] },
+      },
+    ],
+  },
+  {
+    golden: "routing",
+    proxy: web,
+    rows: [
+      {
+        name: "an exact path, with its time limits",
+        to: outbound,
+        host: "catalog",
+        path: "/exact",
+        expected: { cluster: v2, timeoutMs: 1500, retries: 1, perTryTimeoutMs: 250 },
+      },
+      { name: "a longer path", to: outbound, host: "catalog", path: "/exact/", expected: { cluster: catalog } },
+      {
+        name: "prefix and method",
+        to: outbound,
+        method: "POST",
+        host: "catalog",
+        path: "/prefix/a",
+        expected: { cluster: v2 },
+      },
+      {
+        name: "prefix, another method",
+        to: outbound,
+        host: "catalog",
+        path: "/prefix/a",
+        expected: { cluster: catalog },
+      },
+      {
+        name: "regular expression and headers",
+        to: outbound,
+        host: "catalog.shop",
+        path: "/items/17",
+        headers: { "x-present": "", "x-prefix": "abcd", "x-regex": "bbb" },
+        expected: { cluster: v2 },
+      },
+      {
+        name: "an expression matches the whole path",
+        to: outbound,
+        host: "catalog",
+        path: "/items/17/more",
+        headers: { "x-present": "", "x-prefix": "abcd", "x-regex": "bbb" },
+        expected: { cluster: catalog },
+      },
+      {
+        name: "one header does not match",
+        to: outbound,
+        host: "catalog",
+        path: "/items/17",
+        headers: { "x-present": "", "x-prefix": "abcd", "x-regex": "abc" },
+        expected: { cluster: catalog },
+      },
+      {
+        name: "one header is missing",
+        to: outbound,
+        host: "catalog",
+        path: "/items/17",
+        headers: { "x-prefix": "abcd", "x-regex": "aaa" },
+        expected: { cluster: catalog },
+      },
+      {
+        name: "weights: the first 90",
+        to: outbound,
+        host: "catalog",
+        path: "/weights",
+        random: 0.89,
+        expected: { cluster: v1 },
+      },
+      {
+        name: "weights: the last 10",
+        to: outbound,
+        host: "catalog",
+        path: "/weights",
+        random: 0.91,
+        expected: { cluster: v2 },
+      },
+      {
+        name: "a weight of 0",
+        to: outbound,
+        host: "catalog",
+        path: "/one-weight",
+        random: 0.99,
+        expected: { cluster: v1 },
+      },
+      {
+        name: "no retries, and a Service that is not there",
+        to: outbound,
+        host: "catalog",
+        path: "/no-retries",
+        expected: { cluster: "outbound|80||nowhere.shop.svc.cluster.local", retries: undefined },
+      },
+      {
+        name: "an action that is not carried yet",
+        to: outbound,
+        host: "catalog",
+        path: "/not-yet",
+        expected: { status: 501 },
+      },
+      {
+        name: "a condition that is not carried yet never widens a route",
+        to: outbound,
+        host: "catalog",
+        path: "/narrower?a=b",
+        expected: { cluster: catalog },
+      },
+      { name: "a host that no Service has", to: outbound, host: "api.example.com", expected: { cluster: v1 } },
+      { name: "a wildcard host", to: outbound, host: "a.wild.example.com:80", expected: { cluster: v1 } },
+      {
+        name: "the earlier VirtualService has the host",
+        to: outbound,
+        host: "catalog",
+        path: "/never-reached",
+        expected: { cluster: catalog },
+      },
+    ],
+  },
+  {
+    golden: "ports",
+    proxy: web,
+    rows: [
+      {
+        name: "a destination without a port takes that of the virtual host",
+        to: outbound,
+        host: "webapp:8081",
+        expected: { cluster: "outbound|8081||webapp.shop.svc.cluster.local" },
+      },
+      {
+        name: "a destination with a port",
+        to: outbound,
+        host: "webapp:7000",
+        path: "/rpc",
+        expected: { cluster: "outbound|50051||webapp.shop.svc.cluster.local" },
+      },
+      {
+        name: "by address",
+        to: outbound,
+        host: "10.96.0.10",
+        expected: { cluster: "outbound|80||webapp.shop.svc.cluster.local" },
+      },
+      { name: "a port that is not HTTP", to: outbound, host: "webapp:5432", expected: notFound },
+      {
+        name: "a pod behind two Services",
+        to: "127.200.1.3:8080",
+        host: "webapp-canary:8080",
+        expected: { virtualHost: "inbound|http|80", cluster: "inbound|8080||" },
+      },
+      {
+        name: "a target port of another number",
+        to: "127.200.1.3:9081",
+        host: "webapp:8081",
+        expected: { virtualHost: "inbound|http|8081", cluster: "inbound|9081||" },
+      },
+    ],
+  },
+  {
+    golden: "gateways",
+    proxy: "gateway-1.tulle-system.xds.yaml",
+    rows: [
+      {
+        name: "catch-all routes come last, whatever was first seen",
+        to: "127.200.1.9:8080",
+        host: "shop.example.com",
+        path: "/items/1",
+        expected: { virtualHost: "shop.example.com:80", cluster: v1 },
+      },
+      {
+        name: "the rest of that host",
+        to: "127.200.1.9:8080",
+        host: "shop.example.com",
+        expected: { cluster: catalog },
+      },
+      {
+        name: "a port in the host",
+        to: "127.200.1.9:8080",
+        host: "shop.example.com:8000",
+        expected: { cluster: catalog },
+      },
+      {
+        name: "another host of the wildcard",
+        to: "127.200.1.9:8080",
+        host: "other.example.com",
+        path: "/items/1",
+        expected: { virtualHost: "*.example.com:80", cluster: v1 },
+      },
+      { name: "a path without a route", to: "127.200.1.9:8080", host: "other.example.com", expected: notFound },
+      {
+        name: "a host without a route",
+        to: "127.200.1.9:8080",
+        host: "example.org",
+        path: "/items/1",
+        expected: notFound,
+      },
+      {
+        name: "a host that its namespace may have",
+        to: "127.200.1.9:8080",
+        host: "blog.example.com",
+        expected: { cluster: "outbound|8000||blog.blog.svc.cluster.local" },
+      },
+      {
+        name: "a second port of the same Gateway",
+        to: "127.200.1.9:9000",
+        host: "blog.example.com",
+        expected: { virtualHost: "blog.example.com:9000", cluster: "outbound|8000||blog.blog.svc.cluster.local" },
+      },
+    ],
+  },
+  {
+    golden: "empty-mesh",
+    proxy: web,
+    rows: [
+      { name: "everything is outside", to: outbound, host: "catalog", expected: { cluster: "PassthroughCluster" } },
+    ],
+  },
+];
+
+for (const { golden, proxy, rows } of groups) {
+  describe(`${golden}/${proxy}`, () => {
+    let simulated: SimulatedProxy;
+    before(async () => {
+      simulated = await SimulatedProxy.load(golden, proxy);
+    });
+    for (const { name, expected, ...call } of rows) {
+      test(name, () => {
+        const outcome: Readonly<Record<string, unknown>> = { ...simulated.call(call) };
+        const seen = Object.fromEntries(Object.keys(expected).map((field) => [field, outcome[field]]));
+        assert.deepEqual(seen, expected, JSON.stringify(outcome));
+      });
+    }
+  });
+}
