@@ -107,7 +107,7 @@ function checkRelative(from: string, specifier: string): string | undefined {
   const target = path.posix.join(path.posix.dirname(from), specifier);
   const home = homeOf(from);
   if (homeOf(target) === home) return undefined;
-  const isTest = from.endsWith(".test.ts") || from.includes("/testing/");
+  const isTest = from.endsWith(".test.ts") || /\/(testing|tools)\//.test(from);
   // The command's entry runs before anything is installed, so that it cannot ask for a package.
   if (from === "packages/cli/bin/tulle.mjs" && target === "tools/bootstrap.mjs") return undefined;
   // What a package offers to tests alone has no export.

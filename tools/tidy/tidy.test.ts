@@ -188,6 +188,12 @@ describe("imports", () => {
     },
     { name: "any package from tests", path: "tests/parity.test.ts", specifier: "@tulle/proxy", expected: [] },
     {
+      name: "a package's test tools from bench",
+      path: "bench/flows/a.ts",
+      specifier: "../../packages/proxy/src/testing/b.ts",
+      expected: [],
+    },
+    {
       name: "a package by path from tests",
       path: "tests/parity.test.ts",
       specifier: "../packages/proxy/src/a.ts",
