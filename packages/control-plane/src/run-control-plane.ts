@@ -1,7 +1,7 @@
 // A control plane in one function: opens the store, builds the first snapshot, and serves xDS and the HTTP API until closed.
 import path from "node:path";
-import { analyze, type AnalyzeOptions, type Finding, keyText, type MeshResource, type Store } from "@tulle/config";
-import { Logging, MetricRegistry } from "@tulle/telemetry";
+import { analyze, type AnalyzeOptions, type Finding, keyText, type ResourceKey, type Store } from "@tulle/config";
+import { type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
 import { type AdsServerLimits, type Clock, serveAds, systemClock } from "@tulle/xds";
 import { readOrMakeToken } from "./api/api-token.ts";
 import { debugRoutes } from "./api/debug-routes.ts";
@@ -10,7 +10,8 @@ import { type ResourceStatus, resourceRoutes } from "./api/resource-routes.ts";
 import { makeInstanceId } from "./instance-id.ts";
 import { AcceptedResources } from "./serve/accepted-resources.ts";
 import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
-import { controlPlaneMetrics } from "./serve/metrics.ts";
+import { type ControlPlaneMetrics, controlPlaneMetrics } from "./serve/metrics.ts";
+import type { PodPort } from "./scope/proxy.ts";
 import { MeshState } from "./serve/mesh-state.ts";
 import { Pusher } from "./serve/pusher.ts";
 import { rejectionsOf } from "./serve/resource-status.ts";
@@ -54,70 +55,15 @@ export interface RunningControlPlane {
 
 /** Resolves once everything is served. Rejects when an address is taken, or the folder cannot be read. */
 export async function runControlPlane(options: ControlPlaneOptions): Promise<RunningControlPlane> {
-  const {
-    stateDirectory,
-    clusterId = "local",
-    version = "0.1.0",
-    clock = systemClock,
-    networkMode = "loopback",
-  } = options;
-  const logging = options.logging ?? new Logging();
+  const { stateDirectory, version = "0.1.0", clock = systemClock, logging = new Logging() } = options;
   const log = logging.logger("control-plane");
   const instanceId = makeInstanceId();
   const token = await readOrMakeToken(stateDirectory);
-  const store = await LayeredStore.open({
-    folder: options.directory,
-    stateDirectory,
-    fresh: options.fresh ?? false,
-    runtimeOwner: options.runtimeOwner ?? "",
-    analyze: (resources: readonly MeshResource[]) => analyze(resources, { networkMode }),
-    clock,
-    log,
-  });
+  const store = await openStore(options, clock, log);
   const metrics = new MetricRegistry();
-  const accepted = new AcceptedResources(store);
-  const cache = new TranslationCache(clusterId);
-  const known = controlPlaneMetrics(metrics, version);
-  const countResources = (): void => {
-    known.services.set(mesh.snapshot.services.length);
-    known.virtualServices.set(mesh.snapshot.virtualServices.length);
-  };
-  const pusher = new Pusher({
-    mesh: () => mesh,
-    cache,
-    metrics: known,
-    log,
-    podPorts: (namespace, name) =>
-      (store.get("Pod", namespace, name)?.spec.containers ?? []).flatMap((container) =>
-        (container.ports ?? []).map((port) => ({ name: port.name ?? "", containerPort: port.containerPort })),
-      ),
-  });
-  const mesh: MeshState = new MeshState({
-    store,
-    reader: accepted,
-    clock,
-    debounce: options.debounce ?? defaultDebounce,
-    onChange: (change) => {
-      countResources();
-      pusher.meshChanged(change);
-    },
-  });
-  countResources();
-  const findings = (): readonly Finding[] => [...store.findings(), ...accepted.findings];
-  const resources = resourceRoutes({
-    store,
-    findings,
-    statusOf: (key): ResourceStatus | undefined => {
-      const rejections = rejectionsOf(key, pusher.connected);
-      const setAside = accepted.findings.filter(({ resource }) => resource && keyText(resource) === keyText(key));
-      if (rejections.length === 0 && setAside.length === 0) return undefined;
-      return {
-        ...(setAside.length === 0 ? {} : { findings: setAside }),
-        ...(rejections.length === 0 ? {} : { rejections }),
-      };
-    },
-  });
-  const socketPath = path.join(stateDirectory, "control-plane.sock");
+  const core = buildCore(options, store, controlPlaneMetrics(metrics, version), clock, log);
+  const { mesh, pusher, cache, accepted } = core;
+  const resources = resourceRoutes({ store, findings: core.findings, statusOf: (key) => statusOf(key, core) });
   const xds = await serveAds({
     address: options.xdsAddress,
     handlers: pusher,
@@ -125,29 +71,24 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     clock,
     ...(options.xdsLimits === undefined ? {} : { limits: options.xdsLimits }),
   });
+  const debug = { store, mesh: () => mesh, cache, connected: () => pusher.connected, metrics, instanceId, version };
+  const socketPath = path.join(stateDirectory, "control-plane.sock");
   const http = await serveHttpApi({
     address: options.httpAddress,
     socketPath,
     token,
     log,
-    routes: [
-      ...resources.routes,
-      ...debugRoutes({
-        store,
-        mesh: () => mesh,
-        cache,
-        connected: () => pusher.connected,
-        metrics,
-        instanceId,
-        version,
-      }),
-    ],
+    routes: [...resources.routes, ...debugRoutes(debug)],
+  }).catch(async (error: unknown) => {
+    await xds.close();
+    throw error;
   });
   const xdsAddress = "port" in xds.address ? xds.address : options.xdsAddress;
   log.info("control plane serves", {
     instance: instanceId,
     xds: `${xdsAddress.host}:${xdsAddress.port}`,
     http: `${http.address.host}:${http.address.port}`,
+    findings: store.findings().length + accepted.findings.length,
   });
   return {
     instanceId,
@@ -155,11 +96,72 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     httpAddress: http.address,
     socketPath,
     store,
-    findings,
+    findings: core.findings,
     close: async () => {
       mesh.close();
       resources.close();
       await Promise.all([xds.close(), http.close(), store.close()]);
     },
   };
+}
+
+function openStore(options: ControlPlaneOptions, clock: Clock, log: Logger): Promise<LayeredStore> {
+  const { directory, stateDirectory, fresh = false, runtimeOwner = "", networkMode = "loopback" } = options;
+  return LayeredStore.open({
+    folder: directory,
+    stateDirectory,
+    fresh,
+    runtimeOwner,
+    analyze: (resources) => analyze(resources, { networkMode }),
+    clock,
+    log,
+  });
+}
+
+/** The stages between the store and the stream. */
+interface Core {
+  readonly mesh: MeshState;
+  readonly pusher: Pusher;
+  readonly cache: TranslationCache;
+  readonly accepted: AcceptedResources;
+  readonly findings: () => readonly Finding[];
+}
+
+function buildCore(
+  { clusterId = "local", debounce = defaultDebounce }: ControlPlaneOptions,
+  store: Store,
+  metrics: ControlPlaneMetrics,
+  clock: Clock,
+  log: Logger,
+): Core {
+  const accepted = new AcceptedResources(store);
+  const cache = new TranslationCache(clusterId);
+  const countResources = ({ snapshot }: MeshState): void => {
+    metrics.services.set(snapshot.services.length);
+    metrics.virtualServices.set(snapshot.virtualServices.length);
+  };
+  const podPorts = (namespace: string, name: string): readonly PodPort[] =>
+    (store.get("Pod", namespace, name)?.spec.containers ?? []).flatMap((container) =>
+      (container.ports ?? []).map((port) => ({ name: port.name ?? "", containerPort: port.containerPort })),
+    );
+  const mesh = new MeshState({
+    store,
+    reader: accepted,
+    clock,
+    debounce,
+    onChange: (change) => {
+      countResources(mesh);
+      pusher.meshChanged(change);
+    },
+  });
+  const pusher = new Pusher({ mesh, cache, metrics, log, podPorts });
+  countResources(mesh);
+  return { mesh, pusher, cache, accepted, findings: () => [...store.findings(), ...accepted.findings] };
+}
+
+function statusOf(key: ResourceKey, { accepted, pusher }: Core): ResourceStatus | undefined {
+  const rejections = rejectionsOf(key, pusher.connected);
+  const findings = accepted.findings.filter(({ resource }) => resource && keyText(resource) === keyText(key));
+  if (rejections.length === 0 && findings.length === 0) return undefined;
+  return { ...(findings.length === 0 ? {} : { findings }), ...(rejections.length === 0 ? {} : { rejections }) };
 }

@@ -40,7 +40,7 @@ interface Entry {
 type Pending = "routing" | "endpoints";
 
 export interface PusherOptions {
-  readonly mesh: () => MeshState;
+  readonly mesh: MeshState;
   readonly cache: TranslationCache;
   readonly metrics: ControlPlaneMetrics;
   readonly log: Logger;
@@ -149,12 +149,11 @@ export class Pusher implements AdsServerHandlers {
 
   #push(entry: Entry, what: Pending): void {
     const { cache, mesh } = this.#options;
-    const state = mesh();
     const before = entry.view;
     const proxy = this.#withPodPorts(entry);
     if (what === "routing" || before === undefined || proxy !== entry.proxy) {
       entry.proxy = proxy;
-      entry.view = scope(state.snapshot, proxy);
+      entry.view = scope(mesh.snapshot, proxy);
     }
     const view = entry.view!;
     const { connection } = entry;
@@ -176,7 +175,7 @@ export class Pusher implements AdsServerHandlers {
    */
   #declareEndpoints(entry: Entry, view: ProxyView): void {
     const { cache, mesh } = this.#options;
-    const current = cache.endpoints(view.shared, mesh().endpoints);
+    const current = cache.endpoints(view.shared, mesh.endpoints);
     const gone = [...entry.wantedEndpoints].filter((name) => !current.has(name));
     const kept = gone.map((name): [string, EncodedResource] => [name, entry.endpoints.get(name) ?? noEndpoints(name)]);
     entry.endpoints = kept.length === 0 ? current : new Map([...current, ...kept]);
