@@ -188,6 +188,8 @@ export class ShopInstance implements AsyncDisposable {
         ["environ", "cmdline"].map((name) => readFile(`/proc/${pid}/${name}`, "utf8").catch(() => "")),
       );
       const args = commandLine!.split("\0");
+      // The guards of the processes show the same arguments.
+      if (args[0] === "/bin/sh") continue;
       if (args.includes("control-plane") && args.includes(path.join(this.folder, ".tulle"))) {
         found.set("control-plane", Number(pid));
       }
@@ -196,7 +198,7 @@ export class ShopInstance implements AsyncDisposable {
       );
       const cache = variables["NODE_COMPILE_CACHE"] ?? "";
       const isOurs = [variables["TULLE_STATE_DIR"] ?? "", cache].some((value) => value.startsWith(`${this.folder}/`));
-      if (!isOurs || variables["POD_NAME"] === undefined || args[0] === "/bin/sh") continue;
+      if (!isOurs || variables["POD_NAME"] === undefined) continue;
       found.set(
         `${variables["POD_NAME"]} ${variables["TULLE_STATE_DIR"] === undefined ? "app" : "proxy"}`,
         Number(pid),
