@@ -3,6 +3,7 @@
 // `--proxies Envoy,Tulle` (which of those built in), `--also NAME=COMMAND` (one more).
 import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
+import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
 import { measureHttp1 } from "./http1/measure-http1.ts";
 import type { Scenario, ScenarioResult } from "./scenario.ts";
 import { measureUpToReady } from "./up-to-ready.ts";
@@ -12,6 +13,11 @@ const scenarios: readonly Scenario[] = [
     name: "http1",
     summary: "HTTP/1.1, 1 KB answers, 64 keep-alive connections, access log on, one core",
     run: measureHttp1,
+  },
+  {
+    name: "authorization-server",
+    summary: "a whole code flow on the authorization server and on node-oidc-provider, one core",
+    run: measureAuthorizationServer,
   },
   { name: "up", summary: "tulle up samples/shop until Ready", run: measureUpToReady },
 ];
