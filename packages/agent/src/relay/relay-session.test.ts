@@ -280,8 +280,8 @@ test("what was answered live is not answered again from the saved state", () => 
   assert.deepEqual(scene.take(), ["to proxy: EDS saved-1-1: b"]);
 });
 
-test("a control plane that says nothing is stood in for after graceMs, once", () => {
-  const scene = new Scene({ CDS: "a" });
+test("a control plane that says nothing is stood in for after graceMs", () => {
+  const scene = new Scene({ CDS: "a", LDS: "l", RDS: "r" });
   scene.open();
   scene.ask("CDS", "");
   scene.take();
@@ -289,8 +289,13 @@ test("a control plane that says nothing is stood in for after graceMs, once", ()
   assert.deepEqual(scene.take(), []);
   scene.clock.pass(1);
   assert.deepEqual(scene.take(), ["to proxy: CDS saved-1-1: a"]);
+  scene.ask("LDS", "");
+  assert.deepEqual(scene.take(), ["to control plane: LDS node []", "to proxy: LDS saved-1-2: l"], "no second wait");
+  scene.respond("CDS", "n1", "a");
+  scene.ask("RDS", "r");
+  assert.deepEqual(scene.take(), ["to proxy: CDS n1: a", "to control plane: RDS node [r]"], "it has spoken");
   scene.end();
-  assert.deepEqual(scene.take(), ["offline"]);
+  assert.deepEqual(scene.take(), ["offline", "to proxy: RDS saved-1-3: r"]);
 });
 
 test("a name given up and asked for again is answered again", () => {

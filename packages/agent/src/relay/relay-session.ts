@@ -7,8 +7,8 @@
 //   offline     back-off runs; what the proxy asks for and was
 //               not answered comes from the saved state            → `connecting` by time
 //   closed      the proxy has gone
-// A request that nobody has answered for `graceMs` is answered from the saved state in any of them: a control plane that
-// accepts connections and says nothing must not hold up a start.
+// A request that nobody has answered for `graceMs` is answered from the saved state in any of them, and those after it at
+// once, until the control plane says something: one that accepts connections and is silent must not hold up a start.
 //
 // Answers to the relay's own responses, and to those of a stream that is gone, stop here: their nonces mean nothing to the
 // control plane. If such a request also changes the names asked for, it goes on without its nonce, as a first one would.
@@ -48,7 +48,8 @@ export interface RelaySessionOptions {
   readonly backOff: BackOffLimits;
   readonly graceMs: number;
   readonly onState: (state: RelaySessionState, reason: string) => void;
-  readonly onAnswered?: (from: "saved state", type: ResourceType, names: readonly string[]) => void;
+  /** A response came from the saved state. */
+  readonly onStoodIn?: (type: ResourceType, names: readonly string[]) => void;
 }
 
 /** A response that the proxy has not answered. */
@@ -87,6 +88,10 @@ export class RelaySession {
   #stream = 0;
   #attempt = 0;
   #ownNonces = 0;
+  /** Responses of the control plane so far. */
+  #heard = 0;
+  /** The control plane has let `graceMs` pass, and has said nothing since. */
+  #isSilent = false;
   #cancelRetry: () => void = () => undefined;
   readonly #cancelGraces = new Set<() => void>();
 
@@ -116,7 +121,7 @@ export class RelaySession {
       else if (changed) this.#upstream?.write(this.#withoutAnswer(request, false));
     }
     if (!changed || asked.type === undefined) return;
-    if (this.#state === "offline") this.#answer(asked);
+    if (this.#state === "offline" || this.#isSilent) this.#answer(asked);
     else this.#answerLater(asked);
   }
 
@@ -190,6 +195,8 @@ export class RelaySession {
       return;
     }
     this.#attempt = 0;
+    this.#isSilent = false;
+    this.#heard += 1;
     const asked = this.#asked.get(response.typeUrl);
     if (asked !== undefined) {
       const named = response.resources.map(({ value }) => [resourceName(value), { value }] as const);
@@ -237,8 +244,10 @@ export class RelaySession {
   }
 
   #answerLater(asked: Asked): void {
+    const heardBefore = this.#heard;
     const cancel = this.#options.clock.after(this.#options.graceMs, () => {
       this.#cancelGraces.delete(cancel);
+      if (this.#heard === heardBefore) this.#isSilent = true;
       this.#answer(asked);
     });
     this.#cancelGraces.add(cancel);
@@ -273,7 +282,7 @@ export class RelaySession {
     const resources = new Map(names.map((name) => [name, saved.get(name)!]));
     asked.unanswered.set(nonce, { stream: 0, versionInfo, resources });
     noteAnswered(asked, names);
-    this.#options.onAnswered?.("saved state", type, names);
+    this.#options.onStoodIn?.(type, names);
     const anys = names.map((name) => create(AnySchema, { typeUrl: type.typeUrl, value: saved.get(name)!.value }));
     this.#options.toProxy(encodeResponse({ typeUrl: type.typeUrl, versionInfo, nonce, resources: anys }));
   }

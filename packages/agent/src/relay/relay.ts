@@ -70,6 +70,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
     address: { path: options.socketPath },
     limits,
     onStream: (stream) => {
+      let stoodIn = false;
       const session: RelaySession = new RelaySession({
         toProxy: (bytes) => stream.write(bytes),
         openUpstream: (events) => openByteStream(options.controlPlane, events),
@@ -78,9 +79,15 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
         random: options.random ?? Math.random,
         backOff: options.backOff ?? defaultBackOff,
         graceMs: options.graceMs ?? defaultGraceMs,
-        onState: (state, reason) => logState(log, options.controlPlane, state, reason),
-        onAnswered: (_from, type, names) =>
-          log.info(`answered ${type.shortName} from the saved state`, { resources: names.length }),
+        onState: (state, reason) => {
+          stoodIn = false;
+          logState(log, options.controlPlane, state, reason);
+        },
+        onStoodIn: (type, names) => {
+          if (!stoodIn) log.info("the saved state stands in for the control plane");
+          stoodIn = true;
+          log.debug(`answered ${type.shortName} from the saved state`, { resources: names.length });
+        },
       });
       sessions.add(session);
       return {
