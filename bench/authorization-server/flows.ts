@@ -1,8 +1,7 @@
 // The work that is measured: with session and grant present, authorize → code → token. One sign-in prepares it.
-import { Browser } from "../../packages/authorization-server/src/testing/browser.ts";
 import type { Contestant, RunningContestant } from "./contestants.ts";
 import { clientSecret, password, redirectUri } from "./contestants.ts";
-import type { HttpClient } from "./http-client.ts";
+import type { HttpAnswer, HttpClient } from "./http-client.ts";
 
 export interface PreparedFlow {
   /** One flow, from the authorization request to the token; answers the access token. */
@@ -26,20 +25,7 @@ export async function prepareFlow(
     state: "abcdefgh",
   });
   const target = `${contestant.authorizePath}?${query.toString()}`;
-  const browser = new Browser(async (request) => {
-    const answer = await client.send(request.method, request.url.slice(issuer.length), request.headers, request.body);
-    const { location } = answer.headers;
-    const absolute = location?.startsWith("/") === true ? issuer + location : location;
-    return { ...answer, headers: { ...answer.headers, location: absolute } };
-  }, issuer);
-  let page = await browser.open(issuer + target);
-  for (let step = 0; step < 4 && page.location === undefined; step += 1) {
-    const fields = page.body.includes('name="decision"')
-      ? { decision: "allow" }
-      : { username: "ann", login: "ann", password };
-    page = await browser.submit(page, /./, fields);
-  }
-  const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+  const cookie = await signIn(issuer, target, client);
   const headers = { ...form, authorization: basicAuthorization };
   return {
     run: async () => {
@@ -54,4 +40,36 @@ export async function prepareFlow(
       return token;
     },
   };
+}
+
+/** Goes through the pages of either server once, as a browser does, and answers its cookies. */
+async function signIn(issuer: string, target: string, client: HttpClient): Promise<string> {
+  const cookies = new Map<string, string>();
+  const send = async (method: string, at: string, body?: string): Promise<HttpAnswer> => {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const answer = await client.send(method, at, { ...(body === undefined ? {} : form), cookie }, body);
+    for (const line of answer.headers["set-cookie"] ?? []) {
+      const [name, value] = line.split(";")[0]!.split("=") as [string, string];
+      cookies.set(name, value);
+    }
+    return answer;
+  };
+  let answer = await send("GET", target);
+  for (let step = 0; step < 12; step += 1) {
+    const location = answer.headers.location;
+    if (location?.startsWith(redirectUri) === true) return [...cookies].map((pair) => pair.join("=")).join("; ");
+    if (location !== undefined) {
+      answer = await send("GET", location.replace(issuer, ""));
+      continue;
+    }
+    const action = /<form[^>]*action="([^"]*)"/.exec(answer.body)?.[1] ?? "";
+    const hidden = [...answer.body.matchAll(/type="hidden" name="([^"]*)"[^>]*?value="([^"]*)"/g)];
+    const fields = new URLSearchParams(hidden.map((match) => [match[1]!, match[2]!]));
+    const own = answer.body.includes('name="decision"')
+      ? { decision: "allow" }
+      : { username: "ann", login: "ann", password };
+    for (const [name, value] of Object.entries(own)) fields.set(name, value);
+    answer = await send("POST", action.replace(issuer, ""), fields.toString());
+  }
+  throw new Error(`the sign-in did not come to its end: ${answer.status} ${answer.body}`);
 }

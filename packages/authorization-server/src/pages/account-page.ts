@@ -63,7 +63,7 @@ export function accountPage(server: ServerContext, page: AccountPage): Answer {
       <h2>${texts.account.passwordTitle}</h2>
       <p class="soft">${texts.account.passwordEffect}</p>
       ${page.passwordProblem === undefined ? undefined : html`<p class="notice bad" role="alert">${page.passwordProblem}</p>`}
-      <form method="post" action="${path}/password">
+      <form class="narrow" method="post" action="${path}/password">
         ${hidden}
         <input type="hidden" name="username" autocomplete="username" value="${page.userName}" />
         <label for="current">${texts.account.currentPassword}</label>

@@ -46,7 +46,7 @@ function securityHeaders(formTargets: readonly string[]): Record<string, string>
 }
 
 const mark = new Html(
-  '<svg class="mark" viewBox="0 0 36 36" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round" aria-hidden="true">' +
+  '<svg class="mark" viewBox="5 4 26 28" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round" aria-hidden="true">' +
     '<path d="M6 10c4-4 8-4 12 0s8 4 12 0M6 18c4-4 8-4 12 0s8 4 12 0M6 26c4-4 8-4 12 0s8 4 12 0"/></svg>',
 );
 

@@ -15,7 +15,7 @@ padding:2rem 1rem;background:var(--ground);color:var(--ink);font:1rem/1.55 syste
 main{width:100%;max-width:26.5rem;background:var(--card);border:1px solid var(--line);border-radius:1rem;padding:2.25rem 2rem 2rem;
 box-shadow:0 1px 2px rgb(0 0 0/.04),0 12px 32px -12px rgb(0 0 0/.12)}
 main.wide{max-width:42rem}
-.mark{display:block;width:2.25rem;height:2.25rem;color:var(--accent);margin:0 0 1.1rem}
+.mark{display:block;width:1.9rem;height:2.05rem;color:var(--accent);margin:0 0 1.1rem}
 h1{font-size:1.55rem;line-height:1.25;font-weight:650;letter-spacing:-.012em;margin:0;overflow-wrap:anywhere}
 h2{font-size:1.06rem;font-weight:650;margin:2.25rem 0 .5rem}
 p{margin:.6rem 0 0}
@@ -28,7 +28,7 @@ input{width:100%;font:inherit;color:inherit;background:transparent;border:1px so
 input:hover{border-color:var(--soft)}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}
 input:focus-visible{outline-offset:0}
-button,.button{font:inherit;font-weight:600;min-height:2.9rem;padding:.6rem 1.2rem;border-radius:.6rem;border:1px solid var(--line);
+button,.button{font:inherit;font-weight:600;min-height:2.9rem;padding:.6rem 1.2rem;border-radius:.6rem;border:1px solid var(--field);
 background:transparent;color:var(--ink);cursor:pointer;text-decoration:none;display:inline-block;text-align:center}
 button:hover,.button:hover{border-color:var(--soft)}
 .primary{background:var(--accent);border-color:var(--accent);color:var(--accent-ink)}
@@ -36,6 +36,8 @@ button:hover,.button:hover{border-color:var(--soft)}
 .full{width:100%;margin-top:1.6rem}
 .choices{display:flex;flex-direction:row-reverse;gap:.75rem;margin-top:1.5rem}
 .choices>*{flex:1}
+.choices+*,form+.soft{margin-top:1.1rem}
+.narrow{max-width:24rem}
 .notice{border-radius:.6rem;padding:.7rem .9rem;margin:1.1rem 0 0;background:var(--tint)}
 .bad{background:var(--bad-tint);color:var(--bad)}
 .good{background:var(--good-tint);color:var(--good)}
@@ -47,7 +49,7 @@ ul.scopes svg{flex:none;width:1.15rem;height:1.15rem;margin-top:.22rem;color:var
 .where{font-size:.93rem;color:var(--soft);margin-top:1rem}
 .where b{color:var(--ink);font-weight:600}
 ul.rows{list-style:none;margin:.25rem 0 0;padding:0;border-top:1px solid var(--line)}
-ul.rows>li{display:flex;gap:1rem;align-items:center;justify-content:space-between;padding:.9rem 0;border-bottom:1px solid var(--line)}
+ul.rows>li{display:flex;gap:1rem;align-items:flex-start;justify-content:space-between;padding:.9rem 0;border-bottom:1px solid var(--line)}
 ul.rows>li>div{min-width:0;overflow-wrap:anywhere}
 ul.rows button{min-height:2.75rem;padding:.4rem .9rem;font-size:.93rem;white-space:nowrap}
 .tag{display:inline-block;font-size:.8rem;font-weight:600;background:var(--tint);color:var(--accent);border-radius:1rem;padding:.05rem .6rem;margin-left:.35rem}

@@ -1,0 +1,181 @@
+// The flow as a person sees it, in a real browser: content security policy, cookies, redirects and the back button
+// included.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
+import { chromiumArguments, chromiumPath } from "../../../tests/tools/chromium-path.ts";
+import type { ListeningServer } from "./testing/listening-server.ts";
+import { listeningServer } from "./testing/listening-server.ts";
+import { testPassword } from "./testing/test-server.ts";
+
+let browser: Browser;
+let server: ListeningServer;
+
+before(async () => {
+  const quiet = [
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ];
+  browser = await chromium.launch({ executablePath: await chromiumPath(), args: [...chromiumArguments, ...quiet] });
+  server = await listeningServer();
+  await server.client({ name: "Orders" });
+  for (const name of ["ann", "bob", "cid", "dan", "eve", "fay"]) await server.user(name);
+});
+
+after(async () => {
+  await browser.close();
+  await server[Symbol.asyncDispose]();
+});
+
+function authorizeUrl(more: Readonly<Record<string, string>> = {}): string {
+  const parameters = {
+    client_id: "app",
+    response_type: "code",
+    redirect_uri: server.redirectUri,
+    scope: "openid profile",
+    state: "s",
+  };
+  return `${server.issuer}/authorize?${new URLSearchParams({ ...parameters, ...more }).toString()}`;
+}
+
+async function newPage(): Promise<Page> {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
+  return page;
+}
+
+async function signIn(page: Page, name: string, password = testPassword): Promise<void> {
+  await page.getByLabel("User name").fill(name);
+  await page.getByLabel("Password").fill(password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+async function backInApplication(page: Page): Promise<URLSearchParams> {
+  await page.getByRole("heading", { name: "Back in the application" }).waitFor();
+  return new URL(page.url()).searchParams;
+}
+
+test("login, consent, and remembered consent afterwards", async () => {
+  const page = await newPage();
+  await page.goto(authorizeUrl());
+  assert.equal(await page.title(), `Sign in · ${new URL(server.issuer).host}`);
+  await signIn(page, "ann");
+  await page.getByRole("heading", { name: "Allow Orders?" }).waitFor();
+  assert.match((await page.textContent("main")) ?? "", /Signed in as ann.*See your name.*sent on to 127\.0\.0\.1/s);
+  await page.getByRole("button", { name: "Allow" }).click();
+  const first = await backInApplication(page);
+  assert.match(first.get("code") ?? "", /^[\w-]{43}$/);
+  assert.equal(first.get("state"), "s");
+  assert.equal(first.get("iss"), server.issuer);
+  await page.goto(authorizeUrl({ state: "again" }));
+  const second = await backInApplication(page);
+  assert.equal(second.get("state"), "again");
+  await page.context().close();
+});
+
+test("deny sends access_denied to the application", async () => {
+  const page = await newPage();
+  await page.goto(authorizeUrl());
+  await signIn(page, "bob");
+  await page.getByRole("button", { name: "Deny" }).click();
+  const answer = await backInApplication(page);
+  assert.equal(answer.get("error"), "access_denied");
+  assert.equal(answer.get("code"), null);
+  await page.context().close();
+});
+
+test("a wrong password is said, by name of neither, and the right one goes on", async () => {
+  const page = await newPage();
+  await page.goto(authorizeUrl());
+  await signIn(page, "cid", "wrong password");
+  assert.equal(await page.getByRole("alert").textContent(), "The user name or the password is not right.");
+  assert.equal(await page.getByLabel("User name").inputValue(), "cid");
+  await page.getByLabel("Password").fill(testPassword);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "Allow" }).waitFor();
+  await page.context().close();
+});
+
+test("the back button leads to a page that explains, never to a second answer", async () => {
+  const page = await newPage();
+  await page.goto(authorizeUrl());
+  await signIn(page, "dan");
+  await page.getByRole("button", { name: "Allow" }).click();
+  await backInApplication(page);
+  const answersBefore = server.answers.length;
+  await page.goBack();
+  await page.getByRole("heading", { name: "This page has expired" }).waitFor();
+  assert.equal(server.answers.length, answersBefore);
+  await page.context().close();
+});
+
+test("an interaction of another browser, or one that is over, has expired", async () => {
+  const page = await newPage();
+  await page.goto(authorizeUrl());
+  const stranger = await newPage();
+  await stranger.goto(page.url());
+  await stranger.getByRole("heading", { name: "This page has expired" }).waitFor();
+  await server.running.context.database.transaction((transaction) =>
+    transaction.run("UPDATE interactions SET expires_at = ?", [0]),
+  );
+  await signIn(page, "eve");
+  await page.getByRole("heading", { name: "This page has expired" }).waitFor();
+  await page.context().close();
+  await stranger.context().close();
+});
+
+test("the owner takes a grant back on the account page, and is asked again", async () => {
+  const page = await newPage();
+  await page.goto(authorizeUrl());
+  await signIn(page, "eve");
+  await page.getByRole("button", { name: "Allow" }).click();
+  await backInApplication(page);
+  await page.goto(`${server.issuer}/account`);
+  await page.getByRole("button", { name: "Take back the access of Orders" }).click();
+  assert.equal(await page.getByRole("status").textContent(), "The application no longer has access.");
+  await page.goto(authorizeUrl());
+  await page.getByRole("heading", { name: "Allow Orders?" }).waitFor();
+  await page.context().close();
+});
+
+test("a password change signs out everywhere; sign-out ends the session", async () => {
+  const page = await newPage();
+  const other = await newPage();
+  for (const each of [page, other]) {
+    await each.goto(`${server.issuer}/account`);
+    await signIn(each, "fay");
+    await each.getByRole("heading", { name: "Your account" }).waitFor();
+  }
+  await page.getByLabel("Current password").fill(testPassword);
+  await page.getByLabel("New password").fill("another password");
+  await page.getByRole("button", { name: "Change password" }).click();
+  await page.getByText("Your password is changed").waitFor();
+  await other.goto(`${server.issuer}/account`);
+  await signIn(other, "fay", "another password");
+  await other.getByRole("button", { name: "Sign out", exact: true }).click();
+  await other.getByRole("heading", { name: "You are signed out" }).waitFor();
+  await other.goto(`${server.issuer}/account`);
+  await other.getByRole("heading", { name: "Sign in" }).waitFor();
+  await page.context().close();
+  await other.context().close();
+});
+
+test("pages refuse to be framed and break no rule of their own policy", async () => {
+  const page = await newPage();
+  const problems: string[] = [];
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  await page.goto(authorizeUrl());
+  const font = await page.evaluate(`getComputedStyle(document.querySelector("main")).borderRadius`);
+  assert.equal(font, "16px", "the style sheet is in effect");
+  assert.deepEqual(problems, []);
+  await page.goto(server.redirectUri);
+  const framed = page.waitForResponse((response) => response.url().includes("/authorize"));
+  await page.evaluate(`document.body.innerHTML = '<iframe src="${authorizeUrl()}"></iframe>'`);
+  assert.equal((await framed).status(), 400);
+  await page.context().close();
+});
