@@ -27,7 +27,8 @@ export interface BodySink {
   onBodyEnd(trailers: HeaderMap | undefined): void;
 }
 
-const chunkLine = /^([0-9A-Fa-f]{1,13})[\t ]*(;[\t\x20-\x7e\x80-\xff]*)?$/;
+// No blank may stand before an extension: bad whitespace there is where parsers have disagreed.
+const chunkLine = /^([0-9A-Fa-f]{1,13})(;[\t\x20-\x7e\x80-\xff]*)?$/;
 
 export class BodyDecoder {
   readonly #maxTrailerBytes: number;

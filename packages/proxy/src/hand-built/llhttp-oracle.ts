@@ -1,0 +1,60 @@
+// Node's own parser as a second opinion on request messages. It is at hand without a package, though not documented.
+import { createRequire } from "node:module";
+
+interface LlhttpParser {
+  [event: number]: (...values: never[]) => unknown;
+  initialize(type: number, resource: object, maxHeaderSize: number, lenientFlags: number): void;
+  execute(data: Buffer): number | Error;
+  finish(): number | Error;
+}
+interface LlhttpConstructor {
+  new (): LlhttpParser;
+  readonly REQUEST: number;
+  readonly kOnHeadersComplete: number;
+  readonly kOnBody: number;
+  readonly kOnMessageComplete: number;
+}
+
+const { HTTPParser, methods } = createRequire(import.meta.url)("node:_http_common") as {
+  HTTPParser: LlhttpConstructor;
+  methods: readonly string[];
+};
+
+export interface OracleRequest {
+  readonly method: string;
+  readonly url: string;
+  /** Names as they came, in order, values trimmed. */
+  readonly headers: readonly string[];
+  body: string;
+}
+
+export interface OracleVerdict {
+  readonly complete: readonly OracleRequest[];
+  readonly error: string | undefined;
+}
+
+export function llhttpVerdict(bytes: Buffer): OracleVerdict {
+  const parser = new HTTPParser();
+  parser.initialize(HTTPParser.REQUEST, {}, 1024 * 1024, 0);
+  const complete: OracleRequest[] = [];
+  let current: OracleRequest | undefined;
+  parser[HTTPParser.kOnHeadersComplete] = ((
+    _major: number,
+    _minor: number,
+    headers: string[],
+    method: number,
+    url: string,
+  ): number => {
+    current = { method: methods[method]!, url, headers, body: "" };
+    return 0;
+  }) as (...values: never[]) => unknown;
+  parser[HTTPParser.kOnBody] = ((chunk: Buffer): void => {
+    current!.body += chunk.toString("latin1");
+  }) as (...values: never[]) => unknown;
+  parser[HTTPParser.kOnMessageComplete] = (): void => {
+    complete.push(current!);
+  };
+  const result = parser.execute(bytes);
+  const code = result instanceof Error ? (result as NodeJS.ErrnoException).code : undefined;
+  return { complete, error: code };
+}
