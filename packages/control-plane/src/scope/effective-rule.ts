@@ -1,30 +1,53 @@
 // Which DestinationRules hold for a Service when a proxy of some namespace calls it.
-import { mostSpecific } from "../snapshot/host-match.ts";
+import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshDestinationRule, MeshService } from "../snapshot/mesh-snapshot.ts";
 import type { EffectiveRule } from "./proxy-view.ts";
 
 /** Namespaces whose rules hold for everyone. */
-export const rootNamespaces: readonly string[] = ["tulle-system", "istio-system"];
+const rootNamespaces: readonly string[] = ["tulle-system", "istio-system"];
+
+/** Rules of each namespace, by host and merged. */
+type RuleIndex = ReadonlyMap<string, HostIndex<EffectiveRule>>;
+
+const indexes = new WeakMap<readonly MeshDestinationRule[], RuleIndex>();
 
 /**
  * Rules of the client's namespace come first, then those of the Service's, then those of a root namespace; within one, the
- * narrowest host wins (Istio: PushContext.destinationRule). Several rules of that namespace for the same host count as one:
- * the first one's policy, the subsets of all.
+ * narrowest host wins (Istio: PushContext.destinationRule).
  */
 export function effectiveRule(
   rules: readonly MeshDestinationRule[],
   service: MeshService,
   clientNamespace: string,
 ): EffectiveRule | undefined {
+  const index = indexOf(rules);
   for (const namespace of [clientNamespace, service.namespace, ...rootNamespaces]) {
-    const candidates = rules.filter((rule) => rule.namespace === namespace);
-    const found = mostSpecific(candidates, service.hostname, (rule) => rule.host);
-    if (found === undefined) continue;
-    const same = candidates.filter((rule) => rule.host === found.host);
-    const names = new Set<string>();
-    const subsets = same.flatMap((rule) => rule.subsets).filter(({ name }) => !names.has(name) && names.add(name));
-    const trafficPolicy = same.find((rule) => rule.trafficPolicy !== undefined)?.trafficPolicy;
-    return { name: found.name, namespace, ...(trafficPolicy === undefined ? {} : { trafficPolicy }), subsets };
+    const found = index.get(namespace)?.find(service.hostname);
+    if (found !== undefined) return found;
   }
   return undefined;
+}
+
+function indexOf(rules: readonly MeshDestinationRule[]): RuleIndex {
+  let index = indexes.get(rules);
+  if (index === undefined) {
+    index = new Map([...Map.groupBy(rules, (rule) => rule.namespace)].map(([name, own]) => [name, hostIndex(own)]));
+    indexes.set(rules, index);
+  }
+  return index;
+}
+
+function hostIndex(rules: readonly MeshDestinationRule[]): HostIndex<EffectiveRule> {
+  return new HostIndex([...Map.groupBy(rules, (rule) => rule.host)].map(([host, same]) => [host, merged(same)]));
+}
+
+/** Several rules of a namespace for the same host count as one: the first one's policy, the subsets of all. */
+function merged(rules: readonly MeshDestinationRule[]): EffectiveRule {
+  const { name, namespace } = rules[0]!;
+  const names = new Set<string>();
+  const subsets = rules
+    .flatMap((rule) => rule.subsets)
+    .filter((subset) => !names.has(subset.name) && names.add(subset.name));
+  const trafficPolicy = rules.find((rule) => rule.trafficPolicy !== undefined)?.trafficPolicy;
+  return { name, namespace, ...(trafficPolicy === undefined ? {} : { trafficPolicy }), subsets };
 }

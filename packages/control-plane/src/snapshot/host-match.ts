@@ -7,17 +7,26 @@ export function hostIntersection(one: string, other: string): string | undefined
   return hostCovers(other, one) ? one : undefined;
 }
 
-/** The narrowest pattern that covers `host`: the exact one, else the wildcard with the longest suffix. */
-export function mostSpecific<T>(candidates: readonly T[], host: string, patternOf: (item: T) => string): T | undefined {
-  let best: T | undefined;
-  let bestLength = -1;
-  for (const candidate of candidates) {
-    const pattern = patternOf(candidate);
-    if (pattern === host) return candidate;
-    if (pattern.length > bestLength && hostCovers(pattern, host)) {
-      best = candidate;
-      bestLength = pattern.length;
+/** Things known by a host pattern. A mesh of thousands of Services asks for each of them. */
+export class HostIndex<T> {
+  readonly #exact = new Map<string, T>();
+  /** Narrowest first. */
+  readonly #wildcards: readonly { readonly pattern: string; readonly item: T }[];
+
+  /** Of two equal patterns the first one counts. */
+  constructor(entries: Iterable<readonly [pattern: string, item: T]>) {
+    const wildcards = new Map<string, T>();
+    for (const [pattern, item] of entries) {
+      const map = pattern.startsWith("*") ? wildcards : this.#exact;
+      if (!map.has(pattern)) map.set(pattern, item);
     }
+    this.#wildcards = [...wildcards]
+      .map(([pattern, item]) => ({ pattern, item }))
+      .sort((a, b) => b.pattern.length - a.pattern.length);
   }
-  return best;
+
+  /** What the narrowest pattern that covers `host` stands for: the exact one, else the wildcard with the longest suffix. */
+  find(host: string): T | undefined {
+    return this.#exact.get(host) ?? this.#wildcards.find(({ pattern }) => hostCovers(pattern, host))?.item;
+  }
 }

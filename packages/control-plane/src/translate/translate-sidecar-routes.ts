@@ -10,7 +10,7 @@ import {
   VirtualHostSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { ScopedService, SidecarShared } from "../scope/proxy-view.ts";
-import { mostSpecific } from "../snapshot/host-match.ts";
+import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { catchAllLast, defaultRoute, virtualServiceRoutes } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
@@ -54,20 +54,18 @@ function meshVirtualHost(name: string, domains: string[], routes: readonly Route
 
 function serviceHosts(view: SidecarShared): NamedRoutes[] {
   const services = new Map(view.services.map((service) => [service.hostname, service]));
-  const candidates = view.virtualServices.flatMap((virtualService) =>
-    virtualService.hosts.map((host) => ({ host, virtualService })),
-  );
+  const byHost = new HostIndex(view.virtualServices.flatMap((each) => each.hosts.map((host) => [host, each] as const)));
   return view.services.flatMap((service) => {
-    const found = mostSpecific(candidates, service.hostname, (candidate) => candidate.host);
+    const virtualService = byHost.find(service.hostname);
     return service.ports
       .filter((port) => isHttp(port.protocol))
       .map((port) => ({
         name: withPort(service.hostname, port.number),
         domains: domainsOf(serviceNames(service, view.namespace), port.number),
         routes:
-          found === undefined
+          virtualService === undefined
             ? [defaultRoute(service, port.number)]
-            : orderedRoutes(found.virtualService, services, port.number),
+            : orderedRoutes(virtualService, services, port.number),
       }));
   });
 }
@@ -77,7 +75,7 @@ function otherHosts(view: SidecarShared): NamedRoutes[] {
   const services = new Map(view.services.map((service) => [service.hostname, service]));
   return view.virtualServices.flatMap((virtualService) =>
     virtualService.hosts
-      .filter((host) => host !== "*" && !view.services.some((service) => hostCovers(host, service.hostname)))
+      .filter((host) => host !== "*" && !coversService(host, services))
       .map((host) => ({
         name: withPort(host, httpPort),
         domains: domainsOf([host], httpPort),
@@ -94,6 +92,11 @@ function unknownPort(view: SidecarShared): NamedRoutes[] {
   const names = view.services.flatMap((service) => serviceNames(service, view.namespace));
   const domains = names.filter((name) => !name.includes(":")).flatMap((name) => [name, `${name}:*`]);
   return [{ name: "unknown_port", domains, routes: [] }];
+}
+
+function coversService(host: string, services: ReadonlyMap<string, ScopedService>): boolean {
+  if (!host.startsWith("*")) return services.has(host);
+  return [...services.keys()].some((hostname) => hostCovers(host, hostname));
 }
 
 function orderedRoutes(
