@@ -4,27 +4,29 @@ import type { Message } from "@bufbuild/protobuf";
 import { fieldTable } from "./field-table.ts";
 import type { Place, Problems } from "./problems.ts";
 
-type FieldRule = { readonly kind: "used" | "harmless" } | { readonly kind: "warned"; readonly reason: string };
-
-const used: FieldRule = { kind: "used" };
-const harmless: FieldRule = { kind: "harmless" };
+interface FieldRule {
+  readonly kind: "used" | "harmless" | "warned";
+  readonly protoName: string;
+  readonly reason: string;
+}
 
 function localName(protoName: string): string {
   return protoName.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-function protoName(local: string): string {
+function protoNameOf(local: string): string {
   return local.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 const rules = new Map<string, ReadonlyMap<string, FieldRule>>();
 for (const [typeName, row] of Object.entries(fieldTable)) {
   const fields = new Map<string, FieldRule>();
-  for (const name of row.used.split(/\s+/).filter((part) => part !== "")) fields.set(localName(name), used);
-  for (const name of Object.keys(row.harmless ?? {})) fields.set(localName(name), harmless);
-  for (const [name, reason] of Object.entries(row.warned ?? {})) {
-    fields.set(localName(name), { kind: "warned", reason });
-  }
+  const add = (kind: FieldRule["kind"], protoName: string, reason: string): void => {
+    fields.set(localName(protoName), { kind, protoName, reason });
+  };
+  for (const name of row.used.split(/\s+/).filter((part) => part !== "")) add("used", name, "");
+  for (const [name, reason] of Object.entries(row.harmless ?? {})) add("harmless", name, reason);
+  for (const [name, reason] of Object.entries(row.warned ?? {})) add("warned", name, reason);
   rules.set(typeName, fields);
 }
 
@@ -56,30 +58,30 @@ function isUnset(value: unknown, key: string): boolean {
 export function checkFields(message: object, place: Place, problems: Problems): void {
   const fields = isMessage(message) ? rules.get(message.$typeName) : undefined;
   if (fields === undefined) return;
-  for (const [key, value] of Object.entries(message) as [string, unknown][]) {
+  for (const key of Object.keys(message)) {
+    const value = (message as Readonly<Record<string, unknown>>)[key];
     if (isUnset(value, key)) continue;
     const oneof = oneofOf(value);
     const name = oneof?.case ?? key;
-    const inner = oneof === undefined ? value : oneof.value;
     const rule = fields.get(name);
     if (rule === undefined) {
-      problems.error(place.field(protoName(name)), "this field is not supported");
+      problems.error(place.field(protoNameOf(name)), "this field is not supported");
     } else if (rule.kind === "warned") {
-      problems.warning(place.field(protoName(name)), `ignored: ${rule.reason}`);
+      problems.warning(place.field(rule.protoName), `ignored: ${rule.reason}`);
     } else if (rule.kind === "used") {
-      checkNested(inner, protoName(name), place, problems);
+      checkNested(oneof === undefined ? value : oneof.value, rule.protoName, place, problems);
     }
   }
 }
 
-function checkNested(value: unknown, name: string, place: Place, problems: Problems): void {
-  if (isMessage(value)) {
-    if (rules.has(value.$typeName)) checkFields(value, place.field(name), problems);
-    return;
-  }
-  if (!Array.isArray(value)) return;
-  for (const [index, element] of value.entries()) {
-    if (!isMessage(element) || !rules.has(element.$typeName)) return;
-    checkFields(element, place.field(name, index), problems);
+function checkNested(value: unknown, protoName: string, place: Place, problems: Problems): void {
+  if (typeof value !== "object") return;
+  if (Array.isArray(value)) {
+    for (const [index, element] of value.entries()) {
+      if (!isMessage(element) || !rules.has(element.$typeName)) return;
+      checkFields(element, place.field(protoName, index), problems);
+    }
+  } else if (isMessage(value) && rules.has(value.$typeName)) {
+    checkFields(value, place.field(protoName), problems);
   }
 }

@@ -12,6 +12,7 @@ import { type PerFilterConfigs, compilePerFilterConfigs } from "./compile-per-fi
 import { httpsLocation } from "./compile-redirect.ts";
 import { compileRetryPolicy } from "./compile-retry-policy.ts";
 import type { RandomDraw } from "./compile-route-match.ts";
+import { RouteList } from "./route-list.ts";
 import {
   type CompiledRoute,
   type HeaderLevel,
@@ -49,20 +50,17 @@ class Draw implements RandomDraw {
 const draw = new Draw();
 
 class CompiledVirtualHost {
-  readonly #routes: readonly CompiledRoute[];
+  readonly #routes: RouteList;
   readonly #httpsRedirect: RouteMatch | undefined;
 
   constructor(routes: readonly CompiledRoute[], httpsRedirect: RouteMatch | undefined) {
-    this.#routes = routes;
+    this.#routes = new RouteList(routes);
     this.#httpsRedirect = httpsRedirect;
   }
 
   match(request: RequestHead): RouteMatch | undefined {
     if (this.#httpsRedirect !== undefined && request.scheme !== "https") return this.#httpsRedirect;
-    for (const route of this.#routes) {
-      if (route.matches(request, draw)) return route.select(request, draw);
-    }
-    return undefined;
+    return this.#routes.find(request, draw)?.select(request, draw);
   }
 }
 

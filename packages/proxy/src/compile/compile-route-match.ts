@@ -15,8 +15,13 @@ export interface RandomDraw {
 
 export type RouteCondition = (request: RequestHead, draw: RandomDraw) => boolean;
 
+/** Requests that a route can match at all: those of one path, or those whose first path segment is this one. */
+export type PathIndex = { readonly kind: "exact" | "segment"; readonly text: string };
+
 export interface CompiledRouteMatch {
   readonly matches: RouteCondition;
+  /** Undefined: any path may match. */
+  readonly pathIndex?: PathIndex | undefined;
   /** Length of the matched prefix, which prefix_rewrite replaces; undefined = the whole path is replaced. */
   readonly prefixLength: number | undefined;
 }
@@ -35,7 +40,7 @@ export function compileRouteMatch(message: RouteMatch, place: Place, problems: P
     const share = fractionOf(fraction);
     conditions.push((_request, draw) => draw.value() < share);
   }
-  return { matches: allOf(conditions), prefixLength: path.prefixLength };
+  return { matches: allOf(conditions), prefixLength: path.prefixLength, pathIndex: pathIndexOf(message) };
 }
 
 function allOf(conditions: readonly RouteCondition[]): RouteCondition {
@@ -58,6 +63,25 @@ function endsPath(path: string, index: number): boolean {
 export function pathWithoutQuery(path: string): string {
   for (let index = 0; index < path.length; index += 1) if (endsPath(path, index)) return path.slice(0, index);
   return path;
+}
+
+/** `/a` of `/a`, `/a/b` and `/a?b`. */
+export function firstSegment(path: string): string {
+  for (let index = 1; index < path.length; index += 1) {
+    if (path.charCodeAt(index) === 0x2f || endsPath(path, index)) return path.slice(0, index);
+  }
+  return path;
+}
+
+function pathIndexOf(message: RouteMatch): PathIndex | undefined {
+  if (message.caseSensitive === false) return undefined;
+  const specifier = message.pathSpecifier;
+  if (specifier.case === "path") return { kind: "exact", text: specifier.value };
+  if (specifier.case === "pathSeparatedPrefix") return { kind: "segment", text: firstSegment(specifier.value) };
+  if (specifier.case !== "prefix") return undefined;
+  const segment = firstSegment(specifier.value);
+  // `/a` is a prefix of `/ab` too; only a prefix that goes on after its first segment fixes it.
+  return segment === specifier.value || segment === "" ? undefined : { kind: "segment", text: segment };
 }
 
 function compilePathMatch(message: RouteMatch, place: Place, problems: Problems): CompiledRouteMatch {

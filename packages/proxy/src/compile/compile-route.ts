@@ -18,7 +18,7 @@ import { type PerFilterConfigs, compilePerFilterConfigs } from "./compile-per-fi
 import { compileRedirect } from "./compile-redirect.ts";
 import { compileRetryPolicy } from "./compile-retry-policy.ts";
 import { type Rewrite, compileHostRewrite, compilePathRewrite } from "./compile-rewrite.ts";
-import { type RandomDraw, type RouteCondition, compileRouteMatch } from "./compile-route-match.ts";
+import { type PathIndex, type RandomDraw, type RouteCondition, compileRouteMatch } from "./compile-route-match.ts";
 import type { CompileScope } from "./compile-scope.ts";
 import { durationMs } from "./duration.ts";
 import { requestHeader } from "./matchers/header-matcher.ts";
@@ -58,6 +58,7 @@ export interface RouteParent {
 
 export interface CompiledRoute {
   readonly matches: RouteCondition;
+  readonly pathIndex: PathIndex | undefined;
   select(request: RequestHead, draw: RandomDraw): RouteMatch;
 }
 
@@ -103,7 +104,7 @@ export function compileRoute(message: RouteMessage, parent: RouteParent, place: 
   if (message.match === undefined) problems.error(place.field("match"), "value is required");
   const match =
     message.match === undefined
-      ? { matches: () => false, prefixLength: undefined }
+      ? { matches: () => false, prefixLength: undefined, pathIndex: undefined }
       : compileRouteMatch(message.match, place.field("match"), problems);
   const levels = [compileHeaderLevel(message, scope, place, problems), ...parent.levels];
   const perFilterConfig = compilePerFilterConfigs(
@@ -114,7 +115,7 @@ export function compileRoute(message: RouteMessage, parent: RouteParent, place: 
   );
   const route: Route = { name: message.name, metadata: message.metadata?.filterMetadata ?? {}, perFilterConfig };
   const build: RouteBuild = { parent, route, levels, prefixLength: match.prefixLength };
-  return { matches: match.matches, select: compileAction(message, build, place) };
+  return { matches: match.matches, pathIndex: match.pathIndex, select: compileAction(message, build, place) };
 }
 
 interface RouteBuild {

@@ -52,12 +52,12 @@ export function compileRegex(matcher: RegexMatcher, place: Place, problems: Prob
   return regex === undefined ? () => false : (text) => regex.matches(text);
 }
 
-/** RE2's rewrite syntax (`\1`, `\\`) as re2js reads it (`$1`, with `\` and `$` escaped). */
-function javaReplacement(substitution: string): string {
-  return substitution.replace(/\\(\d)|\\\\|\$/g, (found, group: string | undefined) => {
-    if (group !== undefined) return `\${${group}}`;
-    return found === "$" ? "\\$" : "\\\\";
-  });
+/** RE2's rewrite syntax: text, and numbers of groups for `\\0` … `\\9`. */
+function parseRewrite(substitution: string): readonly (string | number)[] {
+  return substitution
+    .split(/(\\\d|\\\\)/)
+    .filter((part) => part !== "")
+    .map((part) => (/^\\\d$/.test(part) ? Number(part[1]) : part === "\\\\" ? "\\" : part));
 }
 
 /** Replaces every match in the text, as `RE2::GlobalReplace` does. */
@@ -73,11 +73,21 @@ export function compileSubstitution(
   }
   const regex = parse(pattern.regex, place.field("pattern").field("regex"), problems);
   if (regex === undefined) return (text) => text;
-  const highest = Math.max(-1, ...[...rewrite.substitution.matchAll(/\\(\d)/g)].map((match) => Number(match[1])));
+  const rewriteParts = parseRewrite(rewrite.substitution);
+  const highest = Math.max(0, ...rewriteParts.filter((part) => typeof part === "number"));
   if (highest > regex.groupCount()) {
     problems.error(place.field("substitution"), `group ${highest} is not in the pattern '${pattern.regex}'`);
     return (text) => text;
   }
-  const replacement = javaReplacement(rewrite.substitution);
-  return (text) => regex.matcher(text).replaceAll(replacement);
+  return (text) => {
+    const matcher = regex.matcher(text);
+    let result = "";
+    let rest = 0;
+    while (matcher.find()) {
+      result += text.slice(rest, matcher.start());
+      for (const part of rewriteParts) result += typeof part === "number" ? (matcher.group(part) ?? "") : part;
+      rest = matcher.end();
+    }
+    return result + text.slice(rest);
+  };
 }

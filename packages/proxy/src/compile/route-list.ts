@@ -1,0 +1,56 @@
+// The routes of one virtual host in their order. A long list is looked up by path, so that the ten-thousandth route costs
+// what the first one does; the order still decides.
+import type { RequestHead } from "../http/message.ts";
+import { type RandomDraw, firstSegment, pathWithoutQuery } from "./compile-route-match.ts";
+import type { CompiledRoute } from "./compile-route.ts";
+
+/** Up to here a plain walk is quicker than three look-ups. */
+const maxWalkedRoutes = 16;
+
+const none: readonly number[] = [];
+
+export class RouteList {
+  readonly #routes: readonly CompiledRoute[];
+  /** Positions, ascending: routes for one path, routes below one first segment, and all the others. */
+  readonly #byPath = new Map<string, number[]>();
+  readonly #bySegment = new Map<string, number[]>();
+  readonly #others: number[] = [];
+
+  constructor(routes: readonly CompiledRoute[]) {
+    this.#routes = routes;
+    if (routes.length <= maxWalkedRoutes) return;
+    for (const [position, { pathIndex }] of routes.entries()) {
+      if (pathIndex === undefined) this.#others.push(position);
+      else add(pathIndex.kind === "exact" ? this.#byPath : this.#bySegment, pathIndex.text, position);
+    }
+  }
+
+  /** The first route that matches. */
+  find(request: RequestHead, draw: RandomDraw): CompiledRoute | undefined {
+    if (this.#routes.length > maxWalkedRoutes) return this.#findByPath(request, draw);
+    for (const route of this.#routes) if (route.matches(request, draw)) return route;
+    return undefined;
+  }
+
+  #findByPath(request: RequestHead, draw: RandomDraw): CompiledRoute | undefined {
+    const exact = this.#byPath.get(pathWithoutQuery(request.path)) ?? none;
+    const below = this.#bySegment.get(firstSegment(request.path)) ?? none;
+    const others = this.#others;
+    let [i, j, k] = [0, 0, 0];
+    for (;;) {
+      const position = Math.min(exact[i] ?? Infinity, below[j] ?? Infinity, others[k] ?? Infinity);
+      if (position === Infinity) return undefined;
+      if (position === exact[i]) i += 1;
+      else if (position === below[j]) j += 1;
+      else k += 1;
+      const route = this.#routes[position]!;
+      if (route.matches(request, draw)) return route;
+    }
+  }
+}
+
+function add(map: Map<string, number[]>, key: string, position: number): void {
+  const positions = map.get(key);
+  if (positions === undefined) map.set(key, [position]);
+  else positions.push(position);
+}
