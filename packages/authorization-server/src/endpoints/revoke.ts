@@ -2,7 +2,7 @@
 import { authenticateClient } from "../client-authentication/authenticate.ts";
 import { refusalAnswer } from "../client-authentication/refusal-answer.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
-import { noStore } from "../http/messages.ts";
+import { json } from "../http/messages.ts";
 import { refuse } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
 import { revokeTokenId } from "../store/access-tokens.ts";
@@ -34,8 +34,9 @@ export async function revoke(server: ServerContext, request: EndpointRequest): P
   if (owner === "own") {
     server.audit.record({ event: "token revoked by its client", clientId: client.id, address: request.address });
   }
-  // RFC 7009 §2.2: unknown tokens are a success too.
-  return { status: 200, headers: { ...noStore, "content-length": "0" }, body: "" };
+  // RFC 7009 §2.2: unknown tokens are a success too. The body is ignored by the standard, but simple-oauth2 insists on
+  // JSON.
+  return json(200, {});
 }
 
 async function revokeOwn(

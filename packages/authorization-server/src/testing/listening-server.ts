@@ -72,7 +72,8 @@ export async function listeningServer(flags: readonly string[] = []): Promise<Li
 }
 
 const overHttp: Send = async ({ method, url, headers, body }) => {
-  const response = await fetch(url, { method, headers, body: body ?? null, redirect: "manual" });
+  const content = body === undefined ? {} : { body };
+  const response = await fetch(url, { method, headers, redirect: "manual", ...content });
   const received: Record<string, string | readonly string[]> = Object.fromEntries(response.headers);
   const cookies = response.headers.getSetCookie();
   return { status: response.status, headers: { ...received, "set-cookie": cookies }, body: await response.text() };
