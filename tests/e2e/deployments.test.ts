@@ -1,6 +1,7 @@
 // Deployments that change while requests run: scaled, replaced, deleted; and those that cannot run here.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
+import { Agent } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -18,22 +19,26 @@ describe("a Deployment that changes", () => {
   async function statusesDuring(work: () => Promise<void>): Promise<Record<string, number>> {
     const statuses: Record<string, number> = {};
     const done = new AbortController();
-    const caller = async (): Promise<void> => {
+    const caller = async (agent?: Agent): Promise<void> => {
       while (!done.signal.aborted) {
-        const status = await shop.get("/api/catalog").then(
+        const status = await shop.get("/api/catalog", {}, agent).then(
           (answer) => String(answer.status),
           (error: Error) => error.message,
         );
         statuses[status] = (statuses[status] ?? 0) + 1;
       }
     };
-    const callers = [caller(), caller(), caller()];
+    // Two clients that connect anew each time, and one that keeps its connection as long as it may.
+    const kept = new Agent({ keepAlive: true, maxSockets: 1 });
+    const callers = [caller(), caller(), caller(kept)];
     try {
       await work();
     } finally {
       done.abort();
       await Promise.all(callers);
+      kept.destroy();
     }
+    assert.ok((statuses["200"] ?? 0) > 20, `only ${statuses["200"]} requests`);
     return statuses;
   }
 
@@ -56,20 +61,27 @@ describe("a Deployment that changes", () => {
     assert.deepEqual(Object.keys(statuses), ["200"]);
   });
 
-  test("is replaced pod by pod without a lost request", async () => {
-    const [replaced] = await podsOf("catalog-v2");
-    const statuses = await statusesDuring(async () => {
-      await edit("catalog.yaml", 'value: "true"', 'value: "true"\n            - name: NEWS\n              value: "1"');
-      await waitFor(
-        async () => {
-          const pods = (await shop.pods()).filter(({ name }) => name.startsWith("catalog-v2"));
-          return pods.length === 1 && pods[0]!.ready && pods[0]!.name !== replaced;
-        },
-        { what: "the new pod alone", timeoutMs: 30_000 },
-      );
+  const replacements = [
+    { pod: "catalog-v2", file: "catalog.yaml", from: "app: catalog\n        version: v2\n      annotations:" },
+    { pod: "webapp", file: "webapp.yaml", from: "app: webapp\n        version: v1\n      annotations:" },
+    { pod: "tulle-ingressgateway", file: "gateway.yaml", from: 'inject: "true"\n      annotations:' },
+  ];
+  for (const { pod, file, from } of replacements) {
+    test(`is replaced without a lost request: ${pod}`, async () => {
+      const [replaced] = await podsOf(pod);
+      const statuses = await statusesDuring(async () => {
+        await edit(file, from, `${from}\n        example.com/edition: "2"`);
+        await waitFor(
+          async () => {
+            const pods = (await shop.pods()).filter(({ name }) => name.startsWith(pod));
+            return pods.length === 1 && pods[0]!.ready && pods[0]!.name !== replaced;
+          },
+          { what: "the new pod alone", timeoutMs: 30_000, details: () => shop.up.output() },
+        );
+      });
+      assert.deepEqual(Object.keys(statuses), ["200"]);
     });
-    assert.deepEqual(Object.keys(statuses), ["200"]);
-  });
+  }
 
   test("is deleted with its pods", async () => {
     await edit("productpage.yaml", /^---\napiVersion: apps\/v1\nkind: Deployment\n[^]*?(?=^---$)/m, "");

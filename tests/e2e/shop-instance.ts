@@ -1,6 +1,6 @@
 // A shop of the test's own: a copy of the sample, run by `tulle up` as a user would, on free ports and with its own registry.
 import { cp, mkdir, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
-import { request } from "node:http";
+import { type Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { freePort, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
@@ -99,8 +99,11 @@ export class ShopInstance implements AsyncDisposable {
   }
 
   /** A request through the published port. */
-  get(target: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
-    return httpRequest(`http://127.0.0.1:${this.port}${target}`, { headers });
+  get(target: string, headers: Readonly<Record<string, string>> = {}, agent?: Agent): Promise<Answer> {
+    return httpRequest(
+      `http://127.0.0.1:${this.port}${target}`,
+      agent === undefined ? { headers } : { headers, agent },
+    );
   }
 
   async tulle(...args: readonly string[]): Promise<CommandResult> {
@@ -240,15 +243,17 @@ export interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly timeoutMs?: number;
+  /** Keeps connections; without it the request has one of its own. */
+  readonly agent?: Agent;
 }
 
-/** One request on a connection of its own. */
+/** One request, whole. */
 export function httpRequest(url: string, options: RequestOptions = {}): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const outgoing = request(url, {
     method: options.method ?? "GET",
     headers: options.headers ?? {},
-    agent: false,
+    agent: options.agent ?? false,
     timeout: options.timeoutMs ?? 30_000,
   });
   outgoing.once("response", (response) => {

@@ -1,0 +1,55 @@
+// The same shop on a stock Envoy: beside every app and as the gateway, and mixed with Tulle's own proxy.
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { test } from "node:test";
+import { envoyPath } from "../tools/envoy-path.ts";
+import { httpRequest, inParallel, ShopInstance, type ShopOptions } from "./shop-instance.ts";
+
+const shops: readonly { name: string; options: ShopOptions; envoys: RegExp }[] = [
+  { name: "Envoy everywhere", options: { args: ["--proxy", "envoy"] }, envoys: /./ },
+  {
+    name: "Envoy beside the web front end, by annotation",
+    options: {
+      prepare: async (folder) => {
+        const file = path.join(folder, "webapp.yaml");
+        const text = await readFile(file, "utf8");
+        await writeFile(file, text.replace("annotations:\n", "annotations:\n        sidecar.tulle.io/proxy: envoy\n"));
+      },
+    },
+    envoys: /^webapp/,
+  },
+];
+
+for (const { name, options, envoys } of shops) {
+  test(`${name}: the routing rules hold`, async () => {
+    await using shop = await ShopInstance.start({ ...options, env: { TULLE_ENVOY: await envoyPath() } });
+    for (const pod of await shop.pods()) {
+      const { version } = JSON.parse((await httpRequest(`http://${pod.address}:15000/server_info`)).body) as {
+        version: string;
+      };
+      // Envoy's version is `<commit>/<version>/<state>/<build type>/<TLS library>`.
+      assert.equal(/^[0-9a-f]{40}\//.test(version), envoys.test(pod.name), `${pod.name}: ${version}`);
+    }
+    const versions = async (headers: Record<string, string> = {}): Promise<Record<string, number>> => {
+      const answers = await inParallel(60, 6, () => shop.get("/api/catalog/items/1", headers));
+      return Object.fromEntries(
+        Map.groupBy(answers, ({ status, body }) =>
+          status === 200 ? (body.includes('"imageUrl"') ? "v2" : "v1") : String(status),
+        )
+          .entries()
+          .map(([key, group]) => [key, group.length]),
+      );
+    };
+    const { v1 = 0, v2 = 0 } = await versions();
+    assert.equal(v1 + v2, 60);
+    assert.ok(v1 > 0 && v2 > 0);
+    await shop.applyRule("2-everything-to-v1");
+    assert.deepEqual(await versions(), { v1: 60 });
+    await shop.applyRule("3-dark-launch-v2");
+    assert.deepEqual(await versions({ "x-dark-launch": "v2" }), { v2: 60 });
+    assert.deepEqual(await versions(), { v1: 60 });
+    assert.equal((await shop.get("/productpage")).status, 200);
+    assert.match(await shop.mustTulle("proxy-config", "log", (await shop.pod("webapp")).name), /active loggers:/);
+  });
+}
