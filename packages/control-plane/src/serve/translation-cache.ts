@@ -1,7 +1,7 @@
 // Translations by section key: each is made and encoded once, however many proxies have an equal view.
 import { encodeResource, type EncodedResource } from "@tulle/xds";
 import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
-import type { GatewayOwn, GatewayShared, Keyed, SidecarOwn, SidecarShared } from "../scope/proxy-view.ts";
+import { type GatewayOwn, keyed, type Keyed, type SidecarOwn } from "../scope/proxy-view.ts";
 import type { EndpointSnapshot, MeshEndpoint } from "../snapshot/mesh-snapshot.ts";
 import type { OutboundCluster } from "../translate/translate-clusters.ts";
 import { endpointsOf, translateEndpoints } from "../translate/translate-endpoints.ts";
@@ -9,10 +9,18 @@ import {
   byName,
   type OwnResources,
   type ResourceMap,
-  type SharedResources,
+  type SharedClusters,
+  type SharedSection,
   translateOwn,
-  translateShared,
+  translateSharedClusters,
+  translateSharedRoutes,
 } from "../translate/translate.ts";
+
+/** Everything that a shared section becomes, but for endpoints. */
+export interface SharedResources extends SharedClusters {
+  readonly clustersKey: string;
+  readonly routes: readonly EncodedResource[];
+}
 
 interface EncodedEndpoints {
   readonly endpoints: readonly MeshEndpoint[];
@@ -23,6 +31,8 @@ interface EncodedEndpoints {
 export class TranslationCache {
   readonly #clusterId: string;
   readonly #shared = new Map<string, SharedResources>();
+  /** By what clusters are made of alone: a changed route leaves them as they are. */
+  readonly #clusters = new Map<string, SharedClusters>();
   readonly #own = new Map<string, OwnResources>();
   readonly #endpoints = new Map<string, EncodedEndpoints>();
   readonly #endpointMaps = new WeakMap<EndpointSnapshot, Map<string, ResourceMap>>();
@@ -31,8 +41,13 @@ export class TranslationCache {
     this.#clusterId = clusterId;
   }
 
-  shared(view: Keyed<SidecarShared | GatewayShared>): SharedResources {
-    return remembered(this.#shared, view.key, () => translateShared(view.value));
+  shared(view: Keyed<SharedSection>): SharedResources {
+    return remembered(this.#shared, view.key, () => {
+      const { type, services } = view.value;
+      const clustersKey = keyed([type, services]).key;
+      const clusters = remembered(this.#clusters, clustersKey, () => translateSharedClusters(view.value));
+      return { ...clusters, clustersKey, routes: translateSharedRoutes(view.value) };
+    });
   }
 
   own(view: Keyed<SidecarOwn | GatewayOwn>): OwnResources {
@@ -40,7 +55,7 @@ export class TranslationCache {
   }
 
   /** The endpoints of all clusters of a shared section, as one map that equal views have in common. */
-  endpoints(view: Keyed<SidecarShared | GatewayShared>, endpoints: EndpointSnapshot): ResourceMap {
+  endpoints(view: Keyed<SharedSection>, endpoints: EndpointSnapshot): ResourceMap {
     let maps = this.#endpointMaps.get(endpoints);
     if (maps === undefined) {
       maps = new Map();
@@ -55,6 +70,8 @@ export class TranslationCache {
   keepOnly(sharedKeys: ReadonlySet<string>, ownKeys: ReadonlySet<string>): void {
     for (const key of this.#shared.keys()) if (!sharedKeys.has(key)) this.#shared.delete(key);
     for (const key of this.#own.keys()) if (!ownKeys.has(key)) this.#own.delete(key);
+    const clusterKeys = new Set([...this.#shared.values()].map(({ clustersKey }) => clustersKey));
+    for (const key of this.#clusters.keys()) if (!clusterKeys.has(key)) this.#clusters.delete(key);
     const needed = new Set([...this.#shared.values()].flatMap(({ outbound }) => outbound.map(endpointsKey)));
     for (const key of this.#endpoints.keys()) if (!needed.has(key)) this.#endpoints.delete(key);
   }

@@ -17,6 +17,7 @@ import {
   translateOutboundCluster,
   translatePassthrough,
 } from "./translate-clusters.ts";
+import { httpProxyPort } from "./names.ts";
 import { translateGatewayRoutes } from "./translate-gateway-routes.ts";
 import {
   translateGatewayListener,
@@ -25,12 +26,12 @@ import {
 } from "./translate-listeners.ts";
 import { translateSidecarRoutes } from "./translate-sidecar-routes.ts";
 
+export type SharedSection = SidecarShared | GatewayShared;
 export type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
-/** What the shared section of a view becomes. Endpoints follow `outbound` on their own. */
-export interface SharedResources {
+/** What the Services of a shared section become. Endpoints follow `outbound` on their own. */
+export interface SharedClusters {
   readonly clusters: readonly EncodedResource[];
-  readonly routes: readonly EncodedResource[];
   readonly outbound: readonly OutboundCluster[];
 }
 
@@ -39,18 +40,19 @@ export interface OwnResources {
   readonly listeners: readonly EncodedResource[];
 }
 
-export function translateShared(view: SidecarShared | GatewayShared): SharedResources {
-  const outbound = outboundClusters(view.services);
-  const fixed = view.type === "sidecar" ? [translateBlackHole(), translatePassthrough()] : [translateBlackHole()];
+export function translateSharedClusters({ type, services }: SharedSection): SharedClusters {
+  const outbound = outboundClusters(services);
+  const fixed = type === "sidecar" ? [translateBlackHole(), translatePassthrough()] : [translateBlackHole()];
+  const clusters = [...outbound.map(translateOutboundCluster), ...fixed];
+  return { outbound, clusters: clusters.map((each) => encodeResource(ClusterSchema, each)) };
+}
+
+export function translateSharedRoutes(view: SharedSection): readonly EncodedResource[] {
   const routes =
     view.type === "sidecar"
       ? [translateSidecarRoutes(view)]
       : view.ports.map((port) => translateGatewayRoutes(view, port));
-  return {
-    outbound,
-    clusters: [...outbound.map(translateOutboundCluster), ...fixed].map((each) => encodeResource(ClusterSchema, each)),
-    routes: routes.map((each) => encodeResource(RouteConfigurationSchema, each)),
-  };
+  return routes.map((each) => encodeResource(RouteConfigurationSchema, each));
 }
 
 export function translateOwn(view: SidecarOwn | GatewayOwn): OwnResources {
@@ -58,7 +60,8 @@ export function translateOwn(view: SidecarOwn | GatewayOwn): OwnResources {
     const listeners = view.targetPorts.map((port) => translateGatewayListener(view, port));
     return { clusters: [], listeners: listeners.map((each) => encodeResource(ListenerSchema, each)) };
   }
-  const inbound = view.inbound.filter((port) => isHttp(port.protocol));
+  // The workload's port of that number is the proxy's own: its Service leads to the proxy, which answers 404.
+  const inbound = view.inbound.filter((port) => isHttp(port.protocol) && port.targetPort !== httpProxyPort);
   const listeners = [translateOutboundListener(view), ...inbound.map((port) => translateInboundListener(view, port))];
   return {
     clusters: inbound.map((port) => encodeResource(ClusterSchema, translateInboundCluster(view, port))),
@@ -76,7 +79,7 @@ export interface ProxyResources {
 
 /** The whole stage at once, for one proxy; the server takes the sections one by one, to share them. */
 export function translate(view: ProxyView, endpoints: EndpointSnapshot, clusterId: string): ProxyResources {
-  const shared = translateShared(view.shared.value);
+  const shared = translateSharedClusters(view.shared.value);
   const own = translateOwn(view.own.value);
   const assignments = shared.outbound.map((cluster) =>
     encodeResource(
@@ -88,7 +91,7 @@ export function translate(view: ProxyView, endpoints: EndpointSnapshot, clusterI
     CDS: byName([...shared.clusters, ...own.clusters]),
     EDS: byName(assignments),
     LDS: byName(own.listeners),
-    RDS: byName(shared.routes),
+    RDS: byName(translateSharedRoutes(view.shared.value)),
   };
 }
 
