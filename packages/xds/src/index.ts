@@ -10,5 +10,5 @@ export * from "./byte-stream.ts";
 export * from "./clock.ts";
 export * from "./encoded-resource.ts";
 export * from "./resource-types.ts";
-export { rejectedNames, rejectionMessage } from "./sotw/rejected-names.ts";
+export { isCutShort, rejectedNames, rejectionMessage } from "./sotw/rejected-names.ts";
 export * from "./wire.ts";

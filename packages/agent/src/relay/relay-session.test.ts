@@ -175,7 +175,16 @@ test("live: requests and responses pass as they are, and what is acknowledged is
   assert.deepEqual(scene.keeper.notes, ["replace CDS v-n1: a b", "merge RDS v-n3: r", "merge RDS v-n4: s"]);
 });
 
-test("live: a refusal passes, and is not kept", () => {
+test("live: a refusal that names listeners keeps the others, and the saved version of those", () => {
+  const scene = new Scene({ LDS: "m" });
+  scene.open();
+  scene.ask("LDS", "");
+  scene.respond("LDS", "n1", "l", "m", "x");
+  scene.ask("LDS", "", "n1", "Error adding/updating listener(s) m: bad, x: bad");
+  assert.deepEqual(scene.keeper.notes, ["replace LDS v-n1: l m"]);
+});
+
+test("live: a refusal that names nothing passes, and is not kept", () => {
   const scene = new Scene();
   scene.open();
   scene.ask("LDS", "");

@@ -22,6 +22,8 @@ import {
   decodeRequest,
   decodeResponse,
   encodeResponse,
+  isCutShort,
+  rejectedNames,
   resourceName,
   resourceTypeOfUrl,
 } from "@tulle/xds";
@@ -224,6 +226,7 @@ export class RelaySession {
     for (const [earlierNonce, earlier] of asked.unanswered) {
       asked.unanswered.delete(earlierNonce);
       if (request.errorDetail === undefined) this.#keep(asked, earlier);
+      else if (earlier === answered) this.#keepUnnamed(asked, earlier, request.errorDetail.message);
       if (earlier === answered) break;
     }
     return answered.stream === this.#stream;
@@ -241,6 +244,23 @@ export class RelaySession {
     const names = asked.request.resourceNames;
     const isSettled = clock.nowMs() - this.#startedAtMs >= settledAfterMs;
     if (isSettled && !names.includes("*")) keeper.keepOnly(shortName, new Set(names));
+  }
+
+  /**
+   * A refusal of clusters or listeners that names some: the proxy has applied the others, and keeps its version of those.
+   * A control plane may never send a response that it accepts as a whole.
+   */
+  #keepUnnamed(asked: Asked, refused: Unanswered, message: string): void {
+    if (asked.type?.fullState !== true || isCutShort(message)) return;
+    const offenders = new Set(rejectedNames(message, [...refused.resources.keys()]));
+    if (offenders.size === 0) return;
+    const saved = this.#options.keeper.state.get(asked.type.shortName)?.resources;
+    const resources = new Map<string, SavedResource>();
+    for (const [name, resource] of refused.resources) {
+      const kept = offenders.has(name) ? saved?.get(name) : resource;
+      if (kept !== undefined) resources.set(name, kept);
+    }
+    this.#keep(asked, { ...refused, resources });
   }
 
   #answerLater(asked: Asked): void {

@@ -235,6 +235,8 @@ export class SotwServerStream {
       if (state.type.shortName === "EDS") this.#warming.delete(resource.name);
     }
     report(offenders.map((resource) => reject(state, resource, message, nowMs)));
+    // What was refused may have been replaced or dropped while the answer was on its way.
+    forgetSettledRejections(state);
   }
 
   #declare(state: ServerTypeState, resources: ReadonlyMap<string, EncodedResource>, nowMs: number): void {

@@ -80,13 +80,15 @@ export function newServerTypeState(type: ResourceType): ServerTypeState {
 
 /**
  * What to serve in place of a declared resource: itself, or the version accepted last if the proxy refused it. Leaving the
- * offender out would delete what it still runs (state of the world); undefined only if it never accepted one.
+ * offender out would delete what the proxy still runs (state of the world), so that it is left out only where it is known
+ * to run nothing: before the first ACK of a stream it may run a version from before, and is offered the refused one again.
  */
 function servable(state: ServerTypeState, resource: EncodedResource): EncodedResource | undefined {
   const rejected = state.rejected.get(resource.name);
   if (rejected === undefined || !rejected.versions.has(resource.version)) return resource;
   const previous = state.accepted.get(resource.name);
-  return previous === undefined || rejected.versions.has(previous.version) ? undefined : previous;
+  if (previous !== undefined && !rejected.versions.has(previous.version)) return previous;
+  return state.type.fullState && state.ackedNonce === "" ? resource : undefined;
 }
 
 /** Whether a name would be sent if it were owed. */
