@@ -65,7 +65,9 @@ export class DynamicForwardHosts {
     this.#entries.set(key, entry);
     entry.usedAtMs = now;
     if (entry.host !== undefined && now - entry.resolvedAtMs < this.#options.refreshIntervalMs) return entry.host;
-    entry.pending ??= this.#lookUp(entry, parsed.host, parsed.port);
+    entry.pending ??= this.#lookUp(entry, parsed.host, parsed.port).finally(() => {
+      entry.pending = undefined;
+    });
     // A stale answer serves while the new one is fetched.
     return entry.host ?? entry.pending;
   }
@@ -83,7 +85,6 @@ export class DynamicForwardHosts {
       const reason = error instanceof Error ? error.message : String(error);
       this.#options.log.debug("cannot resolve a request's authority", { name, reason });
     }
-    entry.pending = undefined;
     entry.resolvedAtMs = this.#options.nowMs();
     if (entry.host === undefined && this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key);
     return entry.host;
