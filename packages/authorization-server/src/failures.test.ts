@@ -1,0 +1,103 @@
+// What the owner and the client see when the server itself cannot go on: a page before the owner is known, a redirect
+// with server_error or temporarily_unavailable afterwards, and JSON for programs.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { DatabaseUnavailable } from "./store/database.ts";
+import type { Database } from "./store/database.ts";
+import { openDatabase } from "./store/open.ts";
+import type { TestServer } from "./testing/test-server.ts";
+import { answerOf, basic, errorIdOf, testRedirectUri, testSecret, testServer } from "./testing/test-server.ts";
+
+const request = {
+  client_id: "app",
+  response_type: "code",
+  redirect_uri: testRedirectUri,
+  scope: "profile",
+  state: "xyz",
+};
+
+/** A database whose transactions, or reads, fail on demand. */
+function breakable(inner: Database): Database & { transactionError?: Error; readError?: Error } {
+  const broken: Database & { transactionError?: Error; readError?: Error } = {
+    dialect: inner.dialect,
+    transaction: (work) =>
+      broken.transactionError ? Promise.reject(broken.transactionError) : inner.transaction(work),
+    read: (work) => (broken.readError ? Promise.reject(broken.readError) : inner.read(work)),
+    script: (transaction, sql) => inner.script(transaction, sql),
+    close: () => inner.close(),
+  };
+  return broken;
+}
+
+async function breakableServer(
+  t: Parameters<typeof testServer>[0],
+): Promise<{ server: TestServer; database: ReturnType<typeof breakable> }> {
+  let database: ReturnType<typeof breakable> | undefined;
+  const server = await testServer(t, {
+    database: async (config, nowMs) => (database = breakable(await openDatabase(config, { nowMs }))),
+  });
+  await server.client();
+  await server.user();
+  return { server, database: database! };
+}
+
+test("after sign-in, failures are redirected by their own names", async (t) => {
+  const { server, database } = await breakableServer(t);
+  const browser = server.browser();
+  await server.authorize(browser, request);
+  database.transactionError = new DatabaseUnavailable("gone");
+  const unavailable = answerOf(await browser.open(server.authorizeUrl(request)));
+  assert.equal(unavailable.get("error"), "temporarily_unavailable");
+  assert.equal(unavailable.get("state"), "xyz");
+  database.transactionError = new Error("surprise");
+  const broken = answerOf(await browser.open(server.authorizeUrl(request)));
+  assert.equal(broken.get("error"), "server_error");
+  assert.doesNotMatch(broken.get("error_description") ?? "", /surprise/);
+  delete database.transactionError;
+  assert.ok((await server.authorize(browser, request)).has("code"));
+  const [event] = await server.audit(errorIdOf(broken.get("error_description")));
+  assert.equal(event, undefined, "its audit row could not be written");
+  assert.ok(
+    server.log.some((entry) => JSON.stringify(entry.fields).includes("surprise")),
+    "but its log line was",
+  );
+});
+
+test("before sign-in, failures are pages", async (t) => {
+  const { server, database } = await breakableServer(t);
+  const cases = [
+    { error: new DatabaseUnavailable("gone"), status: 503 },
+    { error: new Error("surprise"), status: 500 },
+  ];
+  for (const { error, status } of cases) {
+    database.transactionError = error;
+    const visit = await server.browser().open(server.authorizeUrl(request));
+    assert.equal(visit.status, status);
+    assert.equal(visit.location, undefined);
+    assert.match(visit.body, /Error id/);
+    delete database.transactionError;
+    database.readError = error;
+    assert.equal((await server.browser().open(server.authorizeUrl(request))).status, status);
+    delete database.readError;
+  }
+});
+
+test("programs get JSON: 503 when it will pass, 400 from the token endpoint otherwise", async (t) => {
+  const { server, database } = await breakableServer(t);
+  const form = { grant_type: "refresh_token", refresh_token: "x" };
+  const headers = { authorization: basic("app", testSecret) };
+  database.transactionError = new DatabaseUnavailable("gone");
+  const unavailable = await server.post("/token", form, headers);
+  assert.equal(unavailable.status, 503);
+  assert.equal(unavailable.json["error"], "temporarily_unavailable");
+  assert.equal(unavailable.headers["retry-after"], "5");
+  database.transactionError = new Error("surprise");
+  const broken = await server.post("/token", form, headers);
+  assert.equal(broken.status, 400);
+  assert.equal(broken.json["error"], "server_error");
+  assert.equal((await server.post("/revoke", { token: "x" }, headers)).status, 500);
+  for (const answer of [unavailable, broken]) {
+    assert.equal(answer.headers["content-type"], "application/json;charset=UTF-8");
+    assert.equal(answer.headers["cache-control"], "no-store");
+  }
+});
