@@ -94,6 +94,8 @@ function envoyBootstrap(xdsPort: number): unknown {
   };
   return {
     node: { id: "sidecar~127.0.0.1~golden.test~test.svc.cluster.local", cluster: "golden" },
+    // As in every bootstrap that the agent writes.
+    layered_runtime: { layers: [{ name: "mesh", static_layer: { "re2.max_program_size.error_level": 32_768 } }] },
     dynamic_resources: {
       ads_config: {
         api_type: "GRPC",

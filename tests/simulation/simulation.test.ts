@@ -415,6 +415,36 @@ const groups: readonly Group[] = [
     ],
   },
   {
+    golden: "odd-values",
+    proxy: "gateway-1.tulle-system.xds.yaml",
+    rows: [
+      {
+        name: "localhost is a host of its own at a gateway",
+        to: "127.200.1.9:18443",
+        host: "localhost:8080",
+        expected: { virtualHost: "localhost:18443" },
+      },
+      {
+        name: "a wildcard in capitals",
+        to: "127.200.1.9:18443",
+        host: "a.example.com",
+        expected: { virtualHost: "*.example.com:18443" },
+      },
+      {
+        name: "a name with a trailing dot",
+        to: "127.200.1.9:18443",
+        host: "www.example.com",
+        expected: { virtualHost: "www.example.com:18443" },
+      },
+      {
+        name: "an IPv6 address",
+        to: "127.200.1.9:18443",
+        host: "[::1]:8080",
+        expected: { virtualHost: "[::1]:18443" },
+      },
+    ],
+  },
+  {
     golden: "empty-mesh",
     proxy: web,
     rows: [

@@ -12,6 +12,9 @@ const controlPlaneCluster = "xds-grpc";
 // Envoy asks for a limit, and warns without one.
 const maxDownstreamConnections = 50_000;
 
+/** Istio's. By default Envoy refuses a route table for a regular expression of more than 100 instructions. */
+const maxRegexProgram = 32_768;
+
 /** `sidecar|router ~ address ~ pod.namespace ~ domain` (Istio: pkg/model/proxy.go). */
 export function nodeId(settings: AgentSettings): string {
   const { proxyType, podAddress, podName, podNamespace } = settings;
@@ -71,6 +74,9 @@ export function bootstrapDocument(settings: AgentSettings, socketPath: string): 
     },
     static_resources: { clusters: [agentCluster(socketPath)] },
     stats_config: { use_all_default_tags: false, stats_tags: statsTags },
+    layered_runtime: {
+      layers: [{ name: "mesh", static_layer: { "re2.max_program_size.error_level": maxRegexProgram } }],
+    },
     overload_manager: {
       resource_monitors: [
         {

@@ -50,3 +50,24 @@ test("the last good version stays in place of a bad one, until a good one comes"
   accepted.refresh();
   assert.deepEqual(weights(), []);
 });
+
+test("a regular expression that no proxy would compile sets its resource aside", async () => {
+  const resource = (regex: string): VirtualService => ({
+    ...virtualService("catalog", [1]),
+    spec: {
+      hosts: ["catalog"],
+      http: [{ match: [{ uri: { regex } }], route: [{ destination: { host: "catalog" } }] }],
+    },
+  });
+  for (const { regex, expected } of [
+    { regex: "/items/[0-9]+", expected: undefined },
+    { regex: "/[^/]{1,1000}", expected: undefined },
+    { regex: "/[a-z]{1000}".repeat(5), expected: "spec.http[0].match[0].uri.regex" },
+  ]) {
+    const store = new MemoryStore();
+    await store.apply(resource(regex));
+    const accepted = new AcceptedResources(store);
+    accepted.refresh();
+    assert.equal(accepted.findings[0]?.path, expected, regex);
+  }
+});

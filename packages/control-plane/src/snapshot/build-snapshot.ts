@@ -81,10 +81,12 @@ function meshGateway({ metadata, spec }: Gateway): MeshGateway {
 function meshVirtualService({ metadata, spec }: VirtualService, isService: IsService): MeshVirtualService {
   const { name, namespace } = metadata;
   const gateways = spec.gateways === undefined || spec.gateways.length === 0 ? ["mesh"] : spec.gateways;
+  const hosts = spec.hosts.map((host) => resolveHost(host, namespace, isService));
   return {
     name,
     namespace,
-    hosts: spec.hosts.map((host) => resolveHost(host, namespace, isService)),
+    hosts,
+    gatewayHosts: [...new Set([...hosts, ...spec.hosts.map((host) => host.toLowerCase())])],
     gateways: gateways.map((gateway) => resolveGateway(gateway, namespace)),
     http: (spec.http ?? []).map((route) => resolveDestinations(route, namespace, isService)),
   };

@@ -41,6 +41,8 @@ export interface MeshVirtualService {
   readonly namespace: string;
   /** Full names, wildcards kept. */
   readonly hosts: readonly string[];
+  /** The same and, as written, short ones: outside the mesh `localhost` is a host of its own. */
+  readonly gatewayHosts: readonly string[];
   /** `mesh`, or `namespace/name` of a Gateway. */
   readonly gateways: readonly string[];
   /** As written, with the hosts of destinations made full names. */

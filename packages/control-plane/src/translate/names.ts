@@ -27,7 +27,11 @@ export function listenerName(address: string, port: number): string {
   return `${address}_${port}`;
 }
 
-/** IPv6 addresses stand in brackets before a port (RFC 3986 section 3.2.2). */
+/** As it stands in a Host header: IPv6 addresses in brackets (RFC 3986 section 3.2.2). */
+export function bracketed(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
 export function withPort(host: string, port: number): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  return `${bracketed(host)}:${port}`;
 }

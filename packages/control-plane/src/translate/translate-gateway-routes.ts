@@ -6,7 +6,7 @@ import type { GatewayPort, GatewayPortServer, GatewayShared } from "../scope/pro
 import { hostIntersection } from "../snapshot/host-match.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { catchAllLast, virtualServiceRoutes } from "./http-routes.ts";
-import { gatewayRouteName, withPort } from "./names.ts";
+import { bracketed, gatewayRouteName, withPort } from "./names.ts";
 import { sendPeerMetadata } from "./peer-metadata.ts";
 
 export function translateGatewayRoutes(view: GatewayShared, port: GatewayPort): RouteConfiguration {
@@ -34,7 +34,7 @@ function sharedHosts(server: GatewayPortServer, virtualService: MeshVirtualServi
   return server.hosts.flatMap((serverHost) => {
     const pattern = hostSeenFrom(serverHost, server, virtualService.namespace);
     if (pattern === undefined) return [];
-    return virtualService.hosts.flatMap((host) => hostIntersection(pattern, host) ?? []);
+    return virtualService.gatewayHosts.flatMap((host) => hostIntersection(pattern.toLowerCase(), host) ?? []);
   });
 }
 
@@ -51,7 +51,7 @@ function hostSeenFrom(host: string, server: GatewayPortServer, namespace: string
 function virtualHost(host: string, port: number, routes: readonly Route[]): VirtualHost {
   return create(VirtualHostSchema, {
     name: withPort(host, port),
-    domains: [host],
+    domains: [bracketed(host)],
     routes: catchAllLast(routes),
     includeRequestAttemptCount: true,
     requestHeadersToAdd: [sendPeerMetadata()],

@@ -14,7 +14,7 @@ import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { catchAllLast, defaultRoute, virtualServiceRoutes } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
-import { httpProxyRoute, passthroughCluster, withPort } from "./names.ts";
+import { bracketed, httpProxyRoute, passthroughCluster, withPort } from "./names.ts";
 import { peerMetadataHeader, sendPeerMetadata } from "./peer-metadata.ts";
 
 const httpPort = 80;
@@ -117,8 +117,7 @@ function serviceNames(service: ScopedService, namespace: string): readonly strin
 /** One listener serves all ports: a name without a port means port 80 (Istio: mergeAllVirtualHosts). */
 function domainsOf(names: readonly string[], port: number): readonly string[] {
   return names.flatMap((name) => {
-    const bare = name.includes(":") ? `[${name}]` : name;
-    return port === httpPort ? [bare, withPort(name, port)] : [withPort(name, port)];
+    return port === httpPort ? [bracketed(name), withPort(name, port)] : [withPort(name, port)];
   });
 }
 
