@@ -1,5 +1,6 @@
 /** `@tulle/local`: runs the Deployments of a mesh as processes of this machine. */
-export type { SupervisorEvent, UpOptions } from "./supervisor.ts";
+export type { SupervisorEvent } from "./supervisor-event.ts";
+export type { UpOptions } from "./supervisor.ts";
 export { CannotStart, Supervisor } from "./supervisor.ts";
 export type { LocalPod, PodPhase } from "./pod/local-pod.ts";
 export type { PlanProblem, ProxyKind } from "./pod/pod-plan.ts";

@@ -14,12 +14,13 @@ interface LogsOptions extends InstanceOption {
   readonly tail?: number;
 }
 
-const controlPlane = "control-plane";
+/** Processes of the instance itself, which belong to no pod. */
+const instanceLogs = ["control-plane", "supervisor"];
 const followIntervalMs = 200;
 const chunkBytes = 64 * 1024;
 
 export function register(command: Command, context: CommandContext): void {
-  command.argument("<pod>", `name of a pod or the start of one; "${controlPlane}" for the control plane`);
+  command.argument("<pod>", `name of a pod or the start of one, or one of: ${instanceLogs.join(", ")}`);
   addInstanceOption(command);
   command.option("-c, --container <name>", "app, proxy, or a further container's name (default: app, else proxy)");
   command.option("-f, --follow", "go on as more is written, until Ctrl-C");
@@ -36,7 +37,7 @@ export function register(command: Command, context: CommandContext): void {
 }
 
 async function logFile(folder: string, pod: string, container: string | undefined): Promise<string> {
-  if (pod === controlPlane) return path.join(folder, `${controlPlane}.log`);
+  if (instanceLogs.includes(pod)) return path.join(folder, `${pod}.log`);
   const entries = await readdir(folder, { withFileTypes: true });
   const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   const matching = names.includes(pod) ? [pod] : names.filter((name) => name.startsWith(pod));

@@ -15,8 +15,7 @@ import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { SupervisedProcess } from "../process/supervised-process.ts";
 import { appEnvironment } from "./environment.ts";
-import { checkOf, tcpCheck, type Check } from "./health-check.ts";
-import { httpCheck } from "./health-check.ts";
+import { checkOf, httpCheck, tcpCheck, type Check } from "./health-check.ts";
 import type { ContainerPlan, ContainerPort, PodPlan } from "./pod-plan.ts";
 import { startProbeLoop, timingOf, type ProbeLoop } from "./probe-loop.ts";
 import { proxyHealthPath, proxyHealthPort, sidecarSpec, type SidecarSettings } from "./sidecar.ts";
@@ -53,6 +52,8 @@ export interface PodAddresses {
   readonly app: string;
 }
 
+/** How the injected container is called (Istio: `istio-proxy`). */
+const proxyContainer = "istio-proxy";
 const proxyTiming = { initialDelayMs: 0, periodMs: 2000, successThreshold: 1, failureThreshold: 3 };
 const proxyStopGraceMs = 10_000;
 
@@ -122,7 +123,7 @@ export class LocalPod {
   /** Ready, restarts and process id of each program, the proxy first. */
   get programs(): readonly { name: string; ready: boolean; restarts: number; pid: number | undefined }[] {
     return this.#all.map(({ process, ready, plan }) => ({
-      name: plan?.name ?? "istio-proxy",
+      name: plan?.name ?? proxyContainer,
       ready,
       restarts: process.restarts,
       pid: process.pid,

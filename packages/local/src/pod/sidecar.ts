@@ -7,8 +7,6 @@ import type { LocalPod } from "./local-pod.ts";
 /** Istio's health port and path of a proxy. */
 export const proxyHealthPort = 15_021;
 export const proxyHealthPath = "/healthz/ready";
-/** Istio's port of a proxy's admin interface. */
-export const proxyAdminPort = 15_000;
 
 export interface SidecarSettings {
   /** Program and first arguments that stand for `tulle`. */

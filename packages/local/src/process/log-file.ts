@@ -1,5 +1,15 @@
 // One log file a process: appended to by the process itself, bounded by the supervisor.
-import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, readSync, renameSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import path from "node:path";
 
 /** Above this a log is cut to its last `keptLogBytes`; the part before goes to `<name>.log.1`. */
@@ -8,12 +18,18 @@ export const maxLogBytes = 64 * 1024 * 1024;
 export class LogFile {
   readonly path: string;
   readonly descriptor: number;
+  #isClosed = false;
 
   constructor(file: string) {
     mkdirSync(path.dirname(file), { recursive: true });
     this.path = file;
     // Append mode makes each write go to the end as it then is, also after the file was cut.
     this.descriptor = openSync(file, "a+", 0o600);
+  }
+
+  /** For the supervisor's own lines. */
+  write(text: string): void {
+    if (!this.#isClosed) writeSync(this.descriptor, text);
   }
 
   /** Moves the content aside when the file has grown too long. Lines written in the moment between are lost. */
@@ -40,6 +56,7 @@ export class LogFile {
   }
 
   close(): void {
+    this.#isClosed = true;
     closeSync(this.descriptor);
   }
 }

@@ -7,6 +7,11 @@ export interface WaitUntilOptions {
   readonly what: () => string;
 }
 
+/** Thrown by a condition that will never come true: the wait ends with it at once. */
+export class Hopeless extends Error {
+  override readonly name = "Hopeless";
+}
+
 const pauseMs = 25;
 
 /** A condition that throws has not come true; the last reason is part of the message. @throws when time runs out or on abort */
@@ -19,6 +24,7 @@ export async function waitUntil(condition: () => boolean | Promise<boolean>, opt
       if (await condition()) return;
       last = "";
     } catch (error) {
+      if (error instanceof Hopeless) throw error;
       last = error instanceof Error ? ` (${error.message})` : "";
     }
     if (performance.now() > deadline) {

@@ -5,7 +5,6 @@ import { planName } from "../pod/pod-plan.ts";
 
 /** Where the app itself listens, past its sidecar. */
 export const appAddressAnnotation = "local.tulle.io/app-address";
-export const proxyContainer = "istio-proxy";
 
 export function buildPod(pod: LocalPod): Pod {
   const { plan } = pod;

@@ -1,0 +1,297 @@
+// Makes the pods of this machine what the Deployments in the store say.
+//
+// One loop owns all state. Anything that happens (a resource changes, a pod's phase or readiness changes) asks for a pass;
+// a pass compares the wanted with the actual and starts or lets go of pods, then hands the resulting Pods and EndpointSlices to
+// the publisher. A pass never waits: whatever takes time asks for another pass when it is done.
+import { randomBytes } from "node:crypto";
+import path from "node:path";
+import {
+  keyOf,
+  keyText,
+  type ApiClient,
+  type Deployment,
+  type MeshResource,
+  type ResourceWatch,
+  type Service,
+} from "@tulle/config";
+import { allAcknowledged } from "../control-plane-process.ts";
+import type { PublishedPort } from "../instance.ts";
+import type { AddressBlock } from "../network/address-block.ts";
+import { PublishedPorts, type PortProblem } from "../network/published-ports.ts";
+import { LocalPod, type PodListener, type PodSettings } from "../pod/local-pod.ts";
+import { planPods, podName, type PlanProblem, type PodPlan, type ProxyKind } from "../pod/pod-plan.ts";
+import type { ProcessEnd } from "../process/supervised-process.ts";
+import { waitUntil } from "../process/wait-until.ts";
+import type { StateDirectory } from "../state-directory.ts";
+import type { SupervisorEvent } from "../supervisor-event.ts";
+import { buildEndpointSlices, managedBy, managedByLabel } from "./endpoint-slices.ts";
+import { planRollout } from "./plan-rollout.ts";
+import { appAddressAnnotation, buildPod } from "./pod-resource.ts";
+import type { PortMapping } from "./published-port-mappings.ts";
+import { Publisher } from "./publisher.ts";
+
+export interface ReconcilerOptions {
+  readonly api: ApiClient;
+  readonly apiUrl: string;
+  readonly state: StateDirectory;
+  readonly block: AddressBlock;
+  /** Proxy of pods that name none. */
+  readonly proxy: ProxyKind;
+  readonly publish: readonly PortMapping[];
+  readonly podSettings: Omit<PodSettings, "publishedPorts">;
+  readonly onEvent: (event: SupervisorEvent) => void;
+}
+
+/** How long a leaving pod waits at most until every proxy has acknowledged that it is no endpoint any more. */
+const withdrawTimeoutMs = 5000;
+/** The control plane gathers changes for a moment before it sends them; until then it calls every proxy synced. */
+const debounceMs = 200;
+
+export class Reconciler implements PodListener {
+  readonly #options: ReconcilerOptions;
+  readonly #publisher: Publisher;
+  readonly #ports: PublishedPorts;
+  readonly #pods = new Map<string, LocalPod>();
+  readonly #toldProblems = new Set<string>();
+  #watch: ResourceWatch | undefined;
+  /** Passes are made: published ports are held, and nothing is being stopped. */
+  #isOpen = false;
+  #passWanted = false;
+
+  constructor(options: ReconcilerOptions) {
+    this.#options = options;
+    this.#ports = new PublishedPorts(options.publish);
+    this.#publisher = new Publisher(options.api, (error) =>
+      this.#trouble(`writing pods to the store: ${error instanceof Error ? error.message : String(error)}`),
+    );
+  }
+
+  /** Reads what is there, and what an earlier run left. Nothing is started before `open`. */
+  async connect(): Promise<void> {
+    const { api } = this.#options;
+    const [pods, slices] = await Promise.all([api.list("Pod"), api.list("EndpointSlice")]);
+    this.#publisher.adopt([...pods.items, ...slices.items].filter(isOurs));
+    this.#watch ??= api.watch(["Namespace", "Deployment", "Service"], { onChanges: () => this.#pass() });
+    await this.#watch.ready;
+  }
+
+  /** Takes the published ports and begins; answers instead the first thing that stands in the way of a port. */
+  open(): PortProblem | undefined {
+    const [problem] = this.#updatePorts();
+    if (problem !== undefined) return problem;
+    this.#isOpen = true;
+    this.#passNow();
+    return undefined;
+  }
+
+  pods(): readonly LocalPod[] {
+    return [...this.#pods.values()];
+  }
+
+  publishedPorts(): readonly PublishedPort[] {
+    return this.#ports.list();
+  }
+
+  /** Resolves when a request through each published port came back. */
+  waitForAnswers(signal: AbortSignal): Promise<void> {
+    return this.#ports.waitForAnswers(signal);
+  }
+
+  /** Whether as many pods as wanted are ready, those aside that cannot run here. */
+  isConverged(): boolean {
+    const deployments = this.#watch?.list("Deployment") ?? [];
+    const wanted = deployments.reduce((sum, deployment) => sum + deployment.spec.replicas, 0);
+    return !this.#passWanted && this.#pods.size >= wanted && this.#runnable().every((pod) => pod.ready);
+  }
+
+  /** For people: which pods are not ready. */
+  describeMissing(): string {
+    const waiting = this.#runnable().filter((pod) => !pod.ready);
+    return `pods to become ready: ${waiting.map((pod) => `${pod.name} (${pod.phase})`).join(", ")}`;
+  }
+
+  /** Whether every proxy has acknowledged, or refused, all that the control plane sent. */
+  async isAcknowledged(): Promise<boolean> {
+    await this.#publisher.settled();
+    const names = this.#runnable()
+      .filter((pod) => pod.plan.injection !== "none")
+      .map((pod) => `${pod.name}.${pod.plan.namespace}`);
+    return allAcknowledged(this.#options.apiUrl, names);
+  }
+
+  /** The control plane was lost, and perhaps all that was written to it. */
+  republish(): void {
+    this.#publisher.reset();
+  }
+
+  boundLogs(): void {
+    for (const pod of this.#pods.values()) pod.boundLogs();
+  }
+
+  /** Lets all pods leave at once, each in good order. */
+  async stop(): Promise<void> {
+    this.#close();
+    await Promise.all(this.pods().map((pod) => pod.leave({ drain: false })));
+    this.#ports.close();
+  }
+
+  destroy(): void {
+    this.#close();
+    for (const pod of this.pods()) pod.destroy();
+    this.#ports.close();
+  }
+
+  onChange(pod: LocalPod): void {
+    if (pod.phase === "gone") this.#forget(pod);
+    this.#options.onEvent({ type: "pods" });
+    this.#pass();
+  }
+
+  onUnexpectedEnd(pod: LocalPod, processName: string, end: ProcessEnd): void {
+    const logFile = path.join(this.#options.state.logsFolder, pod.name);
+    this.#options.onEvent({ type: "process-ended", name: `${pod.name} ${processName}`, logFile, end });
+  }
+
+  async withdrawn(): Promise<void> {
+    this.#passNow();
+    let acknowledgedSinceMs: number | undefined;
+    const isSettled = async (): Promise<boolean> => {
+      if (!(await this.isAcknowledged())) acknowledgedSinceMs = undefined;
+      else acknowledgedSinceMs ??= performance.now();
+      return acknowledgedSinceMs !== undefined && performance.now() - acknowledgedSinceMs >= debounceMs;
+    };
+    const limits = { timeoutMs: withdrawTimeoutMs, what: () => "the proxies to forget a leaving pod" };
+    await waitUntil(isSettled, limits).catch((error: Error) => this.#trouble(error.message));
+  }
+
+  #close(): void {
+    this.#isOpen = false;
+    this.#watch?.close();
+    this.#publisher.close();
+  }
+
+  #forget(pod: LocalPod): void {
+    const { block, state } = this.#options;
+    this.#pods.delete(pod.name);
+    block.release(pod.addresses.pod);
+    if (pod.addresses.app !== pod.addresses.pod) block.release(pod.addresses.app);
+    state.removePodFolder(pod.name);
+    state.retireLogs(pod.name);
+  }
+
+  #updatePorts(): readonly PortProblem[] {
+    const deployments = this.#watch?.list("Deployment") ?? [];
+    return this.#ports.update(this.#services(), (service) =>
+      deployments.some((deployment) => this.#planOf(deployment).proxy === "envoy" && selects(service, deployment)),
+    );
+  }
+
+  #services(): readonly Service[] {
+    return this.#watch?.list("Service") ?? [];
+  }
+
+  /** Asks for a pass after everything else that is happening now. */
+  #pass(): void {
+    if (this.#passWanted || !this.#isOpen) return;
+    this.#passWanted = true;
+    setImmediate(() => this.#passNow());
+  }
+
+  #passNow(): void {
+    this.#passWanted = false;
+    if (!this.#isOpen || this.#watch === undefined) return;
+    for (const problem of this.#updatePorts()) this.#tell(problem.subject, problem);
+    const deployments = this.#watch.list("Deployment");
+    const owners = new Set(deployments.map((deployment) => keyText(keyOf(deployment))));
+    for (const deployment of deployments) this.#rollOut(deployment, this.#planOf(deployment));
+    for (const pod of this.#pods.values()) {
+      if (!pod.leaving && !owners.has(ownerKey(pod))) void pod.leave({ drain: true });
+    }
+    this.#publisher.publish(this.#resources());
+  }
+
+  #planOf(deployment: Deployment): PodPlan {
+    const namespace = this.#watch?.get("Namespace", "", deployment.metadata.namespace);
+    const labels = deployment.spec.template.metadata?.labels ?? {};
+    const ports = this.#ports.forPod({ namespace: deployment.metadata.namespace, labels });
+    const publishedPorts = ports.map(({ hostPort, targetPort }) => `${hostPort}:${targetPort}`);
+    return planPods(deployment, namespace, { proxy: this.#options.proxy, publishedPorts });
+  }
+
+  #rollOut(deployment: Deployment, plan: PodPlan): void {
+    const key = keyText(keyOf(deployment));
+    const pods = this.pods()
+      .filter((pod) => ownerKey(pod) === key)
+      .map(({ name, plan: { templateHash: hash }, ready, leaving }) => ({ name, templateHash: hash, ready, leaving }));
+    const step = planRollout(deployment.spec.replicas, plan.templateHash, pods);
+    for (const name of step.remove) void this.#pods.get(name)?.leave({ drain: true });
+    for (let count = 0; count < step.start; count += 1) this.#startPod(plan);
+  }
+
+  #startPod(plan: PodPlan): void {
+    const { block, podSettings, onEvent } = this.#options;
+    const name = podName(plan, randomBytes(5));
+    const address = block.allocate();
+    const addresses = { pod: address, app: plan.injection === "sidecar" ? block.allocate() : address };
+    const pod = new LocalPod(name, plan, addresses, { ...podSettings, publishedPorts: this.#ports.forPod(plan) }, this);
+    this.#pods.set(name, pod);
+    for (const problem of plan.problems) {
+      this.#tell(`Deployment ${plan.namespace}/${plan.deployment}, pod ${name}`, problem);
+    }
+    onEvent({ type: "pods" });
+    pod.start();
+  }
+
+  #resources(): MeshResource[] {
+    const pods = this.pods();
+    const endpointPods = pods
+      .filter((pod) => pod.phase !== "blocked")
+      .map((pod) => ({
+        name: pod.name,
+        namespace: pod.plan.namespace,
+        labels: pod.plan.labels,
+        address: pod.addresses.pod,
+        ports: pod.ports,
+        ready: pod.ready,
+        leaving: pod.leaving,
+      }));
+    // Endpoints first: a leaving pod is to be forgotten before anything else is told of it.
+    return [...buildEndpointSlices(this.#services(), endpointPods), ...pods.map(buildPod)];
+  }
+
+  #runnable(): readonly LocalPod[] {
+    return this.pods().filter((pod) => pod.phase !== "blocked" && !pod.leaving);
+  }
+
+  // Each pass finds the same problems again.
+  #tell(subject: string, problem: PlanProblem): void {
+    if (this.#toldProblems.has(problem.message + subject)) return;
+    this.#toldProblems.add(problem.message + subject);
+    this.#options.onEvent({ type: "problem", subject, problem });
+  }
+
+  #trouble(message: string): void {
+    if (this.#isOpen) this.#options.onEvent({ type: "trouble", message });
+  }
+}
+
+function selects(service: Service, deployment: Deployment): boolean {
+  const labels = deployment.spec.template.metadata?.labels ?? {};
+  const selector = Object.entries(service.spec.selector ?? {});
+  return (
+    service.metadata.namespace === deployment.metadata.namespace &&
+    selector.length > 0 &&
+    selector.every(([key, value]) => labels[key] === value)
+  );
+}
+
+function ownerKey(pod: LocalPod): string {
+  return keyText({ kind: "Deployment", namespace: pod.plan.namespace, name: pod.plan.deployment });
+}
+
+/** Whether an object in the store was written by a supervisor; manifests may hold Pods and EndpointSlices of their own. */
+function isOurs(resource: MeshResource): boolean {
+  return resource.kind === "Pod"
+    ? resource.metadata.annotations?.[appAddressAnnotation] !== undefined
+    : resource.metadata.labels?.[managedByLabel] === managedBy;
+}
