@@ -162,7 +162,11 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     throw error;
   }
   const isInheritedPort = (port: number): boolean => inheritedDescriptors.has(port);
-  subscriber = startSubscriber(bootstrap, { scope, owner, records }, { isInheritedPort });
+  subscriber = startSubscriber(
+    bootstrap,
+    { scope, owner, records },
+    { isInheritedPort, onClustersWarm: () => state.clustersAreWarm() },
+  );
   const ready = subscriber.ready.then(() => {
     state.initialized();
     log.info("all dependencies initialized", { listeners: owner.current.listeners.size });

@@ -14,6 +14,8 @@ export interface SubscriberOptions {
   readonly clock?: Clock;
   /** Ports whose socket the parent has bound for us. */
   readonly isInheritedPort?: (port: number) => boolean;
+  /** Clusters serve; listeners are awaited now. */
+  readonly onClustersWarm?: () => void;
   /** In the place of `connectAds`, for tests. */
   readonly connect?: typeof connectAds;
 }
@@ -46,6 +48,7 @@ class AdsSubscriber implements Subscriber {
   readonly #dynamic: NonNullable<ProxyBootstrap["dynamic"]>;
   readonly #clock: Clock;
   readonly #markReady: () => void;
+  readonly #onClustersWarm: () => void;
   #phase: "clusters" | "listeners" | "ready" = "clusters";
   #cancelTimeout: () => void = () => {};
 
@@ -56,6 +59,7 @@ class AdsSubscriber implements Subscriber {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ready = promise;
     this.#markReady = resolve;
+    this.#onClustersWarm = options.onClustersWarm ?? ((): void => {});
     const log = targets.scope.logging.logger("config");
     const shared = { ...targets, clock: this.#clock, initialFetchTimeoutMs: dynamic.initialFetchTimeoutMs };
     this.#clusters = new ClusterSubscription({
@@ -124,6 +128,7 @@ class AdsSubscriber implements Subscriber {
   #clustersAreWarm(): void {
     if (this.#phase !== "clusters") return;
     this.#phase = "listeners";
+    this.#onClustersWarm();
     if (this.#dynamic.subscribesListeners) {
       this.#client.subscribe("LDS", "*");
       this.#waitFor(() => this.#listeners.giveUpWaiting());

@@ -79,7 +79,7 @@ export class IstioStatsFilter implements HttpFilter {
     const key = (info.responseFlags * 1024 + info.responseCode) * 2 + (isGrpc ? 1 : 0);
     let handles = outcomes.get(key);
     if (handles === undefined) {
-      handles = this.#resolve(info, isGrpc);
+      handles = this.#resolve(info, isGrpc, overflow.has(outcomes));
       outcomes.set(key, handles);
     }
     handles.requests.increment();
@@ -121,12 +121,12 @@ export class IstioStatsFilter implements HttpFilter {
     return this.#options.usesHostHeader && clusterServiceOf(cluster) === undefined;
   }
 
-  #resolve(info: StreamInfo, isGrpc: boolean): Handles {
+  #resolve(info: StreamInfo, isGrpc: boolean, isOverflow: boolean): Handles {
     const { reporter, own, metrics } = this.#options;
     const isSource = reporter === "source";
     const source = isSource ? own : this.#peer(info.downstreamPeerMetadata).labels;
     const destination = isSource ? hostLabels(info.upstreamHost) : own;
-    const service = this.#service(info, destination);
+    const service = this.#service(info, destination, isOverflow);
     const labels: Labels = {
       reporter,
       ...prefixed("source", source),
@@ -149,11 +149,11 @@ export class IstioStatsFilter implements HttpFilter {
     };
   }
 
-  #service(info: StreamInfo, destination: WorkloadLabels): ServiceLabels {
+  #service(info: StreamInfo, destination: WorkloadLabels, isOverflow: boolean): ServiceLabels {
     const { cluster } = info;
     const told = cluster && clusterServiceOf(cluster);
     if (told !== undefined) return told;
-    const authority = this.#options.usesHostHeader ? authorityOf(info) : "unknown";
+    const authority = this.#options.usesHostHeader && !isOverflow ? authorityOf(info) : "unknown";
     const isRule = cluster !== undefined && ruleClusters.has(cluster.name);
     return {
       service: authority,
@@ -187,12 +187,17 @@ function prefixed(side: "source" | "destination", labels: WorkloadLabels): Recor
   return Object.fromEntries(Object.entries(labels).map(([name, value]) => [`${side}_${name}`, value as string]));
 }
 
-/** The map under `key`, made when it is new; when there are too many, requests share the one under "". */
+/** Maps that stand for all the keys for which there was no more room. */
+const overflow = new WeakSet<HandlesByOutcome>();
+const overflowKey = "\0";
+
+/** The map under `key`, made when it is new; when there are too many, requests share one. */
 function at(map: Map<string, HandlesByOutcome>, key: string): HandlesByOutcome {
   const kept = map.get(key);
   if (kept !== undefined) return kept;
+  if (map.size >= maxAuthorities && key !== overflowKey) return at(map, overflowKey);
   const made: HandlesByOutcome = new Map();
-  if (map.size >= maxAuthorities && key !== "") return at(map, "");
+  if (key === overflowKey) overflow.add(made);
   map.set(key, made);
   return made;
 }
