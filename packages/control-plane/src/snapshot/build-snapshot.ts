@@ -86,10 +86,14 @@ function meshVirtualService({ metadata, spec }: VirtualService, isService: IsSer
     name,
     namespace,
     hosts,
-    gatewayHosts: [...new Set([...hosts, ...spec.hosts.map((host) => host.toLowerCase())])],
+    gatewayHosts: [...new Set([...hosts, ...spec.hosts.map(asWritten)])],
     gateways: gateways.map((gateway) => resolveGateway(gateway, namespace)),
     http: (spec.http ?? []).map((route) => resolveDestinations(route, namespace, isService)),
   };
+}
+
+function asWritten(host: string): string {
+  return host.toLowerCase().replace(/\.$/, "");
 }
 
 function resolveDestinations(route: HttpRoute, namespace: string, isService: IsService): HttpRoute {
