@@ -38,7 +38,7 @@ export function llhttpVerdict(bytes: Buffer): OracleVerdict {
   parser.initialize(HTTPParser.REQUEST, {}, 1024 * 1024, 0);
   const complete: OracleRequest[] = [];
   let current: OracleRequest | undefined;
-  parser[HTTPParser.kOnHeadersComplete] = ((
+  parser[HTTPParser.kOnHeadersComplete] = (
     _major: number,
     _minor: number,
     headers: string[],
@@ -47,10 +47,10 @@ export function llhttpVerdict(bytes: Buffer): OracleVerdict {
   ): number => {
     current = { method: methods[method]!, url, headers, body: "" };
     return 0;
-  }) as (...values: never[]) => unknown;
-  parser[HTTPParser.kOnBody] = ((chunk: Buffer): void => {
+  };
+  parser[HTTPParser.kOnBody] = (chunk: Buffer): void => {
     current!.body += chunk.toString("latin1");
-  }) as (...values: never[]) => unknown;
+  };
   parser[HTTPParser.kOnMessageComplete] = (): void => {
     complete.push(current!);
   };

@@ -1,7 +1,7 @@
 // The server codec against llhttp on random messages, and properties that hold for every sound message.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { readRequests } from "../../hand-built/codec-probe.ts";
 import { llhttpVerdict } from "../../hand-built/llhttp-oracle.ts";
 import { randomCuts, randomRequest, seededRandom } from "../../hand-built/random-requests.ts";

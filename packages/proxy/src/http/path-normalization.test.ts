@@ -1,0 +1,76 @@
+// Paths as the connection manager makes them before routing.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { normalizeRequestPath, type PathOutcome } from "./path-normalization.ts";
+
+const path = (text: string): PathOutcome => ({ type: "path", path: text });
+type Settings = Parameters<typeof normalizeRequestPath>[1];
+
+const cases: readonly {
+  readonly name: string;
+  readonly input: string;
+  readonly settings?: Partial<Settings>;
+  readonly expected: PathOutcome;
+}[] = [
+  { name: "untouched by default", input: "/a/../b//c%2fd?e=/../f", expected: path("/a/../b//c%2fd?e=/../f") },
+  { name: "a fragment", input: "/a#b", expected: { type: "reject" } },
+  { name: "dot segments", input: "/a/./b/../c", settings: { normalizePath: true }, expected: path("/a/c") },
+  { name: "dots at the end", input: "/a/b/..", settings: { normalizePath: true }, expected: path("/a/") },
+  { name: "above the root", input: "/../../a", settings: { normalizePath: true }, expected: path("/a") },
+  { name: "escaped dots", input: "/a/%2E%2e/b", settings: { normalizePath: true }, expected: path("/b") },
+  { name: "backslashes", input: "/a\\..\\b", settings: { normalizePath: true }, expected: path("/b") },
+  {
+    name: "a hidden file is no dot segment",
+    input: "/.git/x",
+    settings: { normalizePath: true },
+    expected: path("/.git/x"),
+  },
+  {
+    name: "the query stays",
+    input: "/a/../b?c=/../d",
+    settings: { normalizePath: true },
+    expected: path("/b?c=/../d"),
+  },
+  {
+    name: "slashes are merged, not in the query",
+    input: "//a///b?c=//d",
+    settings: { mergeSlashes: true },
+    expected: path("/a/b?c=//d"),
+  },
+  {
+    name: "escaped slashes refused",
+    input: "/a%2Fb",
+    settings: { pathWithEscapedSlashesAction: "reject_request" },
+    expected: { type: "reject" },
+  },
+  {
+    name: "escaped slashes forwarded plain",
+    input: "/a%2fb%5Cc",
+    settings: { pathWithEscapedSlashesAction: "unescape_and_forward" },
+    expected: path("/a/b\\c"),
+  },
+  {
+    name: "escaped slashes redirected",
+    input: "/a%2fb?c",
+    settings: { pathWithEscapedSlashesAction: "unescape_and_redirect" },
+    expected: { type: "redirect", path: "/a/b?c" },
+  },
+  {
+    name: "dots behind escaped slashes",
+    input: "/a%2f..%2fb",
+    settings: { normalizePath: true, pathWithEscapedSlashesAction: "unescape_and_forward" },
+    expected: path("/b"),
+  },
+];
+
+for (const { name, input, settings, expected } of cases) {
+  test(name, () => {
+    const all: Settings = {
+      normalizePath: false,
+      mergeSlashes: false,
+      pathWithEscapedSlashesAction: "keep_unchanged",
+      ...settings,
+    };
+    assert.deepEqual(normalizeRequestPath(input, all), expected);
+  });
+}

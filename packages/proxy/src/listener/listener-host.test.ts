@@ -1,0 +1,163 @@
+// Listeners on real sockets: binding and its failures, replacement in place, removal, draining, inherited descriptors.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import net from "node:net";
+import { test } from "node:test";
+import { Logging } from "@tulle/telemetry";
+import { DataPath } from "../connection/data-path.ts";
+import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "../hand-built/hand-built-runtime.ts";
+import { Client, runProxy, until } from "../hand-built/running-proxy.ts";
+import type { Listener } from "../runtime/proxy-runtime.ts";
+import { parseListenDescriptors } from "./inherited-descriptors.ts";
+import { ListenerHost } from "./listener-host.ts";
+
+const get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+function directListener(body: string, port = 0, name = "hand-built"): Listener {
+  const action = { type: "direct", status: 200, body: Buffer.from(body), finalizeResponse: () => undefined } as const;
+  const routes = prefixRoutes({ "/": action });
+  return handBuiltListener(handBuiltConnectionManager(routes, { log: () => undefined }), port, name);
+}
+
+function newHost(descriptors = ""): ListenerHost {
+  return new ListenerHost({
+    dataPath: new DataPath({ logging: new Logging({ level: "off" }) }),
+    inheritedDescriptors: parseListenDescriptors(descriptors),
+  });
+}
+
+const portOf = (host: ListenerHost, name = "hand-built"): number => host.boundAddresses().get(name)![0]!.port;
+
+test("an occupied port is a reason and no exception, and frees what was bound with it", async (t) => {
+  const blocker = net.createServer();
+  await new Promise<void>((resolve) => blocker.listen(0, "127.0.0.1", resolve));
+  t.after(() => blocker.close());
+  const { port } = blocker.address() as net.AddressInfo;
+  const host = newHost();
+  t.after(() => host.stop());
+  const listener = {
+    ...directListener("x"),
+    addresses: [
+      { ip: "127.0.0.1", port: 0 },
+      { ip: "127.0.0.1", port },
+    ],
+  };
+  assert.equal(await host.apply(listener), `cannot bind '127.0.0.1:${port}': Address already in use`);
+  assert.equal(host.boundAddresses().size, 0);
+});
+
+test("new filter chains go in place; open connections keep theirs for one more answer", async (t) => {
+  const host = newHost();
+  t.after(() => host.stop());
+  assert.equal(await host.apply(directListener("one")), undefined);
+  const port = portOf(host);
+  const client = await Client.connect(t, port);
+  client.send(get);
+  await client.receive(/one$/);
+  assert.equal(await host.apply(directListener("two")), undefined);
+  assert.equal(portOf(host), port);
+  client.send(get);
+  assert.match(await client.receiveEnd(), /connection: close\r\n\r\none$/);
+  const next = await Client.connect(t, port);
+  next.send(get);
+  await next.receive(/two$/);
+});
+
+test("a listener that moves keeps the addresses that stay", async (t) => {
+  const host = newHost();
+  t.after(() => host.stop());
+  await host.apply(directListener("one"));
+  const [stays] = host.boundAddresses().get("hand-built")!;
+  const moved = {
+    ...directListener("two"),
+    addresses: [
+      { ip: "127.0.0.1", port: 0 },
+      { ip: "127.0.0.2", port: 0 },
+    ],
+  };
+  assert.equal(await host.apply(moved), undefined);
+  const addresses = host.boundAddresses().get("hand-built")!;
+  assert.deepEqual(addresses[0], stays);
+  assert.equal(addresses[1]!.ip, "127.0.0.2");
+});
+
+test("removal stops accepting, lets the answer in hand go out and cuts the rest", async (t) => {
+  const host = newHost();
+  t.after(() => host.stop());
+  await host.apply(directListener("one"));
+  const port = portOf(host);
+  const client = await Client.connect(t, port);
+  client.send(get);
+  await client.receive(/one$/);
+  const silent = await Client.connect(t, port);
+  await until(
+    () => host.activeConnections === 2,
+    () => "both connections",
+  );
+  host.remove("hand-built", 50);
+  client.send(get);
+  assert.match(await client.receiveEnd(), /connection: close/);
+  await silent.receiveEnd();
+  await until(
+    () => host.activeConnections === 0,
+    () => "no connection",
+  );
+  await assert.rejects(Client.connect(t, port));
+});
+
+test("draining a process resolves when nothing is left", async (t) => {
+  const host = newHost();
+  t.after(() => host.stop());
+  await host.apply(directListener("one"));
+  await host.drain(10_000);
+  const client = await Client.connect(t, portOf(host));
+  client.send(get);
+  assert.match(await client.receiveEnd(), /connection: close/);
+});
+
+test("an inherited descriptor takes the place of its port", async (t) => {
+  const parent = net.createServer();
+  await new Promise<void>((resolve) => parent.listen(0, "127.0.0.1", resolve));
+  const { port } = parent.address() as net.AddressInfo;
+  const { fd } = (parent as unknown as { _handle: { fd: number } })._handle;
+  const program = new URL("../hand-built/inherited-listener-program.ts", import.meta.url).pathname;
+  const child = spawn(process.execPath, [program], {
+    stdio: ["pipe", "pipe", "inherit", fd],
+    env: { ...process.env, TULLE_LISTEN_FDS: "8080=3" },
+  });
+  t.after(() => child.stdin!.end());
+  let said = "";
+  child.stdout!.on("data", (data) => (said += String(data)));
+  await until(
+    () => said !== "",
+    () => "the other process",
+  );
+  assert.equal(said, "accepting");
+  // A Node server would take connections too; the real supervisor holds the socket without polling it.
+  await new Promise((resolve) => parent.close(resolve));
+  const client = await Client.connect(t, port);
+  client.send(get);
+  await client.receive(/inherited$/);
+});
+
+test("TULLE_LISTEN_FDS", () => {
+  assert.deepEqual(
+    [...parseListenDescriptors("8080=3,8443=4")],
+    [
+      [8080, 3],
+      [8443, 4],
+    ],
+  );
+  assert.deepEqual([...parseListenDescriptors(undefined)], []);
+  assert.throws(() => parseListenDescriptors("8080"), /expected <port>=<descriptor>, got "8080"/);
+});
+
+test("a connection that no filter chain takes is closed and counted", async (t) => {
+  const proxy = await runProxy(t, { routes: {} });
+  const listener = handBuiltListener(proxy.config, 0, "picky");
+  const picky = { ...listener, filterChains: [{ ...listener.filterChains[0]!, matches: () => false }] };
+  await proxy.host.apply(picky);
+  const client = await Client.connect(t, proxy.host.boundAddresses().get("picky")![0]!.port);
+  await client.receiveEnd();
+  assert.equal(picky.stats.noFilterChainMatch.value, 1);
+});
