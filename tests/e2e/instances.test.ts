@@ -1,5 +1,6 @@
 // Several instances side by side, and what is left of one whose supervisor is killed: nothing.
 import assert from "node:assert/strict";
+import { appendFile } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 import { freePort, startProcess, waitFor } from "../tools/processes.ts";
@@ -50,4 +51,46 @@ test("processes that die are started again, and requests succeed again", async (
   await shop.waitForSync();
   assert.equal((await shop.get("/api/catalog")).status, 200);
   assert.match(shop.up.output(), /proxy ended \(signal SIGKILL/);
+});
+
+/** A catalog that will not end by itself. */
+async function makeStubborn(folder: string): Promise<void> {
+  await appendFile(
+    path.join(folder, "catalog", "main.ts"),
+    '\nprocess.removeAllListeners("SIGTERM").on("SIGTERM", () => {});\n',
+  );
+}
+
+test("a second Ctrl-C ends at once what the first one waits for", async () => {
+  await using shop = await ShopInstance.start({ prepare: makeStubborn });
+  shop.up.kill("SIGINT");
+  await shop.up.waitForOutput(/^Stopping; once more Ctrl-C ends everything at once\.$/m);
+  await waitFor(async () => (await shop.processes()).size <= 5, { what: "all but the stubborn pods to end" });
+  assert.equal(shop.up.exit, undefined);
+  shop.up.kill("SIGINT");
+  assert.deepEqual(await shop.up.exited, { code: 130, signal: null });
+  await waitFor(async () => (await shop.processes()).size === 0, { what: "all processes to end" });
+});
+
+test("tulle down gives up waiting when it is told to", async () => {
+  await using shop = await ShopInstance.start({ prepare: makeStubborn });
+  assert.match(await shop.mustTulle("down", "--timeout", "1"), /was ended by force/);
+  await waitFor(async () => (await shop.processes()).size === 0, { what: "all processes to end" });
+});
+
+test("logs are followed while they grow", async () => {
+  await using shop = await ShopInstance.start();
+  const entry = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
+  const args = [entry, "logs", "tulle-ingressgateway", "--dir", shop.folder, "-f", "--tail", "0"];
+  await using follower = await startProcess(process.execPath, args, { name: "tulle logs -f" });
+  // Whether it has reached the present end cannot be seen from outside: ask until a line shows.
+  await waitFor(
+    async () => {
+      await shop.get("/api/catalog?followed");
+      return follower.stdout().includes("GET /api/catalog?followed");
+    },
+    { what: "the line", intervalMs: 200 },
+  );
+  // What stood there before the command began is not shown.
+  assert.doesNotMatch(follower.stdout(), /the agent runs/);
 });
