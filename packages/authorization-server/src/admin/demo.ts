@@ -38,10 +38,13 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
   const rules = { issuerIsHttp: config.issuer.startsWith("http:") };
   const problems: string[] = [];
   if (!exists.client) {
+    const logoutUri = config.demoPostLogoutRedirectUri;
     const client = {
       id: demo.clientId,
       name: "Demo application",
       redirectUris: [demo.redirectUri],
+      postLogoutRedirectUris: logoutUri === undefined ? [] : [logoutUri],
+      scope: ["openid", "profile", "email", "offline_access", ...config.scopeTexts.keys()].join(" "),
       secret: demo.clientSecret,
     };
     problems.push(...((await createClient(database, rules, client)).problems ?? []));

@@ -34,6 +34,7 @@ export interface Config {
   readonly strict: boolean;
   readonly demo: boolean;
   readonly demoRedirectUri: string;
+  readonly demoPostLogoutRedirectUri: string | undefined;
   readonly defaultAudience: string;
   readonly scopeTexts: ReadonlyMap<string, string>;
   readonly trustedProxies: readonly string[];
@@ -214,6 +215,7 @@ function build(value: (name: string) => string): Config {
     strict: value("strict") === "true",
     demo: value("demo") === "true",
     demoRedirectUri: optional("demo-redirect-uri") ?? `${issuer}/demo/callback`,
+    demoPostLogoutRedirectUri: optional("demo-post-logout-redirect-uri"),
     defaultAudience: optional("default-audience") ?? issuer,
     scopeTexts: new Map(
       value("scopes")

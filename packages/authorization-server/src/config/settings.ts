@@ -41,6 +41,7 @@ export const settings: readonly Setting[] = [
   ),
   flag("demo", "Make a demo client and user with random passwords; only for a loopback issuer"),
   text("demo-redirect-uri", "", "Redirect URI of the demo client; ISSUER/demo/callback when empty"),
+  text("demo-post-logout-redirect-uri", "", "Where a logout of the demo client may lead"),
   text("default-audience", "", "`aud` of access tokens when no resource is asked for; the issuer when empty"),
   {
     name: "scopes",

@@ -1,0 +1,25 @@
+// The client application. Its credentials lie in a file that the authorization server's `--demo` has written; it may come
+// into being after this program has started.
+import { readFileSync } from "node:fs";
+import { serve } from "../serve.ts";
+import { createClientApplication } from "./client.ts";
+
+function needed(name: string): string {
+  const value = process.env[name];
+  if (value === undefined) throw new Error(`the environment variable ${name} is missing`);
+  return value;
+}
+
+const credentialsFile = needed("CREDENTIALS_FILE");
+serve(
+  "client",
+  3200,
+  createClientApplication({
+    baseUrl: needed("BASE_URL"),
+    issuer: needed("ISSUER"),
+    issuerOriginInside: needed("ISSUER_ORIGIN_INSIDE"),
+    ordersUrl: needed("ORDERS_URL"),
+    credentials: () => JSON.parse(readFileSync(credentialsFile, "utf8")) as { clientId: string; clientSecret: string },
+    hint: `Sign in as “demo”. The password is in samples/shop/${credentialsFile}.`,
+  }),
+);

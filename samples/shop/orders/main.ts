@@ -1,0 +1,12 @@
+// The orders service. ISSUER, AUDIENCE and JWKS_URL say whose tokens it accepts.
+import { serve } from "../serve.ts";
+import { createOrders } from "./orders.ts";
+
+function needed(name: string): string {
+  const value = process.env[name];
+  if (value === undefined) throw new Error(`the environment variable ${name} is missing`);
+  return value;
+}
+
+const options = { issuer: needed("ISSUER"), audience: needed("AUDIENCE"), jwksUrl: needed("JWKS_URL") };
+serve("orders", 3100, createOrders(options));
