@@ -82,7 +82,7 @@ async function startMesh(t: TestContext, first: Partial<Record<ResourceTypeName,
     declared.set(kind, new Map(resources.map((one) => [one.name, one])));
     connection?.set(kind, declared.get(kind)!);
   };
-  for (const kind of ["CDS", "EDS", "LDS", "RDS"] as const) declare(kind, first[kind] ?? []);
+  for (const [kind, resources] of Object.entries(first)) declare(kind as ResourceTypeName, resources);
   const server = await serveAds({
     address: { host: "127.0.0.1", port: 0 },
     handlers: {
@@ -285,7 +285,7 @@ test("a listener on an occupied port is refused by name, warm or not", async (t)
 });
 
 test("/quitquitquit ends the proxy", async (t) => {
-  const mesh = await startMesh(t, {});
+  const mesh = await startMesh(t, { CDS: [], LDS: [] });
   await mesh.proxy.ready;
   const { port } = mesh.proxy.adminAddress!;
   const request = http.request({ host: "127.0.0.1", port, path: "/quitquitquit", method: "POST", agent: false });
