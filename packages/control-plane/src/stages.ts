@@ -3,6 +3,7 @@
 export { buildEndpoints } from "./snapshot/build-endpoints.ts";
 export { buildSnapshot, type ResourceReader } from "./snapshot/build-snapshot.ts";
 export type { EndpointSnapshot, MeshEndpoint, MeshService, MeshSnapshot } from "./snapshot/mesh-snapshot.ts";
+export { AcceptedResources } from "./serve/accepted-resources.ts";
 export { parseNode, type Proxy } from "./scope/proxy.ts";
 export type { ProxyView } from "./scope/proxy-view.ts";
 export { scope } from "./scope/scope.ts";
