@@ -15,7 +15,8 @@ export function processContext(): CommandContext {
     get stdin() {
       return process.stdin;
     },
-    isTerminal: process.stdout.isTTY && process.env["TERM"] !== "dumb",
+    // Node leaves `isTTY` undefined on a pipe, which picocolors would take for "find out": on CI it then writes colours.
+    isTerminal: Boolean(process.stdout.isTTY) && process.env["TERM"] !== "dumb",
     columns: process.stdout.columns,
     stdout: (text) => void process.stdout.write(text),
     stderr: (text) => void process.stderr.write(text),
