@@ -1,4 +1,5 @@
 // The command context of a real process.
+import { isatty } from "node:tty";
 import type { CommandContext } from "./command-module.ts";
 import { chooseInstance } from "./choose-instance.ts";
 
@@ -15,8 +16,8 @@ export function processContext(): CommandContext {
     get stdin() {
       return process.stdin;
     },
-    // Node leaves `isTTY` undefined on a pipe, which picocolors would take for "find out": on CI it then writes colours.
-    isTerminal: Boolean(process.stdout.isTTY) && process.env["TERM"] !== "dumb",
+    // Not `isTTY`: that is undefined on a pipe, which picocolors takes for "find out", and on CI it then writes colours.
+    isTerminal: isatty(process.stdout.fd) && process.env["TERM"] !== "dumb",
     columns: process.stdout.columns,
     stdout: (text) => void process.stdout.write(text),
     stderr: (text) => void process.stderr.write(text),
