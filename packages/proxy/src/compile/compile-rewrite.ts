@@ -1,6 +1,7 @@
 // Rewrites of path and authority by a route (RouteAction.prefix_rewrite, regex_rewrite, host_rewrite_*).
 import type { RouteAction as RouteActionMessage } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { RequestHead } from "../http/message.ts";
+import { rewriteAuthority } from "../route/rewrite-authority.ts";
 import { pathWithoutQuery } from "./compile-route-match.ts";
 import { compileSubstitution } from "./matchers/regex.ts";
 import type { Place, Problems } from "./problems.ts";
@@ -44,23 +45,6 @@ export function compilePathRewrite(
     request.headers.set("x-envoy-original-path", request.path);
     request.path = rewritten(request.path);
   };
-}
-
-/**
- * Puts a new authority in place. Envoy keeps the client's in `x-envoy-original-host`; with `appendForwardedHost` it goes to
- * `x-forwarded-host` too.
- */
-export function rewriteAuthority(request: RequestHead, authority: string, appendForwardedHost: boolean): void {
-  if (appendForwardedHost && request.authority !== "") {
-    const earlier = request.headers.getJoined("x-forwarded-host");
-    // Envoy does not append a host that already stands last.
-    if (earlier === undefined) request.headers.append("x-forwarded-host", request.authority);
-    else if (!earlier.endsWith(request.authority)) {
-      request.headers.set("x-forwarded-host", `${earlier},${request.authority}`);
-    }
-  }
-  if (request.authority !== "") request.headers.set("x-envoy-original-host", request.authority);
-  request.authority = authority;
 }
 
 export function compileHostRewrite(

@@ -574,8 +574,9 @@ test("time-outs, retries and attempt counts come from the nearest level", () => 
     retriable_headers: [{ name: "x-again", present_match: true }],
   };
   const own = to("c", { path: "/own" }, { timeout: "0s", idle_timeout: "0.5s", retry_policy: { retry_on: "reset" } });
+  const newer = to("c", { path: "/new" }, { timeout: "3s", max_stream_duration: { grpc_timeout_header_max: "3s" } });
   const host = { retry_policy, include_request_attempt_count: true };
-  const compiled = table(routes([own, to("c", { prefix: "/" })], host));
+  const compiled = table(routes([own, newer, to("c", { prefix: "/" })], host));
   const ofPath = (path: string) => {
     const action = compiled.match(requestHead({ path }), () => 0)?.action;
     assert.ok(action?.type === "forward");
@@ -601,6 +602,7 @@ test("time-outs, retries and attempt counts come from the nearest level", () => 
   assert.equal(isRetriableResponse?.(again), true);
   assert.deepEqual([ofPath("/own").timeoutMs, ofPath("/own").idleTimeoutMs], [0, 500]);
   assert.equal(ofPath("/own").retryPolicy?.retryOn, 4);
+  assert.equal(ofPath("/new").timeoutMs, 0);
 });
 
 const refused: readonly { readonly name: string; readonly json: object; readonly expected: readonly string[] }[] = [

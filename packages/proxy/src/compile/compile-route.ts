@@ -287,7 +287,8 @@ function forwardTo(
   return {
     type: "forward",
     clusterSlot,
-    timeoutMs: durationMs(message.timeout, defaultTimeoutMs),
+    // Envoy: a route with max_stream_duration uses "new timeouts" and never looks at its `timeout`.
+    timeoutMs: message.maxStreamDuration === undefined ? durationMs(message.timeout, defaultTimeoutMs) : 0,
     idleTimeoutMs: message.idleTimeout === undefined ? undefined : durationMs(message.idleTimeout, 0),
     retryPolicy: parts.retryPolicy,
     clusterNotFoundStatus: notFoundStatuses[message.clusterNotFoundResponseCode] ?? 503,

@@ -163,7 +163,7 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   },
   "envoy.config.core.v3.HttpProtocolOptions": {
     used: "idle_timeout max_headers_count max_requests_per_connection headers_with_underscores_action",
-    harmless: { max_response_headers_kb: "the codec's own limit of 60 KiB holds" },
+    harmless: { max_response_headers_kb: "the codec's own limit of 80 KiB holds" },
     warned: {
       max_connection_duration: "connections end by idleness, draining or their peer",
       max_stream_duration: "the route's time-outs bound a stream",

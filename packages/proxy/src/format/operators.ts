@@ -42,11 +42,15 @@ function address(name: string, read: FormatValue): Record<string, OperatorCompil
   };
 }
 
+/** An empty Host is a value, no Host is none. */
+const authorityOf: FormatValue = (_info, request) =>
+  request === undefined || request.hasHost === false ? undefined : request.authority;
+
 const requestPseudoHeaders: Readonly<Record<string, FormatValue>> = {
   ":method": (_info, request) => optionalText(request?.method),
   ":path": (_info, request) => optionalText(request?.path),
-  ":authority": (_info, request) => optionalText(request?.authority),
-  host: (_info, request) => optionalText(request?.authority),
+  ":authority": authorityOf,
+  host: authorityOf,
   ":scheme": (_info, request) => optionalText(request?.scheme),
 };
 
@@ -165,8 +169,12 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   TRAILER: missing,
   QUERY_PARAM: compileQueryParameter,
   START_TIME: compileTime,
-  PROTOCOL: text((_info, request) => request?.protocol),
-  RESPONSE_CODE: number((info) => String(info.responseCode)),
+  // What was no request came on an HTTP/1.1 connection all the same, whatever version it claimed.
+  PROTOCOL: text((_info, request) => request?.protocol ?? "HTTP/1.1"),
+  // While headers of a response are being changed it has not been sent yet, and `info` does not know its status.
+  RESPONSE_CODE: number((info, _request, response) =>
+    String(info.responseCode === 0 ? (response?.status ?? 0) : info.responseCode),
+  ),
   RESPONSE_CODE_DETAILS: text((info) => info.responseCodeDetails?.replaceAll(" ", "_")),
   RESPONSE_FLAGS: text((info) => noUpstream(info.responseFlags)),
   RESPONSE_FLAGS_LONG: text((info) => longFlags(info.responseFlags)),

@@ -78,6 +78,18 @@ for (const { format, expected } of [
   });
 }
 
+for (const { name, head, expected } of [
+  { name: "bytes that were no request", head: undefined, expected: "- - - HTTP/1.1" },
+  { name: "an empty Host", head: { ...requestHead({ authority: "" }), hasHost: true }, expected: "GET /  HTTP/1.1" },
+  { name: "no Host", head: { ...requestHead({ authority: "" }), hasHost: false }, expected: "GET / - HTTP/1.1" },
+]) {
+  test(`request of ${name}`, () => {
+    const format = "%REQ(:METHOD)% %REQ(:PATH)% %REQ(:AUTHORITY)% %PROTOCOL%";
+    const compiled = compileTextFormat(format, "-", environment, Place.root, new Problems());
+    assert.equal(compiled(streamInfo(head), head, undefined), expected);
+  });
+}
+
 for (const { format, expected } of [
   { format: "%NO_SUCH%", expected: "Not supported field in StreamInfo: NO_SUCH" },
   { format: "%REQ(A", expected: "Incorrect configuration: '%REQ(A'. Couldn't find valid command at position 0" },

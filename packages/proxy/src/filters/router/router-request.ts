@@ -7,6 +7,7 @@ import type { HttpStream } from "../../http/filter.ts";
 import { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
 import { type ResponseFlag, responseFlags } from "../../http/response-flags.ts";
+import { rewriteAuthority } from "../../route/rewrite-authority.ts";
 import type { ForwardAction } from "../../route/route-table.ts";
 import { RetryState } from "./retry-state.ts";
 import type { RouterFilterConfig } from "./router-filter.ts";
@@ -142,7 +143,9 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const stream = this.#stream;
     const { info, request } = stream;
     info.upstreamHost = host;
-    if (this.#action.autoHostRewrite && host.hostname !== "") this.#rewriteHost(host.hostname);
+    if (this.#action.autoHostRewrite && host.hostname !== "") {
+      rewriteAuthority(request, host.hostname, this.#action.appendForwardedHost);
+    }
     if (this.#action.includeRequestAttemptCount)
       request.headers.set("x-envoy-attempt-count", String(this.#attemptCount));
     if (!this.#config.suppressEnvoyHeaders) this.#setExpectedTimeout();
@@ -156,12 +159,6 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
         attempt: this.#attemptCount,
       });
     }
-  }
-
-  #rewriteHost(hostname: string): void {
-    const { request } = this.#stream;
-    if (this.#action.appendForwardedHost) request.headers.set("x-forwarded-host", request.authority);
-    request.authority = hostname;
   }
 
   // Tells the upstream how long we shall wait; what is left of the whole, for a later try.
