@@ -191,7 +191,8 @@ test("a stock Envoy under the agent serves, survives its control plane, and star
     cluster: "",
     principal: "",
   });
-  const state = statSync(path.join(pod.folder, "xds-state"));
+  const file = path.join(pod.folder, "xds-state");
+  const state = await waitFor(() => statSync(file, { throwIfNoEntry: false }), { what: "the saved state" });
   assert.equal(state.mode & 0o777, 0o600);
 
   await controlPlane.close();

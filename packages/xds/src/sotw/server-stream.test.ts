@@ -121,6 +121,17 @@ const scripts: readonly Script[] = [
     status: ["RDS STALE"],
   },
   {
+    name: "a resource is not sent twice before it is answered once",
+    steps: [
+      [declare({ EDS: "a@1 b@1" }), []],
+      [ask("EDS", "a b"), ["subscribed EDS a b", "send EDS 1: a@1", "send EDS 2: b@1"]],
+      [ask("EDS", "a b", "1"), ["acked EDS 1: a"]],
+      [declare({ EDS: "a@1 b@2" }), []],
+      [ask("EDS", "a b", "2"), ["acked EDS 2: b", "send EDS 3: b@2"]],
+    ],
+    status: ["EDS STALE"],
+  },
+  {
     name: "at most maxOutstandingResponses are unanswered",
     steps: [
       [declare({ EDS: "a@1 b@1 c@1" }), []],
@@ -367,7 +378,7 @@ const scripts: readonly Script[] = [
       [declare({ CDS: "a@2" }), [], 20],
       [wake, [], 109],
       [wake, ["send CDS 2: a@2"], 110],
-      [ask("CDS", "", "1"), ["ignored stale nonce: 1"], 111],
+      [ask("CDS", "", "1"), ["acked CDS 1: a"], 111],
       [ask("CDS", "", "2"), ["acked CDS 2: a"], 112],
     ],
     status: ["CDS SYNCED"],

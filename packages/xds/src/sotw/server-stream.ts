@@ -67,6 +67,9 @@ export type SotwServerAction =
   /** A request that asked for nothing new and answered nothing outstanding, or a type that is not spoken. */
   | { readonly kind: "ignored"; readonly reason: "unknown type" | "stale nonce"; readonly detail: string };
 
+/** Kept for answers that may still come, of each type; a proxy that is stopped for a day gets many pushes. */
+const maxOverdueResponses = 64;
+
 /** Types that may name clusters, and so wait for them when added and hold them when removed. */
 const dependents: ReadonlySet<ResourceTypeName> = new Set(["LDS", "ECDS", "RDS"]);
 
@@ -210,9 +213,10 @@ export class SotwServerStream {
       const { nonce } = answered;
       actions.push({ kind: "nacked", rejection: { type: state.type.shortName, nonce, message, offered, offenders } });
     };
-    if (skipped.length > 0 && !state.type.fullState) {
+    if (skipped.length > 0) {
       // One answer for several responses: any of them may be meant. Each is sent again alone.
-      for (const resource of [...skipped, answered].flatMap((response) => response.resources)) {
+      if (state.type.fullState) state.due = true;
+      for (const resource of state.type.fullState ? [] : [...skipped, answered].flatMap(({ resources }) => resources)) {
         state.suspects.add(resource.name);
         state.resend.add(resource.name);
       }
@@ -230,6 +234,8 @@ export class SotwServerStream {
       for (const resource of changed) if (!named.has(resource.name)) this.#accept(state, resource);
     }
     if (offenders.length === 0) state.unattributed = message;
+    // Declared once more, a refused resource is tried once more; a full state is compared as a whole.
+    if (!state.type.fullState) for (const resource of offenders) state.sent.delete(resource.name);
     for (const resource of answered.resources) {
       state.suspects.delete(resource.name);
       if (state.type.shortName === "EDS") this.#warming.delete(resource.name);
@@ -243,14 +249,22 @@ export class SotwServerStream {
     if (resources === state.declared) return;
     const before = state.declared;
     state.declared = resources;
-    forgetOwed(state);
+    if (state.type.shortName === "CDS") this.#keepDropped(state, before, nowMs);
     forgetSettledRejections(state);
-    if (state.type.shortName !== "CDS") return;
-    // The union first: routes that still name a dropped cluster are in effect until their successors are acknowledged.
-    for (const name of state.lingering.keys()) if (resources.has(name)) state.lingering.delete(name);
+    forgetOwed(state);
+  }
+
+  /** The union first: routes that still name a dropped cluster are in effect until their successors are acknowledged. */
+  #keepDropped(
+    clusters: ServerTypeState,
+    before: ReadonlyMap<string, EncodedResource> | undefined,
+    nowMs: number,
+  ): void {
+    const { declared, lingering, sent } = clusters;
+    for (const name of lingering.keys()) if (declared?.has(name)) lingering.delete(name);
     for (const [name, resource] of before ?? []) {
-      if (resources.has(name) || !state.sent.has(name)) continue;
-      state.lingering.set(name, { resource, untilMs: nowMs + this.#limits.removalTimeoutMs });
+      if (declared?.has(name) || !sent.has(name)) continue;
+      lingering.set(name, { resource, untilMs: nowMs + this.#limits.removalTimeoutMs });
     }
   }
 
@@ -261,22 +275,31 @@ export class SotwServerStream {
       if (owed.length === 0) continue;
       if (dependents.has(state.type.shortName) && this.#mustWaitForClusters(nowMs)) continue;
       if (!this.#writable) break;
-      const responses = owed.slice(0, this.#room(state, nowMs));
-      for (const resources of responses) actions.push(this.#response(state, resources, nowMs));
+      for (const resources of this.#sendable(state, nowMs)) actions.push(this.#response(state, resources, nowMs));
     }
     if (!this.#hasHeldDependents()) this.#heldSinceMs = undefined;
   }
 
-  /** How many responses may go out before one is answered. */
-  #room(state: ServerTypeState, nowMs: number): number {
+  /**
+   * Those of the owed responses that may go out before one is answered. A resource is never outstanding twice: the answer
+   * to the first may change what the second should be.
+   */
+  #sendable(state: ServerTypeState, nowMs: number): readonly (readonly EncodedResource[])[] {
     const oneAtATime = !state.type.oneResourcePerResponse || state.suspects.size > 0;
     const limit = oneAtATime ? 1 : this.#limits.maxOutstandingResponses;
-    // An overdue answer must not stop the stream for ever. The newer response stands for it: an answer covers both.
-    for (const { nonce, sentAtMs } of state.outstanding.values()) {
-      if (nowMs - sentAtMs < this.#limits.ackTimeoutMs) break;
-      state.outstanding.delete(nonce);
-    }
-    return Math.max(0, limit - state.outstanding.size);
+    // An overdue answer must not stop the stream for ever. It still counts when it comes, unless too many are overdue.
+    const awaited = [...state.outstanding.values()].filter(
+      ({ sentAtMs }) => nowMs - sentAtMs < this.#limits.ackTimeoutMs,
+    );
+    const overdue = state.outstanding.size - awaited.length;
+    const [oldest] = state.outstanding.keys();
+    if (overdue > maxOverdueResponses && oldest !== undefined) state.outstanding.delete(oldest);
+    const room = Math.max(0, limit - awaited.length);
+    if (room === 0) return [];
+    if (state.type.fullState) return owedResponses(state).slice(0, room);
+    const busy = new Set(awaited.flatMap(({ resources }) => resources.map(({ name }) => name)));
+    const free = owedResponses(state).filter((resources) => resources.every(({ name }) => !busy.has(name)));
+    return free.slice(0, room);
   }
 
   #response(state: ServerTypeState, resources: readonly EncodedResource[], nowMs: number): SotwServerAction {
@@ -326,11 +349,14 @@ export class SotwServerStream {
 
   /** Dropped clusters go once no listener or route that the proxy may still use was written with them in view. */
   #endLingering(nowMs: number): void {
-    const { lingering } = this.#state("CDS");
-    if (lingering.size === 0) return;
+    const clusters = this.#state("CDS");
+    if (clusters.lingering.size === 0) return;
     const settled = [...dependents].every((name) => isSettled(this.#state(name)));
-    for (const [name, { untilMs }] of lingering) if (settled || untilMs <= nowMs) lingering.delete(name);
-    forgetOwed(this.#state("CDS"));
+    for (const [name, { untilMs }] of clusters.lingering) {
+      if (settled || untilMs <= nowMs) clusters.lingering.delete(name);
+    }
+    forgetSettledRejections(clusters);
+    forgetOwed(clusters);
   }
 }
 
@@ -356,12 +382,7 @@ function sameNames(a: SubscribedNames, b: SubscribedNames): boolean {
 /** A name that is given up is deleted by the proxy: asked for again, it is sent again. */
 function forgetUnsubscribed(state: ServerTypeState, names: SubscribedNames): void {
   if (names === "*") return;
-  for (const name of state.sent.keys()) {
-    if (names.has(name)) continue;
-    state.sent.delete(name);
-    state.accepted.delete(name);
-    state.resend.delete(name);
-    state.suspects.delete(name);
-    state.rejected.delete(name);
+  for (const known of [state.sent, state.accepted, state.resend, state.suspects, state.rejected]) {
+    for (const name of known.keys()) if (!names.has(name)) known.delete(name);
   }
 }

@@ -91,11 +91,14 @@ function servable(state: ServerTypeState, resource: EncodedResource): EncodedRes
   return state.type.fullState && state.ackedNonce === "" ? resource : undefined;
 }
 
+function isSubscribed(state: ServerTypeState, name: string): boolean {
+  return state.subscribed === "*" || (state.subscribed?.has(name) ?? false);
+}
+
 /** Whether a name would be sent if it were owed. */
 export function isServed(state: ServerTypeState, name: string): boolean {
-  const subscribed = state.subscribed === "*" || (state.subscribed?.has(name) ?? false);
   const resource = state.declared?.get(name);
-  return subscribed && resource !== undefined && servable(state, resource) !== undefined;
+  return isSubscribed(state, name) && resource !== undefined && servable(state, resource) !== undefined;
 }
 
 /** All resources that the proxy subscribes to and should have now. */
@@ -151,7 +154,7 @@ function findOwed(state: ServerTypeState): (readonly EncodedResource[])[] {
   return changed;
 }
 
-/** Notes that the first of the owed responses went out. */
+/** Notes that one of the owed responses went out. */
 export function noteSent(state: ServerTypeState, response: OutstandingResponse): void {
   if (state.type.fullState) state.sent.clear();
   for (const resource of response.resources) {
@@ -159,7 +162,7 @@ export function noteSent(state: ServerTypeState, response: OutstandingResponse):
     state.resend.delete(resource.name);
   }
   state.due = false;
-  state.owed?.shift();
+  state.owed = state.owed?.filter((owed) => owed !== response.resources);
   state.outstanding.set(response.nonce, response);
   state.sentVersion = response.versionInfo;
   state.sentNonce = response.nonce;
@@ -209,13 +212,19 @@ export function typeStatus(state: ServerTypeState): TypeStatus {
   };
 }
 
-/** Takes a new declaration: refusals of versions that are gone are forgotten. */
+/** Forgets refusals of versions that are declared no more, and of names that are asked for no more. */
 export function forgetSettledRejections(state: ServerTypeState): void {
   for (const [name, rejected] of state.rejected) {
-    const version = state.declared?.get(name)?.version;
-    if (version === undefined || !rejected.versions.has(version)) state.rejected.delete(name);
+    const version = (state.declared?.get(name) ?? state.lingering.get(name)?.resource)?.version;
+    const isCurrent = version !== undefined && rejected.versions.has(version);
+    if (isCurrent && isSubscribed(state, name)) continue;
+    state.rejected.delete(name);
+    // What was sent last is not what the proxy has, even if the refused version should be declared again before the next push.
+    if (state.type.fullState) state.due = true;
   }
-  for (const name of state.suspects) if (!state.declared?.has(name)) state.suspects.delete(name);
+  for (const name of state.suspects) {
+    if (!state.declared?.has(name) || !isSubscribed(state, name)) state.suspects.delete(name);
+  }
 }
 
 /** Notes a refusal; the version joins those refused before, so that a refused fallback is not offered for ever. */
