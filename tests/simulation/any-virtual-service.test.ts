@@ -1,148 +1,35 @@
-// Whatever VirtualServices and Gateways the schema lets through, alone or together: the tables that they make are ones that a
-// proxy takes, or the resource was set aside with a finding.
+// Whatever VirtualServices the schema lets through, alone or together: the tables that they make are ones that Tulle's proxy
+// takes, or the resource was set aside with a finding.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
-import { create, fromBinary } from "@bufbuild/protobuf";
-import { MemoryStore, type MeshResource, parseResource } from "@tulle/config";
-import {
-  AcceptedResources,
-  buildEndpoints,
-  buildSnapshot,
-  parseNode,
-  scope,
-  translate,
-} from "@tulle/control-plane/stages";
-import { compileListener, compileRouteConfiguration, detachedScope, problemText } from "@tulle/proxy";
-import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import * as fc from "fast-check";
+import { fromBinary } from "@bufbuild/protobuf";
+import { type Compiled, compileListener, compileRouteConfiguration, detachedScope, problemText } from "@tulle/proxy";
 import { resourceSchemas } from "@tulle/xds/resource-schemas";
-
-const text = fc.oneof(fc.string({ maxLength: 12 }), fc.string({ unit: "binary", maxLength: 6 }));
-const regex = fc.constantFrom("a+", ".*", "[^/]{1,20}", "(?i)x|y", "\\d{2,}", "^$", "a\\.b", "[a-z]{1000}");
-const stringMatch = fc.oneof(
-  fc.record({ exact: text }),
-  fc.record({ prefix: text.filter((value) => value !== "") }),
-  fc.record({ regex }),
-);
-const host = fc.constantFrom(
-  "catalog",
-  "CATALOG",
-  "catalog.shop",
-  "catalog.shop.svc.cluster.local",
-  "*.example.com",
-  "a.example.com",
-  "192.0.2.1",
-  "::1",
-  "other.",
-);
-const durationText = fc.constantFrom("1ms", "1.5s", "2562047h");
-const destination = fc.record({
-  host: fc.constantFrom("catalog", "nowhere", "catalog.shop", "a.example.com"),
-  subset: fc.option(fc.constantFrom("v1", "v2"), { nil: undefined }),
-  port: fc.option(fc.record({ number: fc.integer({ min: 1, max: 65_535 }) }), { nil: undefined }),
-});
-const route = fc.record(
-  {
-    match: fc.array(
-      fc.record(
-        {
-          uri: stringMatch,
-          method: stringMatch,
-          authority: stringMatch,
-          headers: fc.dictionary(
-            fc.constantFrom("x-a", "X-B", ":path", "!#$%&'*+-.^_`|~"),
-            fc.oneof(stringMatch, fc.constant({})),
-            {
-              maxKeys: 2,
-            },
-          ),
-          port: fc.constant(80),
-        },
-        { requiredKeys: [] },
-      ),
-      { maxLength: 3 },
-    ),
-    route: fc.array(
-      fc.record({ destination, weight: fc.constantFrom(0, 1, 50, 2_147_483_647) }, { requiredKeys: ["destination"] }),
-      { minLength: 1, maxLength: 4 },
-    ),
-    timeout: durationText,
-    retries: fc.record({
-      attempts: fc.constantFrom(1, 3, 2_147_483_647),
-      perTryTimeout: durationText,
-      retryOn: fc.constantFrom("5xx", "503,gateway-error", "", "cancelled,599"),
-    }),
-  },
-  { requiredKeys: ["route"] },
-);
-const virtualService = fc.record({
-  apiVersion: fc.constant("networking.tulle.io/v1"),
-  kind: fc.constant("VirtualService"),
-  metadata: fc.record({ name: fc.constantFrom("a", "b", "c"), namespace: fc.constantFrom("shop", "other") }),
-  spec: fc.record(
-    {
-      hosts: fc.array(host, { minLength: 1, maxLength: 4 }),
-      gateways: fc.array(fc.constantFrom("mesh", "shop/gateway"), { maxLength: 2 }),
-      http: fc.array(route, { minLength: 1, maxLength: 3 }),
-    },
-    { requiredKeys: ["hosts", "http"] },
-  ),
-});
-
-const fixed: readonly unknown[] = [
-  {
-    apiVersion: "v1",
-    kind: "Service",
-    metadata: { name: "catalog", namespace: "shop" },
-    spec: { selector: { app: "catalog" }, ports: [{ name: "http", port: 80 }] },
-  },
-  {
-    apiVersion: "networking.tulle.io/v1",
-    kind: "Gateway",
-    metadata: { name: "gateway", namespace: "shop" },
-    spec: {
-      selector: { tulle: "ingressgateway" },
-      servers: [{ port: { number: 8080, name: "http", protocol: "HTTP" }, hosts: ["*", "*.example.com"] }],
-    },
-  },
-];
-const nodes = [
-  "sidecar~127.9.9.1~web-1.shop~shop.svc.cluster.local",
-  "router~127.9.9.2~gateway-1.shop~shop.svc.cluster.local",
-].map((id) => create(NodeSchema, { id, metadata: { INTERCEPTION_MODE: "NONE", LABELS: { tulle: "ingressgateway" } } }));
+import { randomVirtualServices, tablesOf } from "./random-tables.ts";
 
 test("tables made of any valid resources compile", async () => {
-  let routed = 0;
+  let total = 0;
   await fc.assert(
-    fc.asyncProperty(fc.array(virtualService, { minLength: 1, maxLength: 4 }), async (documents) => {
-      const parsed = [...fixed, ...documents].map((document) => parseResource(document));
-      const store = new MemoryStore();
-      await store.applyAll(
-        parsed.flatMap(({ resource }): readonly MeshResource[] => (resource === undefined ? [] : [resource])),
-      );
-      const accepted = new AcceptedResources(store);
-      accepted.refresh();
-      const snapshot = buildSnapshot(accepted);
-      routed += snapshot.virtualServices.length;
-      for (const node of nodes) {
-        const proxy = parseNode(node);
-        assert.ok("proxy" in proxy);
-        const { LDS, RDS } = translate(scope(snapshot, proxy.proxy), buildEndpoints(accepted, snapshot), "local");
-        const compileScope = detachedScope();
+    fc.asyncProperty(randomVirtualServices, async (documents) => {
+      const { routed, proxies } = await tablesOf(documents);
+      total += routed;
+      for (const { LDS, RDS } of proxies) {
+        const scope = detachedScope();
         for (const { any } of LDS.values()) {
-          noProblems(compileListener(fromBinary(resourceSchemas.LDS, any.value), compileScope));
+          noProblems(compileListener(fromBinary(resourceSchemas.LDS, any.value), scope));
         }
         for (const { any } of RDS.values()) {
-          noProblems(compileRouteConfiguration(fromBinary(resourceSchemas.RDS, any.value), compileScope));
+          noProblems(compileRouteConfiguration(fromBinary(resourceSchemas.RDS, any.value), scope));
         }
       }
     }),
     { numRuns: 200 },
   );
-  assert.ok(routed > 100, `only ${routed} VirtualServices were valid`);
+  assert.ok(total > 100, `only ${total} VirtualServices were valid`);
 });
 
-function noProblems(result: ReturnType<typeof compileListener> | ReturnType<typeof compileRouteConfiguration>): void {
+function noProblems<T>(result: Compiled<T>): void {
   const problems = result.ok ? result.warnings : result.problems;
   assert.deepEqual(problems.map(problemText), []);
 }
