@@ -17,9 +17,11 @@ async function isReady(podAddress: string): Promise<boolean> {
   }
 }
 
-/** Listens on the pod's address; rejects if the port cannot be bound. */
-export async function startHealthServer(podAddress: string): Promise<AsyncDisposable> {
-  let isLeaving = false;
+/**
+ * Listens on the pod's address until it is disposed of; rejects if the port cannot be bound. A pod that leaves is not ready:
+ * nothing new should be sent to it while its requests finish.
+ */
+export async function startHealthServer(podAddress: string, leaving: AbortSignal): Promise<AsyncDisposable> {
   const server: Server = createServer((request, response) => {
     const respond = (status: number, body: string): void => {
       response.writeHead(status, { "content-type": "text/plain; charset=UTF-8", connection: "close" });
@@ -27,7 +29,7 @@ export async function startHealthServer(podAddress: string): Promise<AsyncDispos
     };
     if (request.url !== healthPath) respond(404, "not found");
     else if (request.method !== "GET" && request.method !== "HEAD") respond(405, "GET only");
-    else if (isLeaving) respond(503, "the agent is stopping");
+    else if (leaving.aborted) respond(503, "the agent is stopping");
     else
       void isReady(podAddress).then((ready) => respond(ready ? 200 : 503, ready ? "ready" : "the proxy is not ready"));
   });
@@ -38,7 +40,6 @@ export async function startHealthServer(podAddress: string): Promise<AsyncDispos
   await listening.promise;
   return {
     [Symbol.asyncDispose]: async () => {
-      isLeaving = true;
       const closed = Promise.withResolvers<void>();
       server.close(() => closed.resolve());
       server.closeAllConnections();

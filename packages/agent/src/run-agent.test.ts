@@ -1,7 +1,7 @@
 // The whole agent: with a stock Envoy as its proxy, without a control plane, and where its surroundings are wrong.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { type Server, createServer, request as httpRequest } from "node:http";
+import { type Server, type ServerResponse, createServer, request as httpRequest } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -18,13 +18,19 @@ import {
 import { messageFromJson } from "@tulle/xds/json";
 import { resourceSchemas } from "@tulle/xds/resource-schemas";
 import { envoyPath } from "../../../tests/tools/envoy-path.ts";
-import { waitFor } from "../../../tests/tools/processes.ts";
+import { startProcess, waitFor } from "../../../tests/tools/processes.ts";
 import { decodePeerMetadata } from "./bootstrap/peer-metadata.ts";
 import type { RunningDataPlane } from "./data-plane/data-plane.ts";
 import { type AgentOptions, runAgent } from "./run-agent.ts";
 
 const listenerPort = 8080;
 const typeUrl = (name: string): string => `type.googleapis.com/envoy.extensions.filters.${name}`;
+
+/** `tulle agent` without the command line around it. */
+const agentProgram = `
+  import { runAgent } from "@tulle/agent";
+  process.exit(await runAgent(process.env));
+`;
 
 /** A loopback address for this process and test alone: admin and health ports are fixed. */
 let lastAddress = 0;
@@ -282,3 +288,46 @@ test("Tulle's own proxy under the agent serves, survives its control plane, and 
   await pod.serves(`200 from ${pod.address}`);
   assert.equal(await pod.stop(), 0);
 });
+
+for (const dataPlane of ["tulle", "envoy"] as const) {
+  test(`${dataPlane}: SIGTERM lets a request in flight finish, then the process exits with 0`, async (context) => {
+    const arrived = Promise.withResolvers<ServerResponse>();
+    const server = createServer((_request, response) => arrived.resolve(response));
+    const { promise: listening, resolve } = Promise.withResolvers<void>();
+    server.listen(0, "127.0.0.1", resolve);
+    await listening;
+    context.after(() => server.close());
+    const pod = new Pod(context);
+    const { port } = server.address() as AddressInfo;
+    const controlPlane = await startControlPlane(context, declarations(pod.address, port));
+    const agent = await startProcess(process.execPath, ["--input-type=module", "--eval", agentProgram], {
+      name: "agent",
+      cwd: import.meta.dirname,
+      env: {
+        ...pod.env(portOf(controlPlane)),
+        TULLE_PROXY: dataPlane,
+        TULLE_ENVOY: await envoyPath(),
+        TULLE_PROXY_LOG_LEVEL: "warning",
+        TULLE_DRAIN_MS: "20000",
+      },
+    });
+    context.after(() => agent.stop());
+    await waitFor(async () => (await get(pod.address, 15_021, "/healthz/ready")) === "200 ready", {
+      what: "the pod to be ready",
+      details: () => agent.output(),
+      timeoutMs: 20_000,
+    });
+    const answer = get(pod.address, listenerPort);
+    const response = await arrived.promise;
+    agent.kill("SIGTERM");
+    // The agent drains: its health page says that it leaves, while the request still runs.
+    await waitFor(async () => (await get(pod.address, 15_021, "/healthz/ready")) !== "200 ready", {
+      what: "the agent to leave",
+      details: () => agent.output(),
+    });
+    assert.equal(agent.exit, undefined);
+    response.end("late");
+    assert.equal(await answer, "200 late");
+    assert.deepEqual(await agent.exited, { code: 0, signal: null }, agent.output());
+  });
+}

@@ -72,7 +72,7 @@ async function run(
     await replaceFile(bootstrapPath, `${JSON.stringify(document, undefined, 2)}\n`);
     const proxyEnv = { ...env, [peerMetadataVariable]: encodePeerMetadata(peerMetadata(settings)) };
     const bootstrap = bootstrapMessage(document);
-    await using _health = await startHealthServer(settings.podAddress);
+    await using _health = await startHealthServer(settings.podAddress, stop);
     const proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
     log.info("the agent runs", { node: nodeId(settings), dataPlane: settings.dataPlane });
     const code = await untilEnd(proxy, stop, settings.drainMs);
