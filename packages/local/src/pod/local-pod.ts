@@ -259,7 +259,10 @@ export class LocalPod {
       const onVerdict = (well: boolean): void => {
         if (!well) program.process.kill();
       };
-      program.loops.push(startProbeLoop(liveness, timingOf(plan.livenessProbe), onVerdict));
+      const timing = timingOf(plan.livenessProbe);
+      // Not at once: a program that has only just begun is not dead.
+      const initialDelayMs = Math.max(timing.initialDelayMs, timing.periodMs);
+      program.loops.push(startProbeLoop(liveness, { ...timing, initialDelayMs }, onVerdict));
     }
   }
 

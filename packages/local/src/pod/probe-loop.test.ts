@@ -52,6 +52,15 @@ test("each further round of failures is told again", async (t) => {
   assert.ok(verdicts.every((well) => !well));
 });
 
+test("a slow start is no failure before its time", async (t) => {
+  const { verdicts, asked, pass } = run(t, [false], { periodMs: 1000, failureThreshold: 3 });
+  await pass(1900);
+  assert.ok(asked() > 5);
+  assert.deepEqual(verdicts, []);
+  await pass(1500);
+  assert.deepEqual(verdicts, [false]);
+});
+
 test("nothing is asked before the initial delay or after the end", async (t) => {
   const { asked, pass, stop } = run(t, [true], { initialDelayMs: 5000, periodMs: 1000 });
   await pass(4900);

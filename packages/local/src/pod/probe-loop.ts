@@ -6,7 +6,7 @@ export interface ProbeTiming {
   readonly periodMs: number;
   /** Successes in a row until the verdict is "well". */
   readonly successThreshold: number;
-  /** Failures in a row until the verdict is "not well". */
+  /** Failures in a row, a period apart, until the verdict is "not well". */
   readonly failureThreshold: number;
 }
 
@@ -43,20 +43,24 @@ export function startProbeLoop(check: Check, timing: ProbeTiming, onVerdict: (we
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let verdict: boolean | undefined;
-  let inARow = 0;
+  let successesInARow = 0;
+  /** Time since the first of the failures in a row; undefined after a success. */
+  let failingForMs: number | undefined;
   let pauseMs = Math.min(firstPauseMs, timing.periodMs);
-  let lastAnswer: boolean | undefined;
 
   const ask = async (): Promise<void> => {
     const well = await check();
     if (stopped) return;
-    inARow = well === lastAnswer ? inARow + 1 : 1;
-    lastAnswer = well;
-    const complete = inARow >= (well ? timing.successThreshold : timing.failureThreshold);
-    if (complete && (verdict !== well || !well)) {
-      verdict = well;
-      if (!well) inARow = 0;
-      onVerdict(well);
+    successesInARow = well ? successesInARow + 1 : 0;
+    // Failures count by time: at first the questions come much faster than once a period.
+    failingForMs = well ? undefined : failingForMs === undefined ? 0 : failingForMs + pauseMs;
+    if (well && verdict !== true && successesInARow >= timing.successThreshold) {
+      verdict = true;
+      onVerdict(true);
+    } else if (failingForMs !== undefined && failingForMs >= (timing.failureThreshold - 1) * timing.periodMs) {
+      verdict = false;
+      failingForMs = undefined;
+      onVerdict(false);
     }
     if (stopped) return;
     pauseMs = verdict === true ? timing.periodMs : Math.min(timing.periodMs, pauseMs * pauseGrowth);

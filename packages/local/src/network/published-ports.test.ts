@@ -1,0 +1,91 @@
+// Published ports as sockets: taken, kept, let go of, and refused with a remedy.
+import assert from "node:assert/strict";
+import { createServer, type AddressInfo, type Server } from "node:net";
+import { test, type TestContext } from "node:test";
+import type { Service } from "@tulle/config";
+import { tcpCheck } from "../pod/health-check.ts";
+import { PublishedPorts, withHolder } from "./published-ports.ts";
+
+async function freePort(): Promise<number> {
+  const server = await occupy();
+  const { port } = server.address() as AddressInfo;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.close(() => resolve());
+  await promise;
+  return port;
+}
+
+function occupy(): Promise<Server> {
+  const { promise, resolve } = Promise.withResolvers<Server>();
+  const server = createServer();
+  server.listen(0, "127.0.0.1", () => resolve(server));
+  return promise;
+}
+
+function gateway(publish: string, name = "gateway"): Service {
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name, namespace: "s", annotations: { "local.tulle.io/publish": publish } },
+    spec: { type: "ClusterIP", selector: { app: name }, ports: [] },
+  };
+}
+
+function openPorts(t: TestContext): PublishedPorts {
+  const ports = new PublishedPorts([]);
+  t.after(() => ports.close());
+  return ports;
+}
+
+const never = (): boolean => false;
+
+test("a port is open as long as a Service asks for it", async (t) => {
+  const ports = openPorts(t);
+  const port = await freePort();
+  assert.deepEqual(ports.update([gateway(`${port}:8080`)], never), []);
+  assert.equal(await tcpCheck("127.0.0.1", port, 1000), true);
+  const [held] = ports.forPod({ namespace: "s", labels: { app: "gateway" } });
+  // A second look changes nothing: the gateways that run have inherited this very socket.
+  ports.update([gateway(`${port}:8080`)], never);
+  assert.equal(ports.forPod({ namespace: "s", labels: { app: "gateway" } })[0]!.descriptor, held!.descriptor);
+  ports.update([], never);
+  assert.equal(await tcpCheck("127.0.0.1", port, 1000), false);
+});
+
+test("it leads to the pods of its Service alone", async (t) => {
+  const ports = openPorts(t);
+  ports.update([gateway(`${await freePort()}:8080`)], never);
+  assert.equal(ports.forPod({ namespace: "s", labels: { app: "other" } }).length, 0);
+  assert.equal(ports.forPod({ namespace: "other", labels: { app: "gateway" } }).length, 0);
+});
+
+test("a port that is in use is told with its holder and a remedy, and the others are taken", async (t) => {
+  const ports = openPorts(t);
+  const server = await occupy();
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const other = await freePort();
+  const [problem] = ports.update([gateway(`${port}:8080,${other}:8443`)], never);
+  const told = await withHolder(problem!);
+  assert.match(told.message, new RegExp(`^port 127\\.0\\.0\\.1:${port} is in use by process ${process.pid} \\(`));
+  assert.match(told.suggestion, new RegExp(`--publish ${port + 1}:8080$`));
+  assert.deepEqual(
+    ports.list().map((each) => each.port),
+    [other],
+  );
+});
+
+test("two Services cannot publish the same port", async (t) => {
+  const ports = openPorts(t);
+  const port = await freePort();
+  const [problem] = ports.update([gateway(`${port}:8080`), gateway(`${port}:80`, "second")], never);
+  assert.match(problem!.message, /is published by Service s\/gateway already/);
+});
+
+test("a port that the proxy binds itself is left alone", async (t) => {
+  const ports = openPorts(t);
+  const port = await freePort();
+  ports.update([gateway(`${port}:8080`)], () => true);
+  assert.equal(await tcpCheck("127.0.0.1", port, 1000), false);
+  assert.equal(ports.forPod({ namespace: "s", labels: { app: "gateway" } })[0]!.descriptor, undefined);
+});

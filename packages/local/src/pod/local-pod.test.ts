@@ -1,0 +1,198 @@
+// The life of a pod with real processes: who starts when, what makes it ready or not, and in which order it ends.
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { test, type TestContext } from "node:test";
+import { claimBlock } from "../network/address-block.ts";
+import { waitUntil } from "../process/wait-until.ts";
+import { LocalPod, type PodPhase } from "./local-pod.ts";
+import type { ContainerPlan, PodPlan } from "./pod-plan.ts";
+
+// Both programs write what they do into one file, so that its lines tell the order. The stand-in for `tulle agent` answers the
+// health port once a file says that it may.
+const stage = `
+import { appendFileSync, existsSync } from "node:fs";
+import { createServer } from "node:http";
+const [, , who, folder] = process.argv;
+const tell = (what) => appendFileSync(folder + "/story", who + " " + what + "\\n");
+const address = who === "proxy" ? process.env.INSTANCE_IP : process.env.HOST;
+const port = who === "proxy" ? 15021 : Number(process.env.PORT);
+const server = createServer((request, response) => {
+  const well = existsSync(folder + "/" + who + "-well") && !(request.url === "/live" && existsSync(folder + "/dead"));
+  response.writeHead(well ? 200 : 503).end();
+});
+server.listen(port, address, () => tell("listens"));
+process.on("SIGTERM", () => { tell("ends"); process.exit(0); });
+`;
+
+interface Stage {
+  readonly pod: LocalPod;
+  readonly phases: PodPhase[];
+  story(): readonly string[];
+  /** Lets `who` answer well from now on, or no more. */
+  say(who: "proxy-well" | "app-well" | "dead", isSo?: boolean): void;
+  until(what: string, condition: () => boolean): Promise<void>;
+  withdrawals: number;
+}
+
+async function setStage(
+  t: TestContext,
+  changes: Partial<ContainerPlan> = {},
+  plan: Partial<PodPlan> = {},
+): Promise<Stage> {
+  const folder = mkdtempSync(path.join(tmpdir(), "tulle-pod-"));
+  const program = path.join(folder, "stage.mjs");
+  writeFileSync(program, stage);
+  writeFileSync(path.join(folder, "story"), "");
+  const block = await claimBlock(folder);
+  const container: ContainerPlan = {
+    name: "app",
+    argv: ["node", program, "app", folder],
+    env: {},
+    ports: [{ name: "http", port: 3000 }],
+    readinessProbe: { httpGet: { path: "/", port: "http" }, periodSeconds: 1, failureThreshold: 1 },
+    livenessProbe: undefined,
+    startupProbe: undefined,
+    ...changes,
+  };
+  const whole: PodPlan = {
+    namespace: "shop",
+    deployment: "app",
+    templateHash: "hash",
+    labels: {},
+    annotations: {},
+    spec: { containers: [{ name: "app", ports: [{ containerPort: 3000, protocol: "TCP" }] }] },
+    serviceAccount: "default",
+    injection: "sidecar",
+    proxy: "tulle",
+    containers: [container],
+    folder: undefined,
+    terminationGraceMs: 5000,
+    problems: [],
+    ...plan,
+  };
+  const phases: PodPhase[] = [];
+  const settings = {
+    tulleCommand: ["node", program, "proxy", folder],
+    env: process.env,
+    nodePath: process.execPath,
+    tulleCompileCache: path.join(folder, "cache"),
+    appCompileCache: path.join(folder, "cache"),
+    xdsAddress: "127.0.0.1:1",
+    clusterId: "local",
+    podStateFolder: () => path.join(folder, "state"),
+    publishedPorts: [],
+    commandFolder: folder,
+    logsFolder: path.join(folder, "logs"),
+    restart: "always",
+  } as const;
+  const result = { withdrawals: 0 };
+  const pod = new LocalPod("app-hash-1", whole, { pod: block.allocate(), app: block.allocate() }, settings, {
+    onChange: ({ phase }) => {
+      if (phases.at(-1) !== phase) phases.push(phase);
+    },
+    onUnexpectedEnd: () => undefined,
+    withdrawn: () => {
+      result.withdrawals += 1;
+      return Promise.resolve();
+    },
+  });
+  t.after(async () => {
+    pod.destroy();
+    await pod.leave({ drain: false });
+    block.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return Object.assign(result, {
+    pod,
+    phases,
+    story: () => readFileSync(path.join(folder, "story"), "utf8").trim().split("\n"),
+    say: (who: string, isSo = true) => {
+      if (isSo) writeFileSync(path.join(folder, who), "");
+      else rmSync(path.join(folder, who), { force: true });
+    },
+    until: (what: string, condition: () => boolean) => waitUntil(condition, { timeoutMs: 10_000, what: () => what }),
+  });
+}
+
+test("the app is held until its proxy is ready, and the proxy leaves after it", async (t) => {
+  const on = await setStage(t);
+  on.pod.start();
+  await on.until("the proxy to listen", () => on.story().includes("proxy listens"));
+  assert.equal(on.pod.phase, "starting-proxy");
+  assert.deepEqual(on.story(), ["proxy listens"]);
+  on.say("proxy-well");
+  await on.until("the app to listen", () => on.story().includes("app listens"));
+  assert.equal(on.pod.phase, "starting-app");
+  assert.equal(on.pod.ready, false);
+  on.say("app-well");
+  await on.until("the pod to be ready", () => on.pod.ready);
+  await on.pod.leave({ drain: true });
+  assert.deepEqual(on.story(), ["proxy listens", "app listens", "app ends", "proxy ends"]);
+  assert.deepEqual(on.phases, ["starting-app", "running", "draining", "stopping-app", "stopping-proxy", "gone"]);
+  assert.equal(on.withdrawals, 1);
+});
+
+test("a readiness probe that fails takes the pod out, and one that is well again puts it back", async (t) => {
+  const on = await setStage(t, {}, { injection: "none" });
+  on.say("app-well");
+  on.pod.start();
+  await on.until("the pod to be ready", () => on.pod.ready);
+  on.say("app-well", false);
+  await on.until("the pod to be not ready", () => !on.pod.ready);
+  assert.equal(on.pod.phase, "running");
+  on.say("app-well");
+  await on.until("the pod to be ready again", () => on.pod.ready);
+  assert.equal(on.pod.restarts, 0);
+});
+
+test("a liveness probe that fails has the program started again", async (t) => {
+  const livenessProbe = { httpGet: { path: "/live", port: 3000 }, periodSeconds: 1, failureThreshold: 1 };
+  const on = await setStage(t, { livenessProbe }, { injection: "none" });
+  on.say("app-well");
+  on.pod.start();
+  await on.until("the pod to be ready", () => on.pod.ready);
+  on.say("dead");
+  await on.until("a restart", () => on.pod.restarts > 0);
+  on.say("dead", false);
+  await on.until("the pod to be ready again", () => on.pod.ready);
+});
+
+test("other probes begin when the startup probe has succeeded", async (t) => {
+  const startupProbe = { httpGet: { path: "/", port: "http" }, periodSeconds: 1, failureThreshold: 1000 };
+  const livenessProbe = { httpGet: { path: "/live", port: "http" }, periodSeconds: 1, failureThreshold: 1 };
+  const on = await setStage(t, { startupProbe, livenessProbe }, { injection: "none" });
+  on.pod.start();
+  await on.until("the app to listen", () => on.story().includes("app listens"));
+  on.say("app-well");
+  await on.until("the pod to be ready", () => on.pod.ready);
+  assert.equal(on.pod.restarts, 0);
+});
+
+test("without a readiness probe the pod is ready when its port accepts connections", async (t) => {
+  const on = await setStage(t, { readinessProbe: undefined }, { injection: "none" });
+  on.pod.start();
+  await on.until("the pod to be ready", () => on.pod.ready);
+  assert.deepEqual(on.story(), ["app listens"]);
+});
+
+test("a pod that cannot run starts nothing and leaves at once", async (t) => {
+  const on = await setStage(t, {}, { problems: [{ message: "no command", suggestion: "add one" }] });
+  on.pod.start();
+  assert.equal(on.pod.phase, "blocked");
+  await on.pod.leave({ drain: true });
+  assert.deepEqual(on.phases, ["gone"]);
+  assert.equal(on.withdrawals, 0);
+});
+
+test("a pod that is told to leave while it starts ends what it has started", async (t) => {
+  const on = await setStage(t);
+  on.pod.start();
+  await on.until("the proxy to listen", () => on.story().includes("proxy listens"));
+  on.say("proxy-well");
+  await Promise.all([on.pod.leave({ drain: true }), on.pod.leave({ drain: true })]);
+  assert.ok(!on.story().includes("app listens"));
+  assert.equal(on.story().at(-1), "proxy ends");
+  assert.equal(on.withdrawals, 0);
+});
