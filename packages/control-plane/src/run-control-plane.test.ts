@@ -397,3 +397,26 @@ test("a client that is no proxy is turned away", async () => {
   assert.equal(other.responses.length > 0, true);
   assert.deepEqual(proxy.responses, []);
 });
+
+test("an address that is taken is an error, and nothing stays open behind it", async () => {
+  await using world = await makeWorld();
+  const { running } = world;
+  const folder = await mkdtemp(path.join(tmpdir(), "control-plane-"));
+  const free = { host: "127.0.0.1", port: 0 };
+  for (const { xdsAddress, httpAddress } of [
+    { xdsAddress: running.xdsAddress, httpAddress: free },
+    { xdsAddress: free, httpAddress: running.httpAddress },
+  ]) {
+    await assert.rejects(
+      runControlPlane({
+        directory: folder,
+        stateDirectory: path.join(folder, ".tulle"),
+        xdsAddress,
+        httpAddress,
+        logging: new Logging({ level: "off" }),
+      }),
+      /EADDRINUSE|No address added/,
+    );
+  }
+  await rm(folder, { recursive: true, force: true });
+});

@@ -59,50 +59,50 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
   const log = logging.logger("control-plane");
   const instanceId = makeInstanceId();
   const token = await readOrMakeToken(stateDirectory);
-  const store = await openStore(options, clock, log);
-  const metrics = new MetricRegistry();
-  const core = buildCore(options, store, controlPlaneMetrics(metrics, version), clock, log);
-  const { mesh, pusher, cache, accepted } = core;
-  const resources = resourceRoutes({ store, findings: core.findings, statusOf: (key) => statusOf(key, core) });
-  const xds = await serveAds({
-    address: options.xdsAddress,
-    handlers: pusher,
-    controlPlaneId: instanceId,
-    clock,
-    ...(options.xdsLimits === undefined ? {} : { limits: options.xdsLimits }),
-  });
-  const debug = { store, mesh: () => mesh, cache, connected: () => pusher.connected, metrics, instanceId, version };
-  const socketPath = path.join(stateDirectory, "control-plane.sock");
-  const http = await serveHttpApi({
-    address: options.httpAddress,
-    socketPath,
-    token,
-    log,
-    routes: [...resources.routes, ...debugRoutes(debug)],
-  }).catch(async (error: unknown) => {
-    await xds.close();
+  // What has been opened, newest last: closed in turn at the end, and when a later part cannot be opened.
+  const open = new AsyncDisposableStack();
+  try {
+    const store = await openStore(options, clock, log);
+    open.defer(() => store.close());
+    const metrics = new MetricRegistry();
+    const core = buildCore(options, store, controlPlaneMetrics(metrics, version), clock, log);
+    const { mesh, pusher, cache, accepted } = core;
+    open.defer(() => mesh.close());
+    const xds = await serveAds({
+      address: options.xdsAddress,
+      handlers: pusher,
+      controlPlaneId: instanceId,
+      clock,
+      ...(options.xdsLimits === undefined ? {} : { limits: options.xdsLimits }),
+    });
+    open.defer(() => xds.close());
+    const resources = resourceRoutes({ store, findings: core.findings, statusOf: (key) => statusOf(key, core) });
+    const debug = { store, mesh: () => mesh, cache, connected: () => pusher.connected, metrics, instanceId, version };
+    const socketPath = path.join(stateDirectory, "control-plane.sock");
+    const routes = [...resources.routes, ...debugRoutes(debug)];
+    const http = await serveHttpApi({ address: options.httpAddress, socketPath, token, log, routes });
+    open.defer(() => http.close());
+    open.defer(() => resources.close());
+    const xdsAddress = "port" in xds.address ? xds.address : options.xdsAddress;
+    log.info("control plane serves", {
+      instance: instanceId,
+      xds: `${xdsAddress.host}:${xdsAddress.port}`,
+      http: `${http.address.host}:${http.address.port}`,
+      findings: store.findings().length + accepted.findings.length,
+    });
+    return {
+      instanceId,
+      xdsAddress,
+      httpAddress: http.address,
+      socketPath,
+      store,
+      findings: core.findings,
+      close: () => open.disposeAsync(),
+    };
+  } catch (error) {
+    await open.disposeAsync();
     throw error;
-  });
-  const xdsAddress = "port" in xds.address ? xds.address : options.xdsAddress;
-  log.info("control plane serves", {
-    instance: instanceId,
-    xds: `${xdsAddress.host}:${xdsAddress.port}`,
-    http: `${http.address.host}:${http.address.port}`,
-    findings: store.findings().length + accepted.findings.length,
-  });
-  return {
-    instanceId,
-    xdsAddress,
-    httpAddress: http.address,
-    socketPath,
-    store,
-    findings: core.findings,
-    close: async () => {
-      mesh.close();
-      resources.close();
-      await Promise.all([xds.close(), http.close(), store.close()]);
-    },
-  };
+  }
 }
 
 function openStore(options: ControlPlaneOptions, clock: Clock, log: Logger): Promise<LayeredStore> {

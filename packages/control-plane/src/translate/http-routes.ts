@@ -110,7 +110,8 @@ function forward(
   return create(RouteActionSchema, {
     clusterSpecifier,
     timeout: durationOfMs(timeoutMs),
-    maxStreamDuration: { grpcTimeoutHeaderMax: durationOfMs(timeoutMs) },
+    // Deprecated, and what Istio sends: with max_stream_duration in its place Envoy would no longer look at `timeout`.
+    maxGrpcTimeout: durationOfMs(timeoutMs),
     ...(retries === undefined ? {} : { retryPolicy: retries }),
   });
 }
