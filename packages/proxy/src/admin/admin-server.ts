@@ -20,16 +20,19 @@ export async function startAdmin(
   targets: AdminTargets,
 ): Promise<AdminServer> {
   const log = targets.logging.logger("admin");
+  const answerOrFail = async (request: IncomingMessage): Promise<AdminResponse> => {
+    try {
+      return await answer(request, targets);
+    } catch (error) {
+      log.error("an admin page failed", { path: request.url, reason: String(error) });
+      return text("internal error\n", 500);
+    }
+  };
   const server = createServer((request, response) => {
-    answer(request, targets)
-      .catch((error: unknown): AdminResponse => {
-        log.error("an admin page failed", { path: request.url, reason: String(error) });
-        return text("internal error\n", 500);
-      })
-      .then((result) => {
-        log.debug("request", { method: request.method, path: request.url, status: result.status });
-        send(request, response, result);
-      }, undefined);
+    void answerOrFail(request).then((result) => {
+      log.debug("request", { method: request.method, path: request.url, status: result.status });
+      send(request, response, result);
+    });
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {

@@ -169,7 +169,7 @@ async function endpointsSection({ records, owner }: AdminTargets, writer: Writer
   });
 }
 
-function plain(body: string, status: number): AdminResponse {
+function refusal(body: string, status: number): AdminResponse {
   return { status, contentType: "text/plain", body };
 }
 
@@ -195,10 +195,10 @@ export const configDumpPage: AdminPage = {
         const regex = RE2JS.compile(pattern);
         isWanted = (name) => regex.matches(name);
       } catch (error) {
-        return plain(`Error while parsing name_regex from ${pattern}: ${String(error)}`, 400);
+        return refusal(`Error while parsing name_regex from ${pattern}: ${String(error)}`, 400);
       }
     }
-    if (query.has("mask")) return plain("the mask parameter is not supported\n", 400);
+    if (query.has("mask")) return refusal("the mask parameter is not supported\n", 400);
     const writer = await loadWriter(isWanted);
     const resource = parameter(query, "resource");
     const withEndpoints = query.has("include_eds") || resource?.endsWith("_endpoint_configs") === true;
@@ -235,7 +235,7 @@ function oneResource(resource: string, sections: readonly Section[]): AdminRespo
     return json({ configs: [{ "@type": type, ...bootstrap }] });
   }
   const type = repeatedFields[resource];
-  if (type === undefined) return plain(`${resource} not found in config dump`, 404);
+  if (type === undefined) return refusal(`${resource} not found in config dump`, 404);
   const elements = sections.flatMap((section) => (section[resource] as readonly object[] | undefined) ?? []);
   if (elements.length === 0) return json({});
   return json({ configs: elements.map((element) => ({ "@type": dumpTypes + type, ...element })) });

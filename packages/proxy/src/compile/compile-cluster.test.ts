@@ -110,7 +110,8 @@ test("an EDS cluster names its endpoints, and keeps hosts whose address stays", 
   const [first, second] = cluster.hosts;
   assert.equal(cluster.hosts.length, 2);
   assert.deepEqual(second?.metadata, { istio: { workload: "w" } });
-  second!.metricLabels = {};
+  assert.ok(second);
+  second.metricLabels = {};
   update(endpoint("10.0.0.2", 80, { load_balancing_weight: 5 }), endpoint("10.0.0.3"));
   assert.equal(cluster.hosts[0], second);
   assert.equal(second?.weight, 5);

@@ -323,12 +323,12 @@ function selectByHeader(
   const unknown: RouteMatch = { route, virtualHostName, action: forwardTo(parts, "", weight, place) };
   return (request) => {
     const name = read(request) ?? "";
-    const known = kept.get(name);
-    if (known !== undefined) return known;
     const slot = scope.knownClusterSlot(name);
     if (slot === undefined) return unknown;
+    const known = kept.get(name);
+    if (known?.action.type === "forward" && known.action.clusterSlot === slot) return known;
     const match: RouteMatch = { route, virtualHostName, action: forwardTo(parts, name, weight, place, slot) };
-    if (kept.size < maxHeaderClusters) kept.set(name, match);
+    if (kept.size < maxHeaderClusters || kept.has(name)) kept.set(name, match);
     return match;
   };
 }

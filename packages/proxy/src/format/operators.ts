@@ -34,7 +34,7 @@ function portOf(address: string | undefined): string | undefined {
 }
 
 /** The three operators of an address: whole, without port, port alone. */
-function address(name: string, read: FormatValue): Record<string, OperatorCompiler> {
+function addressOperators(name: string, read: FormatValue): Record<string, OperatorCompiler> {
   return {
     [name]: text(read),
     [`${name}_WITHOUT_PORT`]: text((info, request, response) => withoutPort(read(info, request, response))),
@@ -196,11 +196,11 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   UPSTREAM_CLUSTER_RAW: text((info) => info.cluster?.name),
   UPSTREAM_TRANSPORT_FAILURE_REASON: text((info) => info.upstreamTransportFailureReason?.replaceAll(" ", "_")),
   UPSTREAM_REQUEST_ATTEMPT_COUNT: number((info) => String(info.attemptCount)),
-  ...address("UPSTREAM_REMOTE_ADDRESS", (info) => info.upstreamHost?.addressText),
-  ...address("UPSTREAM_LOCAL_ADDRESS", (info) => info.upstreamLocalAddress),
-  ...address("DOWNSTREAM_LOCAL_ADDRESS", (info) => info.downstreamLocalAddress),
-  ...address("DOWNSTREAM_REMOTE_ADDRESS", (info) => info.downstreamRemoteAddress),
-  ...address("DOWNSTREAM_DIRECT_REMOTE_ADDRESS", (info) => info.downstreamRemoteAddress),
+  ...addressOperators("UPSTREAM_REMOTE_ADDRESS", (info) => info.upstreamHost?.addressText),
+  ...addressOperators("UPSTREAM_LOCAL_ADDRESS", (info) => info.upstreamLocalAddress),
+  ...addressOperators("DOWNSTREAM_LOCAL_ADDRESS", (info) => info.downstreamLocalAddress),
+  ...addressOperators("DOWNSTREAM_REMOTE_ADDRESS", (info) => info.downstreamRemoteAddress),
+  ...addressOperators("DOWNSTREAM_DIRECT_REMOTE_ADDRESS", (info) => info.downstreamRemoteAddress),
   DYNAMIC_METADATA: metadataOperator((info) => info.dynamicMetadata),
   CLUSTER_METADATA: metadataOperator((info) => info.cluster?.metadata),
   UPSTREAM_METADATA: metadataOperator((info) => info.upstreamHost?.metadata),

@@ -23,6 +23,8 @@ export interface RuntimeOwnerOptions {
 export class RuntimeOwner {
   readonly clusterSlots = new SlotTable<Cluster>();
   readonly routeTableSlots = new SlotTable<RouteTable>();
+  /** Clusters that static listeners may choose, whether they exist yet or not. */
+  readonly staticClusterNames = new Set<string>();
   readonly #listenerHost: ListenerHost;
   readonly #drainTimeMs: number;
   readonly #clusters = new Map<string, RuntimeCluster>();
@@ -84,12 +86,6 @@ export class RuntimeOwner {
     listeners.delete(name);
     this.#current = { ...this.#current, listeners };
     this.#listenerHost.remove(name, this.#drainTimeMs);
-  }
-
-  /** Forgets the slots of names that no route and no listener holds any more. */
-  pruneSlots(isNamed: { cluster(name: string): boolean; routeTable(name: string): boolean }): void {
-    this.clusterSlots.prune((name) => isNamed.cluster(name));
-    this.routeTableSlots.prune((name) => isNamed.routeTable(name));
   }
 
   /** Ends what clusters do by themselves (DNS) and drains their connections. */

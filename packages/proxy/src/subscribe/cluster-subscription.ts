@@ -192,7 +192,17 @@ export class ClusterSubscription {
     this.#stopWarming(name);
     this.#active.delete(name);
     records.clusters.delete(name);
-    if (owner.cluster(name) !== undefined) change.set(name, undefined);
+    const cluster = owner.cluster(name);
+    if (cluster === undefined) return;
+    change.set(name, undefined);
+    this.#forgetMetrics(cluster);
+  }
+
+  /** Counters of a cluster that is gone go with it, or a mesh that changes would fill the registry. */
+  #forgetMetrics({ observabilityName }: RuntimeCluster): void {
+    const isShared = [...this.#active.values()].some(({ cluster }) => cluster.observabilityName === observabilityName);
+    if (isShared) return;
+    this.#options.scope.metrics.removeSeries((series) => series.labels["envoy_cluster_name"] === observabilityName);
   }
 
   /** The reason why the assignment is refused; undefined = it serves. */

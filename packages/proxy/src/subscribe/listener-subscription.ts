@@ -226,6 +226,14 @@ export class ListenerSubscription {
     this.#options.onRouteNames(names);
   }
 
+  /** Clusters that listeners with inline routes may choose. */
+  clusterNames(): ReadonlySet<string> {
+    const names = new Set<string>();
+    for (const compiled of this.#active.values()) for (const name of compiled.clusterNames) names.add(name);
+    for (const { compiled } of this.#warming.values()) for (const name of compiled.clusterNames) names.add(name);
+    return names;
+  }
+
   #noteWarm(): void {
     if (this.isWarm) this.#options.onAllWarm();
   }

@@ -88,7 +88,8 @@ export async function loadStaticResources(
   owner.swap({ clusters });
   await Promise.all([...clusters.values()].map((cluster) => cluster.start()));
   const failures: string[] = [];
-  for (const [index, { listener }] of listeners.entries()) {
+  for (const [index, { listener, clusterNames }] of listeners.entries()) {
+    for (const name of clusterNames) owner.staticClusterNames.add(name);
     const reason = await owner.applyListener(listener);
     if (reason !== undefined) failures.push(`error adding listener '${listener.name}': ${reason}`);
     records.listeners.of(listener.name, true).active = received(ListenerSchema, bootstrap.listeners[index]!, "");

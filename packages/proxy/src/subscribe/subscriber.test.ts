@@ -35,29 +35,30 @@ const endpoints = (cluster_name: string, ...ports: number[]): EncodedResource =>
     endpoints: [{ lb_endpoints: ports.map((port) => ({ endpoint: { address: socketAddress(port) } })) }],
   });
 
-const listener = (name: string, port: number, routeName: string, extra: object = {}): EncodedResource =>
-  resource("LDS", {
-    name,
-    address: socketAddress(port),
-    filter_chains: [
-      {
-        filters: [
-          {
-            name: "envoy.filters.network.http_connection_manager",
-            typed_config: {
-              "@type": type("filters.network.http_connection_manager.v3.HttpConnectionManager"),
-              stat_prefix: name,
-              rds: { route_config_name: routeName, config_source: ads },
-              http_filters: [
-                { name: "envoy.filters.http.router", typed_config: { "@type": type("filters.http.router.v3.Router") } },
-              ],
-              ...extra,
-            },
+const listener = (name: string, port: number, routeName: string): EncodedResource =>
+  resource("LDS", listenerJson(name, port, { rds: { route_config_name: routeName, config_source: ads } }));
+
+const listenerJson = (name: string, port: number, routeSource: object): object => ({
+  name,
+  address: socketAddress(port),
+  filter_chains: [
+    {
+      filters: [
+        {
+          name: "envoy.filters.network.http_connection_manager",
+          typed_config: {
+            "@type": type("filters.network.http_connection_manager.v3.HttpConnectionManager"),
+            stat_prefix: name,
+            http_filters: [
+              { name: "envoy.filters.http.router", typed_config: { "@type": type("filters.http.router.v3.Router") } },
+            ],
+            ...routeSource,
           },
-        ],
-      },
-    ],
-  });
+        },
+      ],
+    },
+  ],
+});
 
 const routes = (name: string, cluster: string, match: object = { prefix: "/" }): EncodedResource =>
   resource("RDS", {
@@ -74,7 +75,11 @@ interface Mesh {
 }
 
 /** A control plane that serves what the test sets, and a proxy that subscribes to it. */
-async function startMesh(t: TestContext, first: Partial<Record<ResourceTypeName, EncodedResource[]>>): Promise<Mesh> {
+async function startMesh(
+  t: TestContext,
+  first: Partial<Record<ResourceTypeName, EncodedResource[]>>,
+  staticListeners: readonly object[] = [],
+): Promise<Mesh> {
   const declared = new Map<ResourceTypeName, Map<string, EncodedResource>>();
   const rejections: Rejection[] = [];
   let connection: AdsConnection | undefined;
@@ -109,6 +114,7 @@ async function startMesh(t: TestContext, first: Partial<Record<ResourceTypeName,
       lds_config: { ...ads, initial_fetch_timeout: "0s" },
     },
     static_resources: {
+      listeners: staticListeners,
       clusters: [
         {
           name: "xds",
@@ -282,6 +288,26 @@ test("a listener on an occupied port is refused by name, warm or not", async (t)
     );
   }
   assert.equal(await get(mesh.port("l")), "200 one");
+});
+
+test("a static listener may lead to a cluster that comes by CDS later", async (t) => {
+  const back = await backEnd(t, "one");
+  const route_config = {
+    name: "inline",
+    validate_clusters: false,
+    virtual_hosts: [{ name: "all", domains: ["*"], routes: [{ match: { prefix: "/" }, route: { cluster: "c" } }] }],
+  };
+  const mesh = await startMesh(t, { CDS: [], LDS: [] }, [listenerJson("fixed", 0, { route_config })]);
+  await mesh.proxy.ready;
+  const port = mesh.port("fixed");
+  assert.match(await get(port), /^503/);
+  mesh.set("CDS", edsCluster("c"));
+  mesh.set("EDS", endpoints("c", back));
+  await waitFor(async () => (await get(port)) === "200 one", { what: "the cluster" });
+  mesh.set("CDS");
+  await waitFor(async () => (await get(port)).startsWith("503"), { what: "the cluster to go" });
+  mesh.set("CDS", edsCluster("c"));
+  await waitFor(async () => (await get(port)) === "200 one", { what: "the cluster to come again" });
 });
 
 test("/quitquitquit ends the proxy", async (t) => {

@@ -47,6 +47,7 @@ class AdsSubscriber implements Subscriber {
   readonly #listeners: ListenerSubscription;
   readonly #dynamic: NonNullable<ProxyBootstrap["dynamic"]>;
   readonly #clock: Clock;
+  readonly #targets: ConfigTargets;
   readonly #markReady: () => void;
   readonly #onClustersWarm: () => void;
   #phase: "clusters" | "listeners" | "ready" = "clusters";
@@ -55,6 +56,7 @@ class AdsSubscriber implements Subscriber {
   constructor(bootstrap: ProxyBootstrap, targets: ConfigTargets, options: SubscriberOptions) {
     const dynamic = bootstrap.dynamic!;
     this.#dynamic = dynamic;
+    this.#targets = targets;
     this.#clock = options.clock ?? systemClock;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ready = promise;
@@ -103,7 +105,26 @@ class AdsSubscriber implements Subscriber {
     this.#client.close();
   }
 
-  #onResponse(response: AdsResponse): Verdict | Promise<Verdict> {
+  async #onResponse(response: AdsResponse): Promise<Verdict> {
+    const verdict = await this.#take(response);
+    this.#pruneSlots();
+    return verdict;
+  }
+
+  /** Names that came and went in route tables would otherwise leave an empty slot each. */
+  #pruneSlots(): void {
+    const { owner } = this.#targets;
+    const inline = this.#listeners.clusterNames();
+    const tables = [...owner.routeTableSlots.values()].map((slot) => slot.current);
+    owner.clusterSlots.prune(
+      (name) =>
+        owner.staticClusterNames.has(name) ||
+        inline.has(name) ||
+        tables.some((table) => table?.clusterNames.has(name) === true),
+    );
+  }
+
+  #take(response: AdsResponse): Verdict | Promise<Verdict> {
     switch (response.type) {
       case "CDS":
         return this.#clusters.onClusters(response);
