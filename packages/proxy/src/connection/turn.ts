@@ -9,7 +9,9 @@ export interface Flushable {
 
 export class Turn {
   readonly #clock: Clock;
-  readonly #waiting: Flushable[] = [];
+  /** Slots are used again and never given back: their number is that of the outputs of the busiest turn. */
+  readonly #waiting: (Flushable | undefined)[] = [];
+  #waitingCount = 0;
   #depth = 0;
   #nowMs: number;
   readonly #flushLater = (): void => this.#flushAll();
@@ -30,7 +32,7 @@ export class Turn {
   }
 
   end(): void {
-    if (this.#depth === 1 && this.#waiting.length > 0) this.#flushAll();
+    if (this.#depth === 1 && this.#waitingCount > 0) this.#flushAll();
     this.#depth -= 1;
   }
 
@@ -45,13 +47,17 @@ export class Turn {
 
   /** The output leaves at the end of the turn; outside of one, before the event loop goes on. */
   enqueue(output: Flushable): void {
-    this.#waiting.push(output);
-    if (this.#depth === 0 && this.#waiting.length === 1) process.nextTick(this.#flushLater);
+    this.#waiting[this.#waitingCount] = output;
+    this.#waitingCount += 1;
+    if (this.#depth === 0 && this.#waitingCount === 1) process.nextTick(this.#flushLater);
   }
 
   #flushAll(): void {
     const waiting = this.#waiting;
-    for (let index = 0; index < waiting.length; index += 1) waiting[index]!.flush();
-    waiting.length = 0;
+    for (let index = 0; index < this.#waitingCount; index += 1) {
+      waiting[index]!.flush();
+      waiting[index] = undefined;
+    }
+    this.#waitingCount = 0;
   }
 }

@@ -18,14 +18,10 @@ export class FakeSocket extends EventEmitter {
     return this as unknown as Socket;
   }
 
-  write(data: string | Buffer): boolean {
+  _write(data: string | Buffer, _encoding: string, callback: () => void): void {
     this.written += typeof data === "string" ? data : data.toString("latin1");
-    return true;
+    callback();
   }
-
-  cork(): void {}
-
-  uncork(): void {}
 
   pause(): void {
     this.paused = true;

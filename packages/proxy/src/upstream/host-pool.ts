@@ -7,8 +7,8 @@ import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import { connectSocket, transportErrorText } from "./connect-socket.ts";
 
-/** Envoy's defaults for responses: 60 KiB of head, 100 fields (HttpProtocolOptions). */
-const maxResponseHeadBytes = 60 * 1024;
+/** Envoy's defaults for responses: 80 KiB of head (its codec's MAX_RESPONSE_HEADERS_KB), 100 fields (HttpProtocolOptions). */
+const maxResponseHeadBytes = 80 * 1024;
 const maxResponseFieldCount = 100;
 
 /** What a request is given to send itself on. */
@@ -230,7 +230,7 @@ export class HostPool {
   }
 
   onConnectionIdle(connection: PooledConnection): void {
-    const next = this.#waiters.shift();
+    const next = this.#waiters.length === 0 ? undefined : this.#waiters.shift();
     if (next === undefined) {
       if (this.host.active) this.#idle.push(connection);
       else connection.codec.destroy();

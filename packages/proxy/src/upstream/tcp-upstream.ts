@@ -40,10 +40,11 @@ export class TcpUpstream implements RequestSender, UpstreamConnection {
       this.#tell(() => waiter.onResponseData(chunk, false)),
     );
     this.#socket = socket;
-    this.#output = new SocketOutput(socket, dataPath.turn, cluster.perConnectionBufferLimitBytes);
+    this.#output = new SocketOutput(socket, dataPath.turn, cluster.perConnectionBufferLimitBytes, () =>
+      this.#tell(() => waiter.onUpstreamDrained()),
+    );
     socket.on("connect", () => this.#onConnect());
     socket.on("end", () => this.#tell(() => waiter.onResponseData(noBytes, true)));
-    socket.on("drain", () => this.#tell(() => waiter.onUpstreamDrained()));
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error;
     });
@@ -73,13 +74,11 @@ export class TcpUpstream implements RequestSender, UpstreamConnection {
 
   sendRequestData(chunk: Buffer, endStream: boolean): void {
     this.#output.writeBody(chunk);
-    if (!endStream) return;
-    this.#output.flush();
-    this.#socket.end();
+    if (endStream) this.#output.end();
   }
 
   sendRequestTrailers(_trailers: HeaderMap): void {
-    this.#socket.end();
+    this.#output.end();
   }
 
   resetStream(): void {

@@ -73,11 +73,12 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     this.#owner = owner;
     this.#settings = settings;
     this.#dataPath = dataPath;
-    this.#output = new SocketOutput(socket, dataPath.turn, settings.bufferLimitBytes);
+    this.#output = new SocketOutput(socket, dataPath.turn, settings.bufferLimitBytes, () =>
+      this.#receiver?.onUpstreamDrained(),
+    );
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
     socket.on("connect", () => this.#onConnect());
     socket.on("end", () => this.#onEnd());
-    socket.on("drain", () => this.#receiver?.onUpstreamDrained());
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error;
     });
@@ -150,8 +151,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     }
     if (!endStream) return;
     if (this.#upgradeAsked) {
-      this.#output.flush();
-      this.#socket.end();
+      this.#output.end();
     }
     this.#requestEnded();
   }

@@ -128,6 +128,7 @@ export function contentLengthBytes(text: string): number {
 
 /** Removes the fields that Connection names (RFC 9110 §7.6.1). False when it names one that message framing rests on. */
 export function removeNominatedFields(connection: string, entries: string[]): boolean {
+  if (connection === "keep-alive" || connection === "close") return true;
   for (const part of connection.split(",")) {
     const token = part.trim().toLowerCase();
     if (token === "" || token === "close" || token === "keep-alive" || token === "upgrade" || token === "te") continue;
@@ -146,7 +147,7 @@ export function removeNominatedFields(connection: string, entries: string[]): bo
 
 /** True when the comma-separated list holds the token, whatever its case. */
 export function hasToken(list: string, token: string): boolean {
-  if (list === "") return false;
   if (list === token) return true;
+  if (list === "" || list === "keep-alive") return false;
   return list.split(",").some((part) => part.trim().toLowerCase() === token);
 }

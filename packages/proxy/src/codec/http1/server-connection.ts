@@ -84,11 +84,12 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#owner = owner;
     this.#settings = settings;
     this.#dataPath = dataPath;
-    this.#output = new SocketOutput(socket, dataPath.turn, settings.bufferLimitBytes);
+    this.#output = new SocketOutput(socket, dataPath.turn, settings.bufferLimitBytes, () =>
+      this.#receiver?.onDownstreamDrained(),
+    );
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
     this.#quietSinceMs = dataPath.turn.nowMs;
     socket.on("end", () => this.#onEnd());
-    socket.on("drain", () => this.#receiver?.onDownstreamDrained());
     // The reason does not matter to HTTP: `close` follows in every case.
     socket.on("error", () => undefined);
     socket.on("close", () => this.#onClose());
@@ -122,8 +123,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     if (this.#state === "closing" || this.#state === "closed") return;
     this.#state = "closing";
     this.#held = noBytes;
-    this.#output.flush();
-    this.#socket.end();
+    this.#output.end();
     if (this.#peerEnded) return;
     this.#socket.resume();
     this.#dataPath.timers.arm(this.#phaseTimer, lingerMs, this.#dataPath.turn.nowMs);

@@ -8,21 +8,43 @@ import type { Turn } from "../../connection/turn.ts";
 const smallChunkBytes = 8192;
 const maxTextBytes = 16_000;
 
+/**
+ * The method that `Socket.write` comes down to. Calling it leaves out Writable's queue, which would keep a second account of
+ * what waits and put two callbacks on the tick queue for each write (measured: 1.2 µs of 25 a request). Nothing else writes
+ * to the socket.
+ */
+interface WritableSocket {
+  _write(data: string | Buffer, encoding: string, callback: (error?: Error | null) => void): void;
+}
+
 export class SocketOutput {
   readonly #socket: Socket;
   readonly #turn: Turn;
   readonly #limitBytes: number;
+  readonly #onDrained: () => void;
+  readonly #onWritten = (error?: Error | null): void => this.#written(error);
+  /** Gathered in this turn. */
   #text = "";
+  /** Behind what the kernel has not taken yet. */
+  readonly #queue: (string | Buffer)[] = [];
+  #waitingBytes = 0;
+  #writing = false;
+  #ending = false;
+  #wasOver = false;
   bytesSent = 0;
 
-  constructor(socket: Socket, turn: Turn, limitBytes: number) {
+  /** `onDrained` is called when everything has left after `isOverHighWatermark` was true. */
+  constructor(socket: Socket, turn: Turn, limitBytes: number, onDrained: () => void) {
     this.#socket = socket;
     this.#turn = turn;
     this.#limitBytes = limitBytes;
+    this.#onDrained = onDrained;
   }
 
   isOverHighWatermark(): boolean {
-    return this.#socket.writableLength + this.#text.length > this.#limitBytes;
+    if (this.#waitingBytes + this.#text.length <= this.#limitBytes) return false;
+    this.#wasOver = true;
+    return true;
   }
 
   /** Latin1 text, such as a head. */
@@ -44,11 +66,13 @@ export class SocketOutput {
       this.writeText(latin1Slice(chunk, 0, length));
       return;
     }
-    this.#socket.cork();
-    this.flush();
-    this.bytesSent += length;
-    this.#socket.write(Buffer.from(chunk));
-    this.#socket.uncork();
+    // The copy that the view needs anyway takes what stands before it along.
+    const text = this.#text;
+    this.#text = "";
+    const data = Buffer.allocUnsafe(text.length + length);
+    if (text !== "") data.write(text, "latin1");
+    chunk.copy(data, text.length);
+    this.#send(data);
   }
 
   /** The same as one chunk of the chunked coding. */
@@ -63,7 +87,52 @@ export class SocketOutput {
     const text = this.#text;
     if (text === "") return;
     this.#text = "";
-    this.bytesSent += text.length;
-    if (this.#socket.writable) this.#socket.write(text, "latin1");
+    this.#send(text);
+  }
+
+  /** Ends our side of the connection behind everything that waits. */
+  end(): void {
+    this.flush();
+    if (this.#writing) this.#ending = true;
+    else this.#socket.end();
+  }
+
+  #send(data: string | Buffer): void {
+    this.bytesSent += data.length;
+    this.#waitingBytes += data.length;
+    if (this.#writing) this.#queue.push(data);
+    else this.#write(data);
+  }
+
+  #write(data: string | Buffer): void {
+    this.#writing = true;
+    const socket = this.#socket as unknown as WritableSocket;
+    if (typeof data === "string") socket._write(data, "latin1", this.#onWritten);
+    else socket._write(data, "buffer", this.#onWritten);
+    // Called back within the call when the kernel has taken all of it, as it nearly always does.
+    if (!this.#writing && this.#queue.length === 0) this.#waitingBytes = 0;
+  }
+
+  #written(error: Error | null | undefined): void {
+    this.#writing = false;
+    if (error !== undefined && error !== null) {
+      this.#queue.length = 0;
+      this.#socket.destroy();
+      return;
+    }
+    if (this.#queue.length > 0) {
+      const next = this.#queue.shift()!;
+      this.#waitingBytes = this.#queue.reduce((sum, { length }) => sum + length, next.length);
+      this.#write(next);
+      return;
+    }
+    this.#waitingBytes = 0;
+    if (this.#ending) {
+      this.#ending = false;
+      this.#socket.end();
+    }
+    if (!this.#wasOver) return;
+    this.#wasOver = false;
+    this.#turn.run(this.#onDrained);
   }
 }
