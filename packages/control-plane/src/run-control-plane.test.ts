@@ -241,6 +241,11 @@ test("the HTTP API answers by its contract", async (context) => {
   const authorized = { authorization: `Bearer ${token}` };
   const good = JSON.stringify({ resource: virtualService("v1") });
   const wrong = JSON.stringify({ resource: { ...virtualService("v1"), spec: { hostz: [] } } });
+  const expression = "/[a-z]{1000}".repeat(5);
+  const route = { match: [{ uri: { regex: expression } }], route: [{ destination: { host: "catalog" } }] };
+  const spoiling = JSON.stringify({
+    resource: { ...virtualService("v1"), spec: { hosts: ["catalog"], http: [route] } },
+  });
   const object = "/api/v1/resources/VirtualService/shop/catalog";
   const cases: readonly {
     name: string;
@@ -298,6 +303,15 @@ test("the HTTP API answers by its contract", async (context) => {
       headers: authorized,
       expected: 422,
       matches: /hostz.*Did you mean/,
+    },
+    {
+      name: "a resource that would spoil a table",
+      path: object,
+      method: "PUT",
+      body: spoiling,
+      headers: authorized,
+      expected: 422,
+      matches: /more than proxies take/,
     },
     {
       name: "too large a body",

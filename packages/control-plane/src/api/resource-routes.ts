@@ -18,6 +18,7 @@ import {
 } from "@tulle/config";
 import type { Finding } from "@tulle/config";
 import type { ResourceRejection } from "../serve/resource-status.ts";
+import { checkResource } from "../snapshot/check-resource.ts";
 import { DefinedInFile } from "../stores/layered-store.ts";
 import { type ApiAnswer, ApiFailure, type ApiRequest, type ApiRoute } from "./http-api.ts";
 import { WatchStreams } from "./watch-streams.ts";
@@ -100,6 +101,8 @@ async function put(store: Store, { path, request }: ApiRequest): Promise<ApiAnsw
   if (resource === undefined) {
     throw new ApiFailure(422, findings[0]?.message ?? "the resource is not valid", findings);
   }
+  const spoiling = checkResource(resource);
+  if (spoiling.length > 0) throw new ApiFailure(422, spoiling[0]!.message, [...findings, ...spoiling]);
   const wanted = { kind, ...object };
   if (keyText(keyOf(resource)) !== keyText(wanted)) {
     throw new ApiFailure(400, `the path names ${keyText(wanted)} and the body ${keyText(keyOf(resource))}`);

@@ -31,7 +31,8 @@ export class AcceptedResources implements ResourceReader {
       const kept = findings.length === 0 ? resource : this.#good.get(key);
       if (kept !== undefined) good.set(key, kept);
       if (findings.length > 0) bad.add(resource);
-      all.push(...findings);
+      const outcome = kept === undefined ? "is left out" : "is set aside, its last good version goes on";
+      all.push(...findings.map((finding) => ({ ...finding, message: `${finding.message}; the resource ${outcome}` })));
     }
     this.#good = good;
     this.#bad = bad;

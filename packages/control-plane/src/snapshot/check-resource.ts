@@ -28,7 +28,7 @@ export function checkResource(resource: MeshResource): readonly Finding[] {
 function checkWeights(resource: MeshResource, route: HttpRoute, path: Path): readonly Finding[] {
   const total = (route.route ?? []).reduce((sum, { weight = 0 }) => sum + weight, 0);
   if (total <= maxTotalWeight) return [];
-  const message = `the weights add up to ${total}, and proxies take ${maxTotalWeight} at most; the resource is set aside`;
+  const message = `the weights add up to ${total}, and proxies take ${maxTotalWeight} at most`;
   return [problem(resource, [...path, "route"], message, "Use smaller weights in the same proportion.")];
 }
 
@@ -44,7 +44,7 @@ function checkExpressions(resource: MeshResource, route: HttpRoute, path: Path):
     return values.flatMap(([where, value]) => {
       const size = value?.regex === undefined ? 0 : programSize(value.regex);
       if (size <= maxRegexProgram) return [];
-      const message = `the regular expression compiles to ${size} steps, more than proxies take; the resource is set aside`;
+      const message = `the regular expression compiles to ${size} steps, more than proxies take`;
       return [problem(resource, [...where, "regex"], message, "Repeat less: {1,1000} makes a thousand copies.")];
     });
   });
