@@ -1,6 +1,5 @@
 // The admin interface beside a stock Envoy on the same bootstrap: same statuses, types and texts where both know a path.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import fs from "node:fs";
 import http from "node:http";
 import os from "node:os";
@@ -8,7 +7,7 @@ import path from "node:path";
 import { type TestContext, after, before, test } from "node:test";
 import { Logging } from "@tulle/telemetry";
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
-import { waitFor } from "../../../../tests/tools/processes.ts";
+import { type StartedProcess, startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
 import { type RunningProxy, runProxy } from "../run-proxy.ts";
 
@@ -89,7 +88,7 @@ async function start(): Promise<RunningProxy> {
 }
 
 let envoyPort = 0;
-let envoyProcess: ReturnType<typeof spawn> | undefined;
+let envoyProcess: StartedProcess | undefined;
 let proxy: RunningProxy;
 
 before(async () => {
@@ -98,7 +97,7 @@ before(async () => {
   const configFile = path.join(folder, "bootstrap.yaml");
   fs.writeFileSync(configFile, bootstrap);
   const options = ["--disable-hot-restart", "--concurrency", "1", "-l", "warning", "--admin-address-path", portFile];
-  envoyProcess = spawn(await envoyPath(), ["-c", configFile, ...options], { stdio: "ignore" });
+  envoyProcess = await startProcess(await envoyPath(), ["-c", configFile, ...options]);
   await waitFor(() => fs.existsSync(portFile) && fs.readFileSync(portFile, "utf8").includes(":"), {
     what: "Envoy's port",
   });
@@ -107,7 +106,7 @@ before(async () => {
 });
 
 after(async () => {
-  envoyProcess?.kill("SIGKILL");
+  await envoyProcess?.stop();
   await proxy.close();
   fs.rmSync(folder, { recursive: true });
 });

@@ -1,6 +1,5 @@
 // The same routes on this proxy and on a stock Envoy: each request must reach the back end alike, or be answered alike.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import fs from "node:fs";
 import http from "node:http";
 import net from "node:net";
@@ -9,7 +8,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { Logging } from "@tulle/telemetry";
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
-import { waitFor } from "../../../../tests/tools/processes.ts";
+import { type StartedProcess, startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
 import { type RunningProxy, runProxy } from "../run-proxy.ts";
 
@@ -245,7 +244,7 @@ const backEnd = http.createServer((request, response) => {
 });
 
 let proxy: RunningProxy;
-let envoyProcess: ReturnType<typeof spawn> | undefined;
+let envoyProcess: StartedProcess | undefined;
 let envoyPort = 0;
 
 function bootstrap(appPort: number, listenerPort: number): string {
@@ -291,7 +290,7 @@ before(async () => {
   const portFile = path.join(folder, "admin.txt");
   fs.writeFileSync(configFile, text);
   const options = ["--disable-hot-restart", "--concurrency", "1", "-l", "error", "--admin-address-path", portFile];
-  envoyProcess = spawn(await envoyPath(), ["-c", configFile, ...options], { stdio: "ignore" });
+  envoyProcess = await startProcess(await envoyPath(), ["-c", configFile, ...options]);
   await waitFor(() => fs.existsSync(portFile) && fs.readFileSync(portFile, "utf8").includes(":"), {
     what: "Envoy's port",
   });
@@ -306,7 +305,7 @@ before(async () => {
 });
 
 after(async () => {
-  envoyProcess?.kill("SIGKILL");
+  await envoyProcess?.stop();
   await proxy.close();
   backEnd.close();
   backEnd.closeAllConnections();
