@@ -9,7 +9,7 @@ import path from "node:path";
 import { type TestContext, test } from "node:test";
 import { envoyPath } from "../../../tests/tools/envoy-path.ts";
 import { startProcess, waitFor } from "../../../tests/tools/processes.ts";
-import type { AdsConnection, Rejection } from "./ads-server-api.ts";
+import type { AdsConnection, AdsServerLimits, Rejection } from "./ads-server-api.ts";
 import { serveAds } from "./ads-server.ts";
 import { type EncodedResource, encodeResource } from "./encoded-resource.ts";
 import { messageFromJson } from "./json/from-json.ts";
@@ -162,11 +162,11 @@ class OneProxy {
   }
 }
 
-async function startEnvoy(context: TestContext, proxy: OneProxy) {
+async function startEnvoy(context: TestContext, proxy: OneProxy, limits: Partial<AdsServerLimits> = {}) {
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-envoy-"));
   context.after(() => rm(folder, { recursive: true, force: true }));
   const xdsPath = path.join(folder, "xds.sock");
-  const server = await serveAds({ address: { path: xdsPath }, handlers: proxy.handlers });
+  const server = await serveAds({ address: { path: xdsPath }, handlers: proxy.handlers, limits });
   context.after(() => server.close());
   const file = path.join(folder, "bootstrap.json");
   await writeFile(file, JSON.stringify(bootstrap(xdsPath)));
@@ -256,27 +256,32 @@ function isRestAcknowledged(proxy: OneProxy): boolean {
   return status.sentNonce === status.ackedNonce;
 }
 
-test("endpoints that Envoy refuses are told apart though its refusal names none", async (context) => {
-  const proxy = new OneProxy();
-  const names = ["a", "b", "c", "d", "e"];
-  const bad = encode("EDS", { cluster_name: "c", endpoints: [{ priority: 200 }] });
-  proxy.declare({
-    CDS: names.map((name) => edsCluster(name)),
-    EDS: names.map((name) => (name === "c" ? bad : endpoints(name, 9))),
-    LDS: [],
+for (const [how, maxOutstandingResponses] of [
+  ["sent one by one", 32],
+  ["sent in batches", 2],
+] as const) {
+  test(`endpoints ${how}: the one that Envoy refuses is told apart, though its refusal names none`, async (context) => {
+    const proxy = new OneProxy();
+    const names = ["a", "b", "c", "d", "e"];
+    const bad = encode("EDS", { cluster_name: "c", endpoints: [{ priority: 200 }] });
+    proxy.declare({
+      CDS: names.map((name) => edsCluster(name)),
+      EDS: names.map((name) => (name === "c" ? bad : endpoints(name, 9))),
+      LDS: [],
+    });
+    const envoy = await startEnvoy(context, proxy, { maxOutstandingResponses });
+    const details = (): string => `${proxy.states()}\n${envoy.output()}`;
+    await waitFor(() => proxy.states().startsWith("CDS SYNCED, EDS ERROR"), { what: "the refusal", details });
+    await waitFor(() => proxy.connection!.status().get("EDS")!.rejected.length > 0, { what: "the offender", details });
+    assert.deepEqual(
+      proxy
+        .connection!.status()
+        .get("EDS")!
+        .rejected.map(({ name }) => name),
+      ["c"],
+    );
   });
-  const envoy = await startEnvoy(context, proxy);
-  const details = (): string => `${proxy.states()}\n${envoy.output()}`;
-  await waitFor(() => proxy.states().startsWith("CDS SYNCED, EDS ERROR"), { what: "the refusal", details });
-  await waitFor(() => proxy.connection!.status().get("EDS")!.rejected.length > 0, { what: "the offender", details });
-  assert.deepEqual(
-    proxy
-      .connection!.status()
-      .get("EDS")!
-      .rejected.map(({ name }) => name),
-    ["c"],
-  );
-});
+}
 
 test("a stopped Envoy is STALE and SYNCED again when it goes on", async (context) => {
   const proxy = new OneProxy();

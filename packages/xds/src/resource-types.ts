@@ -30,7 +30,7 @@ export interface ResourceType {
    */
   readonly fullState: boolean;
   /**
-   * One resource a response. Envoy stops at the first bad RDS or EDS resource of a response, and its EDS rejection names
+   * One resource a response, unless there are very many to send at once. Envoy stops at the first bad RDS or EDS resource of a response, and its EDS rejection names
    * none: alone in its response, a resource can neither hold up its neighbours nor hide behind them.
    */
   readonly oneResourcePerResponse: boolean;

@@ -132,15 +132,28 @@ const scripts: readonly Script[] = [
     status: ["EDS STALE"],
   },
   {
-    name: "at most maxOutstandingResponses are unanswered",
+    name: "at most maxOutstandingResponses are unanswered, and more resources than that go in batches",
     steps: [
-      [declare({ EDS: "a@1 b@1 c@1" }), []],
-      [ask("EDS", "a b c"), ["subscribed EDS a b c", "send EDS 1: a@1", "send EDS 2: b@1"]],
-      [ask("EDS", "a b c", "1"), ["acked EDS 1: a", "send EDS 3: c@1"]],
-      [ask("EDS", "a b c", "2"), ["acked EDS 2: b"]],
-      [ask("EDS", "a b c", "3"), ["acked EDS 3: c"]],
+      [declare({ EDS: "a@1 b@1 c@1 d@1 e@1" }), []],
+      [ask("EDS", "a b c d e"), ["subscribed EDS a b c d e", "send EDS 1: a@1 b@1 c@1", "send EDS 2: d@1 e@1"]],
+      [declare({ EDS: "a@2 b@1 c@1 d@1 e@1" }), []],
+      [ask("EDS", "a b c d e", "1"), ["acked EDS 1: a b c", "send EDS 3: a@2"]],
+      [ask("EDS", "a b c d e", "2"), ["acked EDS 2: d e"]],
+      [ask("EDS", "a b c d e", "3"), ["acked EDS 3: a"]],
     ],
     status: ["EDS SYNCED"],
+  },
+  {
+    name: "a refused batch is sent again, one resource a response",
+    steps: [
+      [declare({ EDS: "a@1 b@1 c@1" }), []],
+      [ask("EDS", "a b c"), ["subscribed EDS a b c", "send EDS 1: a@1 b@1", "send EDS 2: c@1"]],
+      [ask("EDS", "a b c", "1", "bad"), ["nacked EDS 1: "]],
+      [ask("EDS", "a b c", "2"), ["acked EDS 2: c", "send EDS 3: a@1"]],
+      [ask("EDS", "a b c", "3"), ["acked EDS 3: a", "send EDS 4: b@1"]],
+      [ask("EDS", "a b c", "4", "bad"), ["nacked EDS 4: b@1"]],
+    ],
+    status: ["EDS ERROR"],
   },
   {
     name: "one ACK for the newest of several responses covers those before it",
@@ -466,7 +479,7 @@ for (const { name, steps, status, nextWakeMs } of scripts) {
   });
 }
 
-test("a thousand endpoints are sent and acknowledged, each by itself", () => {
+test("a thousand endpoints are all sent and acknowledged", () => {
   const stream = new SotwServerStream({ limits, noncePrefix: "" });
   const names = Array.from({ length: 1_000 }, (_, index) => `e${index}`);
   stream.step(declare({ EDS: names.map((name) => `${name}@1`).join(" ") }), 0);
@@ -475,7 +488,7 @@ test("a thousand endpoints are sent and acknowledged, each by itself", () => {
   while (pending.length > 0) {
     const next: SotwServerAction[] = [];
     for (const action of pending) {
-      if (action.kind === "acked") acknowledged += 1;
+      if (action.kind === "acked") acknowledged += action.acknowledgement.names.length;
       if (action.kind === "send") next.push(...stream.step(ask("EDS", names.join(" "), action.nonce), 0));
     }
     pending = next;

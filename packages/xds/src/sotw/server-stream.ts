@@ -67,6 +67,9 @@ export type SotwServerAction =
   /** A request that asked for nothing new and answered nothing outstanding, or a type that is not spoken. */
   | { readonly kind: "ignored"; readonly reason: "unknown type" | "stale nonce"; readonly detail: string };
 
+/** What a refusal makes the server send again one by one. */
+const maxBatchResources = 100;
+
 /** Kept for answers that may still come, of each type; a proxy that is stopped for a day gets many pushes. */
 const maxOverdueResponses = 64;
 
@@ -213,8 +216,9 @@ export class SotwServerStream {
       const { nonce } = answered;
       actions.push({ kind: "nacked", rejection: { type: state.type.shortName, nonce, message, offered, offenders } });
     };
-    if (skipped.length > 0) {
-      // One answer for several responses: any of them may be meant. Each is sent again alone.
+    const isBatch = !state.type.fullState && answered.resources.length > 1;
+    if (skipped.length > 0 || isBatch) {
+      // One answer for several responses, or for a batch: any resource may be meant. Each is sent again alone.
       if (state.type.fullState) state.due = true;
       for (const resource of state.type.fullState ? [] : [...skipped, answered].flatMap(({ resources }) => resources)) {
         state.suspects.add(resource.name);
@@ -299,7 +303,7 @@ export class SotwServerStream {
     if (state.type.fullState) return owedResponses(state).slice(0, room);
     const busy = new Set(awaited.flatMap(({ resources }) => resources.map(({ name }) => name)));
     const free = owedResponses(state).filter((resources) => resources.every(({ name }) => !busy.has(name)));
-    return free.slice(0, room);
+    return free.length <= limit || oneAtATime ? free.slice(0, room) : inBatches(free.flat(), limit).slice(0, room);
   }
 
   #response(state: ServerTypeState, resources: readonly EncodedResource[], nowMs: number): SotwServerAction {
@@ -358,6 +362,17 @@ export class SotwServerStream {
     forgetSettledRejections(clusters);
     forgetOwed(clusters);
   }
+}
+
+/**
+ * More resources than may be outstanding go several to a response. Every answer repeats all names that are asked for, so
+ * that a thousand answers of a proxy with a thousand endpoints would be 50 MB; a batch that is refused is sent again, one
+ * resource a response.
+ */
+function inBatches(resources: readonly EncodedResource[], batches: number): readonly (readonly EncodedResource[])[] {
+  const size = Math.min(maxBatchResources, Math.ceil(resources.length / batches));
+  const starts = Array.from({ length: Math.ceil(resources.length / size) }, (_, index) => index * size);
+  return starts.map((start) => resources.slice(start, start + size));
 }
 
 /** Takes a request's names; true if the subscription is new or has changed. */

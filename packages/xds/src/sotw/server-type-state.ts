@@ -154,7 +154,7 @@ function findOwed(state: ServerTypeState): (readonly EncodedResource[])[] {
   return changed;
 }
 
-/** Notes that one of the owed responses went out. */
+/** Notes that a response went out with one or several of the owed ones. */
 export function noteSent(state: ServerTypeState, response: OutstandingResponse): void {
   if (state.type.fullState) state.sent.clear();
   for (const resource of response.resources) {
@@ -162,7 +162,8 @@ export function noteSent(state: ServerTypeState, response: OutstandingResponse):
     state.resend.delete(resource.name);
   }
   state.due = false;
-  state.owed = state.owed?.filter((owed) => owed !== response.resources);
+  const names = new Set(response.resources.map((resource) => resource.name));
+  state.owed = state.type.fullState ? [] : state.owed?.filter((owed) => !owed.every(({ name }) => names.has(name)));
   state.outstanding.set(response.nonce, response);
   state.sentVersion = response.versionInfo;
   state.sentNonce = response.nonce;
