@@ -3,7 +3,7 @@
 // commit and an unreachable database cannot stop refusals. No event ever holds a secret.
 import type { Logger } from "@tulle/telemetry";
 import type { Counter } from "@tulle/telemetry";
-import { newErrorId, newId } from "./crypto/secrets.ts";
+import { newErrorId, newOrderedId } from "./crypto/secrets.ts";
 import type { Refusal } from "./protocol/refusal.ts";
 import type { Database, Reader, Transaction } from "./store/database.ts";
 
@@ -95,7 +95,7 @@ async function insertEvent(transaction: Transaction, event: AuditEvent, lifetime
     `INSERT INTO audit_events (id, at, event, error_id, error, description, reason, client_id, user_id, address,
       expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
-      newId(),
+      newOrderedId(transaction.nowMs),
       transaction.nowMs,
       event.event,
       limited(event.errorId),

@@ -1,6 +1,7 @@
 // The HTTP side: Fastify reads requests, the route table decides, answers are written as they are. Fastify parses no
 // body and no query for us, since what it would repair has to be refused.
 import { performance } from "node:perf_hooks";
+import type { Counter } from "@tulle/telemetry";
 import Fastify from "fastify";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { metadata } from "../endpoints/metadata.ts";
@@ -79,6 +80,13 @@ function addRoute(
   const url = prefix + route.path === "" ? "/" : prefix + route.path;
   const name = route.path === "" ? "root" : route.path.slice(1).replaceAll("/:id", "");
   const duration = server.metrics.duration(name);
+  // Looked up once for each status, since building the labels costs more than the count.
+  const counters = new Map<number, Counter>();
+  const count = (status: number): void => {
+    let counter = counters.get(status);
+    if (counter === undefined) counters.set(status, (counter = server.metrics.requests(name, status)));
+    counter.increment();
+  };
   const handle = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const started = performance.now();
     const incoming = endpointRequest(request, addressOf);
@@ -95,7 +103,7 @@ function addRoute(
       };
     }
     await write(reply, answer);
-    server.metrics.requests(name, answer.status).increment();
+    count(answer.status);
     duration.record(performance.now() - started);
   };
   const others = route.anyMethod === true ? (["GET", "PUT", "PATCH", "DELETE"] as const) : [];
@@ -108,7 +116,7 @@ function addRoute(
       const incoming = endpointRequest(request, addressOf);
       const answer = failureAnswer(server, route, name, incoming, error);
       await write(reply, answer);
-      server.metrics.requests(name, answer.status).increment();
+      count(answer.status);
     },
   });
   if (route.cors === true) {

@@ -1,12 +1,15 @@
 // The signing keys in memory: which one signs, which ones verify, and the key set that is published. Reads the store
 // again at an interval, so that several processes and the command line agree within it.
 import { createPrivateKey, createPublicKey } from "node:crypto";
+import { digest } from "../crypto/secrets.ts";
 import { unseal } from "../crypto/sealing.ts";
 import type { Database } from "../store/database.ts";
 import type { JwtClaims, JwtType, SigningAlgorithm, SigningKey, VerifiedJwt } from "./jwt.ts";
 import { signJwt, verifyJwt } from "./jwt.ts";
 import type { KeyPolicy, StoredKey } from "./key-store.ts";
 import { advanceKeys, generateSigningKey, keysAreSettled, listKeys, sealingContext } from "./key-store.ts";
+
+const maxVerified = 5000;
 
 export class KeyRing {
   readonly #database: Database;
@@ -15,6 +18,8 @@ export class KeyRing {
   #keys: ReadonlyMap<string, SigningKey> = new Map();
   #active: SigningKey | undefined;
   #jwks = '{"keys":[]}';
+  /** Claims of tokens whose signature was verified, by the token's digest, the oldest first. */
+  readonly #verified = new Map<string, VerifiedJwt>();
 
   constructor(database: Database, policy: KeyPolicy, encryptionKey: Buffer) {
     this.#database = database;
@@ -39,6 +44,8 @@ export class KeyRing {
   }
 
   #load(stored: readonly StoredKey[]): void {
+    // What a removed key has signed is no longer ours.
+    if (stored.length < this.#keys.size) this.#verified.clear();
     const keys = new Map<string, SigningKey>();
     for (const key of stored) keys.set(key.id, this.#keys.get(key.id) ?? this.#open(key));
     this.#keys = keys;
@@ -77,7 +84,18 @@ export class KeyRing {
     return signJwt(this.#active, type, claims);
   }
 
+  /**
+   * A signature costs 65 µs to verify and never changes its answer while its key is published, so the answers are kept;
+   * expiry and revocation are the caller's to check each time.
+   */
   verify(token: string): VerifiedJwt | undefined {
-    return verifyJwt(token, (id) => this.#keys.get(id));
+    const tokenDigest = digest(token);
+    const known = this.#verified.get(tokenDigest);
+    if (known !== undefined) return known;
+    const verified = verifyJwt(token, (id) => this.#keys.get(id));
+    if (verified === undefined) return undefined;
+    this.#verified.set(tokenDigest, verified);
+    if (this.#verified.size > maxVerified) this.#verified.delete(this.#verified.keys().next().value!);
+    return verified;
   }
 }

@@ -1,7 +1,7 @@
 // An authorization is one "yes" to one request: the code that carries it to the client, and the identity of everything
 // that the code gives. Its states: issued (code_consumed_at empty) → redeemed (set once, by a conditional update) →
 // revoked (revoked_at set; also straight from issued). The row outlives every token it gave, so that a replay is known.
-import { digest, newId, newSecret } from "../crypto/secrets.ts";
+import { digest, newOrderedId, newSecret } from "../crypto/secrets.ts";
 import type { Reader, Transaction } from "./database.ts";
 
 export interface Authorization {
@@ -80,7 +80,7 @@ export async function issueCode(transaction: Transaction, authorization: NewAuth
       redirect_uri_sent, scope_asked, scope, resources, code_challenge, nonce, authenticated_at, created_at,
       code_expires_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
-      newId(),
+      newOrderedId(now),
       digest(code),
       authorization.clientId,
       authorization.userId,

@@ -100,15 +100,13 @@ export async function listGrants(
 
 /** Takes back a grant and ends every code and token that came from it. `userId` undefined means any owner's. */
 export async function revokeGrant(transaction: Transaction, id: string, userId?: string): Promise<boolean> {
-  const removed = await transaction.run("DELETE FROM grants WHERE id = ? AND (user_id = ? OR ? = '')", [
-    id,
-    userId ?? "",
-    userId ?? "",
-  ]);
-  if (removed === 0) return false;
+  const row = await transaction.get<{ user_id: string }>("SELECT user_id FROM grants WHERE id = ?", [id]);
+  if (row === undefined || (userId !== undefined && row.user_id !== userId)) return false;
+  await transaction.run("DELETE FROM grants WHERE id = ?", [id]);
   await transaction.run(
-    "UPDATE authorizations SET revoked_at = ?, revoked_because = ? WHERE grant_id = ? AND revoked_at IS NULL",
-    [transaction.nowMs, "grant revoked", id],
+    `UPDATE authorizations SET revoked_at = ?, revoked_because = ?
+     WHERE user_id = ? AND grant_id = ? AND revoked_at IS NULL`,
+    [transaction.nowMs, "grant revoked", row.user_id, id],
   );
   return true;
 }

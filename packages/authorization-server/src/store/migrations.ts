@@ -105,8 +105,7 @@ CREATE TABLE authorizations (
   revoked_because TEXT,
   expires_at BIGINT NOT NULL
 );
-CREATE INDEX authorizations_grant ON authorizations (grant_id);
-CREATE INDEX authorizations_user ON authorizations (user_id);
+CREATE INDEX authorizations_user_grant ON authorizations (user_id, grant_id);
 CREATE INDEX authorizations_expiry ON authorizations (expires_at);
 CREATE TABLE refresh_tokens (
   token_digest TEXT PRIMARY KEY,

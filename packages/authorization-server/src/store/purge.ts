@@ -14,16 +14,25 @@ const tables: ReadonlyArray<readonly [table: string, key: string]> = [
   ["audit_events", "id"],
 ];
 
-/** Deletes at most `rowsPerTable` expired rows of each table; answers how many went. */
+/** Deletes at most `rowsPerTable` expired rows of each table; answers how many went. Nothing to delete costs no commit. */
 export async function purgeExpired(database: Database, rowsPerTable: number): Promise<number> {
-  let removed = 0;
-  for (const [table, key] of tables) {
-    removed += await database.transaction((transaction) =>
-      transaction.run(
+  const due = await database.read(async (reader) => {
+    const found: (readonly [string, string])[] = [];
+    for (const [table, key] of tables) {
+      const row = await reader.get(`SELECT ${key} FROM ${table} WHERE expires_at <= ? LIMIT 1`, [reader.nowMs]);
+      if (row !== undefined) found.push([table, key]);
+    }
+    return found;
+  });
+  if (due.length === 0) return 0;
+  return database.transaction(async (transaction) => {
+    let removed = 0;
+    for (const [table, key] of due) {
+      removed += await transaction.run(
         `DELETE FROM ${table} WHERE ${key} IN (SELECT ${key} FROM ${table} WHERE expires_at <= ? LIMIT ?)`,
         [transaction.nowMs, rowsPerTable],
-      ),
-    );
-  }
-  return removed;
+      );
+    }
+    return removed;
+  });
 }

@@ -33,7 +33,9 @@ export function openSqlite(options: SqliteOptions): Database {
   const writer = new DatabaseSync(options.path, { timeout: 0 });
   const mode = pragma(writer, "journal_mode = WAL");
   if (mode !== "wal") throw new Error(`SQLite at ${options.path} is in journal mode ${mode}, needed is wal`);
-  writer.exec("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF");
+  writer.exec(
+    "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA wal_autocheckpoint = 4000",
+  );
   const synchronous = pragma(writer, "synchronous");
   if (synchronous !== "2")
     throw new Error(`SQLite at ${options.path} has synchronous=${synchronous}, needed is FULL (2)`);
