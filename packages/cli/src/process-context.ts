@@ -18,7 +18,10 @@ export function processContext(): CommandContext {
     },
     // Not `isTTY`: that is undefined on a pipe, which picocolors takes for "find out", and on CI it then writes colours.
     isTerminal: isatty(process.stdout.fd) && process.env["TERM"] !== "dumb",
-    columns: process.stdout.columns,
+    // A getter too: the window may be made narrower while a command runs.
+    get columns() {
+      return process.stdout.columns;
+    },
     stdout: (text) => void process.stdout.write(text),
     stderr: (text) => void process.stderr.write(text),
     instance: (options) => chooseInstance({ ...options, env: process.env, cwd: process.cwd() }),

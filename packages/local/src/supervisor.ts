@@ -1,5 +1,5 @@
 // `tulle up` without its terminal: takes a folder, runs its control plane and, through the reconciler, its pods, until it is told to stop.
-import { readFileSync } from "node:fs";
+import { accessSync, constants, readFileSync } from "node:fs";
 import path from "node:path";
 import { ApiClient } from "@tulle/config";
 import { Logging, textSink, type Logger } from "@tulle/telemetry";
@@ -96,6 +96,7 @@ export class Supervisor {
       state,
       block,
       proxy: options.proxy,
+      hasEnvoy: hasProgram(options.env["TULLE_ENVOY"] || "envoy", options.env["PATH"]),
       publish: options.publish,
       podSettings: {
         ...shared,
@@ -243,6 +244,19 @@ export class Supervisor {
     this.#controlPlane.boundLog();
     this.#reconciler.boundLogs();
   }
+}
+
+/** Whether a program can be started by this name or path. */
+function hasProgram(program: string, searchPath = ""): boolean {
+  const folders = program.includes(path.sep) ? [""] : searchPath.split(path.delimiter);
+  return folders.some((folder) => {
+    try {
+      accessSync(path.join(folder, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
 }
 
 function describeInstance(dir: string, state: StateDirectory, block: AddressBlock, startTime: string): Instance {

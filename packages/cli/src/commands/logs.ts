@@ -1,8 +1,9 @@
 // `tulle logs`: what a pod's processes wrote, from the files in the state directory.
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import path from "node:path";
 import type { Command } from "commander";
+import { stateFolderName } from "@tulle/local/instance";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
@@ -30,10 +31,21 @@ export function register(command: Command, context: CommandContext): void {
     ["tulle logs tulle-ingressgateway -c proxy -f", "the gateway's access log as it grows"],
   ]);
   command.action(async (pod: string, options: LogsOptions) => {
-    const instance = await context.instance(options);
-    const file = await logFile(path.join(instance.stateDir, "logs"), pod, options.container);
+    const file = await logFile(await logsFolder(options, context), pod, options.container);
     await show(file, options, context);
   });
+}
+
+/** The logs of the chosen instance; those of a named folder also when nothing runs there any more, which is when they are needed. */
+async function logsFolder(options: InstanceOption, context: CommandContext): Promise<string> {
+  try {
+    return path.join((await context.instance(options)).stateDir, "logs");
+  } catch (error) {
+    const named = options.dir ?? context.env["TULLE_DIR"];
+    const folder = path.resolve(context.cwd, named ?? ".", stateFolderName, "logs");
+    if (existsSync(folder)) return folder;
+    throw error;
+  }
 }
 
 async function logFile(folder: string, pod: string, container: string | undefined): Promise<string> {

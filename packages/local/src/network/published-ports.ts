@@ -100,10 +100,12 @@ export class PublishedPorts {
     }));
   }
 
-  /** Resolves when a request through each port came back. @throws when one does not within the limit */
-  async waitForAnswers(signal: AbortSignal): Promise<void> {
+  /** Resolves when a request through each port that leads to one of `pods` came back. @throws when one does not within the limit */
+  async waitForAnswers(pods: readonly Pick<PodPlan, "namespace" | "labels">[], signal: AbortSignal): Promise<void> {
+    const served = new Set(pods.flatMap((pod) => this.forPod(pod)).map(({ hostPort }) => hostPort));
+    const ports = this.list().filter(({ port }) => served.has(port));
     await Promise.all(
-      this.list().map(({ address, port, service }) =>
+      ports.map(({ address, port, service }) =>
         waitUntil(() => answers(address, port), {
           timeoutMs: answerTimeoutMs,
           signal,

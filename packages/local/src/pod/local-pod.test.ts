@@ -70,6 +70,7 @@ async function setStage(
     folder: undefined,
     terminationGraceMs: 5000,
     problems: [],
+    remarks: [],
     ...plan,
   };
   const phases: PodPhase[] = [];

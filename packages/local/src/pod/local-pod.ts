@@ -120,8 +120,13 @@ export class LocalPod {
     );
   }
 
-  /** Ready, restarts and process id of each program, the proxy first. */
+  /** Ready, restarts and process id of each program, the proxy first; of a blocked pod those that it would have. */
   get programs(): readonly { name: string; ready: boolean; restarts: number; pid: number | undefined }[] {
+    if (this.#phase === "blocked") {
+      const names = this.plan.containers.map(({ name }) => name);
+      const all = this.plan.injection === "none" ? names : [proxyContainer, ...names];
+      return all.map((name) => ({ name, ready: false, restarts: 0, pid: undefined }));
+    }
     return this.#all.map(({ process, ready, plan }) => ({
       name: plan?.name ?? proxyContainer,
       ready,

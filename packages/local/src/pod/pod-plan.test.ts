@@ -21,7 +21,7 @@ function deployment(
   };
 }
 
-const settings = { proxy: "tulle", publishedPorts: [] } as const;
+const settings = { proxy: "tulle", publishedPorts: [], hasEnvoy: false } as const;
 const command = (argv: unknown): Record<string, string> => ({ "local.tulle.io/command.app": JSON.stringify(argv) });
 
 test("a command is an argv array", () => {
@@ -55,6 +55,34 @@ for (const { name, annotations, expected } of refused) {
     assert.notEqual(problems[0]!.suggestion, "");
   });
 }
+
+test("Envoy has to be there where it is wanted, and only there", () => {
+  const labels = { "sidecar.tulle.io/inject": "true" };
+  const each = deployment({ ...command(["node"]), "sidecar.istio.io/proxy": "envoy" }, labels);
+  assert.match(planPods(each, undefined, settings).problems[0]!.suggestion, /TULLE_ENVOY/);
+  assert.deepEqual(planPods(each, undefined, { ...settings, hasEnvoy: true }).problems, []);
+  assert.deepEqual(planPods(deployment(command(["node"])), undefined, { ...settings, proxy: "envoy" }).problems, []);
+});
+
+test("what has no effect here is remarked on", () => {
+  const each = deployment(command(["node"]));
+  const spec = {
+    containers: [
+      { name: "app", livenessProbe: { exec: { command: ["true"] } }, readinessProbe: { httpGet: { port: 80 } } },
+    ],
+    initContainers: [{ name: "prepare" }],
+  };
+  const { remarks, problems } = planPods(
+    { ...each, spec: { ...each.spec, template: { ...each.spec.template, spec } } },
+    undefined,
+    settings,
+  );
+  assert.deepEqual(problems, []);
+  assert.deepEqual(
+    remarks.map(({ message }) => message),
+    ['the init container "prepare" is not run here', 'the livenessProbe of container "app" is not asked here'],
+  );
+});
 
 test("a gateway needs no command", () => {
   const labels = { "sidecar.tulle.io/inject": "true" };

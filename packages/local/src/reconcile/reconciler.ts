@@ -37,6 +37,7 @@ export interface ReconcilerOptions {
   readonly block: AddressBlock;
   /** Proxy of pods that name none. */
   readonly proxy: ProxyKind;
+  readonly hasEnvoy: boolean;
   readonly publish: readonly PortMapping[];
   readonly podSettings: Omit<PodSettings, "publishedPorts">;
   readonly onEvent: (event: SupervisorEvent) => void;
@@ -92,9 +93,19 @@ export class Reconciler implements PodListener {
     return this.#ports.list();
   }
 
-  /** Resolves when a request through each published port came back. */
+  /** Resolves when a request through each published port that leads to a ready pod came back. */
   waitForAnswers(signal: AbortSignal): Promise<void> {
-    return this.#ports.waitForAnswers(signal);
+    const plans = this.#runnable().map((pod) => pod.plan);
+    for (const { port, service } of this.#ports.list()) {
+      const [name, namespace] = service.split(".");
+      const found = this.#services().find(
+        (each) => each.metadata.name === name && each.metadata.namespace === namespace,
+      );
+      if (found !== undefined && !plans.some((plan) => selects(found, plan))) {
+        this.#trouble(`http://localhost:${port}: no pod that runs here is behind Service ${namespace}/${name}`);
+      }
+    }
+    return this.#ports.waitForAnswers(plans, signal);
   }
 
   /** Whether as many pods as wanted are ready, those aside that cannot run here. */
@@ -182,8 +193,13 @@ export class Reconciler implements PodListener {
   #updatePorts(): readonly PortProblem[] {
     const deployments = this.#watch?.list("Deployment") ?? [];
     return this.#ports.update(this.#services(), (service) =>
-      deployments.some((deployment) => this.#planOf(deployment).proxy === "envoy" && selects(service, deployment)),
+      deployments.some((deployment) => this.#isOnEnvoy(service, deployment)),
     );
+  }
+
+  #isOnEnvoy(service: Service, deployment: Deployment): boolean {
+    const plan = this.#planOf(deployment);
+    return plan.proxy === "envoy" && selects(service, plan);
   }
 
   #services(): readonly Service[] {
@@ -215,7 +231,8 @@ export class Reconciler implements PodListener {
     const labels = deployment.spec.template.metadata?.labels ?? {};
     const ports = this.#ports.forPod({ namespace: deployment.metadata.namespace, labels });
     const publishedPorts = ports.map(({ hostPort, targetPort }) => `${hostPort}:${targetPort}`);
-    return planPods(deployment, namespace, { proxy: this.#options.proxy, publishedPorts });
+    const { proxy, hasEnvoy } = this.#options;
+    return planPods(deployment, namespace, { proxy, hasEnvoy, publishedPorts });
   }
 
   #rollOut(deployment: Deployment, plan: PodPlan): void {
@@ -235,9 +252,9 @@ export class Reconciler implements PodListener {
     const addresses = { pod: address, app: plan.injection === "sidecar" ? block.allocate() : address };
     const pod = new LocalPod(name, plan, addresses, { ...podSettings, publishedPorts: this.#ports.forPod(plan) }, this);
     this.#pods.set(name, pod);
-    for (const problem of plan.problems) {
-      this.#tell(`Deployment ${plan.namespace}/${plan.deployment}, pod ${name}`, problem);
-    }
+    const owner = `Deployment ${plan.namespace}/${plan.deployment}`;
+    for (const problem of plan.problems) this.#tell(`${owner}, pod ${name}`, problem);
+    for (const remark of plan.remarks) this.#tell(owner, remark);
     onEvent({ type: "pods" });
     pod.start();
   }
@@ -275,13 +292,12 @@ export class Reconciler implements PodListener {
   }
 }
 
-function selects(service: Service, deployment: Deployment): boolean {
-  const labels = deployment.spec.template.metadata?.labels ?? {};
+function selects(service: Service, pod: Pick<PodPlan, "namespace" | "labels">): boolean {
   const selector = Object.entries(service.spec.selector ?? {});
   return (
-    service.metadata.namespace === deployment.metadata.namespace &&
+    service.metadata.namespace === pod.namespace &&
     selector.length > 0 &&
-    selector.every(([key, value]) => labels[key] === value)
+    selector.every(([key, value]) => pod.labels[key] === value)
   );
 }
 
