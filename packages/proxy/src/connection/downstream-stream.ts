@@ -110,6 +110,9 @@ export class DownstreamStream extends TimerEntry implements HttpStream, RequestR
     mutateRequestHeaders(head, this.info, this.#connection.remoteIp, this.#connection.scheme, config);
     this.clearRouteCache();
     if (head.upgrade !== undefined && !this.#mayUpgrade(head.upgrade)) {
+      const action = this.routeMatch?.action;
+      // The route has been found, and the access log tells where it would have led.
+      if (action?.type === "forward") this.info.cluster = action.clusterSlot.current;
       this.#sender.closeAfterResponse();
       this.sendLocalReply({ status: 403, body: "", details: "upgrade_failed" });
       return;

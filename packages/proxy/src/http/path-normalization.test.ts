@@ -18,6 +18,18 @@ const cases: readonly {
   { name: "dots at the end", input: "/a/b/..", settings: { normalizePath: true }, expected: path("/a/") },
   { name: "above the root", input: "/../../a", settings: { normalizePath: true }, expected: path("/a") },
   { name: "escaped dots", input: "/a/%2E%2e/b", settings: { normalizePath: true }, expected: path("/b") },
+  {
+    name: "escaped unreserved characters",
+    input: "/%61%5A%30%2d%2E%5f%7e?%61",
+    settings: { normalizePath: true },
+    expected: path("/aZ0-._~?%61"),
+  },
+  {
+    name: "other escapes stay, once",
+    input: "/%2561%2f%20%zz%",
+    settings: { normalizePath: true },
+    expected: path("/%2561%2f%20%zz%"),
+  },
   { name: "backslashes", input: "/a\\..\\b", settings: { normalizePath: true }, expected: path("/b") },
   {
     name: "a hidden file is no dot segment",

@@ -13,6 +13,7 @@ type PathSettings = Pick<
 >;
 
 const escapedSlash = /%(?:2f|5c)/i;
+const escapedUnreserved = /%(?:2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/gi;
 
 export function normalizeRequestPath(path: string, settings: PathSettings): PathOutcome {
   // A fragment is no part of a request target (RFC 9112 §3.2).
@@ -27,7 +28,7 @@ export function normalizeRequestPath(path: string, settings: PathSettings): Path
     redirects = settings.pathWithEscapedSlashesAction === "unescape_and_redirect";
   }
   if (settings.normalizePath) {
-    const normal = removeDotSegments(result);
+    const normal = removeDotSegments(decodeUnreserved(result));
     if (normal === undefined) return { type: "reject" };
     result = normal;
   }
@@ -35,6 +36,12 @@ export function normalizeRequestPath(path: string, settings: PathSettings): Path
   if (result === original) return { type: "path", path };
   const whole = query < 0 ? result : result + path.slice(query);
   return { type: redirects ? "redirect" : "path", path: whole };
+}
+
+/** RFC 3986 §6.2.2.2: an unreserved character means the same escaped or plain, so that a rule for one holds for the other. */
+function decodeUnreserved(path: string): string {
+  if (!path.includes("%")) return path;
+  return path.replace(escapedUnreserved, (escaped) => String.fromCharCode(Number.parseInt(escaped.slice(1), 16)));
 }
 
 /** RFC 3986 §5.2.4 on a path, dots that are escaped and backslashes included, as browsers read them. */
