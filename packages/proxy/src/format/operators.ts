@@ -1,7 +1,7 @@
 // The table of operators of Envoy's substitution format (docs: configuration/observability/access_log). What the proxy
 // cannot know yet (TLS of a peer, traces) is a missing value; an operator that is not in the table is an error.
 import { randomUUID } from "node:crypto";
-import { responseFlags, responseFlagsText } from "../http/response-flags.ts";
+import { type ResponseFlag, responseFlags, responseFlagsText } from "../http/response-flags.ts";
 import type { CompiledOperator, FormatValue, OperatorCompiler } from "./operator.ts";
 import { compileTimeFormat, isoTime } from "./start-time.ts";
 
@@ -139,11 +139,43 @@ const compileQueryParameter: OperatorCompiler = (argument) => {
   };
 };
 
-const flagNames = Object.keys(responseFlags) as (keyof typeof responseFlags)[];
+/** Envoy's long names (docs: %RESPONSE_FLAGS_LONG%). */
+const longFlagNames: Readonly<Record<ResponseFlag, string>> = {
+  LH: "FailedLocalHealthCheck",
+  UH: "NoHealthyUpstream",
+  UT: "UpstreamRequestTimeout",
+  LR: "LocalReset",
+  UR: "UpstreamRemoteReset",
+  UF: "UpstreamConnectionFailure",
+  UC: "UpstreamConnectionTermination",
+  UO: "UpstreamOverflow",
+  NR: "NoRouteFound",
+  DI: "DelayInjected",
+  FI: "FaultInjected",
+  RL: "RateLimited",
+  UAEX: "UnauthorizedExternalService",
+  RLSE: "RateLimitServiceError",
+  DC: "DownstreamConnectionTermination",
+  URX: "UpstreamRetryLimitExceeded",
+  SI: "StreamIdleTimeout",
+  IH: "InvalidEnvoyRequestHeaders",
+  DPE: "DownstreamProtocolError",
+  UMSDR: "UpstreamMaxStreamDurationReached",
+  RFCF: "ResponseFromCacheFilter",
+  NFCF: "NoFilterConfigFound",
+  DT: "DurationTimeout",
+  UPE: "UpstreamProtocolError",
+  NC: "NoClusterFound",
+  OM: "OverloadManagerTerminated",
+  DF: "DnsResolutionFailed",
+  DO: "DropOverload",
+};
+
+const flagNames = Object.keys(responseFlags) as ResponseFlag[];
 
 function longFlags(bits: number): string | undefined {
-  const meanings = flagNames.filter((name) => (bits & responseFlags[name].bit) !== 0);
-  return meanings.length === 0 ? undefined : meanings.map((name) => responseFlags[name].meaning).join(",");
+  const set = flagNames.filter((name) => (bits & responseFlags[name].bit) !== 0);
+  return set.length === 0 ? undefined : set.map((name) => longFlagNames[name]).join(",");
 }
 
 function pathWithoutQuery(path: string | undefined): string | undefined {
@@ -196,7 +228,10 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   UPSTREAM_CLUSTER_RAW: text((info) => info.cluster?.name),
   UPSTREAM_TRANSPORT_FAILURE_REASON: text((info) => info.upstreamTransportFailureReason?.replaceAll(" ", "_")),
   UPSTREAM_REQUEST_ATTEMPT_COUNT: number((info) => String(info.attemptCount)),
-  ...addressOperators("UPSTREAM_REMOTE_ADDRESS", (info) => info.upstreamHost?.addressText),
+  ...addressOperators("UPSTREAM_REMOTE_ADDRESS", (info) =>
+    // The peer of a connection, which a host that could not be reached is not.
+    info.upstreamLocalAddress === undefined ? undefined : info.upstreamHost?.addressText,
+  ),
   ...addressOperators("UPSTREAM_LOCAL_ADDRESS", (info) => info.upstreamLocalAddress),
   ...addressOperators("DOWNSTREAM_LOCAL_ADDRESS", (info) => info.downstreamLocalAddress),
   ...addressOperators("DOWNSTREAM_REMOTE_ADDRESS", (info) => info.downstreamRemoteAddress),

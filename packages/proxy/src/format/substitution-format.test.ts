@@ -68,6 +68,10 @@ for (const { format, expected } of [
   },
   { format: "%METADATA(ROUTE:a:b)% %METADATA(UPSTREAM_HOST:istio:workload)%", expected: "[1] w" },
   { format: "%DOWNSTREAM_PEER_URI_SAN% %DOWNSTREAM_TLS_VERSION% %TRACE_ID%", expected: "- - -" },
+  {
+    format: "%RESPONSE_FLAGS_LONG%",
+    expected: "UpstreamRetryLimitExceeded,UpstreamConnectionFailure",
+  },
   { format: "%UPSTREAM_REQUEST_ATTEMPT_COUNT%", expected: "2" },
 ]) {
   test(`format ${format}`, () => {
