@@ -28,7 +28,7 @@ const typeUrl = (name: string): string => `type.googleapis.com/envoy.extensions.
 
 /** `tulle agent` without the command line around it. */
 const agentProgram = `
-  import { runAgent } from "@tulle/agent";
+  import { runAgent } from "./run-agent.ts";
   process.exit(await runAgent(process.env));
 `;
 

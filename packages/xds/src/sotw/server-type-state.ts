@@ -243,3 +243,30 @@ export function reject(
   });
   return rejection;
 }
+
+/** Takes a request's names; true if the subscription is new or has changed. */
+export function subscribe(state: ServerTypeState, names: readonly string[]): boolean {
+  const before = state.subscribed;
+  const isWildcard =
+    names.includes("*") || (state.type.wildcard && names.length === 0 && (before === undefined || before === "*"));
+  const after: SubscribedNames = isWildcard ? "*" : new Set(names);
+  if (before !== undefined && sameNames(before, after)) return false;
+  state.subscribed = after;
+  forgetOwed(state);
+  if (state.type.fullState) state.due = true;
+  else forgetUnsubscribed(state, after);
+  return true;
+}
+
+function sameNames(a: SubscribedNames, b: SubscribedNames): boolean {
+  if (a === "*" || b === "*") return a === b;
+  return a.size === b.size && a.isSubsetOf(b);
+}
+
+/** A name that is given up is deleted by the proxy: asked for again, it is sent again. */
+function forgetUnsubscribed(state: ServerTypeState, names: SubscribedNames): void {
+  if (names === "*") return;
+  for (const known of [state.sent, state.accepted, state.resend, state.suspects, state.rejected]) {
+    for (const name of known.keys()) if (!names.has(name)) known.delete(name);
+  }
+}
