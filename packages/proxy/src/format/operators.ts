@@ -1,7 +1,7 @@
 // The table of operators of Envoy's substitution format (docs: configuration/observability/access_log). What the proxy
 // cannot know yet (TLS of a peer, traces) is a missing value; an operator that is not in the table is an error.
 import { randomUUID } from "node:crypto";
-import { type ResponseFlag, responseFlags, responseFlagsText } from "../http/response-flags.ts";
+import { type ResponseFlag, responseFlagsText } from "../http/response-flags.ts";
 import type { CompiledOperator, FormatValue, OperatorCompiler } from "./operator.ts";
 import { compileTimeFormat, isoTime } from "./start-time.ts";
 
@@ -171,11 +171,13 @@ const longFlagNames: Readonly<Record<ResponseFlag, string>> = {
   DO: "DropOverload",
 };
 
-const flagNames = Object.keys(responseFlags) as ResponseFlag[];
-
 function longFlags(bits: number): string | undefined {
-  const set = flagNames.filter((name) => (bits & responseFlags[name].bit) !== 0);
-  return set.length === 0 ? undefined : set.map((name) => longFlagNames[name]).join(",");
+  if (bits === 0) return undefined;
+  // The short text has Envoy's order.
+  return responseFlagsText(bits)
+    .split(",")
+    .map((name) => longFlagNames[name as ResponseFlag])
+    .join(",");
 }
 
 function pathWithoutQuery(path: string | undefined): string | undefined {
