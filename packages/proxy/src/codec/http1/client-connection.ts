@@ -244,7 +244,6 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     if (length <= textSliceBytes) {
       head = latin1Slice(data, position, data.length);
       end = head.indexOf("\r\n\r\n", Math.max(0, searched - 3));
-      if (end >= 0) head = head.slice(0, end + 2);
     } else {
       end = data.indexOf("\r\n\r\n", Math.max(position, position + searched - 3), "latin1") - position;
       head = end >= 0 ? latin1Slice(data, position, position + end + 2) : "";
@@ -262,12 +261,12 @@ export class Http1ClientConnection implements RequestSender, BodySink {
       this.#breakProtocol();
       return -1;
     }
-    return this.#startResponse(head) ? position + end + 4 : -1;
+    return this.#startResponse(head, end + 2) ? position + end + 4 : -1;
   }
 
-  #startResponse(text: string): boolean {
+  #startResponse(text: string, end: number): boolean {
     const { maxFieldCount } = this.#settings;
-    const framing = parseResponseHead(text, this.#method, this.#upgradeAsked, maxFieldCount, this.#fields);
+    const framing = parseResponseHead(text, end, this.#method, this.#upgradeAsked, maxFieldCount, this.#fields);
     if (framing === undefined) {
       this.#breakProtocol();
       return false;

@@ -1,13 +1,14 @@
 // The field lines of a head or of trailers, read strictly: what RFC 9112 §5 forbids is refused and never repaired. Fields
 // that belong to the connection go into a scratch record; the others are kept in order.
-import { headerKinds, headerName } from "./header-names.ts";
+import { hashStep, headerKinds, headerNameAt, tokenCodes } from "./header-names.ts";
 
 const carriageReturn = 13;
 const lineFeed = 10;
 const space = 32;
 const tab = 9;
+const colon = 58;
+const del = 127;
 
-// Finds the next character that no field line may hold; in a sound head that is the CR of its CRLF.
 const controlCharacter = /[\0-\x08\x0a-\x1f\x7f]/g;
 
 /** What the connection-level fields of one head said; reused for every head of a connection. */
@@ -43,7 +44,8 @@ export class HeadFields {
 
 /**
  * Reads the field lines of `text` from `position` to `end`, which is just behind the CRLF of the last one. Gives
- * undefined, or the response-code details of what is wrong (Envoy's where it has one).
+ * undefined, or the response-code details of what is wrong (Envoy's where it has one). One pass by character: a regular
+ * expression for each line and a look-up for each cut-out name took twice as long.
  */
 export function readFields(
   text: string,
@@ -53,30 +55,48 @@ export function readFields(
   fields: HeadFields,
 ): string | undefined {
   while (position < end) {
-    controlCharacter.lastIndex = position;
-    if (!controlCharacter.test(text)) return "http1.codec_error";
-    const lineEnd = controlCharacter.lastIndex - 1;
-    if (text.charCodeAt(lineEnd) !== carriageReturn || text.charCodeAt(lineEnd + 1) !== lineFeed) {
-      return controlCharacterDetails(text.charCodeAt(lineEnd));
+    let at = position;
+    let hash = 0;
+    let code = text.charCodeAt(at);
+    for (let token = tokenCodes[code]!; token > 0; token = tokenCodes[code]!) {
+      hash = hashStep(hash, token);
+      at += 1;
+      code = text.charCodeAt(at);
     }
-    const first = text.charCodeAt(position);
-    if (first === space || first === tab) return "http1.obs_fold";
-    const colon = text.indexOf(":", position);
-    if (colon <= position || colon > lineEnd) return "http1.codec_error";
-    const name = headerName(text.slice(position, colon));
-    if (name === undefined) return "http1.codec_error";
-    let valueStart = colon + 1;
-    let valueEnd = lineEnd;
-    while (valueStart < valueEnd && isBlank(text.charCodeAt(valueStart))) valueStart += 1;
+    if (code !== colon || at === position) return nameFault(text, position);
+    const name = headerNameAt(text, position, at, hash);
+    at += 1;
+    while (at < end && isBlank(text.charCodeAt(at))) at += 1;
+    const valueStart = at;
+    code = text.charCodeAt(at);
+    while (code >= space ? code !== del : code === tab) {
+      at += 1;
+      code = text.charCodeAt(at);
+    }
+    if (code !== carriageReturn || text.charCodeAt(at + 1) !== lineFeed || at >= end)
+      return controlCharacterDetails(code);
+    let valueEnd = at;
     while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd -= 1;
-    const value = text.slice(valueStart, valueEnd);
     fields.fieldCount += 1;
     if (fields.fieldCount > maxFieldCount) return "http1.too_many_headers";
+    const value = text.slice(valueStart, valueEnd);
     if (name.kind === headerKinds.plain) fields.entries.push(name.text, value);
     else keepSpecialField(fields, name.kind, name.text, value);
-    position = lineEnd + 2;
+    position = at + 2;
   }
   return undefined;
+}
+
+/** What is wrong with a line whose name is not followed by a colon. */
+function nameFault(text: string, position: number): string {
+  const first = text.charCodeAt(position);
+  if (first === space || first === tab) return "http1.obs_fold";
+  // A control character anywhere in the line says more than the missing colon.
+  controlCharacter.lastIndex = position;
+  if (!controlCharacter.test(text)) return "http1.codec_error";
+  const at = controlCharacter.lastIndex - 1;
+  const isLineEnd = text.charCodeAt(at) === carriageReturn && text.charCodeAt(at + 1) === lineFeed;
+  return isLineEnd ? "http1.codec_error" : controlCharacterDetails(text.charCodeAt(at));
 }
 
 function isBlank(code: number): boolean {

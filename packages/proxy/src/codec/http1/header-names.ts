@@ -1,5 +1,5 @@
-// Field names as HTTP/1.1 spells them to the lower-case names that the proxy works with. A name is checked and lower-cased
-// once in the process; afterwards it is one map look-up, and equal names are the same string object.
+// Field names as HTTP/1.1 spells them to the lower-case names that the proxy works with. A name that has been seen before is
+// recognised in place, by a hash that its reader computes in passing: no text is cut out and equal names are one string object.
 
 /** What a field means to the codec itself; `plain` ones are only carried. */
 export const headerKinds = {
@@ -19,6 +19,7 @@ export const headerKinds = {
 export interface HeaderName {
   readonly text: string;
   readonly kind: number;
+  readonly hash: number;
 }
 
 const kindByName = new Map<string, number>([
@@ -34,23 +35,58 @@ const kindByName = new Map<string, number>([
   ["http2-settings", headerKinds.http2Settings],
 ]);
 
-/** RFC 9110 §5.6.2. */
-export const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** Lower-case code of each character that a token may hold (RFC 9110 §5.6.2), 0 for all others. */
+export const tokenCodes = new Uint8Array(256);
+for (const character of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz") {
+  const code = character.charCodeAt(0);
+  tokenCodes[code] = code;
+  tokenCodes[character.toUpperCase().charCodeAt(0)] = code;
+}
 
-// Peers choose the names, so the cache is bounded; what does not fit is worked out each time.
-const maxCachedNames = 2048;
-const cache = new Map<string, HeaderName>();
+/** One step of the hash of a name, over its lower-case codes. */
+export function hashStep(hash: number, code: number): number {
+  return (Math.imul(hash, 31) + code) | 0;
+}
 
-/** The name in lower case with its kind; undefined when it is no token. */
-export function headerName(raw: string): HeaderName | undefined {
-  const known = cache.get(raw);
-  if (known !== undefined) return known;
-  if (!tokenPattern.test(raw)) return undefined;
-  const text = raw.toLowerCase();
-  const name: HeaderName = cache.get(text) ?? { text, kind: kindByName.get(text) ?? headerKinds.plain };
-  if (cache.size < maxCachedNames && raw.length <= 64) {
-    // The slice that was looked up would keep its whole head alive.
-    cache.set(Buffer.from(raw, "latin1").toString("latin1"), name);
+// Peers choose the names, so the table is bounded; what does not fit is made anew each time. A quarter full at most, so that
+// look-ups stay short even where somebody makes names collide.
+const tableSize = 4096;
+const maxKnownNames = 1024;
+const maxProbes = 16;
+const table: (HeaderName | undefined)[] = Array.from({ length: tableSize });
+let knownNames = 0;
+
+/** The name at `start` to `end` of `text`, whose characters are all of a token and whose hash is given. */
+export function headerNameAt(text: string, start: number, end: number, hash: number): HeaderName {
+  let index = hash & (tableSize - 1);
+  for (let probe = 0; probe < maxProbes; probe += 1) {
+    const known = table[index];
+    if (known === undefined) return learn(text.slice(start, end).toLowerCase(), hash, index);
+    if (known.hash === hash && isAt(known.text, text, start, end)) return known;
+    index = (index + 1) & (tableSize - 1);
+  }
+  return makeName(text.slice(start, end).toLowerCase(), hash);
+}
+
+function isAt(name: string, text: string, start: number, end: number): boolean {
+  const { length } = name;
+  if (end - start !== length) return false;
+  for (let index = 0; index < length; index += 1) {
+    if (tokenCodes[text.charCodeAt(start + index)] !== name.charCodeAt(index)) return false;
+  }
+  return true;
+}
+
+function makeName(text: string, hash: number): HeaderName {
+  return { text, kind: kindByName.get(text) ?? headerKinds.plain, hash };
+}
+
+function learn(text: string, hash: number, index: number): HeaderName {
+  // A slice would keep the whole head alive that it was cut from.
+  const name = makeName(Buffer.from(text, "latin1").toString("latin1"), hash);
+  if (knownNames < maxKnownNames && text.length <= 64) {
+    table[index] = name;
+    knownNames += 1;
   }
   return name;
 }

@@ -38,11 +38,12 @@ const authorityFormPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[-A-Za-z0-9._~!$&'()*+,;=%]
 const absoluteFormPattern = /^(https?):\/\/([^/?#]*)(.*)$/i;
 
 /**
- * Reads `text`, a whole head with its request line and the CRLF of its last field line (the empty line is left out).
+ * Reads the head at the beginning of `text`: request line and field lines up to `end`, just behind the CRLF of the last one.
  * A broken head gives the error that the client is answered with.
  */
 export function parseRequestHead(
   text: string,
+  end: number,
   limits: RequestHeadLimits,
   fields: HeadFields,
 ): RequestFraming | HttpProtocolError {
@@ -64,7 +65,7 @@ export function parseRequestHead(
   }
 
   fields.reset();
-  const fault = readFields(text, lineEnd + 2, text.length, limits.maxFieldCount, fields);
+  const fault = readFields(text, lineEnd + 2, end, limits.maxFieldCount, fields);
   if (fault !== undefined) return new HttpProtocolError(fault === "http1.too_many_headers" ? 431 : 400, fault);
 
   let scheme = "http";

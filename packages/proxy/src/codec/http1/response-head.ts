@@ -27,11 +27,12 @@ export class ResponseFraming {
 }
 
 /**
- * Reads `text`, a whole head without its empty line. `requestMethod` decides whether a body follows; `upgradeAsked` says
+ * Reads the head at the beginning of `text`, up to `end`, just behind the CRLF of its last field line. `requestMethod` decides whether a body follows; `upgradeAsked` says
  * that the request asked for a tunnel. Undefined when the head is broken.
  */
 export function parseResponseHead(
   text: string,
+  end: number,
   requestMethod: string,
   upgradeAsked: boolean,
   maxFieldCount: number,
@@ -49,7 +50,7 @@ export function parseResponseHead(
   if (lineEnd > 13 && /[\0-\x08\x0a-\x1f\x7f]/.test(text.slice(13, lineEnd))) return undefined;
   if (lineEnd < 12) return undefined;
   fields.reset();
-  if (readFields(text, lineEnd + 2, text.length, maxFieldCount, fields) !== undefined) return undefined;
+  if (readFields(text, lineEnd + 2, end, maxFieldCount, fields) !== undefined) return undefined;
   return frameResponse(status, minor === 0, requestMethod, upgradeAsked, fields);
 }
 

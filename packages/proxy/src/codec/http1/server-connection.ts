@@ -177,7 +177,6 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     if (length <= textSliceBytes) {
       head = latin1Slice(data, position, data.length);
       end = head.indexOf("\r\n\r\n", Math.max(0, searched - (position - start) - 3));
-      if (end >= 0) head = head.slice(0, end + 2);
     } else {
       end = data.indexOf("\r\n\r\n", Math.max(position, start + searched - 3), "latin1") - position;
       head = end >= 0 ? latin1Slice(data, position, position + end + 2) : "";
@@ -190,7 +189,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
       this.#refuse(new HttpProtocolError(431, "http1.headers_too_large"));
       return -1;
     }
-    return this.#startRequest(head) ? position + end + 4 : -1;
+    return this.#startRequest(head, end + 2) ? position + end + 4 : -1;
   }
 
   #waitForHead(data: Buffer, position: number): void {
@@ -219,8 +218,8 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     return undefined;
   }
 
-  #startRequest(text: string): boolean {
-    const framing = parseRequestHead(text, this.#settings, this.#fields);
+  #startRequest(text: string, end: number): boolean {
+    const framing = parseRequestHead(text, end, this.#settings, this.#fields);
     if (framing instanceof HttpProtocolError) {
       this.#refuse(framing);
       return false;
