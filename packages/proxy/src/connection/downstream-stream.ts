@@ -15,7 +15,7 @@ import type { RouteMatch } from "../route/route-table.ts";
 import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
 import type { DataPath } from "./data-path.ts";
 import type { HttpConnection } from "./http-connection.ts";
-import { CallbackTimer, TimerEntry } from "./timer-wheel.ts";
+import { CallbackTimer } from "./timer-wheel.ts";
 
 /**
  * What of the response has left: `none` yet; `started`: its head has; `ended`: all of it, or the stream was cut off. The
@@ -37,8 +37,7 @@ const noRequest: RequestHead = {
   upgrade: undefined,
 };
 
-/** The stream extends its idle timer: one object fewer for each request. */
-export class DownstreamStream extends TimerEntry implements HttpStream, RequestReceiver {
+export class DownstreamStream implements HttpStream, RequestReceiver {
   readonly #connection: HttpConnection;
   readonly #config: HttpConnectionManagerConfig;
   readonly #sender: ResponseSender;
@@ -64,7 +63,6 @@ export class DownstreamStream extends TimerEntry implements HttpStream, RequestR
   #requestTimer: CallbackTimer | undefined = undefined;
 
   constructor(connection: HttpConnection, sender: ResponseSender) {
-    super();
     const { config, dataPath } = connection;
     this.#connection = connection;
     this.#config = config;
@@ -103,12 +101,12 @@ export class DownstreamStream extends TimerEntry implements HttpStream, RequestR
     this.#headEndsRequest = endStream;
     this.#requestEnded = endStream;
     if (this.dataPath.httpLog.debugEnabled) this.#logRequest(endStream);
-    if (this.#idleTimeoutMs > 0) this.dataPath.timers.arm(this, this.#idleTimeoutMs, this.#lastActivityMs);
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
     if (!this.#checkHead(head)) return;
     stripHostPort(head, this.#connection.localPort, config);
     mutateRequestHeaders(head, this.info, this.#connection.remoteIp, this.#connection.scheme, config);
     this.clearRouteCache();
+    if (this.#idleTimeoutMs > 0) this.#connection.watchIdle(this, this.#idleTimeoutMs);
     if (head.upgrade !== undefined && !this.#mayUpgrade(head.upgrade)) {
       const action = this.routeMatch?.action;
       // The route has been found, and the access log tells where it would have led.
@@ -391,15 +389,13 @@ export class DownstreamStream extends TimerEntry implements HttpStream, RequestR
     this.#sender.resumeRequest();
   }
 
+  /** Milliseconds until the stream will have been idle for too long, at the earliest; 0 or less = it has been. */
+  idleLeftMs(nowMs: number): number {
+    return this.#lastActivityMs + this.#idleTimeoutMs - nowMs;
+  }
+
   /** Envoy: stream_idle_timeout. */
-  onTimeout(): void {
-    const nowMs = this.dataPath.turn.nowMs;
-    const leftMs = this.#lastActivityMs + this.#idleTimeoutMs - nowMs;
-    if (this.#idleTimeoutMs === 0) return;
-    if (leftMs > 0) {
-      this.dataPath.timers.arm(this, leftMs, nowMs);
-      return;
-    }
+  onIdleTimeout(): void {
     this.#sender.closeAfterResponse();
     const status = this.#requestEnded ? 504 : 408;
     this.sendLocalReply({ status, body: "stream timeout", flag: "SI", details: "stream_idle_timeout" });
@@ -417,7 +413,7 @@ export class DownstreamStream extends TimerEntry implements HttpStream, RequestR
     this.#responseState = "ended";
     const { dataPath, info } = this;
     const config = this.#config;
-    dataPath.timers.disarm(this);
+    this.#connection.unwatchIdle(this);
     if (this.#requestTimer !== undefined) dataPath.timers.disarm(this.#requestTimer);
     info.durationMs = dataPath.turn.nowMs - info.startMonotonicMs;
     for (const filter of config.filters) filter.onComplete?.(this);

@@ -13,6 +13,7 @@ import { adoptSocket } from "../listener/adopt-socket.ts";
 import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
 import type { DataPath } from "./data-path.ts";
 import { DownstreamStream } from "./downstream-stream.ts";
+import { CallbackTimer } from "./timer-wheel.ts";
 
 export interface HttpConnectionOptions {
   /** Accepted with `pauseOnConnect`. */
@@ -42,6 +43,9 @@ export class HttpConnection implements ServerConnectionOwner {
   draining = false;
   readonly #codec: Http1ServerConnection;
   readonly #onClosed: (connection: HttpConnection) => void;
+  /** The stream whose idle time-out runs; HTTP/1.1 has one at a time. */
+  #watched: DownstreamStream | undefined = undefined;
+  readonly #idleTimer = new CallbackTimer(() => this.#onIdleTimer());
   #countedSent = 0;
   #countedReceived = 0;
 
@@ -96,6 +100,30 @@ export class HttpConnection implements ServerConnectionOwner {
     this.#codec.destroy();
   }
 
+  /**
+   * Lets the stream's idle time-out run. One timer for all streams of the connection, armed for the first and looking at
+   * who is there when it fires: arming and disarming it for each request cost 0.3 µs of 6.
+   */
+  watchIdle(stream: DownstreamStream, timeoutMs: number): void {
+    this.#watched = stream;
+    const timer = this.#idleTimer;
+    const nowMs = this.dataPath.turn.nowMs;
+    if (!timer.armed || timer.isDueAfter(nowMs + timeoutMs)) this.dataPath.timers.arm(timer, timeoutMs, nowMs);
+  }
+
+  unwatchIdle(stream: DownstreamStream): void {
+    if (this.#watched === stream) this.#watched = undefined;
+  }
+
+  #onIdleTimer(): void {
+    const stream = this.#watched;
+    if (stream === undefined) return;
+    const nowMs = this.dataPath.turn.nowMs;
+    const leftMs = stream.idleLeftMs(nowMs);
+    if (leftMs > 0) this.dataPath.timers.arm(this.#idleTimer, leftMs, nowMs);
+    else stream.onIdleTimeout();
+  }
+
   newStream(sender: ResponseSender): RequestReceiver {
     return new DownstreamStream(this, sender);
   }
@@ -111,6 +139,7 @@ export class HttpConnection implements ServerConnectionOwner {
 
   onConnectionClosed(): void {
     this.#countBytes();
+    this.dataPath.timers.disarm(this.#idleTimer);
     this.config.stats.downstreamConnectionsActive.add(-1);
     if (this.dataPath.connectionLog.debugEnabled) {
       this.dataPath.connectionLog.debug("closed", { connection: this.id });

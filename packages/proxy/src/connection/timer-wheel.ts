@@ -19,6 +19,11 @@ export abstract class TimerEntry {
   get armed(): boolean {
     return this.next !== undefined;
   }
+
+  /** True when an armed timer fires noticeably later than at that monotonic time. */
+  isDueAfter(timeMs: number): boolean {
+    return this.dueTick > Math.ceil(timeMs / tickMs);
+  }
 }
 
 /** For who waits for several things. */
