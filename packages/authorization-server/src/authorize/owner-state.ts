@@ -24,10 +24,6 @@ export interface Need {
 }
 
 /** Whether the owner signed in within this very interaction. */
-export function signedInHere(state: OwnerState): boolean {
-  return (
-    state.session !== undefined &&
-    state.interaction !== undefined &&
-    state.session.authenticatedAtMs >= state.interaction.createdAtMs
-  );
+export function signedInHere({ session, interaction }: OwnerState): boolean {
+  return session !== undefined && interaction?.sessionId === session.id;
 }

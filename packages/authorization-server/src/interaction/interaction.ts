@@ -13,7 +13,7 @@ import { Parameters } from "../protocol/parameters.ts";
 import { refuse } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { Interaction } from "../store/interactions.ts";
-import { findInteraction, finishInteraction } from "../store/interactions.ts";
+import { findInteraction, finishInteraction, rememberSignIn } from "../store/interactions.ts";
 import { createSession, endSessionBySecret } from "../store/sessions.ts";
 import { consentStep, shownOnConsentPage } from "./consent-step.ts";
 import { csrfMatches } from "./csrf.ts";
@@ -128,14 +128,16 @@ async function beginSession(
 ): Promise<Answer> {
   const { config } = server;
   const before = readCookie(config, request.headers.cookie, "session");
-  const secret = await server.database.transaction(async (transaction) => {
+  const { secret } = await server.database.transaction(async (transaction) => {
     if (before !== undefined) await endSessionBySecret(transaction, before);
-    return createSession(transaction, {
+    const session = await createSession(transaction, {
       userId,
       lifetimeMs: config.lifetimes.sessionMs,
       userAgent: request.headers["user-agent"] ?? "",
       address: request.address,
     });
+    await rememberSignIn(transaction, interactionId, session.id);
+    return session;
   });
   return seeOther(`${config.issuer}/interaction/${interactionId}`, {
     "set-cookie": setCookie(config, "session", secret, config.lifetimes.sessionMs),

@@ -11,7 +11,8 @@ export interface Interaction {
   readonly purpose: InteractionPurpose;
   /** The authorization request as it was sent, undecoded. */
   readonly parameters: string;
-  readonly createdAtMs: number;
+  /** The session that began in this interaction; absent until the owner has signed in here. */
+  readonly sessionId: string | undefined;
 }
 
 export interface NewInteraction {
@@ -35,7 +36,7 @@ export async function createInteraction(transaction: Transaction, interaction: N
       transaction.nowMs + interaction.lifetimeMs,
     ],
   );
-  return { id, purpose: interaction.purpose, parameters: interaction.parameters, createdAtMs: transaction.nowMs };
+  return { id, purpose: interaction.purpose, parameters: interaction.parameters, sessionId: undefined };
 }
 
 export async function findInteraction(
@@ -43,12 +44,16 @@ export async function findInteraction(
   id: string,
   browserSecret: string,
 ): Promise<Interaction | undefined> {
-  const row = await reader.get<{ purpose: InteractionPurpose; parameters: string; created_at: number }>(
-    "SELECT purpose, parameters, created_at FROM interactions WHERE id_digest = ? AND browser_digest = ? AND expires_at > ?",
+  const row = await reader.get<{ purpose: InteractionPurpose; parameters: string; session_id: string | null }>(
+    "SELECT purpose, parameters, session_id FROM interactions WHERE id_digest = ? AND browser_digest = ? AND expires_at > ?",
     [digest(id), digest(browserSecret), reader.nowMs],
   );
   if (row === undefined) return undefined;
-  return { id, purpose: row.purpose, parameters: row.parameters, createdAtMs: row.created_at };
+  return { id, purpose: row.purpose, parameters: row.parameters, sessionId: row.session_id ?? undefined };
+}
+
+export async function rememberSignIn(transaction: Transaction, id: string, sessionId: string): Promise<void> {
+  await transaction.run("UPDATE interactions SET session_id = ? WHERE id_digest = ?", [sessionId, digest(id)]);
 }
 
 /** False when it was finished already: of two answers to one question, one counts. */

@@ -66,6 +66,7 @@ CREATE TABLE interactions (
   browser_digest TEXT NOT NULL,
   purpose TEXT NOT NULL,
   parameters TEXT NOT NULL,
+  session_id TEXT,
   created_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL
 );

@@ -43,15 +43,19 @@ export interface NewSession {
   readonly address: string;
 }
 
-/** Answers the secret for the cookie; it is not kept. */
-export async function createSession(transaction: Transaction, session: NewSession): Promise<string> {
+/** Answers the secret for the cookie, which is not kept, and the public id. */
+export async function createSession(
+  transaction: Transaction,
+  session: NewSession,
+): Promise<{ readonly id: string; readonly secret: string }> {
+  const id = newId();
   const secret = newSecret();
   const now = transaction.nowMs;
   await transaction.run(
     `INSERT INTO sessions (id, secret_digest, user_id, authenticated_at, created_at, seen_at, expires_at, user_agent,
       address) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
-      newId(),
+      id,
       digest(secret),
       session.userId,
       now,
@@ -62,7 +66,7 @@ export async function createSession(transaction: Transaction, session: NewSessio
       session.address,
     ],
   );
-  return secret;
+  return { id, secret };
 }
 
 /** A session in force, of a user in force: neither expired, nor idle for too long, nor ended. */

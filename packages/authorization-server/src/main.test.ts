@@ -1,0 +1,52 @@
+// The program as it is started: what it prints, the demo's secrets, several mistakes, and a graceful end.
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+import type { TestContext } from "node:test";
+import { freePorts, startProcess } from "../../../tests/tools/processes.ts";
+import type { StartedProcess } from "../../../tests/tools/processes.ts";
+
+const main = path.join(import.meta.dirname, "main.ts");
+
+function folder(t: TestContext): string {
+  const made = mkdtempSync(path.join(tmpdir(), "tulle-auth-"));
+  t.after(() => rmSync(made, { recursive: true, force: true }));
+  return made;
+}
+
+function start(...args: readonly string[]): Promise<StartedProcess> {
+  const cheap = ["--password-memory-kib", "8", "--password-iterations", "1"];
+  return startProcess(process.execPath, [main, ...args, ...cheap], { name: "authorization-server" });
+}
+
+test("prints Ready and its addresses, keeps the demo's secrets out of a log, ends on SIGTERM", async (t) => {
+  const dataDir = folder(t);
+  const [port] = await freePorts(1);
+  const args = ["--demo", "--data-dir", dataDir, "--port", String(port)];
+  await using first = await start(...args);
+  await first.waitForOutput(/demo +user demo/, { timeoutMs: 20_000 });
+  assert.match(first.stdout(), /^Ready\n/);
+  assert.match(first.stdout(), new RegExp(`issuer +http://localhost:${port}\n`));
+  const file = path.join(dataDir, "demo.json");
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const demo = JSON.parse(readFileSync(file, "utf8")) as Record<string, string>;
+  for (const secret of [demo["password"]!, demo["clientSecret"]!]) assert.ok(!first.output().includes(secret));
+  const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
+  assert.equal(ready.status, 200);
+  await using rival = await start(...args);
+  assert.deepEqual(await rival.exited, { code: 1, signal: null });
+  await rival.waitForOutput(new RegExp(`port ${port} on 127.0.0.1 is in use; choose another with --port`));
+  assert.deepEqual(await first.stop(), { code: 0, signal: null });
+  await using second = await start(...args);
+  await second.waitForOutput(/Ready/, { timeoutMs: 20_000 });
+  assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), demo, "a second start keeps them");
+});
+
+test("a wrong configuration ends with status 2 and says each mistake", async (t) => {
+  await using wrong = await start("--data-dir", folder(t), "--issuer", "http://auth.example", "--port", "99999");
+  assert.deepEqual(await wrong.exited, { code: 2, signal: null });
+  await wrong.waitForOutput(/configuration: issuer: .*must be https/);
+  assert.match(wrong.stderr(), /configuration: port: 99999 is no port/);
+});

@@ -1,0 +1,107 @@
+// `tulle auth` on a store: what it prints, what it refuses, and that secrets are shown once and nowhere else.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { Readable } from "node:stream";
+import { after, before, test } from "node:test";
+import { exitCodes } from "../command-failure.ts";
+import type { CommandContext } from "../command-module.ts";
+import { commands } from "../commands.ts";
+import { runCli } from "../run-cli.ts";
+
+let dataDir: string;
+
+before(() => {
+  dataDir = mkdtempSync(path.join(tmpdir(), "tulle-auth-"));
+});
+
+after(() => rmSync(dataDir, { recursive: true }));
+
+async function auth(args: readonly string[], stdin = ""): Promise<{ code: number; stdout: string; stderr: string }> {
+  const out = { stdout: "", stderr: "" };
+  const context: CommandContext = {
+    env: { TULLE_AUTH_PASSWORD_MEMORY_KIB: "8", TULLE_AUTH_PASSWORD_ITERATIONS: "1" },
+    cwd: "/",
+    stdin: Readable.from([Buffer.from(stdin)]),
+    isTerminal: false,
+    columns: undefined,
+    stdout: (text) => void (out.stdout += text),
+    stderr: (text) => void (out.stderr += text),
+    instance: () => Promise.reject(new Error("no instance in this test")),
+    printData: (data, format, text) => {
+      out.stdout += format === "json" ? JSON.stringify(data) : text();
+      return Promise.resolve();
+    },
+  };
+  const code = await runCli(["auth", ...args, "--data-dir", dataDir], context, commands);
+  return { code, ...out };
+}
+
+test("clients: create, show, change, disable, new secret, delete", async () => {
+  const made = await auth([
+    "client",
+    "create",
+    "--id",
+    "web",
+    "--redirect-uri",
+    "https://a.example/cb",
+    "--origin",
+    "x",
+  ]);
+  assert.equal(made.code, exitCodes.failure);
+  assert.match(made.stderr, /x is no origin/);
+  const good = await auth([
+    "client",
+    "create",
+    "--id",
+    "web",
+    "--redirect-uri",
+    "https://a.example/cb",
+    "--require-pkce",
+    "-o",
+    "json",
+  ]);
+  const created = JSON.parse(good.stdout) as Record<string, unknown>;
+  assert.match(String(created["clientSecret"]), /^[\w-]{43}$/);
+  assert.equal(created["requiresPkce"], true);
+  const again = await auth(["client", "create", "--id", "web", "--redirect-uri", "https://a.example/cb"]);
+  assert.match(again.stderr, /exists already/);
+  const list = await auth(["client", "list", "-o", "json"]);
+  assert.ok(!list.stdout.includes("ecret"), "no trace of a secret");
+  const changed = await auth(["client", "update", "web", "--no-require-pkce", "--disable", "-o", "json"]);
+  assert.match(changed.stdout, /"requiresPkce":false.*"disabled":true/);
+  const secret = await auth(["client", "secret", "web"]);
+  assert.match(secret.stdout, /client_secret +[\w-]{43}\n/);
+  const short = await auth(["client", "secret", "web", "--secret-stdin"], "short\n");
+  assert.match(short.stderr, /fewer than 32 characters/);
+  assert.equal((await auth(["client", "secret", "web", "--secret-stdin"], `${"x".repeat(32)}\n`)).code, exitCodes.ok);
+  assert.equal((await auth(["client", "delete", "web"])).stdout, "client web deleted\n");
+  assert.equal((await auth(["client", "delete", "web"])).code, exitCodes.failure);
+});
+
+test("users: the password comes from standard input alone", async () => {
+  const without = await auth(["user", "create", "Ann"]);
+  assert.equal(without.code, exitCodes.usage);
+  assert.match(without.stderr, /--password-stdin/);
+  const made = await auth(["user", "create", "Ann", "--password-stdin"], "correct horse\n");
+  assert.match(made.stdout, /^user ann created \(sub usr_[\w-]{22}\)\n$/);
+  assert.match((await auth(["user", "create", "ANN", "--password-stdin"], "correct horse")).stderr, /exists already/);
+  assert.match((await auth(["user", "create", "bob", "--password-stdin"], "short")).stderr, /fewer than 8/);
+  assert.ok(!(await auth(["user", "list", "-o", "json"])).stdout.includes("argon2"));
+  assert.equal((await auth(["user", "password", "ann", "--password-stdin"], "another one")).code, exitCodes.ok);
+  assert.equal((await auth(["user", "update", "ann", "--disable"])).code, exitCodes.ok);
+  assert.match((await auth(["user", "list"])).stdout, /^ann +usr_\S+ +\S+ +disabled$/m);
+  assert.equal((await auth(["user", "delete", "ann"])).code, exitCodes.ok);
+});
+
+test("keys, grants, sessions and the audit log can be read of an empty store", async () => {
+  const rotated = await auth(["key", "rotate"]);
+  assert.match(rotated.stdout, /active[^]*retired[^]*next|retired[^]*active[^]*next|next/);
+  assert.match((await auth(["key", "list"])).stdout, /^ID +ALGORITHM +STATE/);
+  assert.match((await auth(["grant", "list"])).stdout, /^ID +USER/);
+  assert.match((await auth(["session", "list"])).stdout, /^ID +USER/);
+  assert.match((await auth(["audit"])).stdout, /^TIME +EVENT/);
+  assert.equal((await auth(["grant", "delete"])).code, exitCodes.usage);
+  assert.match((await auth(["session", "delete", "nobody"])).stderr, /no user nobody/);
+});
