@@ -20,6 +20,8 @@ const phaseTexts: Readonly<Record<PodPhase, string>> = {
 };
 
 const widthWithoutTerminal = 100;
+/** Of a pod's name, however narrow the window. */
+const shortestLabel = 12;
 
 export class UpProgress {
   readonly #context: CommandContext;
@@ -143,11 +145,9 @@ export class UpProgress {
     const columns = (this.#context.columns ?? widthWithoutTerminal) - 1;
     const lines = pods.map((pod) => {
       const text = this.#textOf(pod);
-      const room = Math.max(8, columns - text.length - 5);
-      const label = labelOf(pod);
-      const shown = label.length > room ? `${label.slice(0, room - 1)}…` : label;
+      const label = shorten(labelOf(pod), Math.max(shortestLabel, columns - text.length - 5));
       const mark = pod.ready ? this.#colors.green("●") : this.#colors.dim("○");
-      return `  ${mark} ${shown} ${this.#colors.dim(text)}`;
+      return `  ${mark} ${label} ${this.#colors.dim(shorten(text, columns - label.length - 5))}`;
     });
     this.#context.stdout(lines.map((line) => `${line}\n`).join(""));
     this.#drawnLines = lines.length;
@@ -172,6 +172,10 @@ export class UpProgress {
     this.#context.stdout(text);
     if (hadBlock) this.#showPods();
   }
+}
+
+function shorten(text: string, columns: number): string {
+  return text.length <= columns ? text : `${text.slice(0, Math.max(0, columns - 1))}…`;
 }
 
 function labelOf(pod: LocalPod): string {

@@ -1,0 +1,120 @@
+// What `tulle up` shows while it starts: a block that is drawn anew on a terminal, lines elsewhere.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { LocalPod, PodPhase, Supervisor } from "@tulle/local";
+import type { Instance } from "@tulle/local/instance";
+import type { CommandContext } from "./command-module.ts";
+import { UpProgress } from "./up-progress.ts";
+
+interface FakePod {
+  readonly name: string;
+  readonly plan: { readonly namespace: string };
+  phase: PodPhase;
+  ready: boolean;
+}
+
+/** Progress over pods of the test's own; `shown` is everything written, `screen` what a terminal would show of it. */
+function show(terminal: { columns: number } | undefined): {
+  progress: UpProgress;
+  pods: FakePod[];
+  set: (name: string, phase: PodPhase, ready?: boolean) => void;
+  shown: () => string;
+  screen: () => string[];
+} {
+  let shown = "";
+  const context = {
+    env: { NO_COLOR: "1" },
+    cwd: "/work",
+    isTerminal: terminal !== undefined,
+    columns: terminal?.columns,
+    stdout: (text: string) => void (shown += text),
+    stderr: (text: string) => void (shown += text),
+  };
+  const pods: FakePod[] = [];
+  const progress = new UpProgress(context as unknown as CommandContext, "/work/shop");
+  progress.follow({ pods: () => pods as unknown as LocalPod[] } as unknown as Supervisor);
+  const set = (name: string, phase: PodPhase, ready = false): void => {
+    const pod = pods.find((each) => each.name === name);
+    if (pod === undefined) pods.push({ name, plan: { namespace: "shop" }, phase, ready });
+    else Object.assign(pod, { phase, ready });
+    progress.take({ type: "pods" });
+  };
+  const screen = (): string[] => {
+    const lines: string[] = [""];
+    // The two controls that are used: up by some lines, and clear from here on.
+    for (const [, up, character] of shown.matchAll(/\u001b\[(\d+)A\u001b\[0J|([^])/g)) {
+      if (up !== undefined) lines.splice(lines.length - 1 - Number(up), Infinity, "");
+      else if (character === "\n") lines.push("");
+      else lines[lines.length - 1] += character!;
+    }
+    return lines.slice(0, -1);
+  };
+  return { progress, pods, set, shown: () => shown, screen };
+}
+
+const instance = {
+  apiUrl: "http://127.20.0.1:15014",
+  publishedPorts: [{ address: "127.0.0.1", port: 8080, targetPort: 8080, service: "gateway.tulle-system" }],
+} as unknown as Instance;
+
+test("elsewhere than on a terminal each change is a line, told once", () => {
+  const { progress, pods, set, screen } = show(undefined);
+  set("web-1", "starting-proxy");
+  set("web-1", "starting-proxy");
+  set("web-1", "starting-app");
+  set("web-1", "running", true);
+  set("web-2", "starting-proxy");
+  pods.pop();
+  progress.take({ type: "pods" });
+  assert.deepEqual(screen(), [
+    "Starting shop",
+    "shop/web-1: starting its proxy",
+    "shop/web-1: starting",
+    "shop/web-1: ready",
+    "shop/web-2: starting its proxy",
+    "web-2: gone",
+  ]);
+});
+
+test("on a terminal the pods are a block that changes in place, below messages", () => {
+  const { progress, set, screen } = show({ columns: 80 });
+  set("web-2", "starting-proxy");
+  set("web-1", "running", true);
+  progress.take({ type: "trouble", message: "something is odd" });
+  set("web-2", "starting-app");
+  assert.deepEqual(screen(), ["Starting shop", "something is odd", "  ● shop/web-1 ready", "  ○ shop/web-2 starting"]);
+});
+
+test("no line of the block is as wide as the window", () => {
+  const { set, screen } = show({ columns: 30 });
+  set("a-very-long-name-of-a-deployment-x7k2m", "starting-proxy");
+  const line = screen().at(-1)!;
+  assert.ok(line.length < 30, line);
+  assert.match(line, /^ {2}○ shop\/a-very… starting i…$/);
+});
+
+test("at the end the block gives way to Ready and the URLs", () => {
+  for (const terminal of [{ columns: 80 }, undefined]) {
+    const { progress, set, screen } = show(terminal);
+    set("web-1", "running", true);
+    progress.ready(instance);
+    const lines = screen();
+    assert.deepEqual(lines.slice(lines.indexOf("Ready"), -3), [
+      "Ready",
+      "",
+      "  http://localhost:8080    gateway.tulle-system",
+      "  http://127.20.0.1:15014  control plane",
+    ]);
+    assert.ok(!lines.some((line) => line.includes("●")));
+    set("web-1", "running", false);
+    assert.equal(screen().at(-1), "shop/web-1: not ready");
+  }
+});
+
+test("in a narrow window the table has two lines a row", () => {
+  const { progress, screen } = show({ columns: 30 });
+  progress.ready(instance);
+  const lines = screen();
+  const at = lines.indexOf("  http://localhost:8080");
+  assert.equal(lines[at + 1], "    gateway.tulle-system");
+});
