@@ -90,7 +90,7 @@ test("no line of the block is as wide as the window", () => {
   set("a-very-long-name-of-a-deployment-x7k2m", "starting-proxy");
   const line = screen().at(-1)!;
   assert.ok(line.length < 30, line);
-  assert.match(line, /^ {2}○ shop\/a-very… starting i…$/);
+  assert.match(line, /^ {2}○ shop\/a-very… starting it…$/);
 });
 
 test("at the end the block gives way to Ready and the URLs", () => {
