@@ -24,14 +24,14 @@ function show(terminal: { columns: number } | undefined): {
   let shown = "";
   const context = {
     env: { NO_COLOR: "1" },
-    cwd: "/work",
+    cwd: "/srv/mesh",
     isTerminal: terminal !== undefined,
     columns: terminal?.columns,
     stdout: (text: string) => void (shown += text),
     stderr: (text: string) => void (shown += text),
   };
   const pods: FakePod[] = [];
-  const progress = new UpProgress(context as unknown as CommandContext, "/work/shop");
+  const progress = new UpProgress(context as unknown as CommandContext, "/srv/mesh/shop");
   progress.follow({ pods: () => pods as unknown as LocalPod[] } as unknown as Supervisor);
   const set = (name: string, phase: PodPhase, ready = false): void => {
     const pod = pods.find((each) => each.name === name);
