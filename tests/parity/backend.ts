@@ -1,5 +1,5 @@
-// The back end of the parity table: answers with what it received, and misbehaves on request. Raw sockets under
-// node:http where a well-behaved server could not do what a row asks for. Runs as an ordinary workload (HOST, PORT).
+// The back end of the parity table: answers with what it received, and misbehaves on request. Runs as an ordinary workload
+// (HOST, PORT); where node:http is too well-behaved for a row, the row's bytes go straight to the socket.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 
 const version = process.env["VERSION"] ?? "unknown";
@@ -18,15 +18,24 @@ async function echo(request: IncomingMessage, response: ServerResponse, status: 
     version,
     method: request.method,
     path: request.url,
-    headers: request.headers,
+    headers: Object.fromEntries(
+      Object.entries(request.headersDistinct).map(([name, values]) => [name, values?.join(" | ")]),
+    ),
     trailers: request.trailers,
-    body,
+    // Long bodies would be noise; their length and their ends say enough.
+    body: body.length <= 100 ? body : `${body.slice(0, 20)}…${body.length} bytes…${body.slice(-20)}`,
   });
   response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(answer) });
   response.end(request.method === "HEAD" ? undefined : answer);
 }
 
 type Behaviour = (request: IncomingMessage, response: ServerResponse, parameters: URLSearchParams) => unknown;
+
+/** Writes the text instead of an answer and ends the connection. */
+const raw =
+  (text: string): Behaviour =>
+  (request) =>
+    request.socket.end(text, "latin1");
 
 /** What a path asks for; any other path echoes. */
 const behaviours: Readonly<Record<string, Behaviour>> = {
@@ -35,13 +44,29 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
   "/not-modified": (_request, response) => response.writeHead(304, { etag: '"a"' }).end(),
   // Never answers: the row's time-out must end it.
   "/hang": () => undefined,
+  "/hang-in-body": (_request, response) => response.writeHead(200, { "content-length": 10 }).write("half"),
   "/reset": (request) => request.socket.resetAndDestroy(),
   "/close": (request) => request.socket.destroy(),
-  "/truncate": (request) => {
-    request.socket.write("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf");
-    request.socket.end();
-  },
-  "/garbage": (request) => request.socket.end("SSH-2.0-not-http\r\n\r\n"),
+  "/truncate": raw("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"),
+  "/truncate-chunked": raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"),
+  "/garbage": raw("SSH-2.0-not-http\r\n\r\n"),
+  "/nul-in-header": raw("HTTP/1.1 200 OK\r\nx-bad: a\0b\r\ncontent-length: 0\r\n\r\n"),
+  "/space-in-name": raw("HTTP/1.1 200 OK\r\nx bad: a\r\ncontent-length: 0\r\n\r\n"),
+  "/two-lengths": raw("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"),
+  "/length-and-chunked": raw("HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
+  "/bad-length": raw("HTTP/1.1 200 OK\r\ncontent-length: 1x\r\n\r\na"),
+  "/bad-chunk": raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"),
+  "/long-head": (request, response, parameters) =>
+    raw(`HTTP/1.1 200 OK\r\nx-long: ${"a".repeat(Number(parameters.get("kib")) * 1024)}\r\ncontent-length: 0\r\n\r\n`)(
+      request,
+      response,
+      parameters,
+    ),
+  "/http10": raw("HTTP/1.0 200 OK\r\ncontent-length: 3\r\n\r\nten"),
+  "/hop-by-hop": raw(
+    "HTTP/1.1 200 OK\r\nconnection: close, x-gone\r\nx-gone: 1\r\nkeep-alive: timeout=5\r\nx-kept: 1\r\ncontent-length: 0\r\n\r\n",
+  ),
+  "/until-close": raw("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nuntil the end"),
   "/early-hints": (request, response) => {
     response.writeEarlyHints({ link: "</style.css>; rel=preload" });
     return echo(request, response, 200);
@@ -53,7 +78,17 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
     response.addTrailers({ "x-sum": "2" });
     response.end();
   },
-  "/until-close": (request) => request.socket.end("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nuntil the end"),
+  // Begins its answer before it has read the request, and never ends it.
+  "/early": (_request, response) => response.writeHead(200, { "content-type": "text/plain" }).write("begun"),
+  "/large": (_request, response) => {
+    response.writeHead(200, { "content-type": "text/plain", "content-length": 1024 * 1024 });
+    response.end("0123456789abcdef".repeat(64 * 1024));
+  },
+  "/large-chunked": (_request, response) => {
+    response.writeHead(200, { "content-type": "text/plain" });
+    for (let part = 0; part < 16; part += 1) response.write("0123456789abcdef".repeat(4096));
+    response.end();
+  },
   "/repeated-headers": (_request, response) => {
     response.writeHead(
       200,
@@ -76,7 +111,7 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
     });
     response.end();
   },
-  // 503 for the first `times` requests of a key, then 200.
+  // 503 (or `code`) for the first `times` requests of a key, then 200.
   "/fail-first": (request, response, parameters) => {
     const key = parameters.get("key") ?? "";
     const failures = failuresByKey.get(key) ?? 0;
@@ -87,10 +122,20 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
   },
 };
 
-const server = createServer((request, response) => {
+const server = createServer({ maxHeaderSize: 128 * 1024 }, async (request, response) => {
   const url = new URL(request.url ?? "/", "http://backend");
-  const behaviour = behaviours[url.pathname.replace(/^\/[a-z-]+~/, "/")] ?? ((_a, _b) => echo(request, response, 200));
-  void behaviour(request, response, url.searchParams);
+  const behaviour =
+    behaviours[url.pathname.replace(/^\/[a-z0-9-]+~/, "/")] ?? ((_a, _b) => echo(request, response, 200));
+  try {
+    await behaviour(request, response, url.searchParams);
+  } catch {
+    // The proxy gave the request up while its body was being read.
+  }
+});
+// Speaks "websocket" without frames: what comes back is what was sent, once, and then the end.
+server.on("upgrade", (_request, socket) => {
+  socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
+  socket.once("data", (chunk: Buffer) => socket.end(chunk));
 });
 server.keepAliveTimeout = 60_000;
 server.listen(Number(process.env["PORT"] ?? "3000"), process.env["HOST"] ?? "127.0.0.1");

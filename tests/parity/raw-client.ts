@@ -1,5 +1,5 @@
-// Sends exact bytes to a proxy and reads the answer until the connection ends or an idle keep-alive answer is complete:
-// a table that holds malformed requests cannot use a client that would repair them.
+// Sends exact bytes to a proxy and reads what comes back until the connection ends: a table that holds malformed requests
+// cannot use a client that would repair them.
 import { connect } from "node:net";
 
 export interface RawAnswer {
@@ -14,20 +14,47 @@ export interface RawAnswer {
   readonly truncated: boolean;
 }
 
+export interface Exchange {
+  readonly host: string;
+  readonly port: number;
+  /** The client's own address. */
+  readonly from: string;
+  readonly bytes: string;
+  /** Sent after the first complete head (interim or final) of an answer. */
+  readonly then?: string | undefined;
+}
+
 const answerTimeoutMs = 15_000;
 
+export interface Received {
+  /** `ip:port` of our side. */
+  readonly client: string;
+  readonly received: string;
+}
+
 /** All bytes that came back until the peer closed. @throws when it does not close in time */
-export function exchangeBytes(host: string, port: number, request: string): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
+export function exchangeBytes({ host, port, from, bytes, then }: Exchange): Promise<Received> {
+  const { promise, resolve, reject } = Promise.withResolvers<Received>();
   let received = "";
-  const socket = connect({ host, port }, () => socket.write(request, "latin1"));
+  let client = "";
+  let later = then;
+  const socket = connect({ host, port, localAddress: from }, () => {
+    client = `${socket.localAddress}:${socket.localPort}`;
+    socket.write(bytes, "latin1");
+  });
   socket.setTimeout(answerTimeoutMs, () => {
     socket.destroy();
-    reject(new Error(`no end of the answer within ${answerTimeoutMs} ms; so far: ${JSON.stringify(received)}`));
+    const start = JSON.stringify(received.slice(0, 500));
+    reject(new Error(`no end of the answer within ${answerTimeoutMs} ms; so far: ${start}`));
   });
-  socket.on("data", (chunk) => (received += chunk.toString("latin1")));
-  socket.on("error", (error) => (received === "" ? reject(error) : resolve(received)));
-  socket.on("close", () => resolve(received));
+  socket.on("data", (chunk) => {
+    received += chunk.toString("latin1");
+    if (later === undefined || !received.includes("\r\n\r\n")) return;
+    socket.write(later, "latin1");
+    later = undefined;
+  });
+  socket.on("error", (error) => (received === "" ? reject(error) : resolve({ client, received })));
+  socket.on("close", () => resolve({ client, received }));
   return promise;
 }
 
@@ -53,36 +80,62 @@ function parseHead(text: string): Head {
   return { status: Number(status), headers: parseHeaders(lines), rest: text.slice(end + 4) };
 }
 
-function parseChunked(text: string): Pick<RawAnswer, "body" | "trailers" | "truncated"> {
+interface Body {
+  readonly body: string;
+  readonly trailers: readonly (readonly [string, string])[];
+  readonly truncated: boolean;
+  readonly rest: string;
+}
+
+function parseChunked(text: string): Body {
   let body = "";
   let rest = text;
   for (;;) {
     const lineEnd = rest.indexOf("\r\n");
-    if (lineEnd < 0) return { body, trailers: [], truncated: true };
+    if (lineEnd < 0) return { body, trailers: [], truncated: true, rest: "" };
     const size = Number.parseInt(rest.slice(0, lineEnd), 16);
     if (size === 0) {
       const lines = rest.slice(lineEnd + 2).split("\r\n");
-      return { body, trailers: parseHeaders(lines.slice(0, lines.indexOf(""))), truncated: false };
+      const end = lines.indexOf("");
+      const trailers = parseHeaders(lines.slice(0, end));
+      return { body, trailers, truncated: false, rest: lines.slice(end + 1).join("\r\n") };
     }
-    if (rest.length < lineEnd + 2 + size + 2) return { body, trailers: [], truncated: true };
+    if (rest.length < lineEnd + 2 + size + 2) {
+      return { body: body + rest.slice(lineEnd + 2), trailers: [], truncated: true, rest: "" };
+    }
     body += rest.slice(lineEnd + 2, lineEnd + 2 + size);
     rest = rest.slice(lineEnd + 2 + size + 2);
   }
 }
 
-/** The last answer in the bytes, interim ones counted apart; `method` decides whether it has a body (RFC 9112 §6.3). */
-export function parseAnswer(bytes: string, method: string): RawAnswer {
-  const interim: number[] = [];
-  let head = parseHead(bytes);
-  while (head.status < 200 && head.status !== 101) {
-    interim.push(head.status);
-    head = parseHead(head.rest);
-  }
+/** The method decides whether there is a body (RFC 9112 §6.3). */
+function parseBody(head: Head, method: string): Body {
   const header = (name: string): string | undefined => head.headers.find(([key]) => key === name)?.[1];
-  const common = { status: head.status, headers: head.headers, interim };
-  if (header("transfer-encoding")?.toLowerCase() === "chunked") return { ...common, ...parseChunked(head.rest) };
-  const length = header("content-length");
   const bodiless = method === "HEAD" || head.status === 204 || head.status === 304;
-  const truncated = !bodiless && length !== undefined && head.rest.length < Number(length);
-  return { ...common, body: head.rest, trailers: [], truncated };
+  if (bodiless) return { body: "", trailers: [], truncated: false, rest: head.rest };
+  if (header("transfer-encoding")?.toLowerCase() === "chunked") return parseChunked(head.rest);
+  const length = header("content-length");
+  if (length === undefined) return { body: head.rest, trailers: [], truncated: false, rest: "" };
+  const body = head.rest.slice(0, Number(length));
+  return { body, trailers: [], truncated: body.length < Number(length), rest: head.rest.slice(body.length) };
+}
+
+/** The answers in the bytes, one for each method; an answer that never came is missing, and bytes after the last are an error. */
+export function parseAnswers(bytes: string, methods: readonly string[]): RawAnswer[] {
+  const answers: RawAnswer[] = [];
+  let rest = bytes;
+  for (const method of methods) {
+    if (rest === "") break;
+    const interim: number[] = [];
+    let head = parseHead(rest);
+    while (head.status < 200 && head.status !== 101) {
+      interim.push(head.status);
+      head = parseHead(head.rest);
+    }
+    const { rest: after, ...body } = parseBody(head, method);
+    rest = after;
+    answers.push({ status: head.status, headers: head.headers, interim, ...body });
+  }
+  if (rest !== "") throw new Error(`bytes after the last answer: ${JSON.stringify(rest.slice(0, 200))}`);
+  return answers;
 }

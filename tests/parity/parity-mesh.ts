@@ -1,0 +1,133 @@
+// The running parity mesh: `tulle up` on `mesh/`, its pods, and a call made to one of them.
+import assert from "node:assert/strict";
+import { cp, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { envoyPath } from "../tools/envoy-path.ts";
+import { type StartedProcess, startProcess } from "../tools/processes.ts";
+import { type AccessLogLine, parseAccessLogLine } from "./access-log-line.ts";
+import type { Call, Role } from "./call.ts";
+import { type RawAnswer, exchangeBytes, parseAnswers } from "./raw-client.ts";
+
+export const proxies = ["tulle", "envoy"] as const;
+export type Proxy = (typeof proxies)[number];
+
+export interface Pod {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly address: string;
+  /** The application itself, past its proxy; null for a gateway. */
+  readonly app: { readonly address: string } | null;
+}
+
+/** What a back end says that it received. */
+export interface Echo {
+  readonly version: string;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly trailers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface Outcome {
+  /** The client's `ip:port`, which finds its access-log lines again, whatever became of its headers. */
+  readonly client: string;
+  readonly answers: readonly RawAnswer[];
+  /** For each answer, where a back end made it. */
+  readonly echoes: readonly (Echo | undefined)[];
+}
+
+const root = path.resolve(import.meta.dirname, "../..");
+const cli = path.join(root, "packages/cli/src/main.ts");
+const adminPort = 15_000;
+const ports: Readonly<Record<Role, number>> = { gateway: 8080, outbound: 15_007, inbound: 3000 };
+
+export class ParityMesh {
+  readonly #work: string;
+  readonly #up: StartedProcess;
+  #pods: readonly Pod[] = [];
+
+  private constructor(work: string, up: StartedProcess) {
+    this.#work = work;
+    this.#up = up;
+  }
+
+  static async start(): Promise<ParityMesh> {
+    const work = await mkdtemp(path.join(tmpdir(), "tulle-parity-"));
+    const folder = path.join(work, "mesh");
+    await cp(path.join(import.meta.dirname, "mesh"), folder, { recursive: true });
+    await cp(path.join(import.meta.dirname, "backend.ts"), path.join(work, "backend.ts"));
+    const up = await startProcess(process.execPath, [cli, "up", folder, "--restart", "never"], {
+      name: "tulle up",
+      group: true,
+      env: { TULLE_ENVOY: await envoyPath() },
+    });
+    const mesh = new ParityMesh(work, up);
+    await up.waitForOutput(/^Ready/m, { timeoutMs: 60_000 });
+    mesh.#pods = JSON.parse(await mesh.tulle("pods", "-o", "json")) as Pod[];
+    return mesh;
+  }
+
+  async stop(): Promise<void> {
+    await this.#up.stop({ timeoutMs: 20_000 });
+    await rm(this.#work, { recursive: true, force: true });
+  }
+
+  async tulle(...args: string[]): Promise<string> {
+    const command = await startProcess(process.execPath, [cli, ...args, "--dir", path.join(this.#work, "mesh")], {
+      name: `tulle ${args[0]}`,
+    });
+    const exit = await command.exited;
+    assert.equal(exit.code, 0, command.output());
+    return command.stdout();
+  }
+
+  pod(app: string): Pod {
+    const pod = this.#pods.find(({ labels }) => (labels["version"] ?? labels["app"]) === app);
+    assert.ok(pod, `no pod ${app}`);
+    return pod;
+  }
+
+  podOf(role: Role, proxy: Proxy): Pod {
+    return this.pod(role === "gateway" ? `gateway-${proxy}` : `side-${proxy}`);
+  }
+
+  /** A page of the proxy's own. */
+  async admin(role: Role, proxy: Proxy, page: string): Promise<string> {
+    const response = await fetch(`http://${this.podOf(role, proxy).address}:${adminPort}${page}`);
+    return response.text();
+  }
+
+  /** `from` is the client's address. @throws when there is no end of the answer, or it cannot be read */
+  async makeCall(call: Call, proxy: Proxy, from: string): Promise<Outcome> {
+    const substitute = (text: string): string =>
+      text
+        .replaceAll("%FROM%", from)
+        .replaceAll("%KEY%", `key-${proxy}-${from}`)
+        .replaceAll("%ECHO_V1%", `${this.pod("v1").address}:3000`)
+        .replaceAll("%ECHO_V2%", `${this.pod("v2").address}:3000`);
+    const { client, received } = await exchangeBytes({
+      host: this.podOf(call.role, proxy).address,
+      port: ports[call.role],
+      from,
+      bytes: substitute(call.bytes),
+      then: call.then === undefined ? undefined : substitute(call.then),
+    });
+    const answers = parseAnswers(received, call.methods);
+    return { client, answers, echoes: answers.map(echoOf) };
+  }
+
+  /** The lines of a proxy's access log so far, by the client's address. */
+  async accessLog(role: Role, proxy: Proxy): Promise<Map<string, AccessLogLine[]>> {
+    const text = await this.tulle("logs", this.podOf(role, proxy).name, "-c", "proxy");
+    const lines = text.split("\n").flatMap((line) => parseAccessLogLine(line) ?? []);
+    return Map.groupBy(lines, ({ downstreamRemoteAddress }) => downstreamRemoteAddress);
+  }
+}
+
+function echoOf(answer: RawAnswer): Echo | undefined {
+  if (answer.body === "" || answer.truncated) return undefined;
+  const isEcho = answer.headers.some(([name, value]) => name === "content-type" && value === "application/json");
+  return isEcho ? (JSON.parse(answer.body) as Echo) : undefined;
+}
