@@ -235,6 +235,21 @@ test("websocket: bytes both ways after 101, and ends pass on", async (t) => {
   assert.equal(backend.seen.at(-1) === "<CLOSED>" || backend.seen.includes("<FIN>"), true);
 });
 
+test("websocket: the upstream closes first", async (t) => {
+  const backend = await runBackend(t, (socket) => {
+    socket.end("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nbye");
+  });
+  const proxy = await runProxy(t, {
+    routes: { "/": forwardTo(handBuiltCluster("c", [backend.port])) },
+    config: { upgradeTypes: new Set(["websocket"]) },
+  });
+  const client = await Client.connect(t, proxy.port);
+  client.send(get("/", "Connection: Upgrade\r\nUpgrade: websocket\r\nsec-websocket-key: x\r\n"));
+  await client.receive(/bye$/);
+  await client.receiveEnd();
+  assert.deepEqual(proxy.log, ["101 UC upstream_reset_after_response_started{connection_termination}"]);
+});
+
 test("CONNECT becomes a plain connection where the route ends it", async (t) => {
   const backend = await runBackend(t, (socket, data) => void socket.write(`raw ${data}`));
   const upgrades = new Map([["connect", { enabled: true, terminatesConnect: true }]]);

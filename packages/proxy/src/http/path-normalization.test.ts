@@ -25,6 +25,12 @@ const cases: readonly {
     expected: path("/aZ0-._~?%61"),
   },
   {
+    name: "characters that no path may hold",
+    input: '/{a}|^`<>"[b]?{"',
+    settings: { normalizePath: true },
+    expected: path('/%7Ba%7D%7C%5E%60%3C%3E%22[b]?{"'),
+  },
+  {
     name: "other escapes stay, once",
     input: "/%2561%2f%20%zz%",
     settings: { normalizePath: true },

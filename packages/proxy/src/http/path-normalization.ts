@@ -13,6 +13,8 @@ type PathSettings = Pick<
 >;
 
 const escapedSlash = /%(?:2f|5c)/i;
+const unusualCharacter = /[%"<>^`{|}]/;
+const forbiddenCharacter = /["<>^`{|}]/g;
 const escapedUnreserved = /%(?:2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/gi;
 
 export function normalizeRequestPath(path: string, settings: PathSettings): PathOutcome {
@@ -28,7 +30,7 @@ export function normalizeRequestPath(path: string, settings: PathSettings): Path
     redirects = settings.pathWithEscapedSlashesAction === "unescape_and_redirect";
   }
   if (settings.normalizePath) {
-    const normal = removeDotSegments(decodeUnreserved(result));
+    const normal = removeDotSegments(normalizeEscapes(result));
     if (normal === undefined) return { type: "reject" };
     result = normal;
   }
@@ -38,10 +40,15 @@ export function normalizeRequestPath(path: string, settings: PathSettings): Path
   return { type: redirects ? "redirect" : "path", path: whole };
 }
 
-/** RFC 3986 §6.2.2.2: an unreserved character means the same escaped or plain, so that a rule for one holds for the other. */
-function decodeUnreserved(path: string): string {
-  if (!path.includes("%")) return path;
-  return path.replace(escapedUnreserved, (escaped) => String.fromCharCode(Number.parseInt(escaped.slice(1), 16)));
+/**
+ * One spelling for each path, so that a rule for one holds for the others: unreserved characters plain (RFC 3986 §6.2.2.2), and
+ * those that no path may hold escaped (§3.3).
+ */
+function normalizeEscapes(path: string): string {
+  if (!unusualCharacter.test(path)) return path;
+  return path
+    .replace(escapedUnreserved, (escaped) => String.fromCharCode(Number.parseInt(escaped.slice(1), 16)))
+    .replace(forbiddenCharacter, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
 /** RFC 3986 §5.2.4 on a path, dots that are escaped and backslashes included, as browsers read them. */

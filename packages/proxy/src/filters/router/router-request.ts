@@ -47,7 +47,10 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   #requestPaused = false;
   #responsePaused = false;
   #abandoned = false;
+  /** CONNECT ends here, and plain bytes go on. */
   readonly #isTunnel: boolean;
+  /** The upstream speaks another protocol from its 101 on. */
+  #isUpgraded = false;
 
   #totalTimeoutMs = 0;
   #perTryTimeoutMs = 0;
@@ -268,7 +271,10 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     }
     if (!this.#action.responseIsUntouched) this.#action.finalizeResponse(head, info);
     info.responseCodeDetails = "via_upstream";
-    if (stream.request.upgrade !== undefined && isTunnelStart(stream.request.method, head)) stream.acceptUpgrade();
+    if (stream.request.upgrade !== undefined && isTunnelStart(stream.request.method, head)) {
+      this.#isUpgraded = !this.#isTunnel;
+      stream.acceptUpgrade();
+    }
     // From here on nothing can be tried again.
     this.#kept = undefined;
     this.#retry = undefined;
@@ -277,6 +283,11 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
 
   onResponseData(attempt: UpstreamAttempt, chunk: Buffer, endStream: boolean): void {
     const stream = this.#stream;
+    if (endStream && this.#isUpgraded && !this.#requestEnded) {
+      // No message frames its end: the upstream closed on a client that had not finished (Envoy's flag for it).
+      stream.info.responseFlags |= responseFlags.UC.bit;
+      stream.info.responseCodeDetails = "upstream_reset_after_response_started{connection_termination}";
+    }
     stream.sendResponseData(chunk, endStream);
     if (!endStream && !this.#abandoned && stream.isOverHighWatermark()) {
       this.#responsePaused = true;
