@@ -35,7 +35,7 @@ const methods = new Set(
 const targetPattern = /^[\x21-\x7e]+$/;
 const authorityPattern = /^[-A-Za-z0-9._~!$&'()*+,;=:@%[\]]*$/;
 const authorityFormPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[-A-Za-z0-9._~!$&'()*+,;=%]+):\d{1,5}$/;
-const absoluteFormPattern = /^(https?):\/\/([^/?#]*)(.*)$/i;
+const absoluteFormPattern = /^([A-Za-z][-+.A-Za-z0-9]*):\/\/([^/?#]*)(.*)$/;
 
 /**
  * Reads the head at the beginning of `text`: request line and field lines up to `end`, just behind the CRLF of the last one.
@@ -123,11 +123,15 @@ function readOtherTarget(
   }
   const match = limits.allowAbsoluteUrl ? absoluteFormPattern.exec(target) : null;
   if (match === null) return badRequest("http1.codec_error");
+  const scheme = match[1]!.toLowerCase();
+  // A scheme that the connection is not would make the request pass for a secure one.
+  if (scheme === "https") return new HttpProtocolError(403, "http1.https_url_on_plaintext_connection");
+  if (scheme !== "http") return badRequest("http1.invalid_scheme");
   const authority = match[2]!;
   // An http URI without a host is invalid, and user information in it is (RFC 9110 §4.2.1, §4.2.4).
   if (authority === "" || authority.includes("@")) return badRequest("http1.invalid_url");
   const rest = match[3]!;
-  return { scheme: match[1]!.toLowerCase(), authority, path: rest.startsWith("/") ? rest : `/${rest}` };
+  return { scheme, authority, path: rest.startsWith("/") ? rest : `/${rest}` };
 }
 
 /** RFC 9112 §6: how long the body is, and what the connection-level fields ask for. */
@@ -148,8 +152,7 @@ function frameRequest(head: RequestHead, isHttp10: boolean, fields: HeadFields):
   let upgrade = "";
   if (head.method === "CONNECT") {
     // RFC 9110 §9.3.6: content of a CONNECT request has no meaning.
-    if (bodyBytes > 0) return badRequest("http1.content_length_not_allowed");
-    if (bodyBytes < 0) return badRequest("http1.transfer_encoding_not_allowed");
+    if (bodyBytes !== 0) return badRequest("http1.body_disallowed");
     upgrade = "connect";
   }
   const connection = fields.connection;

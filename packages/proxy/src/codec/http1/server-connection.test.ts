@@ -172,6 +172,16 @@ const cases: readonly Case[] = [
     expected: refused("400 http1.invalid_url"),
   },
   {
+    name: "an https target on a plain connection",
+    input: "GET https://b/ HTTP/1.1\r\nHost: a\r\n\r\n",
+    expected: refused("403 http1.https_url_on_plaintext_connection"),
+  },
+  {
+    name: "a target of another scheme",
+    input: "GET ftp://b/ HTTP/1.1\r\nHost: a\r\n\r\n",
+    expected: refused("400 http1.invalid_scheme"),
+  },
+  {
     name: "CONNECT without port",
     input: "CONNECT b HTTP/1.1\r\nHost: b\r\n\r\n",
     expected: refused("400 http1.invalid_url"),
@@ -184,7 +194,7 @@ const cases: readonly Case[] = [
   {
     name: "CONNECT with a body",
     input: "CONNECT b:1 HTTP/1.1\r\nHost: b\r\nContent-Length: 2\r\n\r\n",
-    expected: refused("400 http1.content_length_not_allowed"),
+    expected: refused("400 http1.body_disallowed"),
   },
   { name: "HTTP/1.0", input: "GET / HTTP/1.0\r\nHost: a\r\n\r\n", expected: refused("426 low_version") },
   { name: "HTTP/0.9", input: "GET /\r\n\r\n", expected: refused("426 low_version") },
