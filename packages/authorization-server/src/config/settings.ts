@@ -73,6 +73,7 @@ export const settings: readonly Setting[] = [
   duration("interaction-lifetime", "15m", "Time to sign in and to answer the consent page"),
   duration("consent-lifetime", "90d", "How long consent is remembered"),
   duration("audit-lifetime", "90d", "How long audit events are kept"),
+  // OWASP's first choice for argon2id: 19 MiB, two passes.
   number("password-memory-kib", "19456", "Memory of one argon2id hash"),
   number("password-iterations", "2", "Passes of one argon2id hash"),
   {

@@ -8,9 +8,6 @@ export interface PasswordCost {
   readonly parallelism: number;
 }
 
-/** OWASP's first choice for argon2id: 19 MiB, two passes. */
-export const defaultPasswordCost: PasswordCost = { memoryKib: 19_456, iterations: 2, parallelism: 1 };
-
 export const maxPasswordCharacters = 1024;
 
 export interface PasswordHasher {

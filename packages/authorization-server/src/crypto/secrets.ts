@@ -1,6 +1,6 @@
 // Random secrets and their digests. Everything made here has 256 bits, so a plain SHA-256 is a safe digest (RFC 6749
 // §10.10 asks for a guessing probability of 2^-160 at most); passwords, which people choose, go to passwords.ts.
-import { createHash, hash, randomBytes, timingSafeEqual } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 
 // One system call fills many tokens: randomBytes(32) costs more in call overhead than in entropy.
 const pool = { bytes: Buffer.alloc(0), offset: 0 };
@@ -50,10 +50,4 @@ export function newErrorId(): string {
 /** What the store keeps of a secret. */
 export function digest(secret: string): string {
   return hash("sha256", secret, "base64url");
-}
-
-export function sameText(a: string, b: string): boolean {
-  const left = createHash("sha256").update(a).digest();
-  const right = createHash("sha256").update(b).digest();
-  return timingSafeEqual(left, right);
 }

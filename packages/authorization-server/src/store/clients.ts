@@ -1,5 +1,4 @@
 // Registered clients: how they lie in the store and how they are read.
-import { digest } from "../crypto/secrets.ts";
 import type { Reader, Transaction } from "./database.ts";
 
 export const grantTypes = ["authorization_code", "refresh_token", "client_credentials"] as const;
@@ -144,8 +143,4 @@ export async function saveClient(transaction: Transaction, client: Client): Prom
 /** Deletes the client with everything that was given to it. */
 export async function deleteClient(transaction: Transaction, id: string): Promise<boolean> {
   return (await transaction.run("DELETE FROM clients WHERE id = ?", [id])) > 0;
-}
-
-export function clientSecretDigest(secret: string): string {
-  return digest(secret);
 }
