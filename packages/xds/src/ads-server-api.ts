@@ -56,6 +56,7 @@ export interface AdsConnection {
    * to). Calls of one event-loop turn form one push: they are sent together, in make-before-break order.
    */
   set(type: ResourceTypeName, resources: ReadonlyMap<string, EncodedResource>): void;
+  /** What was declared counts at once, though it is sent at the end of the turn. */
   status(): ReadonlyMap<ResourceTypeName, TypeStatus>;
   /** Ends the stream; the proxy reconnects. */
   close(reason: string): void;

@@ -57,12 +57,12 @@ export class AdsServerConnection implements AdsConnection {
 
   set(type: ResourceTypeName, resources: ReadonlyMap<string, EncodedResource>): void {
     if (this.#isClosed) return;
-    if (this.#declared.size === 0) queueMicrotask(() => this.#declare());
+    if (this.#declared.size === 0) queueMicrotask(() => this.#guarded(() => this.#declare()));
     this.#declared.set(type, resources);
   }
 
   status(): ReadonlyMap<ResourceTypeName, TypeStatus> {
-    return this.#machine.status();
+    return this.#machine.status(this.#declared);
   }
 
   close(reason: string): void {
@@ -94,7 +94,7 @@ export class AdsServerConnection implements AdsConnection {
   }
 
   drained(): void {
-    this.#step({ kind: "writable", writable: true });
+    this.#guarded(() => this.#step({ kind: "writable", writable: true }));
   }
 
   /** The stream is gone; the last call. */

@@ -273,6 +273,34 @@ test("calls of one turn are one push", async (context) => {
   connection.set("CDS", byName(cluster("a"), cluster("b")));
   await waitFor(() => connection.status().get("LDS")?.state === "SYNCED", { what: "the push" });
   assert.deepEqual(sent, ["CDS 2", "LDS 1"]);
+
+  const states = (): (SyncState | undefined)[] =>
+    (["CDS", "LDS"] as const).map((type) => connection.status().get(type)?.state);
+  connection.set("CDS", byName(cluster("a"), cluster("b")));
+  connection.set("LDS", byName(listener("l", "changed")));
+  assert.deepEqual(states(), ["SYNCED", "STALE"], "a change counts in the same turn, an equal declaration does not");
+  assert.equal(sent.length, 2, "it is sent at the end of the turn");
+  await waitFor(() => states()[1] === "SYNCED", { what: "the change" });
+});
+
+test("a handler that throws while a push is sent ends its own stream alone", async (context) => {
+  const controlPlane = new TestControlPlane();
+  const reasons: string[] = [];
+  const server = await startServer(context, {
+    onConnect: (connection) => controlPlane.onConnect(connection),
+    onSubscribe: () => undefined,
+    onSent: () => {
+      throw new Error("no room for metrics");
+    },
+    onDisconnect: (_connection, reason) => void reasons.push(reason),
+  });
+  const client = startClient(context, server.address, () => []);
+  client.subscribe("CDS", "*");
+  const connection = await waitFor(() => controlPlane.connection, { what: "the client" });
+  await waitFor(() => connection.status().get("CDS")?.subscribed, { what: "the subscription" });
+  connection.set("CDS", byName(cluster("a")));
+  await waitFor(() => reasons.length > 0, { what: "the end of the stream" });
+  assert.match(reasons[0]!, /^Error: no room for metrics\n/);
 });
 
 test("refusals of the server: too many streams, no node, a handler that throws", async (context) => {

@@ -232,6 +232,19 @@ const scripts: readonly Script[] = [
     status: ["LDS SYNCED"],
   },
   {
+    name: "a listener refused in a stream's first response and accepted when offered again is an error no more",
+    steps: [
+      [ask("LDS", ""), ["subscribed LDS *"]],
+      [declare({ LDS: "l@1 m@1" }), ["send LDS 1: l@1 m@1"]],
+      [ask("LDS", "", "1", "listener m: cannot bind"), ["nacked LDS 1: m@1"]],
+      [declare({ LDS: "l@2 m@1" }), ["send LDS 2: l@2 m@1"]],
+      [ask("LDS", "", "2"), ["acked LDS 2: l m"]],
+      [declare({ LDS: "l@3 m@1" }), ["send LDS 3: l@3 m@1"]],
+      [ask("LDS", "", "3"), ["acked LDS 3: l m"]],
+    ],
+    status: ["LDS SYNCED"],
+  },
+  {
     name: "a refusal of what is not declared any more is no error",
     steps: [
       [declare({ RDS: "r@1" }), []],
@@ -397,6 +410,18 @@ const scripts: readonly Script[] = [
     status: ["CDS SYNCED"],
   },
   {
+    name: "an answer that never comes does not hide that a later one is overdue",
+    steps: [
+      [ask("CDS", ""), ["subscribed CDS *"]],
+      [declare({ CDS: "a@1" }), ["send CDS 1: a@1"], 10],
+      [declare({ CDS: "a@2" }), [], 20],
+      [wake, ["send CDS 2: a@2"], 110],
+      [declare({ CDS: "a@3" }), [], 120],
+    ],
+    status: ["CDS STALE"],
+    nextWakeMs: 210,
+  },
+  {
     name: "nothing is written into a full transport",
     steps: [
       [ask("CDS", ""), ["subscribed CDS *"]],
@@ -444,6 +469,22 @@ const scripts: readonly Script[] = [
       [ask("RDS", "r", "4"), ["acked RDS 4: r", "send CDS 5: a@1 c@1"]],
     ],
     status: ["CDS STALE", "RDS SYNCED"],
+  },
+  {
+    name: "a dropped cluster stays for removalTimeoutMs when the routes without it are refused: the older ones go on",
+    steps: [
+      [declare({ CDS: "a@1 b@1", RDS: "r@1" }), []],
+      [ask("CDS", ""), ["subscribed CDS *", "send CDS 1: a@1 b@1"]],
+      [ask("CDS", "", "1"), ["acked CDS 1: a b"]],
+      [ask("RDS", "r"), ["subscribed RDS r", "send RDS 2: r@1"]],
+      [ask("RDS", "r", "2"), ["acked RDS 2: r"]],
+      [declare({ CDS: "a@1", RDS: "r@2" }), ["send RDS 3: r@2"], 10],
+      [ask("RDS", "r", "3", "bad"), ["nacked RDS 3: r@2", "send RDS 4: r@1"], 20],
+      [ask("RDS", "r", "4"), ["acked RDS 4: r"], 30],
+      [wake, [], 209],
+      [wake, ["send CDS 5: a@1"], 210],
+    ],
+    status: ["CDS STALE", "RDS ERROR"],
   },
   {
     name: "a dropped cluster goes at once if no route changes, and at the latest after removalTimeoutMs",

@@ -20,6 +20,7 @@ import {
   type ServerTypeState,
   forgetOwed,
   forgetSettledRejections,
+  hasRefused,
   isServed,
   isSettled,
   newServerTypeState,
@@ -29,12 +30,16 @@ import {
   subscribe,
   typeStatus,
   versionInfoOf,
+  withDeclared,
 } from "./server-type-state.ts";
 
 export type SotwServerLimits = Pick<
   AdsServerLimits,
   "maxOutstandingResponses" | "ackTimeoutMs" | "dependencyTimeoutMs" | "removalTimeoutMs"
 >;
+
+/** Of each type that it holds: all resources that the proxy should have. */
+export type SotwServerDeclaration = ReadonlyMap<ResourceTypeName, ReadonlyMap<string, EncodedResource>>;
 
 export type SotwServerEvent =
   | {
@@ -45,10 +50,7 @@ export type SotwServerEvent =
       /** `error_detail.message`; undefined in an ACK. */
       readonly error: string | undefined;
     }
-  | {
-      readonly kind: "declare";
-      readonly changes: ReadonlyMap<ResourceTypeName, ReadonlyMap<string, EncodedResource>>;
-    }
+  | { readonly kind: "declare"; readonly changes: SotwServerDeclaration }
   /** The transport's buffer is full, or has drained. */
   | { readonly kind: "writable"; readonly writable: boolean }
   /** The time of `nextWakeMs` has come. */
@@ -114,17 +116,19 @@ export class SotwServerStream {
     return actions;
   }
 
-  status(): ReadonlyMap<ResourceTypeName, TypeStatus> {
-    return new Map([...this.#types].map(([name, state]) => [name, typeStatus(state)]));
+  /** `pending` is what the next `declare` will bring: it counts already. */
+  status(pending?: SotwServerDeclaration): ReadonlyMap<ResourceTypeName, TypeStatus> {
+    return new Map(
+      [...this.#types].map(([name, state]) => [name, typeStatus(withDeclared(state, pending?.get(name)))]),
+    );
   }
 
   /** When `wake` is due, in the events' time; undefined while nothing waits for time alone. What is past waits for another event. */
   nextWakeMs(nowMs: number): number | undefined {
     const times: number[] = [];
     for (const state of this.#types.values()) {
-      const [oldest] = state.outstanding.values();
-      if (oldest !== undefined && owedResponses(state).length > 0) {
-        times.push(oldest.sentAtMs + this.#limits.ackTimeoutMs);
+      if (owedResponses(state).length > 0) {
+        for (const { sentAtMs } of state.outstanding.values()) times.push(sentAtMs + this.#limits.ackTimeoutMs);
       }
       for (const { untilMs } of state.lingering.values()) times.push(untilMs);
     }
@@ -199,6 +203,9 @@ export class SotwServerStream {
   #accept(state: ServerTypeState, resource: EncodedResource): void {
     state.accepted.set(resource.name, resource);
     state.suspects.delete(resource.name);
+    // Offered once more, it may be taken: the port that it could not bind has become free. Its fallback says nothing.
+    if (state.rejected.get(resource.name)?.versions.has(resource.version) === true)
+      state.rejected.delete(resource.name);
     if (state.type.shortName === "EDS") this.#warming.delete(resource.name);
     if (state.rejected.size > 0) forgetOwed(state);
   }
@@ -356,7 +363,8 @@ export class SotwServerStream {
   #endLingering(nowMs: number): void {
     const clusters = this.#state("CDS");
     if (clusters.lingering.size === 0) return;
-    const settled = [...dependents].every((name) => isSettled(this.#state(name)));
+    // A proxy that refused its newest routes goes on with older ones, which may name what was dropped.
+    const settled = [...dependents].every((name) => isSettled(this.#state(name)) && !hasRefused(this.#state(name)));
     for (const [name, { untilMs }] of clusters.lingering) {
       if (settled || untilMs <= nowMs) clusters.lingering.delete(name);
     }

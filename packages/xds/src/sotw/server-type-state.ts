@@ -182,8 +182,25 @@ export function versionInfoOf(type: ResourceType, resources: readonly EncodedRes
   return contentVersion(new TextEncoder().encode(lines.join("")));
 }
 
+/** Whether the proxy runs something else than what is declared, because it refused that. */
+export function hasRefused(state: ServerTypeState): boolean {
+  return state.rejected.size > 0 || state.unattributed !== undefined;
+}
+
+/** The state as it will be once `declared` is taken over; the same object where that is undefined. */
+export function withDeclared(
+  state: ServerTypeState,
+  declared: ReadonlyMap<string, EncodedResource> | undefined,
+): ServerTypeState {
+  if (declared === undefined || declared === state.declared) return state;
+  const { rejected, suspects } = state;
+  const next = { ...state, declared, owed: undefined, rejected: new Map(rejected), suspects: new Set(suspects) };
+  forgetSettledRejections(next);
+  return next;
+}
+
 function syncState(state: ServerTypeState): SyncState {
-  if (state.rejected.size > 0 || state.unattributed !== undefined) return "ERROR";
+  if (hasRefused(state)) return "ERROR";
   if (state.sentNonce === "") return "NOT SENT";
   if (state.subscribed !== undefined && state.subscribed !== "*" && state.subscribed.size === 0) return "IGNORED";
   return isSettled(state) ? "SYNCED" : "STALE";
