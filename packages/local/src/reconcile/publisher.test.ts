@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ApiClient, EndpointSlice, MeshResource, ResourceKey } from "@tulle/config";
+import { waitUntil } from "../process/wait-until.ts";
 import { Publisher } from "./publisher.ts";
 
 function slice(name: string, address = "127.0.0.2"): EndpointSlice {
@@ -39,6 +40,10 @@ function store(): { api: ApiClient; calls: string[]; failNext: (count: number) =
   return { api: api as unknown as ApiClient, calls, failNext: (count) => (failures = count) };
 }
 
+function settled(publisher: Publisher): Promise<void> {
+  return waitUntil(() => publisher.isSettled, { timeoutMs: 10_000, what: () => "everything to be written" });
+}
+
 function unexpected(error: unknown): void {
   throw new Error("a write failed", { cause: error });
 }
@@ -47,11 +52,11 @@ test("only what has changed is written, and what is no longer wanted is deleted"
   const { api, calls } = store();
   const publisher = new Publisher(api, unexpected);
   publisher.publish([slice("a"), slice("b")]);
-  await publisher.settled();
+  await settled(publisher);
   publisher.publish([slice("a"), slice("b", "127.0.0.3")]);
-  await publisher.settled();
+  await settled(publisher);
   publisher.publish([slice("b", "127.0.0.3")]);
-  await publisher.settled();
+  await settled(publisher);
   assert.deepEqual(calls, ["apply a", "apply b", "apply b", "delete a"]);
 });
 
@@ -61,7 +66,7 @@ test("states that were overtaken are not written", async () => {
   publisher.publish([slice("a", "127.0.0.3")]);
   publisher.publish([slice("a", "127.0.0.4"), slice("c")]);
   publisher.publish([slice("a", "127.0.0.5")]);
-  await publisher.settled();
+  await settled(publisher);
   assert.deepEqual(calls, ["apply a"]);
 });
 
@@ -71,7 +76,7 @@ test("a write that fails is told once and done again", async () => {
   const publisher = new Publisher(api, (error) => failures.push(error));
   failNext(2);
   publisher.publish([slice("a")]);
-  await publisher.settled();
+  await settled(publisher);
   assert.deepEqual(calls, ["apply a"]);
   assert.equal(failures.length, 1);
 });
@@ -80,9 +85,9 @@ test("after the store was lost everything is written anew", async () => {
   const { api, calls } = store();
   const publisher = new Publisher(api, unexpected);
   publisher.publish([slice("a")]);
-  await publisher.settled();
+  await settled(publisher);
   publisher.reset();
-  await publisher.settled();
+  await settled(publisher);
   assert.deepEqual(calls, ["apply a", "apply a"]);
 });
 
@@ -91,6 +96,6 @@ test("what an earlier run left is deleted unless it is wanted", async () => {
   const publisher = new Publisher(api, unexpected);
   publisher.publish([slice("a")]);
   publisher.adopt([slice("a"), slice("old")]);
-  await publisher.settled();
+  await settled(publisher);
   assert.deepEqual(calls, ["apply a", "delete old"]);
 });

@@ -28,9 +28,9 @@ export class Publisher {
     this.#run();
   }
 
-  /** Resolves when everything wanted so far is written. */
-  async settled(): Promise<void> {
-    while (this.#running !== undefined) await this.#running;
+  /** Whether everything wanted so far is written. */
+  get isSettled(): boolean {
+    return this.#running === undefined;
   }
 
   /** The store has lost everything. */

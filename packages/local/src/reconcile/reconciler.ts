@@ -123,7 +123,8 @@ export class Reconciler implements PodListener {
 
   /** Whether every proxy has acknowledged, or refused, all that the control plane sent. */
   async isAcknowledged(): Promise<boolean> {
-    await this.#publisher.settled();
+    // Asked instead of waited for: whoever waits for this has a limit, which a store that is gone must not outlast.
+    if (!this.#publisher.isSettled) return false;
     const names = this.#runnable()
       .filter((pod) => pod.plan.injection !== "none")
       .map((pod) => `${pod.name}.${pod.plan.namespace}`);
