@@ -55,6 +55,8 @@ export class Publisher {
   #run(): void {
     this.#running ??= this.#writeAll().finally(() => {
       this.#running = undefined;
+      // Something may have become wanted between the last look and here.
+      if (!this.#closed && this.#next() !== undefined) this.#run();
     });
   }
 
