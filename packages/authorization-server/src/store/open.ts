@@ -4,7 +4,6 @@ import path from "node:path";
 import type { Config } from "../config/config.ts";
 import type { Database } from "./database.ts";
 import { migrate } from "./migrations.ts";
-import { openPostgresql } from "./postgresql.ts";
 import { openSqlite } from "./sqlite.ts";
 
 export async function openDatabase(
@@ -16,6 +15,8 @@ export async function openDatabase(
     mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
     database = openSqlite({ path: path.join(config.dataDir, "store.sqlite"), ...options });
   } else {
+    // Loaded only where it is used: the driver costs an installation on SQLite several megabytes.
+    const { openPostgresql } = await import("./postgresql.ts");
     database = openPostgresql({ url: config.databaseUrl, ...options });
   }
   try {

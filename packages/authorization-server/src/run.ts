@@ -1,0 +1,71 @@
+// The program: reads the configuration, opens the server, prints Ready, and leaves gracefully.
+import { once } from "node:events";
+import { Logging, jsonSink, textSink } from "@tulle/telemetry";
+import { demoLines, makeDemo } from "./admin/demo.ts";
+import { loadConfig } from "./config/config.ts";
+import type { Config } from "./config/config.ts";
+import { wellKnownPath } from "./http/routes.ts";
+import type { RunningServer } from "./start.ts";
+import { openServer } from "./start.ts";
+
+const shutdownLimitMs = 10_000;
+
+/** Runs until a signal ends it; answers the exit status. */
+export async function run(): Promise<number> {
+  const loaded = loadConfig({ argv: process.argv.slice(2), environment: process.env });
+  if ("help" in loaded) {
+    process.stdout.write(`${loaded.help}\n`);
+    return 0;
+  }
+  if (loaded.config === undefined) {
+    for (const problem of loaded.problems ?? []) process.stderr.write(`configuration: ${problem}\n`);
+    return 2;
+  }
+  const { config } = loaded;
+  const sink = config.logFormat === "json" ? jsonSink : textSink;
+  const logging = new Logging({ level: config.logLevel, sink: sink((line) => process.stderr.write(line)) });
+  const log = logging.logger("authorization-server");
+  let server: RunningServer | undefined;
+  try {
+    server = await openServer({ config, log });
+    const demo = config.demo ? await makeDemo(server.context) : undefined;
+    const address = await server.listen();
+    process.stdout.write(readyText(config, address.port));
+    if (demo !== undefined) process.stdout.write(`${demoLines(demo, process.stdout.isTTY).join("\n")}\n`);
+  } catch (error) {
+    process.stderr.write(`authorization-server: ${startProblem(error, config)}\n`);
+    await server?.close();
+    return 1;
+  }
+  const signals = new AbortController();
+  const options = { signal: signals.signal };
+  await Promise.race([once(process, "SIGINT", options), once(process, "SIGTERM", options)]);
+  signals.abort();
+  log.info("shutting down");
+  const limit = setTimeout(() => process.exit(1), shutdownLimitMs);
+  await server.close();
+  clearTimeout(limit);
+  return 0;
+}
+
+function readyText(config: Config, port: number): string {
+  const lines = [
+    "Ready",
+    `  issuer      ${config.issuer}`,
+    `  listening   http://${config.host}:${port}`,
+    `  authorize   ${config.issuer}/authorize`,
+    `  token       ${config.issuer}/token`,
+    `  metadata    ${new URL(config.issuer).origin}${wellKnownPath(new URL(config.issuer).pathname.replace(/\/$/, ""))}`,
+    `  account     ${config.issuer}/account`,
+    `  store       ${config.databaseUrl === undefined ? config.dataDir : "PostgreSQL"}`,
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function startProblem(error: unknown, config: Config): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "EADDRINUSE") return `port ${config.port} on ${config.host} is in use; choose another with --port`;
+  if (code === "EACCES" && message.includes("listen"))
+    return `port ${config.port} may not be used by this user; choose one above 1023 with --port`;
+  return message;
+}
