@@ -56,12 +56,11 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
   "/length-and-chunked": raw("HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
   "/bad-length": raw("HTTP/1.1 200 OK\r\ncontent-length: 1x\r\n\r\na"),
   "/bad-chunk": raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"),
-  "/long-head": (request, response, parameters) =>
-    raw(`HTTP/1.1 200 OK\r\nx-long: ${"a".repeat(Number(parameters.get("kib")) * 1024)}\r\ncontent-length: 0\r\n\r\n`)(
-      request,
-      response,
-      parameters,
-    ),
+  "/long-head": (request, response, parameters) => {
+    const value = "a".repeat(Number(parameters.get("kib")) * 1024);
+    const answer = `HTTP/1.1 200 OK\r\nconnection: close\r\nx-long: ${value}\r\ncontent-length: 0\r\n\r\n`;
+    return raw(answer)(request, response, parameters);
+  },
   "/http10": raw("HTTP/1.0 200 OK\r\ncontent-length: 3\r\n\r\nten"),
   "/hop-by-hop": raw(
     "HTTP/1.1 200 OK\r\nconnection: close, x-gone\r\nx-gone: 1\r\nkeep-alive: timeout=5\r\nx-kept: 1\r\ncontent-length: 0\r\n\r\n",

@@ -5,14 +5,17 @@ import { after, before, describe, test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
 import { type AccessLogLine, withoutPort } from "./access-log-line.ts";
 import { type Call, roles } from "./call.ts";
-import { comparable } from "./compare.ts";
+import { comparable, type Trace } from "./compare.ts";
 import { connectionCalls } from "./connection-calls.ts";
 import { checkExpected } from "./expectation.ts";
 import { type Outcome, ParityMesh, proxies, type Proxy } from "./parity-mesh.ts";
+import { allowedDeviation, countedCalls, manyRequests, requestsTotal, spreads } from "./repeated-calls.ts";
 import { routingCalls } from "./routing-calls.ts";
+import { stricterCalls } from "./stricter-calls.ts";
 
 const calls: readonly Call[] = [...routingCalls, ...connectionCalls];
-const callsAtOnce = 6;
+/** Envoy keeps a connection that it refuses open for a second, so that its answer is read: many wait side by side. */
+const callsAtOnce = 24;
 
 let mesh: ParityMesh;
 
@@ -46,18 +49,18 @@ test("no call is there twice", () => {
 });
 
 /** The address that a call comes from, so that no two have one port. */
-const addressOf = (index: number): string => `127.99.${(index + 1) >> 8}.${(index + 1) & 255}`;
+const addressOf = (block: number, index: number): string => `127.${block}.${(index + 1) >> 8}.${(index + 1) & 255}`;
 
 /** A call that failed keeps its reason: it is its row alone that fails. */
 type CallResult = { readonly outcome: Outcome } | { readonly error: Error };
 
-async function makeCalls(proxy: Proxy): Promise<CallResult[]> {
+async function makeCalls(calls: readonly Call[], block: number, proxy: Proxy): Promise<CallResult[]> {
   const results: CallResult[] = [];
   let next = 0;
   const worker = async (): Promise<void> => {
     for (let index = next; index < calls.length; index = next) {
       next += 1;
-      results[index] = await mesh.makeCall(calls[index]!, proxy, addressOf(index)).then(
+      results[index] = await mesh.makeCall(calls[index]!, proxy, addressOf(block, index)).then(
         (outcome) => ({ outcome }),
         (error: Error) => ({ error }),
       );
@@ -69,7 +72,7 @@ async function makeCalls(proxy: Proxy): Promise<CallResult[]> {
 
 type AccessLog = ReadonlyMap<string, readonly AccessLogLine[]>;
 
-function linesOf(call: Call, result: CallResult, log: AccessLog): readonly AccessLogLine[] {
+function linesOf(result: CallResult, log: AccessLog): readonly AccessLogLine[] {
   if ("error" in result) return [];
   const { client } = result.outcome;
   // An address that was taken from X-Forwarded-For has no port.
@@ -77,7 +80,7 @@ function linesOf(call: Call, result: CallResult, log: AccessLog): readonly Acces
 }
 
 /** All lines of a proxy's pods, once those of every call are there; Envoy writes them in batches. */
-async function accessLogOf(proxy: Proxy, results: readonly CallResult[]): Promise<AccessLog> {
+async function accessLogOf(calls: readonly Call[], results: readonly CallResult[], proxy: Proxy): Promise<AccessLog> {
   const log = new Map<string, AccessLogLine[]>();
   const readAll = async (): Promise<boolean> => {
     for (const role of ["gateway", "outbound"] as const) {
@@ -87,7 +90,7 @@ async function accessLogOf(proxy: Proxy, results: readonly CallResult[]): Promis
       (call, index) =>
         "error" in results[index]! ||
         call.expected.unlogged === true ||
-        linesOf(call, results[index]!, log).length >= results[index]!.outcome.answers.length,
+        linesOf(results[index]!, log).length >= results[index]!.outcome.answers.length,
     );
   };
   // A line that never comes fails its own row.
@@ -95,34 +98,103 @@ async function accessLogOf(proxy: Proxy, results: readonly CallResult[]): Promis
   return log;
 }
 
-describe("the same answers on both proxies", () => {
+interface Traces {
+  /** Throws why there is none. */
+  of(proxy: Proxy, index: number): Trace;
+}
+
+/** Makes all calls on both proxies, and reads what their access logs say of them. */
+async function traceCalls(calls: readonly Call[], block: number): Promise<Traces> {
   const results = new Map<Proxy, readonly CallResult[]>();
   const logs = new Map<Proxy, AccessLog>();
+  await Promise.all(
+    proxies.map(async (proxy) => {
+      results.set(proxy, await makeCalls(calls, block, proxy));
+      logs.set(proxy, await accessLogOf(calls, results.get(proxy)!, proxy));
+    }),
+  );
+  return {
+    of: (proxy, index) => {
+      const result = results.get(proxy)![index]!;
+      if ("error" in result) throw new Error(`${proxy}: ${result.error.message}`);
+      return { outcome: result.outcome, lines: linesOf(result, logs.get(proxy)!) };
+    },
+  };
+}
 
+describe("the same answers on both proxies", () => {
+  let traces: Traces;
   before(
     async () => {
-      await Promise.all(
-        proxies.map(async (proxy) => {
-          results.set(proxy, await makeCalls(proxy));
-          logs.set(proxy, await accessLogOf(proxy, results.get(proxy)!));
-        }),
-      );
+      traces = await traceCalls(calls, 99);
     },
     { timeout: 120_000 },
   );
 
   for (const [index, call] of calls.entries()) {
     test(call.name, () => {
-      const traces = proxies.map((proxy) => {
-        const result = results.get(proxy)![index]!;
-        if ("error" in result) throw new Error(`${proxy}: ${result.error.message}`);
-        return { proxy, outcome: result.outcome, lines: linesOf(call, result, logs.get(proxy)!) };
-      });
-      const [fromTulle, fromEnvoy] = traces.map((trace) =>
-        comparable(call, trace, mesh.podOf(call.role, trace.proxy), trace.proxy),
+      const [fromTulle, fromEnvoy] = proxies.map((proxy) =>
+        comparable(call, traces.of(proxy, index), mesh.podOf(call.role, proxy), proxy),
       );
       assert.deepEqual(fromTulle, fromEnvoy);
-      for (const trace of traces) checkExpected(call, trace);
+      for (const proxy of proxies) checkExpected(call, traces.of(proxy, index));
+    });
+  }
+});
+
+describe("differences on purpose", () => {
+  let traces: Traces;
+  before(
+    async () => {
+      const made = stricterCalls.map(({ call }) => call);
+      traces = await traceCalls(made, 98);
+    },
+    { timeout: 60_000 },
+  );
+
+  for (const [index, { call, reason, expected }] of stricterCalls.entries()) {
+    for (const proxy of proxies) {
+      test(`${call.name}, ${proxy} (${reason})`, () => {
+        checkExpected({ ...call, expected: expected[proxy] }, traces.of(proxy, index));
+      });
+    }
+  }
+});
+
+describe("requests in numbers", () => {
+  const perConnection = 100;
+  const connections = 4;
+  const client = "127.97.0.1";
+
+  for (const { name, role, path, share } of spreads) {
+    for (const proxy of proxies) {
+      test(`${name}, ${proxy}`, async () => {
+        const call = manyRequests(role, path, perConnection);
+        const outcomes = await Promise.all(
+          Array.from({ length: connections }, () => mesh.makeCall(call, proxy, client)),
+        );
+        const versions = outcomes.flatMap(({ echoes }) => echoes.map((echo) => echo?.version));
+        const total = perConnection * connections;
+        const first = versions.filter((version) => version === "v1").length;
+        assert.equal(first + versions.filter((version) => version === "v2").length, total);
+        const deviation = Math.abs(first - total * share);
+        assert.ok(deviation <= allowedDeviation(total, share), `v1: ${first} of ${total}`);
+      });
+    }
+  }
+
+  // A stock Envoy has no istio_requests_total; that Tulle's counts what was asked shows that no call went around it.
+  for (const { role, path, count, status, labels } of countedCalls) {
+    test(`${role}: ${count} × ${path} in istio_requests_total`, async () => {
+      const total = async (): Promise<number> =>
+        requestsTotal(await mesh.admin(role, "tulle", "/stats/prometheus"), labels);
+      const before = await total();
+      const { answers } = await mesh.makeCall(manyRequests(role, path, count), "tulle", client);
+      assert.deepEqual(
+        answers.map((answer) => answer.status),
+        Array.from({ length: count }, () => status),
+      );
+      assert.equal((await total()) - before, count);
     });
   }
 });

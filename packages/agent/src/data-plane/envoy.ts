@@ -10,7 +10,10 @@ export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env,
   const args = ["-c", bootstrapPath, "--concurrency", String(settings.concurrency), "-l", settings.logLevel];
   const drainSeconds = String(listenerDrainMs / 1000);
   // Several Envoys of one machine would otherwise meet in the shared memory of "base id 0".
-  const child = spawn(settings.envoyCommand, [...args, "--disable-hot-restart", "--drain-time-s", drainSeconds], {
+  args.push("--disable-hot-restart", "--drain-time-s", drainSeconds);
+  // As Istio's agent: Envoy's own default would keep access-log lines back for ten seconds.
+  args.push("--file-flush-interval-msec", "1000");
+  const child = spawn(settings.envoyCommand, args, {
     env: { ...process.env, ...env },
     stdio: ["ignore", "inherit", "inherit"],
   });
