@@ -107,6 +107,12 @@ export class UpProgress {
     this.#line("Stopping; once more Ctrl-C ends everything at once.");
   }
 
+  /** What follows is told by the failure's own message. */
+  failed(): void {
+    this.close();
+    this.#isStopping = true;
+  }
+
   stopped(): void {
     this.#line("Stopped.");
   }

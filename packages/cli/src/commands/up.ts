@@ -76,7 +76,7 @@ async function up(dir: string, options: UpCommandOptions, context: CommandContex
     await ended;
   } catch (error) {
     if (abort.signal.aborted) return ended;
-    progress.close();
+    progress.failed();
     await supervisor.stop();
     const hint = error instanceof CannotStart ? error.suggestion : `Logs: ${path.join(dir, ".tulle", "logs")}`;
     throw new CommandFailure(error instanceof Error ? error.message : String(error), { hint, cause: error });

@@ -41,7 +41,8 @@ export interface PodSettings extends SidecarSettings {
 export interface PodListener {
   /** Phase or readiness has changed. */
   onChange(pod: LocalPod): void;
-  onUnexpectedEnd(pod: LocalPod, process: string, end: ProcessEnd): void;
+  /** `process` names it within the pod: `proxy`, or a container. */
+  onUnexpectedEnd(pod: LocalPod, process: string, end: ProcessEnd, logFile: string): void;
   /** Resolves when no proxy sends anything to the pod any more, or when waiting for that has taken long enough. */
   withdrawn(pod: LocalPod): Promise<void>;
 }
@@ -215,7 +216,7 @@ export class LocalPod {
         onUnexpectedEnd: (end) => {
           this.#stopProbes([program]);
           this.#setReady(program, false);
-          this.#listener.onUnexpectedEnd(this, plan === undefined ? "proxy" : plan.name, end);
+          this.#listener.onUnexpectedEnd(this, plan === undefined ? "proxy" : plan.name, end, spec.logFile);
         },
       }),
     };

@@ -4,7 +4,6 @@
 // a pass compares the wanted with the actual and starts or lets go of pods, then hands the resulting Pods and EndpointSlices to
 // the publisher. A pass never waits: whatever takes time asks for another pass when it is done.
 import { randomBytes } from "node:crypto";
-import path from "node:path";
 import {
   keyOf,
   keyText,
@@ -159,8 +158,7 @@ export class Reconciler implements PodListener {
     this.#pass();
   }
 
-  onUnexpectedEnd(pod: LocalPod, processName: string, end: ProcessEnd): void {
-    const logFile = path.join(this.#options.state.logsFolder, pod.name);
+  onUnexpectedEnd(pod: LocalPod, processName: string, end: ProcessEnd, logFile: string): void {
     this.#options.onEvent({ type: "process-ended", name: `${pod.name} ${processName}`, logFile, end });
   }
 
