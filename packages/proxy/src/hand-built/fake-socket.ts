@@ -8,6 +8,9 @@ export class FakeSocket extends EventEmitter {
   ended = false;
   destroyed = false;
   paused = false;
+  /** The kernel takes nothing: writes wait for `pending` to be called. */
+  blocked = false;
+  pending: (() => void) | undefined = undefined;
   writable = true;
   writableLength = 0;
   localAddress = "127.0.0.1";
@@ -20,7 +23,8 @@ export class FakeSocket extends EventEmitter {
 
   _write(data: string | Buffer, _encoding: string, callback: () => void): void {
     this.written += typeof data === "string" ? data : data.toString("latin1");
-    callback();
+    if (this.blocked) this.pending = callback;
+    else callback();
   }
 
   pause(): void {

@@ -1,7 +1,13 @@
 // What the server codec makes of bytes: vectors of RFC 9112, each cut at every place and fed byte by byte.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cutAt, readRequests, type SeenServerSide } from "../../hand-built/codec-probe.ts";
+import { Logging } from "@tulle/telemetry";
+import { DataPath } from "../../connection/data-path.ts";
+import { cutAt, defaultServerSettings, readRequests, type SeenServerSide } from "../../hand-built/codec-probe.ts";
+import { FakeSocket } from "../../hand-built/fake-socket.ts";
+import { ManualClock } from "../../hand-built/manual-clock.ts";
+import { HeaderMap } from "../../http/header-map.ts";
+import { Http1ServerConnection } from "./server-connection.ts";
 
 interface Case {
   readonly name: string;
@@ -361,4 +367,41 @@ test("100-continue is answered before the body and taken off", () => {
   ]);
   assert.deepEqual(requests, [request({ method: "POST", headers: ["content-length", "2"], body: "hi" })]);
   assert.match(written, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
+});
+
+test("a connection that closes waits for a client that takes something, and for no other", () => {
+  const clock = new ManualClock();
+  const fake = new FakeSocket();
+  const dataPath = new DataPath({ logging: new Logging({ level: "off" }), clock });
+  const big = Buffer.alloc(50_000, 97);
+  const connection = new Http1ServerConnection(
+    fake.socket,
+    {
+      newStream: (sender) => ({
+        onRequestHead: () => {
+          sender.sendResponseHead({ status: 200, headers: new HeaderMap(["content-length", "100000"]) }, false);
+          sender.sendResponseData(big, false);
+          sender.sendResponseData(big, true);
+        },
+        onRequestData: () => undefined,
+        onRequestTrailers: () => undefined,
+        onDownstreamReset: () => undefined,
+        onRequestError: () => undefined,
+        onDownstreamDrained: () => undefined,
+      }),
+      onConnectionError: () => undefined,
+      onStreamEnd: () => undefined,
+      onConnectionClosed: () => undefined,
+    },
+    defaultServerSettings,
+    dataPath,
+  );
+  fake.blocked = true;
+  connection.onData(Buffer.from(get("Connection: close\r\n")));
+  clock.advance(9000);
+  fake.pending!();
+  clock.advance(9000);
+  assert.deepEqual([fake.ended, fake.destroyed], [false, false]);
+  clock.advance(12_000);
+  assert.equal(fake.destroyed, true);
 });

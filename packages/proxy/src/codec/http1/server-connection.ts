@@ -20,6 +20,8 @@ import { statusLine } from "./status-line.ts";
 
 /** How long a connection that we end waits for the peer's end, so that it can read our last answer (Envoy: delayed_close_timeout). */
 const lingerMs = 1000;
+/** How long such a connection may go without taking anything of what still waits for it. */
+const stallMs = 10_000;
 /**
  * A client that ends its side within this time of its request has only finished speaking (RFC 9112 §9.6) and is answered;
  * later than that it has given up, as Envoy takes it at any time. TCP cannot tell the two apart.
@@ -77,6 +79,8 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   #paused = false;
   #peerEnded = false;
   #quietSinceMs: number;
+  /** Of a connection that closes: what waited for the client when the timer was armed last. */
+  #unsentBytes = 0;
   bytesReceived = 0;
 
   constructor(socket: Socket, owner: ServerConnectionOwner, settings: Http1ServerSettings, dataPath: DataPath) {
@@ -123,10 +127,14 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     if (this.#state === "closing" || this.#state === "closed") return;
     this.#state = "closing";
     this.#held = noBytes;
-    this.#output.end();
-    if (this.#peerEnded) return;
-    this.#socket.resume();
-    this.#dataPath.timers.arm(this.#phaseTimer, lingerMs, this.#dataPath.turn.nowMs);
+    const { timers, turn } = this.#dataPath;
+    timers.arm(this.#phaseTimer, stallMs, turn.nowMs);
+    this.#output.end(() => {
+      this.#unsentBytes = 0;
+      timers.arm(this.#phaseTimer, lingerMs, turn.nowMs);
+    });
+    this.#unsentBytes = this.#output.waitingBytes;
+    if (!this.#peerEnded) this.#socket.resume();
   }
 
   destroy(): void {
@@ -463,8 +471,19 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   }
 
   #onPhaseTimer(): void {
-    if (this.#state === "closing") this.#socket.destroy();
+    if (this.#state === "closing") this.#onClosingTimer();
     else if (this.#state === "head") this.#refuse(new HttpProtocolError(408, "request_header_timeout"));
+  }
+
+  // A slow client may take as long as it likes as long as it takes something.
+  #onClosingTimer(): void {
+    const { waitingBytes } = this.#output;
+    if (waitingBytes === this.#unsentBytes) {
+      this.#socket.destroy();
+      return;
+    }
+    this.#unsentBytes = waitingBytes;
+    this.#dataPath.timers.arm(this.#phaseTimer, stallMs, this.#dataPath.turn.nowMs);
   }
 }
 

@@ -30,6 +30,7 @@ export class SocketOutput {
   #waitingBytes = 0;
   #writing = false;
   #ending = false;
+  #onEnded: (() => void) | undefined = undefined;
   #wasOver = false;
   bytesSent = 0;
 
@@ -90,11 +91,23 @@ export class SocketOutput {
     this.#send(text);
   }
 
-  /** Ends our side of the connection behind everything that waits. */
-  end(): void {
+  /** Bytes that the kernel has not taken yet; falls in steps of what was written at a time. */
+  get waitingBytes(): number {
+    return this.#waitingBytes;
+  }
+
+  /** Ends our side of the connection behind everything that waits, then calls back. */
+  end(onEnded?: () => void): void {
     this.flush();
+    this.#onEnded = onEnded;
     if (this.#writing) this.#ending = true;
-    else this.#socket.end();
+    else this.#endNow();
+  }
+
+  #endNow(): void {
+    this.#ending = false;
+    this.#socket.end();
+    this.#onEnded?.();
   }
 
   #send(data: string | Buffer): void {
@@ -127,10 +140,7 @@ export class SocketOutput {
       return;
     }
     this.#waitingBytes = 0;
-    if (this.#ending) {
-      this.#ending = false;
-      this.#socket.end();
-    }
+    if (this.#ending) this.#endNow();
     if (!this.#wasOver) return;
     this.#wasOver = false;
     this.#turn.run(this.#onDrained);

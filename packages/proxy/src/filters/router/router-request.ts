@@ -228,6 +228,8 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     stream.info.upstreamLocalAddress = localAddress;
     // The time for a connection has a limit of its own (connect_timeout).
     if (this.#requestEnded) attempt.armPerTryTimeout(this.#perTryTimeoutMs);
+    const idleTimeoutMs = this.#action.retryPolicy?.perTryIdleTimeoutMs ?? 0;
+    if (idleTimeoutMs > 0) attempt.armIdleTimeout(idleTimeoutMs);
     const kept = this.#kept;
     const isComplete = this.#requestEnded && this.#trailers === undefined;
     if (kept === undefined) {
@@ -331,19 +333,24 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     });
   }
 
-  onPerTryTimeout(attempt: UpstreamAttempt): void {
+  /** A try has taken too long as a whole, or gone without a sign for too long. */
+  onPerTryTimeout(attempt: UpstreamAttempt, details: string): void {
     const stream = this.#stream;
     const { stats } = this.#cluster!;
     stats.upstreamRequestPerTryTimeouts.increment();
     attempt.host.stats.requestTimeouts += 1;
     attempt.cancel();
+    if (stream.responseStarted) {
+      stream.resetStream("UT", details);
+      return;
+    }
     const decision = this.#retry?.onReset("local_reset", true) ?? "no";
     if (decision === "retry" && this.#mayRepeat()) {
       this.#scheduleRetry(attempt);
       return;
     }
     if (decision === "limit-exceeded") stream.info.responseFlags |= responseFlags.URX.bit;
-    this.#replyTimeout("upstream_per_try_timeout");
+    this.#replyTimeout(details);
   }
 
   /** The whole request has taken too long. */

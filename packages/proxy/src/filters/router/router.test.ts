@@ -341,3 +341,20 @@ test("a body is sent again with a retry, and not beyond the buffer limit", async
   await settle(2);
   assert.deepEqual(proxy.log, ["200 - via_upstream", "503 - via_upstream"]);
 });
+
+test("a try without a sign for its idle time-out: 504 UT", async (t) => {
+  const clock = new ManualClock();
+  const backend = await runBackend(t, () => undefined);
+  const policy = retryPolicy(0, 0, { perTryIdleTimeoutMs: 1000 });
+  const cluster = handBuiltCluster("hang", [backend.port]);
+  const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster, { retryPolicy: policy }) }, clock });
+  const client = await Client.connect(t, proxy.port);
+  client.send(get("/"));
+  await until(
+    () => backend.seen.length === 1,
+    () => "the request",
+  );
+  clock.advance(1010);
+  await client.receive(/upstream request timeout$/);
+  assert.deepEqual(proxy.log, ["504 UT upstream_per_try_idle_timeout"]);
+});

@@ -3,7 +3,7 @@
 import type { Cluster, Host } from "../../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../../codec/stream-codec.ts";
 import type { DataPath } from "../../connection/data-path.ts";
-import { TimerEntry } from "../../connection/timer-wheel.ts";
+import { CallbackTimer, TimerEntry } from "../../connection/timer-wheel.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
 import { hostPool, type PoolWaiter, type UpstreamConnection } from "../../upstream/host-pool.ts";
@@ -26,7 +26,8 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   #state: State = "waiting";
   #sender: RequestSender | undefined = undefined;
   #tcp: TcpUpstream | undefined = undefined;
-  #perTryTimeoutMs = 0;
+  #idleTimer: CallbackTimer | undefined = undefined;
+  #idleTimeoutMs = 0;
 
   constructor(request: RouterRequest, cluster: Cluster, host: Host, dataPath: DataPath) {
     super();
@@ -64,12 +65,18 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   /** Envoy starts it once the request is complete, so that a slow client is not the host's fault. */
   armPerTryTimeout(timeoutMs: number): void {
     if (this.#state === "done" || timeoutMs === 0) return;
-    this.#perTryTimeoutMs = timeoutMs;
     this.#dataPath.timers.arm(this, timeoutMs, this.#dataPath.turn.nowMs);
   }
 
+  /** Envoy: per_try_idle_timeout. */
+  armIdleTimeout(timeoutMs: number): void {
+    this.#idleTimeoutMs = timeoutMs;
+    this.#idleTimer ??= new CallbackTimer(() => this.#request.onPerTryTimeout(this, "upstream_per_try_idle_timeout"));
+    this.#dataPath.timers.arm(this.#idleTimer, timeoutMs, this.#dataPath.turn.nowMs);
+  }
+
   onTimeout(): void {
-    if (this.#perTryTimeoutMs > 0) this.#request.onPerTryTimeout(this);
+    this.#request.onPerTryTimeout(this, "upstream_per_try_timeout");
   }
 
   onConnectionReady(connection: UpstreamConnection): void {
@@ -99,11 +106,13 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#state = "responding";
     this.#dataPath.timers.disarm(this);
     this.#countStatus(head.status);
+    if (this.#idleTimer !== undefined) this.armIdleTimeout(this.#idleTimeoutMs);
     if (endStream) this.#finish();
     this.#request.onResponseHead(this, head, endStream);
   }
 
   onResponseData(chunk: Buffer, endStream: boolean): void {
+    if (this.#idleTimer !== undefined) this.armIdleTimeout(this.#idleTimeoutMs);
     if (endStream) this.#finish();
     this.#request.onResponseData(this, chunk, endStream);
   }
@@ -145,6 +154,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     if (this.#state === "done") return;
     this.#state = "done";
     this.#dataPath.timers.disarm(this);
+    if (this.#idleTimer !== undefined) this.#dataPath.timers.disarm(this.#idleTimer);
     this.#cluster.stats.upstreamRequestsActive.add(-1);
     this.host.activeRequests -= 1;
   }

@@ -1,0 +1,68 @@
+// Output of one connection: what is gathered, what waits for a slow peer, and when it is said to have drained.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeSocket } from "../../hand-built/fake-socket.ts";
+import { ManualClock } from "../../hand-built/manual-clock.ts";
+import { Turn } from "../../connection/turn.ts";
+import { SocketOutput } from "./socket-output.ts";
+
+function setUp(limitBytes = 10): { fake: FakeSocket; turn: Turn; output: SocketOutput; drained: () => number } {
+  const fake = new FakeSocket();
+  const turn = new Turn(new ManualClock());
+  let count = 0;
+  const output = new SocketOutput(fake.socket, turn, limitBytes, () => (count += 1));
+  return { fake, turn, output, drained: () => count };
+}
+
+test("what is written in one turn leaves in one write at its end", () => {
+  const { fake, turn, output } = setUp();
+  turn.run(() => {
+    output.writeText("head ");
+    output.writeBody(Buffer.from("body"));
+    assert.equal(fake.written, "");
+  });
+  assert.equal(fake.written, "head body");
+  assert.equal(output.bytesSent, 9);
+});
+
+test("large chunks take what stands before them along", () => {
+  const { fake, turn, output } = setUp();
+  const view = Buffer.alloc(10_000, 98);
+  turn.run(() => {
+    output.writeText("head ");
+    output.writeChunk(view);
+    view.fill(99);
+  });
+  assert.equal(fake.written, `head 2710\r\n${"b".repeat(10_000)}\r\n`);
+});
+
+test("what a slow peer does not take waits in order, and its going is told once", () => {
+  const { fake, turn, output, drained } = setUp();
+  fake.blocked = true;
+  for (const text of ["one ", "two ", "three "]) turn.run(() => output.writeText(text));
+  assert.equal(fake.written, "one ");
+  assert.equal(output.waitingBytes, 14);
+  assert.equal(output.isOverHighWatermark(), true);
+  for (const expected of ["one two ", "one two three "]) {
+    fake.pending!();
+    assert.equal(fake.written, expected);
+    assert.equal(drained(), 0);
+  }
+  fake.pending!();
+  assert.equal(drained(), 1);
+  assert.equal(output.waitingBytes, 0);
+  assert.equal(output.isOverHighWatermark(), false);
+});
+
+test("the end comes behind everything that waits", () => {
+  const { fake, turn, output } = setUp();
+  let ended = 0;
+  fake.blocked = true;
+  turn.run(() => output.writeText("one"));
+  turn.run(() => output.writeText("two"));
+  output.end(() => (ended += 1));
+  assert.equal(fake.ended, false);
+  fake.pending!();
+  fake.pending!();
+  assert.deepEqual([fake.written, fake.ended, ended], ["onetwo", true, 1]);
+});
