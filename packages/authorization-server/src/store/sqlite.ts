@@ -33,8 +33,9 @@ export function openSqlite(options: SqliteOptions): Database {
   const writer = new DatabaseSync(options.path, { timeout: 0 });
   const mode = pragma(writer, "journal_mode = WAL");
   if (mode !== "wal") throw new Error(`SQLite at ${options.path} is in journal mode ${mode}, needed is wal`);
+  // A checkpoint stops the loop for some milliseconds: better one in 40 MB of log than one in SQLite's usual 4.
   writer.exec(
-    "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA wal_autocheckpoint = 10000",
   );
   const synchronous = pragma(writer, "synchronous");
   if (synchronous !== "2")
