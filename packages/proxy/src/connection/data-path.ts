@@ -8,6 +8,8 @@ import { Turn } from "./turn.ts";
 /** Bytes that one read of a socket takes at most. */
 export const readBufferBytes = 65_536;
 
+const keptViewBytes = 4096;
+
 export interface DataPathOptions {
   readonly logging: Logging;
   readonly clock?: Clock;
@@ -21,6 +23,8 @@ export class DataPath {
   readonly timers: TimerWheel;
   /** Every socket reads into it; what a read brought is consumed or copied before the next one begins. */
   readonly readBuffer: Buffer = Buffer.allocUnsafeSlow(readBufferBytes);
+  /** Views on the buffer's beginning by their length: requests and answers of one size come again and again. */
+  readonly #readViews: (Buffer | undefined)[] = Array.from({ length: keptViewBytes + 1 });
   readonly random: () => number;
   readonly httpLog: Logger;
   readonly routerLog: Logger;
@@ -40,5 +44,11 @@ export class DataPath {
     this.connectionLog = options.logging.logger("connection");
     this.filterLog = options.logging.logger("filter");
     this.upstreamLog = options.logging.logger("upstream");
+  }
+
+  /** What a read of so many bytes has left in the buffer. */
+  readView(bytes: number): Buffer {
+    if (bytes > keptViewBytes) return this.readBuffer.subarray(0, bytes);
+    return (this.#readViews[bytes] ??= this.readBuffer.subarray(0, bytes));
   }
 }

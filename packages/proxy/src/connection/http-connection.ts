@@ -51,7 +51,7 @@ export class HttpConnection implements ServerConnectionOwner {
 
   constructor(options: HttpConnectionOptions) {
     const { config, dataPath } = options;
-    const socket = adoptSocket(options.socket, dataPath.readBuffer, options.bufferLimitBytes, (chunk) =>
+    const socket = adoptSocket(options.socket, dataPath, options.bufferLimitBytes, (chunk) =>
       this.#codec.onData(chunk),
     );
     this.config = config;

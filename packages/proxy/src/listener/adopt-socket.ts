@@ -1,6 +1,7 @@
 // Lets an accepted socket read into the worker's one buffer, as `net.connect({ onread })` does for sockets that we open: a
 // server's own sockets allocate 64 KiB for each read and give the rest back (measured: 1.5 µs of 25 a request).
 import net from "node:net";
+import type { DataPath } from "../connection/data-path.ts";
 
 /** What Node keeps on a socket beside its documented fields; the runtime is pinned, and a test opens and closes connections. */
 interface SocketInternals {
@@ -10,12 +11,12 @@ interface SocketInternals {
 }
 
 /**
- * Takes the connection of a socket that was accepted with `pauseOnConnect` over into a new one. `onRead` gets a view on
- * `readBuffer` that is valid during the call.
+ * Takes the connection of a socket that was accepted with `pauseOnConnect` over into a new one. `onRead` gets a view on the
+ * worker's read buffer that is valid during the call.
  */
 export function adoptSocket(
   accepted: net.Socket,
-  readBuffer: Buffer,
+  dataPath: DataPath,
   highWaterMark: number,
   onRead: (chunk: Buffer) => void,
 ): net.Socket {
@@ -25,9 +26,9 @@ export function adoptSocket(
     allowHalfOpen: true,
     highWaterMark,
     onread: {
-      buffer: readBuffer,
+      buffer: dataPath.readBuffer,
       callback: (bytes: number): boolean => {
-        onRead(readBuffer.subarray(0, bytes));
+        onRead(dataPath.readView(bytes));
         return true;
       },
     },

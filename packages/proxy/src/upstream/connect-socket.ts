@@ -11,7 +11,6 @@ export function connectSocket(
   onRead: (chunk: Buffer) => void,
 ): net.Socket {
   const { address } = host;
-  const { readBuffer } = dataPath;
   const target =
     address.type === "pipe"
       ? { path: address.path }
@@ -22,9 +21,9 @@ export function connectSocket(
     allowHalfOpen: true,
     highWaterMark: cluster.perConnectionBufferLimitBytes,
     onread: {
-      buffer: readBuffer,
+      buffer: dataPath.readBuffer,
       callback: (bytes: number): boolean => {
-        onRead(readBuffer.subarray(0, bytes));
+        onRead(dataPath.readView(bytes));
         return true;
       },
     },

@@ -143,7 +143,15 @@ function keepSpecialField(fields: HeadFields, kind: number, name: string, value:
 
 /** The body length that Content-Length gives in bytes; -1 when it is no plain decimal number (RFC 9110 §8.6). */
 export function contentLengthBytes(text: string): number {
-  return /^\d{1,15}$/.test(text) ? Number(text) : -1;
+  const { length } = text;
+  if (length === 0 || length > 15) return -1;
+  let bytes = 0;
+  for (let index = 0; index < length; index += 1) {
+    const digit = text.charCodeAt(index) - 48;
+    if (digit < 0 || digit > 9) return -1;
+    bytes = bytes * 10 + digit;
+  }
+  return bytes;
 }
 
 /** Removes the fields that Connection names (RFC 9110 §7.6.1). False when it names one that message framing rests on. */
