@@ -28,7 +28,12 @@ function runUnderPinnedNode() {
   const args = [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)];
   // Newer runtimes can become the pinned one in place, without a process that only waits.
   if (typeof process.execve === "function") process.execve(pinnedNode, [pinnedNode, ...args], process.env);
-  const child = spawn(pinnedNode, args, { stdio: "inherit" });
+  // The pipe is never written to: it closes when this process is gone, however it ended, and the other one ends too.
+  const child = spawn(pinnedNode, args, {
+    stdio: ["inherit", "inherit", "inherit", "pipe"],
+    env: { ...process.env, TULLE_LAUNCHER_FD: "3" },
+  });
+  child.stdio[3]?.on("error", () => {});
   // Ctrl-C reaches the whole foreground group by itself, a signal from elsewhere only this process.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR2", "SIGWINCH"]) {
     process.on(signal, () => {

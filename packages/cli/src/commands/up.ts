@@ -107,23 +107,28 @@ async function start(
   }
 }
 
+/** One Ctrl-C may arrive more than once: from the terminal, and handed on by npm or by the launcher. */
+const sameSignalMs = 500;
+
 /**
  * The first Ctrl-C (or SIGTERM, or a closed terminal) ends everything in good order, the second at once. Resolves when all of
  * it has ended; rejects with status 130 when it was forced.
  */
 function endOnSignals(supervisor: Supervisor, abort: AbortController, progress: UpProgress): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let signals = 0;
+  let firstAtMs: number | undefined;
+  let isForced = false;
   const onSignal = (): void => {
-    signals += 1;
-    if (signals === 1) {
+    if (firstAtMs === undefined) {
+      firstAtMs = performance.now();
       progress.stopping();
       abort.abort();
       supervisor.stop().then(() => {
         progress.stopped();
         resolve();
       }, reject);
-    } else if (signals === 2) {
+    } else if (!isForced && performance.now() - firstAtMs >= sameSignalMs) {
+      isForced = true;
       supervisor
         .destroy()
         .then(() => reject(new CommandFailure("ended by force", { exitCode: exitCodes.interrupted })), reject);
