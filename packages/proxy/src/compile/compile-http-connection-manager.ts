@@ -205,6 +205,7 @@ function compileFilters(message: HttpConnectionManager, build: ListenerBuild, pl
       name: entry.name,
       scope,
       isInbound: build.isInbound,
+      statPrefix: message.statPrefix,
       place: at.field("typed_config"),
       problems,
     });

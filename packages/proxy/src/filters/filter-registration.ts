@@ -10,6 +10,8 @@ export interface FilterBuild {
   readonly scope: CompileScope;
   /** Listener.traffic_direction: metrics report as destination on the way in, as source otherwise. */
   readonly isInbound: boolean;
+  /** Of the connection manager: a filter's own metrics stand below it. */
+  readonly statPrefix: string;
   readonly place: Place;
   readonly problems: Problems;
 }

@@ -4,6 +4,14 @@ import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { Route } from "../route/route-table.ts";
 import type { RequestHead, ResponseHead } from "./message.ts";
 
+/** The certificate that the client showed, as policies compare it. A TLS connection without one has empty lists. */
+export interface PeerCertificate {
+  readonly uriSans: readonly string[];
+  readonly dnsSans: readonly string[];
+  /** RFC 2253 text of the subject. */
+  readonly subject: string;
+}
+
 export class StreamInfo {
   /** Wall clock, for `%START_TIME%`. */
   readonly startTimeMs: number;
@@ -12,8 +20,13 @@ export class StreamInfo {
   readonly downstreamLocalAddress: string;
   /** The peer, or the client that a trusted X-Forwarded-For names. */
   downstreamRemoteAddress: string;
+  /** The peer of the connection, whatever headers say. */
+  readonly downstreamDirectRemoteAddress: string;
   /** Server name of the TLS handshake, empty without. */
   readonly requestedServerName: string;
+
+  /** Set by a TLS connection; undefined = the connection is plain. */
+  downstreamPeerCertificate: PeerCertificate | undefined = undefined;
 
   request: RequestHead | undefined = undefined;
   /** The head that went to the client, once it did. */
@@ -59,6 +72,7 @@ export class StreamInfo {
     this.startMonotonicMs = startMonotonicMs;
     this.downstreamLocalAddress = downstreamLocalAddress;
     this.downstreamRemoteAddress = downstreamRemoteAddress;
+    this.downstreamDirectRemoteAddress = downstreamRemoteAddress;
     this.requestedServerName = requestedServerName;
   }
 }

@@ -49,6 +49,7 @@ function filter(metrics: MetricRegistry, isInbound: boolean, settings: object = 
     name: "istio.stats",
     scope,
     isInbound,
+    statPrefix: "test",
     place: Place.root,
     problems,
   });
