@@ -47,7 +47,7 @@ export interface Call {
    */
   readonly bytes: string;
   /** Sent after the first complete head of an answer. */
-  readonly then?: string | undefined;
+  readonly afterHead?: string | undefined;
   readonly expected: Expected;
 }
 
@@ -97,7 +97,7 @@ export type RawRow = readonly [
   name: string,
   bytes: string,
   expected: Expected,
-  more?: { readonly methods?: readonly string[]; readonly then?: string },
+  more?: { readonly methods?: readonly string[]; readonly afterHead?: string },
 ];
 
 export function rawRows(role: Role, table: readonly RawRow[]): Call[] {
@@ -107,7 +107,7 @@ export function rawRows(role: Role, table: readonly RawRow[]): Call[] {
     role,
     methods: more?.methods ?? ["GET"],
     bytes: place(bytes),
-    then: more?.then === undefined ? undefined : place(more.then),
+    afterHead: more?.afterHead === undefined ? undefined : place(more.afterHead),
     expected,
   }));
 }

@@ -55,7 +55,8 @@ export function comparable(call: Call, { outcome, lines }: Trace, pod: Pod, prox
       details: detailsOf(call, line),
       bytesSent: outcome.echoes[index] === undefined ? line.bytesSent : "(echo)",
       upstreamHost: neutral(line.upstreamHost),
-      upstreamLocalAddress: neutral(line.upstreamLocalAddress),
+      // A request that breaks at once has a connection only where the pool happened to have an idle one.
+      upstreamLocalAddress: line.flags === "DPE" ? "(any)" : neutral(line.upstreamLocalAddress),
       downstreamLocalAddress: neutral(line.downstreamLocalAddress),
       downstreamRemoteAddress: withoutPort(line.downstreamRemoteAddress),
     })),

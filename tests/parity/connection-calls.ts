@@ -50,7 +50,7 @@ const sequences: readonly RawRow[] = [
     "keep-alive",
     "GET %PATH%/1 HTTP/1.1\r\nhost: %HOST%\r\n\r\n",
     { status: 200, earlierStatuses: [200], receivedPath: "%PATH%/2" },
-    { methods: ["GET", "GET"], then: "GET %PATH%/2 HTTP/1.1\r\nhost: %HOST%\r\nconnection: close\r\n\r\n" },
+    { methods: ["GET", "GET"], afterHead: "GET %PATH%/2 HTTP/1.1\r\nhost: %HOST%\r\nconnection: close\r\n\r\n" },
   ],
   [
     "pipelining, answered in order",
@@ -76,7 +76,7 @@ const sequences: readonly RawRow[] = [
     "\r\nGET %PATH%/1 HTTP/1.1\r\nhost: %HOST%\r\nconnection: close\r\n\r\n",
     { status: 200 },
   ],
-  ["Expect: 100-continue", expectContinue, { status: 200, interim: [100] }, { methods: ["POST"], then: "late" }],
+  ["Expect: 100-continue", expectContinue, { status: 200, interim: [100] }, { methods: ["POST"], afterHead: "late" }],
   [
     "a bad chunk size",
     "POST %PATH% HTTP/1.1\r\nhost: %HOST%\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
@@ -87,7 +87,7 @@ const sequences: readonly RawRow[] = [
     "a bad chunk after the answer has begun",
     "POST %PATH%~early HTTP/1.1\r\nhost: %HOST%\r\ntransfer-encoding: chunked\r\n\r\n",
     { status: 200, flags: "DPE", details: "http1.codec_error", truncated: true },
-    { methods: ["POST"], then: "zz\r\n" },
+    { methods: ["POST"], afterHead: "zz\r\n" },
   ],
   [
     "an upgrade to websocket",
@@ -98,7 +98,7 @@ const sequences: readonly RawRow[] = [
       details: "upstream_reset_after_response_started{connection_termination}",
       bodyIncludes: "ping",
     },
-    { then: "ping" },
+    { afterHead: "ping" },
   ],
 ];
 
@@ -193,7 +193,7 @@ const connects: readonly RawRow[] = [
     "CONNECT to an unknown host",
     "CONNECT %ECHO_V2% HTTP/1.1\r\nhost: %ECHO_V2%\r\n\r\n",
     { status: 200, route: "allow_any", bodyIncludes: "until the end" },
-    { methods: ["CONNECT"], then: "GET /until-close HTTP/1.1\r\nhost: a\r\n\r\n" },
+    { methods: ["CONNECT"], afterHead: "GET /until-close HTTP/1.1\r\nhost: a\r\n\r\n" },
   ],
   [
     "CONNECT to a host of the mesh",
@@ -237,7 +237,7 @@ function at(role: Role, path: string): Call[] {
       name,
       place(bytes),
       expected.receivedPath === undefined ? expected : { ...expected, receivedPath: place(expected.receivedPath) },
-      more.then === undefined ? more : { ...more, then: place(more.then) },
+      more.afterHead === undefined ? more : { ...more, afterHead: place(more.afterHead) },
     ]),
   );
 }

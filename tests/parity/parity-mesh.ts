@@ -112,7 +112,7 @@ export class ParityMesh {
       port: ports[call.role],
       from,
       bytes: substitute(call.bytes),
-      then: call.then === undefined ? undefined : substitute(call.then),
+      afterHead: call.afterHead === undefined ? undefined : substitute(call.afterHead),
     });
     const answers = parseAnswers(received, call.methods);
     return { client, answers, echoes: answers.map(echoOf) };

@@ -2,20 +2,17 @@
 // The mesh is `mesh/`, the calls are in the tables beside this file; `/server_info` proves which proxy stood in each pod.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { waitFor } from "../tools/processes.ts";
-import { type AccessLogLine, withoutPort } from "./access-log-line.ts";
 import { type Call, roles } from "./call.ts";
-import { comparable, type Trace } from "./compare.ts";
+import { comparable } from "./compare.ts";
 import { connectionCalls } from "./connection-calls.ts";
 import { checkExpected } from "./expectation.ts";
-import { type Outcome, ParityMesh, proxies, type Proxy } from "./parity-mesh.ts";
+import { ParityMesh, proxies } from "./parity-mesh.ts";
 import { allowedDeviation, countedCalls, manyRequests, requestsTotal, spreads } from "./repeated-calls.ts";
 import { routingCalls } from "./routing-calls.ts";
 import { stricterCalls } from "./stricter-calls.ts";
+import { traceCalls, type Traces } from "./trace-calls.ts";
 
 const calls: readonly Call[] = [...routingCalls, ...connectionCalls];
-/** Envoy keeps a connection that it refuses open for a second, so that its answer is read: many wait side by side. */
-const callsAtOnce = 24;
 
 let mesh: ParityMesh;
 
@@ -48,85 +45,11 @@ test("no call is there twice", () => {
   );
 });
 
-/** The address that a call comes from, so that no two have one port. */
-const addressOf = (block: number, index: number): string => `127.${block}.${(index + 1) >> 8}.${(index + 1) & 255}`;
-
-/** A call that failed keeps its reason: it is its row alone that fails. */
-type CallResult = { readonly outcome: Outcome } | { readonly error: Error };
-
-async function makeCalls(calls: readonly Call[], block: number, proxy: Proxy): Promise<CallResult[]> {
-  const results: CallResult[] = [];
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    for (let index = next; index < calls.length; index = next) {
-      next += 1;
-      results[index] = await mesh.makeCall(calls[index]!, proxy, addressOf(block, index)).then(
-        (outcome) => ({ outcome }),
-        (error: Error) => ({ error }),
-      );
-    }
-  };
-  await Promise.all(Array.from({ length: callsAtOnce }, worker));
-  return results;
-}
-
-type AccessLog = ReadonlyMap<string, readonly AccessLogLine[]>;
-
-function linesOf(result: CallResult, log: AccessLog): readonly AccessLogLine[] {
-  if ("error" in result) return [];
-  const { client } = result.outcome;
-  // An address that was taken from X-Forwarded-For has no port.
-  return log.get(client) ?? log.get(`${withoutPort(client)}:0`) ?? [];
-}
-
-/** All lines of a proxy's pods, once those of every call are there; Envoy writes them in batches. */
-async function accessLogOf(calls: readonly Call[], results: readonly CallResult[], proxy: Proxy): Promise<AccessLog> {
-  const log = new Map<string, AccessLogLine[]>();
-  const readAll = async (): Promise<boolean> => {
-    for (const role of ["gateway", "outbound"] as const) {
-      for (const [client, lines] of await mesh.accessLog(role, proxy)) log.set(client, lines);
-    }
-    return calls.every(
-      (call, index) =>
-        "error" in results[index]! ||
-        call.expected.unlogged === true ||
-        linesOf(results[index]!, log).length >= results[index]!.outcome.answers.length,
-    );
-  };
-  // A line that never comes fails its own row.
-  await waitFor(readAll, { what: "the access logs", timeoutMs: 12_000, intervalMs: 500 }).catch(() => undefined);
-  return log;
-}
-
-interface Traces {
-  /** Throws why there is none. */
-  of(proxy: Proxy, index: number): Trace;
-}
-
-/** Makes all calls on both proxies, and reads what their access logs say of them. */
-async function traceCalls(calls: readonly Call[], block: number): Promise<Traces> {
-  const results = new Map<Proxy, readonly CallResult[]>();
-  const logs = new Map<Proxy, AccessLog>();
-  await Promise.all(
-    proxies.map(async (proxy) => {
-      results.set(proxy, await makeCalls(calls, block, proxy));
-      logs.set(proxy, await accessLogOf(calls, results.get(proxy)!, proxy));
-    }),
-  );
-  return {
-    of: (proxy, index) => {
-      const result = results.get(proxy)![index]!;
-      if ("error" in result) throw new Error(`${proxy}: ${result.error.message}`);
-      return { outcome: result.outcome, lines: linesOf(result, logs.get(proxy)!) };
-    },
-  };
-}
-
 describe("the same answers on both proxies", () => {
   let traces: Traces;
   before(
     async () => {
-      traces = await traceCalls(calls, 99);
+      traces = await traceCalls(mesh, calls, 99);
     },
     { timeout: 120_000 },
   );
@@ -147,7 +70,7 @@ describe("differences on purpose", () => {
   before(
     async () => {
       const made = stricterCalls.map(({ call }) => call);
-      traces = await traceCalls(made, 98);
+      traces = await traceCalls(mesh, made, 98);
     },
     { timeout: 60_000 },
   );
@@ -188,13 +111,13 @@ describe("requests in numbers", () => {
     test(`${role}: ${count} × ${path} in istio_requests_total`, async () => {
       const total = async (): Promise<number> =>
         requestsTotal(await mesh.admin(role, "tulle", "/stats/prometheus"), labels);
-      const before = await total();
+      const earlier = await total();
       const { answers } = await mesh.makeCall(manyRequests(role, path, count), "tulle", client);
       assert.deepEqual(
         answers.map((answer) => answer.status),
         Array.from({ length: count }, () => status),
       );
-      assert.equal((await total()) - before, count);
+      assert.equal((await total()) - earlier, count);
     });
   }
 });

@@ -21,7 +21,7 @@ export interface Exchange {
   readonly from: string;
   readonly bytes: string;
   /** Sent after the first complete head (interim or final) of an answer. */
-  readonly then?: string | undefined;
+  readonly afterHead?: string | undefined;
 }
 
 const answerTimeoutMs = 15_000;
@@ -33,11 +33,11 @@ export interface Received {
 }
 
 /** All bytes that came back until the peer closed. @throws when it does not close in time */
-export function exchangeBytes({ host, port, from, bytes, then }: Exchange): Promise<Received> {
+export function exchangeBytes({ host, port, from, bytes, afterHead }: Exchange): Promise<Received> {
   const { promise, resolve, reject } = Promise.withResolvers<Received>();
   let received = "";
   let client = "";
-  let later = then;
+  let later = afterHead;
   const socket = connect({ host, port, localAddress: from }, () => {
     client = `${socket.localAddress}:${socket.localPort}`;
     socket.write(bytes, "latin1");
