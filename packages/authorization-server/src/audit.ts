@@ -27,6 +27,7 @@ export interface AuditOptions {
 }
 
 const textLimit = 500;
+const administrationLifetimeMs = 365 * 86_400_000;
 
 export class AuditLog {
   readonly #options: AuditOptions;
@@ -87,6 +88,11 @@ export class AuditLog {
       }
     }
   }
+}
+
+/** What an administrator did, in the transaction that does it. */
+export async function recordAdministration(transaction: Transaction, event: AuditEvent): Promise<void> {
+  await insertEvent(transaction, event, administrationLifetimeMs);
 }
 
 async function insertEvent(transaction: Transaction, event: AuditEvent, lifetimeMs: number): Promise<void> {

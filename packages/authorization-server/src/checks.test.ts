@@ -1,6 +1,7 @@
 // Each check's own refusal, where the rules leave detail: error code, and a description that a developer can act on.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { removeClient } from "./admin/clients.ts";
 import type { Browser } from "./testing/browser.ts";
 import {
   answerOf,
@@ -98,6 +99,53 @@ test("authorize: each refusal reaches the client with its error, its state and a
     assert.equal(answer.get("error_uri"), `${server.issuer}/errors/${error}`, name);
     assert.equal(answer.get("state"), "xyz", name);
   }
+});
+
+test("authorize: a request of unreasonable size gets a page, and nothing of it is kept", async (t) => {
+  const server = await testServer(t);
+  await server.client();
+  const form = new URLSearchParams({ ...request, nonce: "n".repeat(13_000) }).toString();
+  const visit = await server.browser().request("POST", `${server.issuer}/authorize`, form);
+  assert.equal(visit.status, 400);
+  assert.match(visit.body, /longer than 12288 bytes/);
+});
+
+test("authorize: a state that cannot be read comes back as it was sent", async (t) => {
+  const server = await testServer(t);
+  const browser = await ready(server);
+  const { state: _, ...stateless } = request;
+  const visit = await browser.open(`${server.authorizeUrl(stateless)}&state=%ff%0a`);
+  assert.equal(answerOf(visit).get("error"), "invalid_request");
+  assert.equal(visit.location?.split("&state=")[1], "%ff%0a");
+});
+
+test("token: a refresh ends with the consent that it came from, and tokens with their client", async (t) => {
+  const server = await testServer(t, { flags: ["--consent-lifetime", "20d"] });
+  const browser = await ready(server);
+  const answer = await server.authorize(browser, { ...request, scope: "profile offline_access" });
+  const form = { grant_type: "authorization_code", code: answer.get("code")!, redirect_uri: testRedirectUri };
+  const first = await server.post("/token", form, app);
+  const refresh = (token: unknown): ReturnType<TestServer["post"]> =>
+    server.post("/token", { grant_type: "refresh_token", refresh_token: String(token) }, app);
+  server.clock.nowMs += 10 * 86_400_000;
+  const second = await refresh(first.json["refresh_token"]);
+  assert.equal(second.status, 200);
+  await server.client({ id: "watcher", resourceServerFor: [server.issuer, "https://api.example/a"] });
+  const watch = async (): Promise<unknown> =>
+    (
+      await server.post(
+        "/introspect",
+        { token: String(second.json["access_token"]) },
+        { authorization: basic("watcher", testSecret) },
+      )
+    ).json["active"];
+  assert.equal(await watch(), true);
+  server.clock.nowMs += 11 * 86_400_000;
+  const third = await refresh(second.json["refresh_token"]);
+  assert.match(String(third.json["error_description"]), /consent has expired/);
+  server.clock.nowMs -= 11 * 86_400_000;
+  await removeClient(server.context.database, "app");
+  assert.equal(await watch(), false);
 });
 
 test("authorize: resources may repeat, and POST is served as GET is", async (t) => {

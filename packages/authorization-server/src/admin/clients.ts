@@ -1,4 +1,5 @@
 // Administration of clients, on the store itself: also while the server runs, which reads a client anew for each request.
+import { recordAdministration } from "../audit.ts";
 import { digest, newSecret } from "../crypto/secrets.ts";
 import { redirectUriProblem } from "../protocol/redirect-uri.ts";
 import { parseScope } from "../protocol/scope.ts";
@@ -81,6 +82,7 @@ export async function createClient(
     problems.push(...clientProblems(client, rules));
     if (problems.length > 0) return { problems };
     await saveClient(transaction, client);
+    await recordAdministration(transaction, { event: "client created", clientId: client.id });
     return { value: { client, secret: generated } };
   });
 }
@@ -99,6 +101,7 @@ export async function updateClient(
     problems.push(...clientProblems(client, rules));
     if (problems.length > 0) return { problems };
     await saveClient(transaction, client);
+    await recordAdministration(transaction, { event: "client changed", clientId: id });
     return { value: client };
   });
 }
@@ -118,12 +121,17 @@ export async function replaceClientSecret(
     if (before === undefined || problems.length > 0) return { problems };
     const client = { ...before, secretDigest: digest(secret ?? generated!) };
     await saveClient(transaction, client);
+    await recordAdministration(transaction, { event: "client secret replaced", clientId: id });
     return { value: { client, secret: generated } };
   });
 }
 
 export async function removeClient(database: Database, id: string): Promise<AdminResult<string>> {
-  const removed = await database.transaction((transaction) => deleteClient(transaction, id));
+  const removed = await database.transaction(async (transaction) => {
+    if (!(await deleteClient(transaction, id))) return false;
+    await recordAdministration(transaction, { event: "client deleted", clientId: id });
+    return true;
+  });
   return removed ? { value: id } : { problems: [`there is no client ${id}`] };
 }
 

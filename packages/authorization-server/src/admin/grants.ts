@@ -1,4 +1,5 @@
 // Administration of what is in force: grants and sessions, of one user or of all.
+import { recordAdministration } from "../audit.ts";
 import type { Database } from "../store/database.ts";
 import type { Grant } from "../store/grants.ts";
 import { listGrants, revokeGrant } from "../store/grants.ts";
@@ -43,14 +44,21 @@ export async function revokeGrants(
   which: { readonly id: string } | GrantFilter,
 ): Promise<AdminResult<number>> {
   if ("id" in which) {
-    const revoked = await database.transaction((transaction) => revokeGrant(transaction, which.id));
+    const revoked = await database.transaction(async (transaction) => {
+      const done = await revokeGrant(transaction, which.id);
+      if (done) await recordAdministration(transaction, { event: "grant revoked by an administrator" });
+      return done;
+    });
     return revoked ? { value: 1 } : { problems: [`there is no grant ${which.id}`] };
   }
   const found = await grantsOf(database, which);
   if (found.value === undefined) return { problems: found.problems };
   const grants = found.value;
   await database.transaction(async (transaction) => {
-    for (const grant of grants) await revokeGrant(transaction, grant.id);
+    for (const { id, userId, clientId } of grants) {
+      await revokeGrant(transaction, id);
+      await recordAdministration(transaction, { event: "grant revoked by an administrator", userId, clientId });
+    }
   });
   return { value: grants.length };
 }
@@ -80,6 +88,7 @@ export async function endUserSessions(
   return database.transaction(async (transaction) => {
     const user = await findUserByName(transaction, userName);
     if (user === undefined) return { problems: [`there is no user ${userName}`] };
+    await recordAdministration(transaction, { event: "sessions ended by an administrator", userId: user.id });
     if (sessionId === undefined) return { value: await endSessionsOfUser(transaction, user.id) };
     const ended = await endSession(transaction, sessionId, user.id);
     return ended ? { value: 1 } : { problems: [`there is no session ${sessionId} of ${userName}`] };

@@ -1,4 +1,5 @@
 // Administration of signing keys.
+import { recordAdministration } from "../audit.ts";
 import type { Config } from "../config/config.ts";
 import { loadKeyEncryptionKey } from "../config/key-encryption-key.ts";
 import { KeyRing } from "../keys/key-ring.ts";
@@ -33,5 +34,8 @@ export async function rotateKeys(database: Database, config: Config): Promise<re
   const ring = new KeyRing(database, keyPolicy(config), loadKeyEncryptionKey(config));
   await ring.refresh();
   await ring.refresh({ force: true });
+  await database.transaction((transaction) =>
+    recordAdministration(transaction, { event: "signing key rotated by hand" }),
+  );
   return keyList(database);
 }

@@ -1,5 +1,6 @@
 // Administration of users.
 import { minPasswordCharacters } from "../account/account.ts";
+import { recordAdministration } from "../audit.ts";
 import type { PasswordHasher } from "../crypto/passwords.ts";
 import { maxPasswordCharacters } from "../crypto/passwords.ts";
 import type { Database } from "../store/database.ts";
@@ -56,6 +57,7 @@ export async function createUser(
       disabledAtMs: undefined,
     };
     await insertUser(transaction, user);
+    await recordAdministration(transaction, { event: "user created", userId: user.id });
     return { value: user };
   });
 }
@@ -76,6 +78,7 @@ export async function changeUserPassword(
     await setPassword(transaction, user.id, passwordHash);
     await endSessionsOfUser(transaction, user.id);
     await revokeGrantsOfUser(transaction, user.id, "password changed");
+    await recordAdministration(transaction, { event: "password set by an administrator", userId: user.id });
     return { value: { ...user, passwordHash } };
   });
 }
@@ -103,6 +106,7 @@ export async function updateUserSettings(
       disabledAtMs: settings.disabled === undefined ? before.disabledAtMs : disabledAtMs,
     };
     await updateUser(transaction, user);
+    await recordAdministration(transaction, { event: "user changed", userId: user.id });
     if (settings.disabled === true) {
       await endSessionsOfUser(transaction, user.id);
       await revokeGrantsOfUser(transaction, user.id, "user disabled");
@@ -116,6 +120,7 @@ export async function removeUser(database: Database, name: string): Promise<Admi
     const user = await findUserByName(transaction, name);
     if (user === undefined) return { problems: [`there is no user ${name}`] };
     await deleteUser(transaction, user.id);
+    await recordAdministration(transaction, { event: "user deleted", userId: user.id });
     return { value: user.name };
   });
 }

@@ -8,11 +8,13 @@ import { requireFormBody } from "./checks/require-form-body.ts";
 import { requireKnownClient } from "./checks/require-known-client.ts";
 import { requireReadableRedirectUri } from "./checks/require-readable-redirect-uri.ts";
 import { requireRegisteredRedirectUri } from "./checks/require-registered-redirect-uri.ts";
+import { requireShortRequest } from "./checks/require-short-request.ts";
 import type { AddressDraft } from "./draft.ts";
 
 export const addressChecks: ReadonlyArray<Check<AddressDraft, ServerContext>> = [
   refuseForeignDestination,
   requireFormBody,
+  requireShortRequest,
   requireClientId,
   requireKnownClient,
   requireReadableRedirectUri,

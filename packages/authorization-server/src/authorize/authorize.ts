@@ -140,7 +140,8 @@ function hintedSubjectOf(server: ServerContext, draft: AuthorizeDraft): string |
   if (hint === undefined) return undefined;
   // A hint that cannot be verified names nobody, so that nobody's session matches it. An expired one is fine (Core
   // §3.1.2.1).
-  const subject = server.keys.verify(hint)?.claims["sub"];
+  const jwt = server.keys.verify(hint);
+  const subject = jwt?.type === "JWT" ? jwt.claims["sub"] : undefined;
   return typeof subject === "string" ? subject : "";
 }
 

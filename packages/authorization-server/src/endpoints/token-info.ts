@@ -1,7 +1,7 @@
 // What a token says and whether it holds, whichever kind it is: the common ground of introspection, revocation and
 // userinfo.
 import type { ServerContext } from "../server-context.ts";
-import { findOpaqueToken, isTokenRevoked } from "../store/access-tokens.ts";
+import { findOpaqueToken, isTokenInForce } from "../store/access-tokens.ts";
 import { findAuthorization } from "../store/authorizations.ts";
 import { findRefreshToken } from "../store/refresh-tokens.ts";
 import { authorizationOfTokenId } from "../token/access-token.ts";
@@ -41,7 +41,7 @@ async function activeJwt(server: ServerContext, token: string): Promise<TokenInf
   };
   return server.database.read(async (reader) => {
     if (reader.nowMs >= info.expiresAtMs) return undefined;
-    return (await isTokenRevoked(reader, info.id, info.authorizationId)) ? undefined : info;
+    return (await isTokenInForce(reader, info)) ? info : undefined;
   });
 }
 
@@ -49,8 +49,7 @@ async function activeOpaque(server: ServerContext, token: string): Promise<Token
   return server.database.read(async (reader) => {
     const access = await findOpaqueToken(reader, token);
     if (access !== undefined) {
-      const revoked = await isTokenRevoked(reader, access.id, access.authorizationId);
-      return revoked ? undefined : { kind: "access_token", ...access };
+      return (await isTokenInForce(reader, access)) ? { kind: "access_token", ...access } : undefined;
     }
     const refresh = await findRefreshToken(reader, token);
     if (refresh === undefined || refresh.usedAtMs !== undefined || refresh.expiresAtMs <= reader.nowMs)

@@ -23,13 +23,17 @@ import { routes, wellKnownPath } from "./routes.ts";
 /** A form of this protocol has a few hundred bytes; tokens and redirect URIs may add a few thousand. */
 const maxBodyBytes = 65_536;
 const requestTimeoutMs = 15_000;
+const keepAliveMs = 65_000;
+// A proxy closes idle connections itself, Envoy after an hour. If the server did it first, a request that is already on
+// its way would be lost, and token requests are not repeated.
+const proxiedKeepAliveMs = 3_900_000;
 
 export function createApp(server: ServerContext): FastifyInstance {
   const app = Fastify({
     logger: false,
     bodyLimit: maxBodyBytes,
     requestTimeout: requestTimeoutMs,
-    keepAliveTimeout: 65_000,
+    keepAliveTimeout: server.config.trustedProxies.length > 0 ? proxiedKeepAliveMs : keepAliveMs,
     routerOptions: { querystringParser: () => ({}), ignoreTrailingSlash: false, maxParamLength: 200 },
     exposeHeadRoutes: false,
     forceCloseConnections: "idle",

@@ -58,6 +58,7 @@ export async function showInteraction(server: ServerContext, request: EndpointRe
   if (own.interaction.purpose === "authorize") {
     return answerAuthorization(server, stepOf(request, own.interaction, false));
   }
+  if (!isDocumentRequest(request.headers)) return expiredPage(server);
   const session = await currentSession(server, request);
   if (session === undefined) return loginStep(server, request, own.interaction, {});
   await server.database.transaction((transaction) => finishInteraction(transaction, id));

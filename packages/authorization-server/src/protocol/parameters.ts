@@ -40,10 +40,12 @@ export class Parameters {
   readonly #repeated = new Set<string>();
   readonly #malformed = new Set<string>();
   #tooMany = false;
+  #textLength = 0;
 
   /** `text` is the undecoded form as latin1, without a leading `?`. */
   static parse(text: string, limits: ParameterLimits = { maxParameters: 100 }): Parameters {
     const parameters = new Parameters();
+    parameters.#textLength = text.length;
     if (text === "") return parameters;
     const pairs = text.split("&");
     parameters.#tooMany = pairs.length > limits.maxParameters;
@@ -63,6 +65,7 @@ export class Parameters {
     }
     if (this.#seen.has(name)) this.#repeated.add(name);
     this.#seen.add(name);
+    if (rawValue !== "" && !this.#raw.has(name)) this.#raw.set(name, rawValue);
     const value = decodeFormText(rawValue);
     if (value === undefined || /\p{Cc}/u.test(value)) {
       this.#malformed.add(name);
@@ -72,7 +75,6 @@ export class Parameters {
     const values = this.#values.get(name);
     if (values === undefined) this.#values.set(name, [value]);
     else values.push(value);
-    if (!this.#raw.has(name)) this.#raw.set(name, rawValue);
   }
 
   /** The first value; undefined when omitted or empty. */
@@ -84,7 +86,7 @@ export class Parameters {
     return this.#values.get(name) ?? [];
   }
 
-  /** The value as it was encoded by the sender, for an echo that is the same byte for byte. */
+  /** The first value as it was encoded by the sender, readable or not, for an echo that is the same byte for byte. */
   raw(name: string): string | undefined {
     return this.#raw.get(name);
   }
@@ -105,5 +107,10 @@ export class Parameters {
 
   get tooMany(): boolean {
     return this.#tooMany;
+  }
+
+  /** Length of the undecoded text, in bytes. */
+  get textLength(): number {
+    return this.#textLength;
   }
 }

@@ -63,6 +63,7 @@ export function answerLocation(
 
 /** The `state` of a request in a form that is safe in a Location header and equal, once decoded, to what was sent. */
 export function echoableState(raw: string | undefined, decoded: string | undefined): string | undefined {
-  if (raw === undefined || decoded === undefined) return undefined;
-  return /^[\x21\x24\x25\x27-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e]+$/.test(raw) ? raw : encodeURIComponent(decoded);
+  if (raw === undefined) return undefined;
+  if (/^[\x21\x24\x25\x27-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e]+$/.test(raw)) return raw;
+  return decoded === undefined ? undefined : encodeURIComponent(decoded);
 }

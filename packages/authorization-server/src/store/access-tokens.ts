@@ -64,16 +64,20 @@ export async function revokeTokenId(transaction: Transaction, id: string, expire
   ]);
 }
 
-/** True when the token itself was revoked, or the authorization that it came from. */
-export async function isTokenRevoked(
+/**
+ * Whether a token that has not expired is still in force: not revoked itself, of a client in use, and of an authorization
+ * that is there and not revoked. A deleted client or user takes its authorizations along.
+ */
+export async function isTokenInForce(
   reader: Reader,
-  id: string,
-  authorizationId: string | undefined,
+  token: Pick<StoredAccessToken, "id" | "authorizationId" | "clientId">,
 ): Promise<boolean> {
-  const row = await reader.get(
-    `SELECT 1 AS found FROM revoked_tokens WHERE id = ?
-     UNION ALL SELECT 1 FROM authorizations WHERE id = ? AND revoked_at IS NOT NULL`,
-    [id, authorizationId ?? ""],
+  const row = await reader.get<{ revoked: number; live: number; clients: number }>(
+    `SELECT (SELECT count(*) FROM revoked_tokens WHERE id = ?) AS revoked,
+     (SELECT count(*) FROM authorizations WHERE id = ? AND revoked_at IS NULL) AS live,
+     (SELECT count(*) FROM clients WHERE id = ? AND disabled_at IS NULL) AS clients`,
+    [token.id, token.authorizationId ?? "", token.clientId],
   );
-  return row !== undefined;
+  if (row === undefined || row.revoked > 0 || row.clients === 0) return false;
+  return token.authorizationId === undefined || row.live > 0;
 }

@@ -45,6 +45,13 @@ export async function findGrant(reader: Reader, userId: string, clientId: string
   return row === undefined ? undefined : fromRow(row);
 }
 
+export async function isGrantInForce(reader: Reader, id: string): Promise<boolean> {
+  return (
+    (await reader.get("SELECT 1 AS found FROM grants WHERE id = ? AND expires_at > ?", [id, reader.nowMs])) !==
+    undefined
+  );
+}
+
 export interface ConsentGiven {
   readonly userId: string;
   readonly clientId: string;

@@ -6,6 +6,7 @@ import { refuseRevokedAuthorization } from "./refresh-checks/refuse-revoked-auth
 import { requireFreshRefreshToken } from "./refresh-checks/require-fresh-refresh-token.ts";
 import { requireGrantedScope } from "./refresh-checks/require-granted-scope.ts";
 import { requireKnownRefreshToken } from "./refresh-checks/require-known-refresh-token.ts";
+import { requireLiveGrant } from "./refresh-checks/require-live-grant.ts";
 import { requireRefreshTokenOfClient } from "./refresh-checks/require-refresh-token-of-client.ts";
 import { requireRefreshToken } from "./refresh-checks/require-refresh-token.ts";
 import { rotateOrRepeat } from "./refresh-checks/rotate-or-repeat.ts";
@@ -16,6 +17,7 @@ export const refreshChecks: ReadonlyArray<Check<RefreshDraft, GrantContext>> = [
   requireRefreshTokenOfClient,
   refuseRevokedAuthorization,
   requireFreshRefreshToken,
+  requireLiveGrant,
   requireGrantedScope,
   requireGrantedResource,
   rotateOrRepeat,
