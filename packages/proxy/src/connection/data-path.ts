@@ -1,6 +1,7 @@
 // What every part of one worker's data path shares: the clock, its timers, randomness and the loggers by Envoy's names.
 // One instance a worker, made once; listeners, connections and pools hold it.
 import type { Logger, Logging } from "@tulle/telemetry";
+import { BufferPool } from "./buffer-pool.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { TimerWheel } from "./timer-wheel.ts";
 import { Turn } from "./turn.ts";
@@ -21,6 +22,7 @@ export class DataPath {
   readonly clock: Clock;
   readonly turn: Turn;
   readonly timers: TimerWheel;
+  readonly buffers = new BufferPool();
   /** Every socket reads into it; what a read brought is consumed or copied before the next one begins. */
   readonly readBuffer: Buffer = Buffer.allocUnsafeSlow(readBufferBytes);
   /** Views on the buffer's beginning by their length: requests and answers of one size come again and again. */

@@ -5,6 +5,7 @@ import type { Socket } from "node:net";
 export class FakeSocket extends EventEmitter {
   /** Everything written, as latin1. */
   written = "";
+  lastData: string | Buffer = "";
   ended = false;
   destroyed = false;
   paused = false;
@@ -23,6 +24,7 @@ export class FakeSocket extends EventEmitter {
 
   _write(data: string | Buffer, _encoding: string, callback: () => void): void {
     this.written += typeof data === "string" ? data : data.toString("latin1");
+    this.lastData = data;
     if (this.blocked) this.pending = callback;
     else callback();
   }

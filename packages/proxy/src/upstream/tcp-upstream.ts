@@ -40,7 +40,7 @@ export class TcpUpstream implements RequestSender, UpstreamConnection {
       this.#tell(() => waiter.onResponseData(chunk, false)),
     );
     this.#socket = socket;
-    this.#output = new SocketOutput(socket, dataPath.turn, cluster.perConnectionBufferLimitBytes, () =>
+    this.#output = new SocketOutput(socket, dataPath, cluster.perConnectionBufferLimitBytes, () =>
       this.#tell(() => waiter.onUpstreamDrained()),
     );
     socket.on("connect", () => this.#onConnect());

@@ -73,7 +73,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     this.#owner = owner;
     this.#settings = settings;
     this.#dataPath = dataPath;
-    this.#output = new SocketOutput(socket, dataPath.turn, settings.bufferLimitBytes, () =>
+    this.#output = new SocketOutput(socket, dataPath, settings.bufferLimitBytes, () =>
       this.#receiver?.onUpstreamDrained(),
     );
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);

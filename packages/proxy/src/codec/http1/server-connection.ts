@@ -88,7 +88,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#owner = owner;
     this.#settings = settings;
     this.#dataPath = dataPath;
-    this.#output = new SocketOutput(socket, dataPath.turn, settings.bufferLimitBytes, () =>
+    this.#output = new SocketOutput(socket, dataPath, settings.bufferLimitBytes, () =>
       this.#receiver?.onDownstreamDrained(),
     );
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);

@@ -1,17 +1,26 @@
 // Output of one connection: what is gathered, what waits for a slow peer, and when it is said to have drained.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Logging } from "@tulle/telemetry";
 import { FakeSocket } from "../../hand-built/fake-socket.ts";
 import { ManualClock } from "../../hand-built/manual-clock.ts";
-import { Turn } from "../../connection/turn.ts";
+import type { BufferPool } from "../../connection/buffer-pool.ts";
+import { DataPath } from "../../connection/data-path.ts";
+import type { Turn } from "../../connection/turn.ts";
 import { SocketOutput } from "./socket-output.ts";
 
-function setUp(limitBytes = 10): { fake: FakeSocket; turn: Turn; output: SocketOutput; drained: () => number } {
+function setUp(limitBytes = 10): {
+  fake: FakeSocket;
+  turn: Turn;
+  buffers: BufferPool;
+  output: SocketOutput;
+  drained: () => number;
+} {
   const fake = new FakeSocket();
-  const turn = new Turn(new ManualClock());
+  const dataPath = new DataPath({ logging: new Logging({ level: "off" }), clock: new ManualClock() });
   let count = 0;
-  const output = new SocketOutput(fake.socket, turn, limitBytes, () => (count += 1));
-  return { fake, turn, output, drained: () => count };
+  const output = new SocketOutput(fake.socket, dataPath, limitBytes, () => (count += 1));
+  return { fake, turn: dataPath.turn, buffers: dataPath.buffers, output, drained: () => count };
 }
 
 test("what is written in one turn leaves in one write at its end", () => {
@@ -65,4 +74,14 @@ test("the end comes behind everything that waits", () => {
   fake.pending!();
   fake.pending!();
   assert.deepEqual([fake.written, fake.ended, ended], ["onetwo", true, 1]);
+});
+
+test("a pooled buffer is used again only when it has been written", () => {
+  const { fake, turn, output, buffers } = setUp();
+  fake.blocked = true;
+  turn.run(() => output.writeBody(Buffer.alloc(9000, 97)));
+  const lent = fake.lastData as Buffer;
+  assert.notEqual(buffers.take(1).buffer, lent.buffer);
+  fake.pending!();
+  assert.equal(buffers.take(1).buffer, lent.buffer);
 });
