@@ -708,11 +708,12 @@ test("rule 37: forwarded headers count only behind a configured proxy, the Host 
     {},
     { ...app, "x-forwarded-for": "203.0.113.9", "x-forwarded-host": "evil.example", forwarded: "host=evil.example" },
   );
-  const [event] = await open.audit();
-  assert.equal(event?.address, "127.0.0.1");
+  const refusalOf = async (server: TestServer): Promise<string | undefined> =>
+    (await server.audit()).find(({ event }) => event === "token refused")?.address;
+  assert.equal(await refusalOf(open), "127.0.0.1");
   const behind = await testServer(t, { flags: ["--trusted-proxies", "127.0.0.0/8"] });
   await behind.client();
   const refused = await behind.post("/token", {}, { ...app, "x-forwarded-for": "198.51.100.1, 203.0.113.9" });
   assert.equal(String(refused.json["error_uri"]).startsWith(behind.issuer), true);
-  assert.equal((await behind.audit())[0]?.address, "203.0.113.9");
+  assert.equal(await refusalOf(behind), "203.0.113.9");
 });

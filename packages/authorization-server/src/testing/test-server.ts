@@ -16,6 +16,8 @@ import { s256 } from "../protocol/pkce.ts";
 import type { RunningServer } from "../start.ts";
 import { openServer } from "../start.ts";
 import type { Database } from "../store/database.ts";
+import { migrate } from "../store/migrations.ts";
+import { openPostgresql } from "../store/postgresql.ts";
 import type { Received, SentRequest, Visit } from "./browser.ts";
 import { Browser } from "./browser.ts";
 
@@ -77,7 +79,7 @@ export async function testServer(context: TestContext, options: TestServerOption
   const nowMs = (): number => clock.nowMs;
   const log: LogEntry[] = [];
   const logging = new Logging({ level: "debug", sink: (entry) => log.push(entry), nowMs });
-  const database = await options.database?.(config, nowMs);
+  const database = (await options.database?.(config, nowMs)) ?? (await postgresqlForTest(nowMs));
   const running = await openServer({
     config,
     nowMs,
@@ -89,6 +91,24 @@ export async function testServer(context: TestContext, options: TestServerOption
     rmSync(dataDir, { recursive: true, force: true });
   });
   return extend(running, { config, dataDir, clock, log });
+}
+
+let schemas = 0;
+
+/**
+ * The whole suite runs over PostgreSQL too: `store/postgresql-suite.long.test.ts` names a server in the environment, and
+ * each test gets a schema of its own there.
+ */
+async function postgresqlForTest(nowMs: () => number): Promise<Database | undefined> {
+  const url = process.env["TULLE_TEST_POSTGRESQL"];
+  if (url === undefined) return undefined;
+  const schema = `test_${process.pid}_${(schemas += 1)}`;
+  const plain = openPostgresql({ url, maxConnections: 1 });
+  await plain.transaction((transaction) => plain.script(transaction, `CREATE SCHEMA ${schema}`));
+  await plain.close();
+  const database = openPostgresql({ url: `${url}?options=-c%20search_path%3D${schema}`, maxConnections: 4, nowMs });
+  await migrate(database);
+  return database;
 }
 
 function extend(
