@@ -32,8 +32,6 @@ export interface Expected {
   readonly received?: Readonly<Record<string, string | null>>;
   /** The path that the back end received. */
   readonly receivedPath?: string;
-  /** The call leaves no access-log line. */
-  readonly unlogged?: boolean;
 }
 
 export interface Call {
