@@ -30,7 +30,7 @@ export interface BenchOptions {
 
 export interface AuthorizationServerResult {
   readonly markdown: string;
-  readonly data: Readonly<Record<string, FlowMeasurement>> & { readonly calls?: never };
+  readonly data: Readonly<Record<string, FlowMeasurement>>;
   readonly callsPerCpuSecond: Readonly<Record<string, number>>;
 }
 
