@@ -3,7 +3,7 @@
 import type { Socket } from "node:net";
 import { SocketOutput } from "../codec/http1/socket-output.ts";
 import type { RequestSender } from "../codec/stream-codec.ts";
-import type { Cluster, Host } from "../cluster/cluster.ts";
+import { type Cluster, type Host, ipPortText } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import { HeaderMap } from "../http/header-map.ts";
@@ -59,7 +59,7 @@ export class TcpUpstream implements RequestSender, UpstreamConnection {
 
   get localAddress(): string | undefined {
     const { localAddress, localPort } = this.#socket;
-    return localAddress === undefined ? undefined : `${localAddress}:${localPort}`;
+    return localAddress === undefined ? undefined : ipPortText(localAddress, localPort ?? 0);
   }
 
   cancel(): void {

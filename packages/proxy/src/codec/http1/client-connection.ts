@@ -2,6 +2,7 @@
 // owns it and learns whether it may be used again.
 import type { Socket } from "node:net";
 import { latin1Slice } from "./latin1-slice.ts";
+import { ipPortText } from "../../cluster/cluster.ts";
 import type { DataPath } from "../../connection/data-path.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
@@ -92,7 +93,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   /** `ip:port` of our side, undefined before the connection is up. */
   get localAddress(): string | undefined {
     const { localAddress, localPort } = this.#socket;
-    return localAddress === undefined ? undefined : `${localAddress}:${localPort}`;
+    return localAddress === undefined ? undefined : ipPortText(localAddress, localPort ?? 0);
   }
 
   /** Gives the connection to a request; only an idle one can be given. */
