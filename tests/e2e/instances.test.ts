@@ -4,7 +4,7 @@ import { appendFile } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 import { freePort, startProcess, waitFor } from "../tools/processes.ts";
-import { ShopInstance } from "./shop-instance.ts";
+import { inParallel, ShopInstance } from "./shop-instance.ts";
 
 test("two instances run side by side and do not know each other", async () => {
   const [one, two] = await Promise.all([ShopInstance.start(), ShopInstance.start()]);
@@ -100,4 +100,19 @@ test("logs are followed while they grow", async () => {
   );
   // What stood there before the command began is not shown.
   assert.doesNotMatch(follower.stdout(), /the agent runs/);
+});
+
+test("what was applied survives a restart, until it is to be forgotten", async () => {
+  await using shop = await ShopInstance.start();
+  const versions = async (): Promise<number> => {
+    const answers = await inParallel(40, 4, () => shop.get("/api/catalog/items/1"));
+    return new Set(answers.map(({ body }) => body.includes('"imageUrl"'))).size;
+  };
+  assert.equal(await versions(), 2);
+  await shop.applyRule("2-everything-to-v1");
+  assert.equal(await versions(), 1);
+  await shop.restart();
+  assert.equal(await versions(), 1);
+  await shop.restart("--fresh");
+  assert.equal(await versions(), 2);
 });

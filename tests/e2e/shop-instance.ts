@@ -42,21 +42,15 @@ export interface ShopOptions {
 export class ShopInstance implements AsyncDisposable {
   readonly folder: string;
   readonly port: number;
-  readonly up: StartedProcess;
+  /** `tulle up` as it runs now. */
+  up!: StartedProcess;
   readonly #parent: string;
   readonly #env: Readonly<Record<string, string | undefined>>;
 
-  private constructor(
-    parent: string,
-    folder: string,
-    port: number,
-    up: StartedProcess,
-    env: Readonly<Record<string, string | undefined>>,
-  ) {
+  private constructor(parent: string, folder: string, port: number, env: Readonly<Record<string, string | undefined>>) {
     this.#parent = parent;
     this.folder = folder;
     this.port = port;
-    this.up = up;
     this.#env = env;
   }
 
@@ -75,9 +69,21 @@ export class ShopInstance implements AsyncDisposable {
     await options.prepare?.(folder);
     const port = await freePort();
     const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined, ...options.env };
-    const args = [entry, "up", folder, "--publish", `${port}:8080`, ...(options.args ?? [])];
-    const up = await startProcess(process.execPath, args, { name: "tulle up", env, cwd: parent });
-    return new ShopInstance(parent, folder, port, up, env);
+    const shop = new ShopInstance(parent, folder, port, env);
+    shop.up = await shop.#startUp(options.args);
+    return shop;
+  }
+
+  #startUp(args: readonly string[] = []): Promise<StartedProcess> {
+    const command = [entry, "up", this.folder, "--publish", `${this.port}:8080`, ...args];
+    return startProcess(process.execPath, command, { name: "tulle up", env: this.#env, cwd: this.#parent });
+  }
+
+  /** Ends the shop by Ctrl-C and starts it again in the same folder. */
+  async restart(...args: readonly string[]): Promise<void> {
+    await this.up.stop({ signal: "SIGINT", timeoutMs: 30_000 });
+    this.up = await this.#startUp(args);
+    await this.up.waitForOutput(/^Ready$/m, { timeoutMs: 60_000 });
   }
 
   /** Starts a shop and waits for Ready. */
