@@ -5,8 +5,8 @@ export type Role = "gateway" | "outbound" | "inbound";
 export const roles: readonly Role[] = ["gateway", "outbound", "inbound"];
 
 export interface Expected {
-  /** Of the last answer; undefined: the connection ends without one. */
-  readonly status: number | undefined;
+  /** Of the last answer. */
+  readonly status: number;
   /** Of the answers before it on the same connection. */
   readonly earlierStatuses?: readonly number[];
   /** `%RESPONSE_FLAGS%`; default `-`. */

@@ -252,5 +252,6 @@ export const connectionCalls: readonly Call[] = [
   ...rawRows("gateway", [["an empty Host", emptyHost, { status: 404, flags: "NR", details: "route_not_found" }]]),
   ...rawRows("gateway", gatewayConnects),
   ...at("outbound", "/v1"),
+  ...rawRows("outbound", malformed),
   ...rawRows("outbound", connects),
 ];

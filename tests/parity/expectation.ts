@@ -10,7 +10,7 @@ export function checkExpected(call: Call, { outcome, lines }: Trace): void {
   const echo = outcome.echoes.at(-1);
   assert.deepEqual(
     answers.map(({ status }) => status),
-    [...(expected.earlierStatuses ?? []), ...(expected.status === undefined ? [] : [expected.status])],
+    [...(expected.earlierStatuses ?? []), expected.status],
     `the statuses; the last body: ${last?.body}`,
   );
   assert.deepEqual(last?.interim ?? [], expected.interim ?? [], "interim answers");
@@ -33,7 +33,7 @@ export function checkExpected(call: Call, { outcome, lines }: Trace): void {
   assert.deepEqual(
     { status: line.status, flags: line.flags, details: detailsOf(call, line) },
     {
-      status: String(expected.status ?? 0),
+      status: String(expected.status),
       flags: expected.flags ?? "-",
       details: expected.details ?? "via_upstream",
     },
