@@ -182,6 +182,22 @@ test("authorize: offline_access is dropped for a client that has no refresh toke
   assert.equal("refresh_token" in token.json, false);
 });
 
+test("owner: a denial is access_denied, once, and grants nothing", async (t) => {
+  const server = await testServer(t);
+  await server.client();
+  await server.user();
+  const browser = server.browser();
+  const consent = await browser.signIn(await browser.open(server.authorizeUrl(request)), "ann", testPassword);
+  const denied = answerOf(await browser.decide(consent, "deny"));
+  assert.equal(denied.get("error"), "access_denied");
+  assert.equal(denied.get("state"), "xyz");
+  const twice = await browser.decide(consent, "allow");
+  assert.equal(twice.location, undefined);
+  assert.match(twice.body, /This page has expired/);
+  const again = await browser.open(server.authorizeUrl(request));
+  assert.match(again.body, /name="decision"/);
+});
+
 test("owner: what prompt, max_age and id_token_hint ask for", async (t) => {
   const server = await testServer(t);
   await server.client();

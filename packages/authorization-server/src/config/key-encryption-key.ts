@@ -6,6 +6,10 @@ import path from "node:path";
 import type { Config } from "./config.ts";
 
 export function loadKeyEncryptionKey(config: Config): Buffer {
+  if (config.databaseUrl !== undefined && config.keyEncryptionKeyFile === undefined) {
+    // One made here would seal keys that no other process can open.
+    throw new Error("with PostgreSQL, --key-encryption-key-file must name the file that all processes share");
+  }
   const file = config.keyEncryptionKeyFile ?? path.join(config.dataDir, "key-encryption-key");
   if (config.keyEncryptionKeyFile === undefined) makeOnce(file);
   if ((statSync(file).mode & 0o077) !== 0) {

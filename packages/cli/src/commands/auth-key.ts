@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { keyList, rotateKeys } from "@tulle/authorization-server";
 import type { KeyListing } from "@tulle/authorization-server";
+import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
 import { formatTable } from "../format-table.ts";
@@ -36,7 +37,11 @@ export function registerKey(command: Command, context: CommandContext): void {
     .option("--key-encryption-key-file <file>", "the server's, where it was given one");
   addOutputOption(addStoreOptions(rotate));
   rotate.action(async (options: Options) => {
-    const keys = await withStore(context, options, ({ database, config }) => rotateKeys(database, config));
+    const keys = await withStore(context, options, ({ database, config }) =>
+      rotateKeys(database, config).catch((error: unknown) => {
+        throw new CommandFailure(`cannot rotate: ${(error as Error).message}`, { cause: error });
+      }),
+    );
     await context.printData(keys, options.output, () => table(keys));
   });
 }
