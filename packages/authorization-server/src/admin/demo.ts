@@ -1,6 +1,6 @@
 // `--demo`: a client and a user to try the server with. Their secrets are random, shown on the terminal or kept in a
 // file that only its owner can read, and written to no log.
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { newSecret } from "../crypto/secrets.ts";
 import type { ServerContext } from "../server-context.ts";
@@ -58,7 +58,9 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
     problems.push(...((await changeUserPassword(database, passwords, demo.user, demo.password)).problems ?? []));
   }
   if (problems.length > 0) throw new Error(`demo: ${problems.join("; ")}`);
-  if (saved === undefined) writeFileSync(file, `${JSON.stringify(demo, undefined, 2)}\n`, { mode: 0o600 });
+  if (saved !== undefined) return demo;
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+  writeFileSync(file, `${JSON.stringify(demo, undefined, 2)}\n`, { mode: 0o600 });
   return demo;
 }
 
