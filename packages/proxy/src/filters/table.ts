@@ -4,11 +4,13 @@ import { typeUrlPrefix } from "../compile/typed-config.ts";
 import type { FilterRegistration } from "./filter-registration.ts";
 import { dynamicForwardProxyRegistration } from "./dynamic-forward-proxy-registration.ts";
 import { istioStatsRegistration } from "./istio-stats/istio-stats-registration.ts";
+import { rbacRegistration } from "./rbac/rbac-registration.ts";
 import { routerRegistration } from "./router-registration.ts";
 
 export const httpFilters: readonly FilterRegistration[] = [
   istioStatsRegistration,
   dynamicForwardProxyRegistration,
+  rbacRegistration,
   routerRegistration,
 ];
 
