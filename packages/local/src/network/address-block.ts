@@ -5,6 +5,9 @@ import { createServer, type Server } from "node:net";
 /** A block is a /22: the control plane, and two addresses for each of about 500 pods. */
 const blockBits = 10;
 const blockSize = 1 << blockBits;
+/** Those that pods get: the first is the control plane's, the last two are the claim's and nobody's. */
+const firstOffset = 2;
+const lastOffset = blockSize - 3;
 /** 127.16.0.0 to 127.239.255.255: away from 127.0.0.1 and from resolvers that use 127.0.0.53. */
 const firstBlock = 16 << (16 - blockBits);
 const blockCount = 224 << (16 - blockBits);
@@ -16,6 +19,8 @@ export interface AddressBlock {
   /** Position among all blocks, to be found again at the next start. */
   readonly index: number;
   readonly controlPlaneAddress: string;
+  /** How many addresses can still be given away. */
+  readonly free: number;
   /** Addresses in turn, so that one just given back rests as long as possible. @throws when none is left */
   allocate(): string;
   release(address: string): void;
@@ -51,7 +56,7 @@ class HeldBlock implements AddressBlock {
   readonly controlPlaneAddress: string;
   readonly #claim: Server;
   readonly #used = new Set<string>();
-  #next = 2;
+  #next = firstOffset;
 
   constructor(index: number, claim: Server) {
     this.index = index;
@@ -59,16 +64,20 @@ class HeldBlock implements AddressBlock {
     this.controlPlaneAddress = addressIn(index, 1);
   }
 
+  get free(): number {
+    return lastOffset - firstOffset + 1 - this.#used.size;
+  }
+
   allocate(): string {
     for (let step = 0; step < blockSize; step += 1) {
       const offset = this.#next;
-      this.#next = offset + 1 >= blockSize - 2 ? 2 : offset + 1;
+      this.#next = offset === lastOffset ? firstOffset : offset + 1;
       const address = addressIn(this.index, offset);
       if (this.#used.has(address)) continue;
       this.#used.add(address);
       return address;
     }
-    throw new Error(`all ${blockSize} loopback addresses of this instance are in use`);
+    throw new Error(`all ${lastOffset - firstOffset + 1} loopback addresses of this instance are in use`);
   }
 
   release(address: string): void {

@@ -89,3 +89,14 @@ test("a port that the proxy binds itself is left alone", async (t) => {
   assert.equal(await tcpCheck("127.0.0.1", port, 1000), false);
   assert.equal(ports.forPod({ namespace: "s", labels: { app: "gateway" } })[0]!.descriptor, undefined);
 });
+
+test("a port of the command line that no Service asks for is told", async (t) => {
+  const mappings = [
+    { hostPort: await freePort(), targetPort: 8080 },
+    { hostPort: await freePort(), targetPort: 9090 },
+  ];
+  const ports = new PublishedPorts(mappings);
+  t.after(() => ports.close());
+  ports.update([gateway("8080:8080")], never);
+  assert.deepEqual(ports.unusedOverrides(), [mappings[1]]);
+});

@@ -91,6 +91,12 @@ export class PublishedPorts {
       .map(({ hostPort, targetPort, descriptor }) => ({ address: publishAddress, hostPort, targetPort, descriptor }));
   }
 
+  /** Ports of the command line that stand in for none of the manifests. */
+  unusedOverrides(): readonly PortMapping[] {
+    const held = [...this.#held.values()];
+    return this.#overrides.filter(({ targetPort }) => held.every((port) => port.targetPort !== targetPort));
+  }
+
   list(): readonly PublishedPort[] {
     return [...this.#held.values()].map(({ hostPort, targetPort, service, namespace }) => ({
       address: publishAddress,

@@ -57,6 +57,8 @@ export class Reconciler implements PodListener {
   /** Passes are made: published ports are held, and nothing is being stopped. */
   #isOpen = false;
   #passWanted = false;
+  /** Replicas that the last pass found no loopback address for. */
+  #withoutAddress = 0;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
@@ -79,6 +81,10 @@ export class Reconciler implements PodListener {
   open(): PortProblem | undefined {
     const [problem] = this.#updatePorts();
     if (problem !== undefined) return problem;
+    for (const { hostPort, targetPort } of this.#ports.unusedOverrides()) {
+      const what = `no Service publishes the target port ${targetPort}`;
+      this.#options.onEvent({ type: "trouble", message: `--publish ${hostPort}:${targetPort} has no effect: ${what}` });
+    }
     this.#isOpen = true;
     this.#passNow();
     return undefined;
@@ -111,7 +117,8 @@ export class Reconciler implements PodListener {
   isConverged(): boolean {
     const deployments = this.#watch?.list("Deployment") ?? [];
     const wanted = deployments.reduce((sum, deployment) => sum + deployment.spec.replicas, 0);
-    return !this.#passWanted && this.#pods.size >= wanted && this.#runnable().every((pod) => pod.ready);
+    const possible = wanted - this.#withoutAddress;
+    return !this.#passWanted && this.#pods.size >= possible && this.#runnable().every((pod) => pod.ready);
   }
 
   /** For people: which pods are not ready. */
@@ -218,6 +225,7 @@ export class Reconciler implements PodListener {
     for (const problem of this.#updatePorts()) this.#tell(problem.subject, problem);
     const deployments = this.#watch.list("Deployment");
     const owners = new Set(deployments.map((deployment) => keyText(keyOf(deployment))));
+    this.#withoutAddress = 0;
     for (const deployment of deployments) this.#rollOut(deployment, this.#planOf(deployment));
     for (const pod of this.#pods.values()) {
       if (!pod.leaving && !owners.has(ownerKey(pod))) void pod.leave({ drain: true });
@@ -241,14 +249,24 @@ export class Reconciler implements PodListener {
       .map(({ name, plan: { templateHash: hash }, ready, leaving }) => ({ name, templateHash: hash, ready, leaving }));
     const step = planRollout(deployment.spec.replicas, plan.templateHash, pods);
     for (const name of step.remove) void this.#pods.get(name)?.leave({ drain: true });
-    for (let count = 0; count < step.start; count += 1) this.#startPod(plan);
+    const possible = Math.floor(this.#options.block.free / addressesOf(plan));
+    if (step.start > possible) this.#tellNoAddress(deployment, step.start - possible);
+    for (let count = 0; count < Math.min(step.start, possible); count += 1) this.#startPod(plan);
+  }
+
+  #tellNoAddress({ metadata, spec }: Deployment, missing: number): void {
+    this.#withoutAddress += missing;
+    this.#tell(`Deployment ${metadata.namespace}/${metadata.name}`, {
+      message: `not all of its ${spec.replicas} replicas can run here: the instance has no loopback address left for them`,
+      suggestion: "Lower spec.replicas: an instance has addresses for about 500 pods.",
+    });
   }
 
   #startPod(plan: PodPlan): void {
     const { block, podSettings, onEvent } = this.#options;
     const name = podName(plan, randomBytes(5));
     const address = block.allocate();
-    const addresses = { pod: address, app: plan.injection === "sidecar" ? block.allocate() : address };
+    const addresses = { pod: address, app: addressesOf(plan) === 2 ? block.allocate() : address };
     const pod = new LocalPod(name, plan, addresses, { ...podSettings, publishedPorts: this.#ports.forPod(plan) }, this);
     this.#pods.set(name, pod);
     const owner = `Deployment ${plan.namespace}/${plan.deployment}`;
@@ -289,6 +307,11 @@ export class Reconciler implements PodListener {
   #trouble(message: string): void {
     if (this.#isOpen) this.#options.onEvent({ type: "trouble", message });
   }
+}
+
+/** The pod's and, past a sidecar, the app's. */
+function addressesOf(plan: Pick<PodPlan, "injection">): 1 | 2 {
+  return plan.injection === "sidecar" ? 2 : 1;
 }
 
 function selects(service: Service, pod: Pick<PodPlan, "namespace" | "labels">): boolean {
