@@ -4,7 +4,6 @@ import { Command, CommanderError } from "commander";
 import { CommandFailure, exitCodes, type ExitCode } from "./command-failure.ts";
 import type { CommandContext, CommandRow } from "./command-module.ts";
 import { commands } from "./commands.ts";
-import { nearestName } from "./nearest-name.ts";
 
 /** Runs one command line (without `node` and the script's name) and gives the exit status. Never throws. */
 export async function runCli(
@@ -37,7 +36,7 @@ async function dispatch(
   if (first === "--version" || first === "-V") return dispatch(["version"], context, table);
   if (first.startsWith("-")) throw usageError(`unknown option '${first}' before a command`);
   const rest = first === "help" ? [second!, ...args.slice(2), "--help"] : args;
-  const row = findRow(rest[0]!, table);
+  const row = await findRow(rest[0]!, table);
   const program = new Command("tulle");
   const command = program.command(row.name).description(sentence(row.summary));
   prepare(program, context);
@@ -48,9 +47,11 @@ async function dispatch(
   return exitCodes.ok;
 }
 
-function findRow(name: string, table: readonly CommandRow[]): CommandRow {
+async function findRow(name: string, table: readonly CommandRow[]): Promise<CommandRow> {
   const row = table.find((each) => each.name === name || each.aliases?.includes(name));
   if (row !== undefined) return row;
+  // Loaded for the mistake alone: every command would start later for it.
+  const { nearestName } = await import("@tulle/config");
   const near = nearestName(
     name,
     table.flatMap((each) => [each.name, ...(each.aliases ?? [])]),

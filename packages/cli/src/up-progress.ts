@@ -35,7 +35,7 @@ export class UpProgress {
   #isStopping = false;
   /** Processes whose log file was named already. */
   readonly #namedLogs = new Set<string>();
-  /** Last text told of each pod, where changes are told line by line. */
+  /** Last text told of each pod, by its label, where changes are told line by line. */
   readonly #told = new Map<string, string>();
 
   constructor(context: CommandContext, dir: string) {
@@ -121,7 +121,7 @@ export class UpProgress {
   close(): void {
     this.#erase();
     this.#isStarting = false;
-    for (const pod of this.#supervisor?.pods() ?? []) this.#told.set(pod.name, this.#textOf(pod));
+    for (const pod of this.#supervisor?.pods() ?? []) this.#told.set(labelOf(pod), this.#textOf(pod));
   }
 
   #showPods(): void {
@@ -130,14 +130,15 @@ export class UpProgress {
     if (this.#context.isTerminal && this.#isStarting) return this.#draw(pods);
     for (const pod of pods) {
       const text = this.#textOf(pod);
-      if (this.#told.get(pod.name) === text) continue;
-      this.#told.set(pod.name, text);
-      this.#line(`${labelOf(pod)}: ${text}`);
+      const label = labelOf(pod);
+      if (this.#told.get(label) === text) continue;
+      this.#told.set(label, text);
+      this.#line(`${label}: ${text}`);
     }
-    for (const name of this.#told.keys()) {
-      if (pods.some((pod) => pod.name === name)) continue;
-      this.#told.delete(name);
-      this.#line(`${name}: gone`);
+    for (const label of this.#told.keys()) {
+      if (pods.some((pod) => labelOf(pod) === label)) continue;
+      this.#told.delete(label);
+      this.#line(`${label}: gone`);
     }
   }
 

@@ -1,6 +1,6 @@
 // `tulle delete`: removes resources of a running instance, by name or as a file lists them.
 import type { Command } from "commander";
-import { defaultNamespace, effectiveNamespace, type ApiClient, type ResourceKey } from "@tulle/config";
+import { defaultNamespace, effectiveNamespace, type ApiClient, type Kind, type ResourceKey } from "@tulle/config";
 import type { Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
@@ -83,7 +83,10 @@ async function deleteKeys(
     else if (options.ignoreNotFound !== true) {
       missing += 1;
       const where = key.namespace === "" ? "" : ` in the namespace "${key.namespace}"`;
-      context.stderr(`${name} not found${where}\n`);
+      const { items } = await withApiFailures(instance, () => client.list(key.kind as Kind));
+      const elsewhere = items.find(({ metadata }) => metadata.name === key.name)?.metadata.namespace;
+      const hint = elsewhere === undefined ? "" : `; there is one in "${elsewhere}": add -n ${elsewhere}`;
+      context.stderr(`${name} not found${where}${hint}\n`);
     }
   }
   if (missing > 0) throw new CommandFailure("");

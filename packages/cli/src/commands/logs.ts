@@ -7,7 +7,6 @@ import { stateFolderName } from "@tulle/local/instance";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
-import { nearestName } from "../nearest-name.ts";
 
 interface LogsOptions extends InstanceOption {
   readonly container?: string;
@@ -53,7 +52,7 @@ async function logFile(folder: string, pod: string, container: string | undefine
   const entries = await readdir(folder, { withFileTypes: true });
   const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   const matching = names.includes(pod) ? [pod] : names.filter((name) => name.startsWith(pod));
-  if (matching.length !== 1) throw unclearPod(pod, matching, names);
+  if (matching.length !== 1) throw await unclearPod(pod, matching, names);
   const logs = (await readdir(path.join(folder, matching[0]!)))
     .filter((name) => name.endsWith(".log"))
     .map((name) => name.slice(0, -".log".length));
@@ -62,12 +61,13 @@ async function logFile(folder: string, pod: string, container: string | undefine
   throw new CommandFailure(`${matching[0]} has no log "${wanted}"`, { hint: `It has: ${logs.join(", ")}` });
 }
 
-function unclearPod(pod: string, matching: readonly string[], names: readonly string[]): CommandFailure {
+async function unclearPod(pod: string, matching: readonly string[], names: readonly string[]): Promise<CommandFailure> {
   if (matching.length > 1) {
     return new CommandFailure(`"${pod}" is the start of several pods' names`, {
       hint: `Choose one:\n${matching.map((name) => `  ${name}`).join("\n")}`,
     });
   }
+  const { nearestName } = await import("@tulle/config");
   const near = nearestName(pod, names);
   const hint = near === undefined ? "'tulle pods' lists them." : `Did you mean "${near}"?`;
   return new CommandFailure(`no pod is called "${pod}"`, { hint });

@@ -24,7 +24,7 @@ export interface ProxyAdmin {
 export function addPodArgument(command: Command): Command {
   addInstanceOption(command);
   return command
-    .argument("<pod>", "pod, or <pod>.<namespace>")
+    .argument("<pod>", "pod, or <pod>.<namespace>, or the start of one")
     .option("-n, --namespace <namespace>", "namespace of the pod");
 }
 
@@ -52,9 +52,11 @@ export async function proxyAdmin(context: CommandContext, name: string, options:
 }
 
 export function choosePod(pods: readonly Pod[], name: string): Pod {
-  const found = pods.filter(
+  const exact = pods.filter(
     ({ metadata }) => metadata.name === name || `${metadata.name}.${metadata.namespace}` === name,
   );
+  // As `tulle logs`: the rest of a pod's name is nothing that a person knows.
+  const found = exact.length > 0 ? exact : pods.filter(({ metadata }) => metadata.name.startsWith(name));
   if (found.length === 1) return found[0]!;
   const list = (found.length === 0 ? pods : found)
     .map(({ metadata }) => `  ${metadata.name}.${metadata.namespace}`)

@@ -92,8 +92,11 @@ function pod(name: string, namespace: string): Pod {
   return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace }, spec: { containers: [] } };
 }
 
-test("a pod is found by its name, alone or with its namespace", () => {
-  const pods = [pod("a", "shop"), pod("a", "other"), pod("b", "shop")];
+test("a pod is found by its name, alone or with its namespace, or by how it begins", () => {
+  const pods = [pod("a", "shop"), pod("a", "other"), pod("b", "shop"), pod("bee-1", "shop"), pod("bee-2", "shop")];
+  assert.equal(choosePod(pods, "bee-1"), pods[3]);
+  assert.equal(choosePod(pods.slice(3, 4), "bee"), pods[3]);
+  assert.throws(() => choosePod(pods, "bee"), { message: "there are several pods bee" });
   assert.equal(choosePod(pods, "b"), pods[2]);
   assert.equal(choosePod(pods, "a.other"), pods[1]);
   assert.throws(() => choosePod(pods, "a"), { message: "there are several pods a" });

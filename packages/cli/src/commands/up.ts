@@ -19,7 +19,7 @@ import { compileCacheFolder, entryFile } from "../installation.ts";
 import { UpProgress } from "../up-progress.ts";
 
 interface UpCommandOptions {
-  readonly publish: readonly PortMapping[];
+  readonly publish?: readonly PortMapping[];
   readonly proxy: ProxyKind;
   readonly restart: RestartPolicy;
   readonly fresh?: boolean;
@@ -31,7 +31,6 @@ export function register(command: Command, context: CommandContext): void {
     "--publish <port:target>",
     "port of this machine for a published target port, instead of the one in the manifest",
     collectMappings,
-    [],
   );
   command.addOption(
     new Option("--proxy <kind>", "proxy of pods that name none").choices(["tulle", "envoy"]).default("tulle"),
@@ -52,7 +51,7 @@ export function register(command: Command, context: CommandContext): void {
   );
 }
 
-function collectMappings(text: string, before: readonly PortMapping[]): readonly PortMapping[] {
+function collectMappings(text: string, before: readonly PortMapping[] = []): readonly PortMapping[] {
   const mappings = parsePortMappings(text);
   if (typeof mappings === "string") throw new InvalidArgumentError(mappings);
   return [...before, ...mappings];
@@ -94,7 +93,7 @@ async function start(
       dir,
       proxy: options.proxy,
       restart: options.restart,
-      publish: options.publish,
+      publish: options.publish ?? [],
       fresh: options.fresh ?? false,
       env: context.env,
       tulleCommand: [process.execPath, entryFile],
