@@ -1,6 +1,5 @@
 // The store of a control plane without Kubernetes: the user's folder of manifests below, what was applied over the API above
 // it. An applied resource beats the folder's until it is deleted; pods and endpoints live as long as whoever runs them.
-import { isDeepStrictEqual } from "node:util";
 import path from "node:path";
 import { readFile, writeFile, mkdir } from "node:fs/promises";
 import {
@@ -14,6 +13,7 @@ import {
   placeOf,
   type ResourceKey,
   type ResourceOf,
+  sameContent,
   type Store,
   type StoreChange,
   type StoreListener,
@@ -169,11 +169,4 @@ export class LayeredStore implements Store {
     await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
     await writeFile(file, runtimeOwner, { mode: 0o600 });
   }
-}
-
-/** Equal but for what a store writes. */
-function sameContent(one: MeshResource, other: MeshResource): boolean {
-  const { resourceVersion: _one, ...oneMetadata } = one.metadata;
-  const { resourceVersion: _other, ...otherMetadata } = other.metadata;
-  return isDeepStrictEqual({ ...one, metadata: oneMetadata }, { ...other, metadata: otherMetadata });
 }
