@@ -39,6 +39,25 @@ items:
     ],
   },
   {
+    name: "addresses that proxies would refuse",
+    input: `apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: a }
+addressType: IPv4
+endpoints: [{ addresses: [10.0.0.1, "::1"] }, { addresses: [catalog] }]
+---
+apiVersion: v1
+kind: Service
+metadata: { name: a }
+spec: { clusterIP: "*", clusterIPs: [None, 10.0.0.1, "::1", ""] }
+`,
+    findings: [
+      'Error [IST0106] (EndpointSlice default/a m.yaml:5:37) "::1" is not an IPv4 address',
+      'Error [IST0106] (EndpointSlice default/a m.yaml:5:61) "catalog" is not an IPv4 address',
+      'Error [IST0106] (Service default/a m.yaml:10:9) "*" is not a cluster address (an IP address, or "None" for a headless Service)',
+    ],
+  },
+  {
     name: "a kind that comes later",
     input: "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: { name: a }\n",
     findings: [

@@ -1,4 +1,5 @@
 /** EndpointSlice: addresses behind a Service, and whether they are ready. */
+import { isIP } from "node:net";
 import {
   boolean,
   defaulted,
@@ -10,6 +11,8 @@ import {
   required,
   string,
 } from "../schema/schema.ts";
+import type { ObjectValue, Report } from "../schema/schema.ts";
+import { quote } from "../schema/formats.ts";
 import { defineKind } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
 
@@ -53,6 +56,28 @@ const endpointPort = object({
   appProtocol: optional(string(), "Protocol."),
 });
 
+const endpointSliceFields = {
+  metadata: required(subdomainNamedMetadata, "Metadata; the label kubernetes.io/service-name names the Service."),
+  addressType: required(enumeration(["IPv4", "IPv6", "FQDN"]), "Kind of address."),
+  endpoints: defaulted(list(endpoint), [], "Addresses."),
+  ports: defaulted(list(endpointPort), [], "Ports, the same for all addresses."),
+} as const;
+
+/** One address that is none, and proxies refuse all endpoints of the Service. */
+function addressesFit({ addressType, endpoints }: ObjectValue<typeof endpointSliceFields>, report: Report): void {
+  if (addressType === "FQDN") return;
+  const version = addressType === "IPv4" ? 4 : 6;
+  endpoints.forEach(({ addresses }, index) => {
+    addresses.forEach((address, at) => {
+      if (isIP(address) === version) return;
+      report({
+        path: ["endpoints", index, "addresses", at],
+        message: `${quote(address)} is not an ${addressType} address`,
+      });
+    });
+  });
+}
+
 export const endpointSlice = defineKind({
   kind: "EndpointSlice",
   plural: "endpointslices",
@@ -61,10 +86,5 @@ export const endpointSlice = defineKind({
   scope: "Namespaced",
   unknownField: "warning",
   description: "Addresses behind a Service.",
-  schema: object({
-    metadata: required(subdomainNamedMetadata, "Metadata; the label kubernetes.io/service-name names the Service."),
-    addressType: required(enumeration(["IPv4", "IPv6", "FQDN"]), "Kind of address."),
-    endpoints: defaulted(list(endpoint), [], "Addresses."),
-    ports: defaulted(list(endpointPort), [], "Ports, the same for all addresses."),
-  }),
+  schema: object(endpointSliceFields, { rules: [addressesFit] }),
 });

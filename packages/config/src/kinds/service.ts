@@ -13,7 +13,7 @@ import {
   string,
 } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
-import { dnsLabel, hostName, labelKey, labelValue } from "../schema/formats.ts";
+import { clusterAddress, dnsLabel, hostName, labelKey, labelValue } from "../schema/formats.ts";
 import { defineKind } from "./definition.ts";
 import { labelNamedMetadata } from "./metadata.ts";
 
@@ -36,8 +36,8 @@ const serviceFields = {
   ),
   selector: optional(map(string(labelValue), labelKey), "Labels of the pods behind it."),
   ports: defaulted(list(servicePort), [], "Ports."),
-  clusterIP: optional(string(), "Address, or `None` for a headless Service."),
-  clusterIPs: optional(list(string()), "Addresses."),
+  clusterIP: optional(string(clusterAddress), "Address, or `None` for a headless Service."),
+  clusterIPs: optional(list(string(clusterAddress)), "Addresses."),
   externalName: optional(string(hostName), "DNS name that an ExternalName Service stands for."),
   externalTrafficPolicy: optional(enumeration(["Cluster", "Local"]), "Whether outside traffic stays on its node."),
   internalTrafficPolicy: optional(enumeration(["Cluster", "Local"]), "Whether inside traffic stays on its node."),

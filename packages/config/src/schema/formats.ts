@@ -2,6 +2,7 @@
  * The string formats that resources use, each checked as Istio and Kubernetes check it. A format says in a sentence what is
  * wrong with a value; the caller adds the field and the place.
  */
+import { isIP } from "node:net";
 import { RE2JS } from "re2js";
 import { parseDuration } from "./duration.ts";
 
@@ -242,6 +243,16 @@ export const headerMatchName: Format = {
   name: "header name",
   description: "an HTTP field name",
   check: (value) => (/^@request\.auth\.claims[.[]/.test(value) ? undefined : headerName.check(value)),
+};
+
+/** The address of a Service: proxies match the Host header with it, so that it may be nothing else. */
+export const clusterAddress: Format = {
+  name: "cluster address",
+  description: 'an IP address, or "None" for a headless Service',
+  check: (value) =>
+    value === "" || value === "None" || isIP(value) > 0
+      ? undefined
+      : `${quote(value)} is not a ${describe(clusterAddress)}`,
 };
 
 /** Text that may not be empty. */
