@@ -1,5 +1,6 @@
 // Probes of a container: the supervisor asks the app itself, past its sidecar, as a kubelet does.
 import { request } from "node:http";
+import { request as requestOverTls } from "node:https";
 import { connect } from "node:net";
 import type { Probe } from "@tulle/config";
 import type { ContainerPort } from "./pod-plan.ts";
@@ -22,7 +23,8 @@ export function checkOf(probe: Probe, target: CheckTarget): Check | undefined {
     const port = portNumber(probe.httpGet.port, target.ports);
     if (port === undefined) return undefined;
     const headers = Object.fromEntries(httpHeaders.map(({ name, value }) => [name, value]));
-    return () => httpCheck({ address: target.address, port, path, headers, host, timeoutMs });
+    const isTls = probe.httpGet.scheme === "HTTPS";
+    return () => httpCheck({ address: target.address, port, path, headers, host, isTls, timeoutMs });
   }
   if (probe.tcpSocket !== undefined) {
     const port = portNumber(probe.tcpSocket.port, target.ports);
@@ -42,6 +44,7 @@ export interface HttpCheck {
   readonly headers?: Readonly<Record<string, string>>;
   /** Host header, where it is not the address. */
   readonly host?: string | undefined;
+  readonly isTls?: boolean;
   readonly timeoutMs: number;
 }
 
@@ -49,13 +52,15 @@ export interface HttpCheck {
 export function httpCheck(check: HttpCheck): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const headers = { "user-agent": "tulle-probe", ...check.headers };
-  const outgoing = request({
+  const outgoing = (check.isTls === true ? requestOverTls : request)({
     host: check.address,
     port: check.port,
     path: check.path,
     headers: check.host === undefined ? headers : { ...headers, host: check.host },
     // A connection of its own each time: a reused one would not see that the program no longer accepts any.
     agent: false,
+    // Kubernetes: "scheme: HTTPS … the kubelet skips the certificate verification".
+    rejectUnauthorized: false,
     timeout: check.timeoutMs,
   });
   outgoing.once("response", (response) => {

@@ -84,6 +84,32 @@ test("what has no effect here is remarked on", () => {
   );
 });
 
+test("fields of a container that no process here is given are remarked on, and a variable without a value is not set", () => {
+  const each = deployment(command(["node"]));
+  const app = {
+    name: "app",
+    workingDir: "/srv",
+    env: [{ name: "IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }, { name: "EMPTY" }],
+    envFrom: [{ configMapRef: { name: "settings" } }],
+    lifecycle: { preStop: { exec: { command: ["sleep", "5"] } } },
+    volumeMounts: [{ name: "data", mountPath: "/data" }],
+  };
+  const template = { ...each.spec.template, spec: { containers: [app] } };
+  const plan = planPods({ ...each, spec: { ...each.spec, paused: true, template } }, undefined, settings);
+  assert.deepEqual(plan.containers[0]!.env, { EMPTY: "" });
+  assert.deepEqual(
+    plan.remarks.map(({ message }) => message),
+    [
+      "paused has no effect here",
+      'envFrom of container "app" has no effect here',
+      'lifecycle of container "app" has no effect here',
+      'volumeMounts of container "app" has no effect here',
+      'workingDir of container "app" has no effect here',
+      'the variable IP of container "app" is not set: its valueFrom cannot be read here',
+    ],
+  );
+});
+
 test("a gateway needs no command", () => {
   const labels = { "sidecar.tulle.io/inject": "true" };
   const plan = planPods(deployment({ "inject.tulle.io/templates": "gateway" }, labels), undefined, settings);

@@ -113,8 +113,42 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
     folder,
     terminationGraceMs: (template.spec.terminationGracePeriodSeconds ?? defaultTerminationGraceSeconds) * 1000,
     problems,
-    remarks: remarksOn(template.spec),
+    remarks: [...remarksOnDeployment(deployment), ...(injection === "gateway" ? [] : remarksOn(template.spec))],
   };
+}
+
+/** What a manifest may say of a container that no process of this machine is given. */
+const containerRemarks: readonly (readonly [field: string, suggestion: string])[] = [
+  ["envFrom", "Write the variables into env, or set them for tulle up: programs inherit its environment."],
+  ["lifecycle", "The program gets SIGTERM when no request comes any more, and its grace period after that."],
+  ["volumeMounts", "The program sees this machine's own files."],
+  ["workingDir", "Programs run in the folder of their manifest."],
+];
+
+/** `valueFrom` is not read: an empty variable would be something else than a missing one. */
+function isFromElsewhere(variable: object): boolean {
+  return "valueFrom" in variable;
+}
+
+function remarksOnDeployment({ spec }: Deployment): readonly PlanProblem[] {
+  if (spec.paused !== true) return [];
+  const suggestion = "Its pods follow each change at once.";
+  return [{ message: "paused has no effect here", suggestion }];
+}
+
+function remarksOnFields(container: Container): readonly PlanProblem[] {
+  const fields = container as Readonly<Record<string, unknown>>;
+  const remarks = containerRemarks
+    .filter(([field]) => fields[field] !== undefined)
+    .map(([field, suggestion]) => ({
+      message: `${field} of container "${container.name}" has no effect here`,
+      suggestion,
+    }));
+  const variables = (container.env ?? []).filter(isFromElsewhere).map(({ name }) => ({
+    message: `the variable ${name} of container "${container.name}" is not set: its valueFrom cannot be read here`,
+    suggestion: "Give it a value, or set it for tulle up: programs inherit its environment.",
+  }));
+  return [...remarks, ...variables];
 }
 
 function remarksOn(spec: PodSpec): readonly PlanProblem[] {
@@ -125,6 +159,7 @@ function remarksOn(spec: PodSpec): readonly PlanProblem[] {
       suggestion: "What it prepares has to be there already, or be done by the program itself.",
     });
   }
+  remarks.push(...spec.containers.flatMap(remarksOnFields));
   for (const { name, ...probes } of spec.containers) {
     for (const kind of ["startupProbe", "readinessProbe", "livenessProbe"] as const) {
       const probe = probes[kind];
@@ -146,7 +181,9 @@ function planContainers(
   return spec.containers.map((container) => ({
     name: container.name,
     argv: commandOf(container, annotations, problems),
-    env: Object.fromEntries((container.env ?? []).map(({ name, value }) => [name, value ?? ""])),
+    env: Object.fromEntries(
+      (container.env ?? []).filter((each) => !isFromElsewhere(each)).map(({ name, value }) => [name, value ?? ""]),
+    ),
     ports: (container.ports ?? []).map(({ name, containerPort }) => ({ name, port: containerPort })),
     readinessProbe: container.readinessProbe,
     livenessProbe: container.livenessProbe,
