@@ -1,0 +1,140 @@
+// The authority's state on disk: one file, so that key, chain and roots change together or not at all.
+import { readFile } from "node:fs/promises";
+import { privateKeyPem } from "../keys/private-key.ts";
+import { writeSecretFile } from "../secret-file.ts";
+import { type Certificate, parseCertificates } from "../x509/certificate.ts";
+import type { AuthorityMaterial } from "./authority-material.ts";
+import { type AuthorityProblem, checkAuthority } from "./check-authority.ts";
+import type { AuthorityState } from "./root-rotation.ts";
+
+export type ReadAuthority =
+  | { readonly ok: true; readonly state: AuthorityState }
+  | { readonly ok: false; readonly problems: readonly AuthorityProblem[] };
+
+interface SavedMaterial {
+  readonly certificate: string;
+  readonly key: string;
+  readonly chain: string;
+  readonly roots: string;
+}
+
+type SavedState =
+  | { readonly phase: "steady"; readonly signing: SavedMaterial }
+  | {
+      readonly phase: "introducing";
+      readonly signing: SavedMaterial;
+      readonly next: SavedMaterial;
+      readonly signFromMs: number;
+      readonly overlapMs: number;
+    }
+  | {
+      readonly phase: "retiring";
+      readonly signing: SavedMaterial;
+      readonly retiredRoots: string;
+      readonly dropAtMs: number;
+    };
+
+const version = 1;
+
+/** Replaces the file, mode 0600, in one step. */
+export async function writeAuthority(file: string, state: AuthorityState): Promise<void> {
+  await writeSecretFile(file, `${JSON.stringify({ version, ...save(state) }, undefined, 2)}\n`);
+}
+
+/** Undefined when there is no file. What is in it is checked as anything from outside is: keys, chains, dates. */
+export async function readAuthority(file: string, nowMs: number): Promise<ReadAuthority | undefined> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" ? undefined : unreadable(file, `it cannot be read (${code ?? String(error)})`);
+  }
+  let saved: SavedState & { readonly version?: unknown };
+  try {
+    saved = JSON.parse(text) as typeof saved;
+  } catch {
+    return unreadable(file, "it is not JSON");
+  }
+  if (saved.version !== version) return unreadable(file, `it is not of version ${version}`);
+  try {
+    return restore(saved, file, nowMs);
+  } catch (error) {
+    if (error instanceof TypeError) return unreadable(file, "parts of it are missing");
+    throw error;
+  }
+}
+
+function save(state: AuthorityState): SavedState {
+  switch (state.phase) {
+    case "steady":
+      return { phase: "steady", signing: saveMaterial(state.signing) };
+    case "introducing":
+      return { ...state, signing: saveMaterial(state.signing), next: saveMaterial(state.next) };
+    case "retiring":
+      return { ...state, signing: saveMaterial(state.signing), retiredRoots: pemOf(state.retiredRoots) };
+  }
+}
+
+function saveMaterial(material: AuthorityMaterial): SavedMaterial {
+  return {
+    certificate: material.certificate.pem,
+    key: privateKeyPem(material.key),
+    chain: pemOf(material.chain),
+    roots: pemOf(material.roots),
+  };
+}
+
+function restore(saved: SavedState, file: string, nowMs: number): ReadAuthority {
+  const problems: AuthorityProblem[] = [];
+  const material = (part: SavedMaterial, name: string): AuthorityMaterial | undefined => {
+    const at = (field: string) => `${file} ${name}.${field}`;
+    const names = { certificate: at("certificate"), key: at("key"), chain: at("chain"), roots: at("roots") };
+    const checked = checkAuthority(part, names, nowMs);
+    if (checked.ok) return checked.material;
+    problems.push(...checked.problems);
+    return undefined;
+  };
+  const state = restoreState(saved, material, (message) => problems.push({ code: "unreadable", file, message }));
+  return state === undefined || problems.length > 0 ? { ok: false, problems } : { ok: true, state };
+}
+
+function restoreState(
+  saved: SavedState,
+  material: (part: SavedMaterial, name: string) => AuthorityMaterial | undefined,
+  report: (message: string) => void,
+): AuthorityState | undefined {
+  const signing = material(saved.signing, "signing");
+  switch (saved.phase) {
+    case "steady":
+      return signing === undefined ? undefined : { phase: "steady", signing };
+    case "introducing": {
+      const next = material(saved.next, "next");
+      const { signFromMs, overlapMs } = saved;
+      if (!Number.isFinite(signFromMs) || !Number.isFinite(overlapMs)) report("the times of the change are missing");
+      return signing === undefined || next === undefined
+        ? undefined
+        : { phase: "introducing", signing, next, signFromMs, overlapMs };
+    }
+    case "retiring": {
+      const retired = parseCertificates(saved.retiredRoots);
+      if (!retired.ok) report(`retiredRoots: ${retired.message}`);
+      const { dropAtMs } = saved;
+      if (!Number.isFinite(dropAtMs)) report("the time of the change is missing");
+      return signing === undefined || !retired.ok
+        ? undefined
+        : { phase: "retiring", signing, retiredRoots: retired.certificates, dropAtMs };
+    }
+    default:
+      report("its phase is none that is known");
+      return undefined;
+  }
+}
+
+function pemOf(certificates: readonly Certificate[]): string {
+  return certificates.map((certificate) => certificate.pem).join("");
+}
+
+function unreadable(file: string, what: string): ReadAuthority {
+  return { ok: false, problems: [{ code: "unreadable", file, message: `${file}: ${what}` }] };
+}

@@ -1,0 +1,143 @@
+// The mesh's certificate authority: signs for proven identities, and says whom to trust, through changes of its own roots.
+import type { KeyObject } from "node:crypto";
+import { isIP } from "node:net";
+import { type SpiffeId, spiffeIdText } from "../spiffe-id.ts";
+import { trustDomainProblem } from "../trust-domain.ts";
+import type { Certificate } from "../x509/certificate.ts";
+import type { SubjectAlternativeName } from "../x509/subject-alternative-names.ts";
+import type { AuthorityMaterial } from "./authority-material.ts";
+import { type CertificateExpiry, certificateExpiry } from "./certificate-expiry.ts";
+import {
+  advanceRotation,
+  type AuthorityState,
+  beginRotation,
+  rotationDueMs,
+  type RotationTimes,
+  trustedRoots,
+} from "./root-rotation.ts";
+import { type IssuedCertificate, issueLeaf, type SigningResult, signWorkload } from "./sign-workload.ts";
+import { defaultWorkloadTtlMs, maxWorkloadTtlMs } from "./validity.ts";
+
+export interface CertificateAuthorityOptions {
+  readonly trustDomain: string;
+  readonly state: AuthorityState;
+  /** What a workload gets when it asks for no other life; 24 h unless told. */
+  readonly defaultTtlMs?: number;
+  /** What a workload may ask for at most; 90 days unless told. */
+  readonly maxTtlMs?: number;
+  readonly now?: () => number;
+  /** Keeps a new state; the authority acts on it only when that has succeeded, so that no root is used and then forgotten. */
+  readonly save?: (state: AuthorityState) => Promise<void>;
+}
+
+export interface ServingCertificateRequest {
+  readonly key: KeyObject;
+  /** DNS names and IP addresses, at least one name. */
+  readonly hosts: readonly [string, ...string[]];
+  readonly identity?: SpiffeId;
+  readonly ttlMs?: number;
+}
+
+export class CertificateAuthority {
+  readonly trustDomain: string;
+  readonly defaultTtlMs: number;
+  readonly maxTtlMs: number;
+  readonly #now: () => number;
+  readonly #save: (state: AuthorityState) => Promise<void>;
+  #state: AuthorityState;
+  /** Changes of state, one after the other. */
+  #changes: Promise<unknown> = Promise.resolve();
+
+  constructor(options: CertificateAuthorityOptions) {
+    const problem = trustDomainProblem(options.trustDomain);
+    if (problem !== undefined) throw new TypeError(problem);
+    this.trustDomain = options.trustDomain;
+    this.maxTtlMs = options.maxTtlMs ?? maxWorkloadTtlMs;
+    this.defaultTtlMs = Math.min(options.defaultTtlMs ?? defaultWorkloadTtlMs, this.maxTtlMs);
+    this.#now = options.now ?? Date.now;
+    this.#save = options.save ?? (async () => {});
+    this.#state = options.state;
+  }
+
+  get state(): AuthorityState {
+    return this.#state;
+  }
+
+  /** Signs a workload's request for the identity that the caller has proved; without a life, for the default one. */
+  signWorkload(request: {
+    readonly csrPem: string;
+    readonly identity: SpiffeId;
+    readonly ttlMs?: number;
+  }): SigningResult {
+    return signWorkload(
+      this.#state.signing,
+      this,
+      { ...request, ttlMs: request.ttlMs ?? this.defaultTtlMs },
+      this.#now(),
+    );
+  }
+
+  /** For servers of the mesh's own: the control plane's xDS port, a gateway's `localhost`. The caller decides about the names. */
+  issueServing(request: ServingCertificateRequest): IssuedCertificate {
+    const hosts = request.hosts.map((host): SubjectAlternativeName => ({
+      type: isIP(host) === 0 ? "dns" : "ip",
+      value: host,
+    }));
+    const uris: SubjectAlternativeName[] =
+      request.identity === undefined ? [] : [{ type: "uri", value: spiffeIdText(request.identity) }];
+    return issueLeaf(this.#state.signing, {
+      publicKey: request.key,
+      names: [...uris, ...hosts],
+      commonName: request.hosts[0],
+      nowMs: this.#now(),
+      ttlMs: Math.min(request.ttlMs ?? this.defaultTtlMs, this.maxTtlMs),
+    });
+  }
+
+  /** What peers are to trust now, in the order of `trustedRoots`. */
+  get roots(): readonly Certificate[] {
+    return trustedRoots(this.#state);
+  }
+
+  get trustBundlePem(): string {
+    return this.roots.map((root) => root.pem).join("");
+  }
+
+  /** Begins the change to another authority; `advance` ends its phases. Resolves to whether anything changed. */
+  rotateTo(next: AuthorityMaterial, times: Partial<RotationTimes> = {}): Promise<boolean> {
+    // Whoever holds a valid certificate has renewed it within the default life, and has got the new roots with it.
+    const { introduceMs = this.defaultTtlMs, overlapMs = this.maxTtlMs } = times;
+    return this.#change((state) => beginRotation(state, next, { introduceMs, overlapMs }, this.#now()));
+  }
+
+  /** To be called at `rotationDueMs`, and at start. Resolves to whether a phase has ended: then workloads get new secrets. */
+  advance(): Promise<boolean> {
+    return this.#change((state) => advanceRotation(state, this.#now()));
+  }
+
+  get rotationDueMs(): number | undefined {
+    return rotationDueMs(this.#state);
+  }
+
+  /** Of all certificates that the mesh depends on: the signing chain and the trusted roots. */
+  expiry(): readonly CertificateExpiry[] {
+    const nowMs = this.#now();
+    return [
+      ...this.#state.signing.chain.map((one) => certificateExpiry("intermediate", one, nowMs)),
+      ...this.roots.map((one) => certificateExpiry("root", one, nowMs)),
+    ];
+  }
+
+  #change(step: (state: AuthorityState) => AuthorityState): Promise<boolean> {
+    const change = this.#changes.then(async () => {
+      const next = step(this.#state);
+      if (next === this.#state) return false;
+      await this.#save(next);
+      this.#state = next;
+      return true;
+    });
+    // A failed write is its caller's to hear of; the next change begins from the state that was kept.
+    this.#changes = change.catch(() => {});
+    return change;
+  }
+}

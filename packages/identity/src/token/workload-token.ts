@@ -1,0 +1,18 @@
+// What a workload token says: the claims of a Kubernetes service-account token, so that both platforms are read alike.
+
+export interface WorkloadIdentityClaims {
+  readonly namespace: string;
+  readonly serviceAccount: string;
+  readonly pod: { readonly name: string; readonly uid: string };
+}
+
+/** Only ES256 is ever signed or believed: neither `none` nor an HMAC under the public key has a chance. */
+export const workloadTokenAlgorithm = "ES256";
+
+/** Istio's audience for requests to the authority. */
+export const authorityAudience = "istio-ca";
+
+/** `system:serviceaccount:<namespace>:<service account>`, Kubernetes' name for the pair. */
+export function serviceAccountSubject(identity: Pick<WorkloadIdentityClaims, "namespace" | "serviceAccount">): string {
+  return `system:serviceaccount:${identity.namespace}:${identity.serviceAccount}`;
+}
