@@ -46,12 +46,13 @@ test("a grant that is taken back ends its tokens and is asked for again", async 
   const state = await signedIn(t);
   const { database } = state.server.context;
   const [grant] = (await grantsOf(database, { userName: "ann", clientId: "app" })).value!;
-  assert.equal(grant?.userName, "ann");
-  assert.deepEqual(grant?.scope, ["profile", "offline_access"]);
-  assert.equal((await revokeGrants(database, { id: grant!.id })).value, 1);
+  assert.ok(grant);
+  assert.equal(grant.userName, "ann");
+  assert.deepEqual(grant.scope, ["profile", "offline_access"]);
+  assert.equal((await revokeGrants(database, { id: grant.id })).value, 1);
   assert.equal(await refreshError(state), "invalid_grant");
   assert.equal(await silentError(state), "consent_required");
-  assert.match((await revokeGrants(database, { id: grant!.id })).problems!.join(), /no grant/);
+  assert.match((await revokeGrants(database, { id: grant.id })).problems!.join(), /no grant/);
   assert.equal((await revokeGrants(database, { clientId: "app" })).value, 0);
 });
 
