@@ -96,4 +96,4 @@ function typeSync(status: TypeStatus | undefined): TypeSync {
 }
 
 /** Every type that this build speaks, for dumps. */
-export const allTypes: readonly ResourceTypeName[] = resourceTypes.map((type) => type.shortName);
+const allTypes: readonly ResourceTypeName[] = resourceTypes.map((type) => type.shortName);
