@@ -1,5 +1,5 @@
 // `/debug/syncz`: for each proxy and each type, whether it holds what was sent, as `proxy-status` shows it.
-import { resourceTypes, type ResourceTypeName, type SyncState, type TypeStatus } from "@tulle/xds";
+import type { ResourceTypeName, SyncState, TypeStatus } from "@tulle/xds";
 import type { ConnectedProxy } from "../serve/pusher.ts";
 import { proxyId } from "../serve/pusher.ts";
 
@@ -94,6 +94,3 @@ function typeSync(status: TypeStatus | undefined): TypeSync {
     })),
   };
 }
-
-/** Every type that this build speaks, for dumps. */
-const allTypes: readonly ResourceTypeName[] = resourceTypes.map((type) => type.shortName);
