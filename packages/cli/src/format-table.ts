@@ -13,3 +13,32 @@ export function formatTable(header: readonly string[], rows: readonly (readonly 
     )
     .join("");
 }
+
+export interface FittingOptions {
+  /** Width of the terminal, if there is one. */
+  readonly columns: number | undefined;
+  /** Spaces between columns, tried in this order. */
+  readonly gaps?: readonly number[];
+  /** Column that a row is known by. */
+  readonly title: number;
+}
+
+/** The table, and where the terminal is narrower than that, one paragraph a row: its title, then a line for each other column. */
+export function formatFitting(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  { columns = Number.POSITIVE_INFINITY, gaps = [2], title }: FittingOptions,
+): string {
+  for (const gap of gaps) {
+    const table = formatTable(header, rows, gap);
+    if (table.split("\n").every((line) => line.length <= columns)) return table;
+  }
+  const others = header.map((name, column) => ({ name, column })).filter(({ column }) => column !== title);
+  const width = Math.max(...others.map(({ name }) => name.length));
+  return rows
+    .map((row) => {
+      const lines = others.map(({ name, column }) => `  ${name.padEnd(width)}  ${row[column] ?? ""}`.trimEnd());
+      return [row[title] ?? "", ...lines].map((line) => `${line}\n`).join("");
+    })
+    .join("\n");
+}

@@ -4,6 +4,7 @@ import { Command, CommanderError } from "commander";
 import { CommandFailure, exitCodes, type ExitCode } from "./command-failure.ts";
 import type { CommandContext, CommandRow } from "./command-module.ts";
 import { commands } from "./commands.ts";
+import { wrapLines, wrapText } from "./wrap-text.ts";
 
 /** Runs one command line (without `node` and the script's name) and gives the exit status. Never throws. */
 export async function runCli(
@@ -25,12 +26,12 @@ async function dispatch(
 ): Promise<ExitCode> {
   const [first, second] = args;
   if (first === undefined || first === "--help" || first === "-h") {
-    if (first !== undefined) context.stdout(overview(table));
-    else context.stderr(overview(table));
+    if (first !== undefined) context.stdout(overview(table, context.columns));
+    else context.stderr(overview(table, context.columns));
     return first === undefined ? exitCodes.usage : exitCodes.ok;
   }
   if (first === "help" && second === undefined) {
-    context.stdout(overview(table));
+    context.stdout(overview(table, context.columns));
     return exitCodes.ok;
   }
   if (first === "--version" || first === "-V") return dispatch(["version"], context, table);
@@ -71,6 +72,8 @@ function withSubcommands(command: Command): Command[] {
 function prepare(command: Command, context: CommandContext): void {
   command.exitOverride();
   command.helpOption("-h, --help", "show this help");
+  // Commander's own limit leaves lines to the terminal, which breaks them within words.
+  command.configureHelp({ minWidthToWrap: 20 });
   if (command.commands.length > 0) command.helpCommand(false);
   command.showHelpAfterError(`Run '${fullName(command)} --help' for all options and examples.`);
   command.configureOutput({
@@ -91,8 +94,8 @@ function report(error: unknown, context: CommandContext): ExitCode {
     return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   }
   if (error instanceof CommandFailure) {
-    if (error.message !== "") context.stderr(`tulle: ${error.message}\n`);
-    if (error.hint !== undefined) context.stderr(`${error.hint}\n`);
+    if (error.message !== "") context.stderr(`${wrapText(`tulle: ${error.message}`, context.columns, "  ")}\n`);
+    if (error.hint !== undefined) context.stderr(`${wrapLines(error.hint, context.columns)}\n`);
     return error.exitCode;
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -104,16 +107,25 @@ function sentence(summary: string): string {
   return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
 }
 
+const purpose =
+  "A service mesh and an OAuth 2.0 authorization server: the same manifests on a laptop, on virtual machines and on Kubernetes.";
+
 /** The text of `tulle --help`, from the table alone: no command's file is loaded for it. */
-function overview(table: readonly CommandRow[]): string {
+function overview(table: readonly CommandRow[], columns: number | undefined): string {
   const width = Math.max(...table.map((row) => names(row).length));
   const groups = [...new Set(table.map((row) => row.group))].map((group) => {
     const rows = table.filter((row) => row.group === group);
-    return `${group}:\n${rows.map((row) => `  ${names(row).padEnd(width)}  ${row.summary}\n`).join("")}`;
+    const indent = " ".repeat(width + 4);
+    const room = columns === undefined ? undefined : columns - indent.length;
+    const lines = rows.map((row) => {
+      const summary = wrapText(row.summary, room).replaceAll("\n", `\n${indent}`);
+      return `  ${names(row).padEnd(width)}  ${summary}\n`;
+    });
+    return `${group}:\n${lines.join("")}`;
   });
   return `Usage: tulle <command> [options]
 
-A service mesh and an OAuth 2.0 authorization server: the same manifests on a laptop, on virtual machines and on Kubernetes.
+${wrapText(purpose, columns)}
 
 ${groups.join("\n")}
 Examples:
@@ -121,7 +133,7 @@ Examples:
   tulle up samples/shop
   curl localhost:8080/api/catalog
 
-'tulle <command> --help' shows a command's options and examples.
+${wrapText("'tulle <command> --help' shows a command's options and examples.", columns)}
 `;
 }
 

@@ -72,7 +72,7 @@ test("elsewhere than on a terminal each change is a line, told once", () => {
     "shop/web-1: starting",
     "shop/web-1: ready",
     "shop/web-2: starting its proxy",
-    "web-2: gone",
+    "shop/web-2: gone",
   ]);
 });
 

@@ -6,7 +6,7 @@ import type { LocalPod, PodPhase, Supervisor, SupervisorEvent } from "@tulle/loc
 import type { Instance } from "@tulle/local/instance";
 import type { CommandContext } from "./command-module.ts";
 import { renderFindings } from "./print-findings.ts";
-import { wrapText } from "./wrap-text.ts";
+import { wrapLines, wrapText } from "./wrap-text.ts";
 
 const phaseTexts: Readonly<Record<PodPhase, string>> = {
   blocked: "cannot run here",
@@ -61,7 +61,7 @@ export class UpProgress {
         return;
       case "problem":
         this.#message(`${event.subject}: ${event.problem.message}`, this.#colors.yellow);
-        this.#line(event.problem.suggestion);
+        this.#line(wrapLines(event.problem.suggestion, this.#context.isTerminal ? this.#context.columns : undefined));
         return;
       case "process-ended": {
         const { end } = event;

@@ -1,7 +1,7 @@
 // Breaking lines between words.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { wrapText } from "./wrap-text.ts";
+import { wrapLines, wrapText } from "./wrap-text.ts";
 
 const cases = [
   { name: "short enough", text: "one two", columns: 7, expected: "one two" },
@@ -12,3 +12,7 @@ const cases = [
 for (const { name, text, columns, expected } of cases) {
   test(name, () => assert.equal(wrapText(text, columns, "  "), expected));
 }
+
+test("lines that are indented stay as they are", () => {
+  assert.equal(wrapLines("Write it so:\n  a: b c d e f", 8), "Write it\nso:\n  a: b c d e f");
+});

@@ -16,3 +16,9 @@ export function wrapText(text: string, columns: number | undefined, indent = "")
   }
   return [...lines, line].join("\n");
 }
+
+/** Each line for itself. Indented lines are examples and lists, to be copied as they are. */
+export function wrapLines(text: string, columns: number | undefined): string {
+  const lines = text.split("\n").map((line) => (line.startsWith(" ") ? line : wrapText(line, columns)));
+  return lines.join("\n");
+}

@@ -4,7 +4,7 @@ import type { Pod } from "@tulle/config";
 import type { CommandContext, InstanceOption, OutputOption } from "../command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption } from "../command-options.ts";
 import { connect, withApiFailures } from "../instance-client.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 
 /** One pod in the data that `-o json` prints. */
 export interface PodRow {
@@ -38,7 +38,9 @@ export function register(command: Command, context: CommandContext): void {
     const client = await connect(instance);
     const { items } = await withApiFailures(instance, () => client.list("Pod", options.namespace));
     const rows = items.map(podRow).sort((a, b) => (`${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1));
-    await context.printData(rows, options.output, () => (rows.length === 0 ? "No pods.\n" : table(rows)));
+    await context.printData(rows, options.output, () =>
+      rows.length === 0 ? "No pods.\n" : table(rows, context.columns),
+    );
   });
 }
 
@@ -64,8 +66,8 @@ export function podRow(pod: Pod): PodRow {
   };
 }
 
-function table(rows: readonly PodRow[]): string {
-  const text = formatTable(
+function table(rows: readonly PodRow[], columns: number | undefined): string {
+  const text = formatFitting(
     ["NAMESPACE", "NAME", "READY", "RESTARTS", "ADDRESS", "APP"],
     rows.map((row) => [
       row.namespace,
@@ -75,6 +77,7 @@ function table(rows: readonly PodRow[]): string {
       row.address,
       row.app === null ? "-" : row.app.address + (row.app.port === null ? "" : `:${row.app.port}`),
     ]),
+    { columns, title: 1 },
   );
   const notes = rows.filter((row) => row.message !== undefined).map((row) => `${row.name}: ${row.message}\n`);
   return text + notes.join("");

@@ -4,7 +4,7 @@ import type { ProxySync } from "@tulle/control-plane";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, InstanceOption, OutputOption } from "../command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption } from "../command-options.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 import { withApiFailures } from "../instance-client.ts";
 import { getText } from "./proxy-config-admin.ts";
 
@@ -51,7 +51,7 @@ export function statusText(rows: readonly ProxySync[], columns: number | undefin
 }
 
 /** Istio's five spaces between columns; two where the terminal is narrower, and one proxy a paragraph where even that is too wide. */
-function layout(rows: readonly ProxySync[], columns = Number.POSITIVE_INFINITY): string {
+function layout(rows: readonly ProxySync[], columns: number | undefined): string {
   const cells = rows.map((row) => [
     row.proxy,
     row.cluster_id,
@@ -59,14 +59,5 @@ function layout(rows: readonly ProxySync[], columns = Number.POSITIVE_INFINITY):
     row.tulled,
     row.istio_version,
   ]);
-  for (const gap of [5, 2]) {
-    const table = formatTable(header, cells, gap);
-    if (table.split("\n").every((line) => line.length <= columns)) return table;
-  }
-  return rows
-    .map((row) => {
-      const states = types.map((type) => `  ${type.padEnd(7)}  ${row.types[type].state}\n`).join("");
-      return `${row.proxy}\n  CLUSTER  ${row.cluster_id}\n${states}  TULLED   ${row.tulled}\n  VERSION  ${row.istio_version}\n`;
-    })
-    .join("\n");
+  return formatFitting(header, cells, { columns, gaps: [5, 2], title: 0 });
 }

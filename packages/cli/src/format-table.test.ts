@@ -1,0 +1,32 @@
+// Tables for people, and what they become on a terminal that is too narrow for them.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatFitting, formatTable } from "./format-table.ts";
+
+const header = ["NAMESPACE", "NAME", "READY"];
+const rows = [
+  ["shop", "web-1", "yes"],
+  ["tulle-system", "gateway-1", ""],
+];
+const table = `NAMESPACE     NAME       READY
+shop          web-1      yes
+tulle-system  gateway-1
+`;
+const paragraphs = `web-1
+  NAMESPACE  shop
+  READY      yes
+
+gateway-1
+  NAMESPACE  tulle-system
+  READY
+`;
+const cases: readonly { name: string; columns: number | undefined; expected: string }[] = [
+  { name: "no terminal", columns: undefined, expected: table },
+  { name: "just wide enough", columns: 30, expected: table },
+  { name: "too narrow", columns: 29, expected: paragraphs },
+];
+for (const { name, columns, expected } of cases) {
+  test(name, () => assert.equal(formatFitting(header, rows, { columns, title: 1 }), expected));
+}
+
+test("a table of nothing is its header", () => assert.equal(formatTable(header, []), "NAMESPACE  NAME  READY\n"));
