@@ -80,6 +80,8 @@ export interface LeafPlan {
   readonly key?: KeyObject;
   readonly names?: readonly SubjectAlternativeName[];
   readonly subject?: string;
+  /** Instead of the subject. */
+  readonly subjectDer?: Uint8Array;
   readonly notBeforeMs?: number;
   readonly notAfterMs?: number;
   /** Instead of those of an ordinary leaf; the names are added. */
@@ -91,7 +93,7 @@ export async function plannedLeaf(plan: LeafPlan): Promise<Certificate> {
   const { issuer, names = [{ type: "uri", value: "spiffe://cluster.local/ns/shop/sa/catalog" }] } = plan;
   const der = buildCertificate(
     {
-      subject: distinguishedName(plan.subject === undefined ? {} : { commonName: plan.subject }),
+      subject: plan.subjectDer ?? distinguishedName(plan.subject === undefined ? {} : { commonName: plan.subject }),
       issuer: issuer.certificate.subjectDer,
       notBeforeMs: plan.notBeforeMs ?? nowMs - 60_000,
       notAfterMs: plan.notAfterMs ?? nowMs + dayMs,

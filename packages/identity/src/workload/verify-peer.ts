@@ -76,7 +76,7 @@ function parseChain(chain: readonly Uint8Array[]): Extract<ParsedCertificates, {
 
 /** X509-SVID §4 and §5.2: a leaf signs no certificates, and serves the purpose that it is shown for. */
 function leafRefusal(leaf: Certificate, { peerIs, roots }: PeerVerification): Refusal | undefined {
-  if (leaf.subjectDer.equals(leaf.issuerDer) || roots.some((root) => root.der.equals(leaf.der))) {
+  if (roots.some((root) => root.der.equals(leaf.der)) || signsItself(leaf)) {
     return refused("self-signed", "the peer's certificate is signed by itself");
   }
   if (leaf.isCa || leaf.keyUsages?.has("keyCertSign") === true || leaf.keyUsages?.has("crlSign") === true) {
@@ -90,6 +90,11 @@ function leafRefusal(leaf: Certificate, { peerIs, roots }: PeerVerification): Re
   return purposes === undefined || purposes.has(oid[purpose]) || purposes.has(oid.anyExtendedKeyUsage)
     ? undefined
     : refused("wrong-usage", `the peer's certificate is not for a TLS ${peerIs} (no ${purpose} in extendedKeyUsage)`);
+}
+
+/** Equal names alone do not tell: a leaf's is empty, and so is the issuer's of what a leaf has signed. */
+function signsItself(leaf: Certificate): boolean {
+  return leaf.subjectDer.equals(leaf.issuerDer) && leaf.isSignedBy(leaf.publicKey);
 }
 
 /** Exactly one URI, and that one a workload's (X509-SVID §2); DNS names beside it are allowed and say nothing here. */

@@ -35,7 +35,7 @@ export interface Certificate {
   readonly subjectIsEmpty: boolean;
   readonly issuerDer: Buffer;
   readonly notBeforeMs: number;
-  /** The last moment at which it is valid. */
+  /** From this second on it counts as expired. */
   readonly notAfterMs: number;
   readonly publicKey: KeyObject;
   readonly signatureAlgorithm: string;

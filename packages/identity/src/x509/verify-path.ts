@@ -93,8 +93,8 @@ function certificateFailure(certificate: Certificate, nowMs: number): Failure | 
   if (nowMs < certificate.notBeforeMs) {
     return failed("not-yet-valid", certificate, `is not valid before ${isoTime(certificate.notBeforeMs)}`);
   }
-  // notAfter names a whole second, and all of it belongs to the life (RFC 5280 §4.1.2.5).
-  if (nowMs >= certificate.notAfterMs + 1000) {
+  // RFC 5280 §4.1.2.5 counts the second of notAfter in, OpenSSL does not; a handshake would fail on OpenSSL's word anyway.
+  if (nowMs >= certificate.notAfterMs) {
     return failed("expired", certificate, `expired at ${isoTime(certificate.notAfterMs)}`);
   }
   const weakness = keyProblem(certificate.publicKey);
