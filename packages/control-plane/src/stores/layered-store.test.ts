@@ -111,6 +111,19 @@ test("applying what the file says gives the object back to its file", async () =
   await waitFor(() => subsets(store)["a"] === "edited", { what: "the edited file" });
 });
 
+test("what could not be written is not applied, now or later", async () => {
+  await using world = await makeWorld();
+  await world.write("a.yaml", manifest("a", "file"));
+  const store = await world.open();
+  // Where the folder of applied resources would be made.
+  await world.write(".tulle/applied", "in the way");
+  await assert.rejects(store.apply(virtualService("a", "applied")), { code: "EEXIST" });
+  assert.deepEqual(subsets(store), { a: "file" });
+  await world.write("a.yaml", manifest("a", "edited"));
+  await waitFor(() => subsets(store)["a"] !== "file", { what: "the edited file" });
+  assert.deepEqual(subsets(store), { a: "edited" });
+});
+
 test("what only a file defines is not deleted here", async () => {
   await using world = await makeWorld();
   await world.write("a.yaml", manifest("a", "file"));

@@ -111,12 +111,11 @@ export class LayeredStore implements Store {
   async apply(resource: MeshResource): Promise<ApplyResult> {
     const key = keyText(keyOf(resource));
     const inFile = this.#files.get(key);
+    const layer = this.#layerOf(resource.kind);
     if (inFile !== undefined && sameContent(inFile, resource)) {
-      this.#applied.delete(key);
-      await this.#layerOf(resource.kind).remove(keyOf(resource));
+      await this.#replaceApplied(key, undefined, () => layer.remove(keyOf(resource)));
     } else {
-      this.#applied.set(key, resource);
-      await this.#layerOf(resource.kind).put(resource);
+      await this.#replaceApplied(key, resource, () => layer.put(resource));
     }
     // Another apply of the same object may have come while this one was written: the last one asked for stands.
     return this.#merged.apply(this.#applied.get(key) ?? inFile ?? resource);
@@ -133,8 +132,7 @@ export class LayeredStore implements Store {
       const where = place === undefined ? "a manifest" : `${place.file}:${place.line}`;
       throw new DefinedInFile(`${key.kind} ${key.name} is defined in ${where}: remove it there`);
     }
-    this.#applied.delete(text);
-    await this.#layerOf(applied.kind).remove(key);
+    await this.#replaceApplied(text, undefined, () => this.#layerOf(applied.kind).remove(key));
     if (this.#applied.has(text)) return applied;
     if (inFile !== undefined) await this.#merged.apply(inFile);
     else await this.#merged.delete(key);
@@ -143,6 +141,22 @@ export class LayeredStore implements Store {
 
   async close(): Promise<void> {
     await this.#folder?.close();
+  }
+
+  /** Known at once, since others may come while it is written; forgotten again when it cannot be. */
+  async #replaceApplied(key: string, resource: MeshResource | undefined, write: () => Promise<void>): Promise<void> {
+    const before = this.#applied.get(key);
+    const set = (value: MeshResource | undefined): void => {
+      if (value === undefined) this.#applied.delete(key);
+      else this.#applied.set(key, value);
+    };
+    set(resource);
+    try {
+      await write();
+    } catch (error) {
+      if (this.#applied.get(key) === resource) set(before);
+      throw error;
+    }
   }
 
   #layerOf(kind: Kind): Overlay {
