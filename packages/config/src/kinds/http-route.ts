@@ -78,7 +78,7 @@ const headers = object({
 });
 
 const httpMatchFields = {
-  name: notYet(string(), "Name of the condition."),
+  name: optional(string(), "Name of the condition; it follows the route's name in logs."),
   uri: optional(uriMatch, "Path."),
   scheme: notYet(stringMatch, "Scheme."),
   method: optional(stringMatch, "Method."),
@@ -213,7 +213,7 @@ const weightedDestinationFields = {
 } as const;
 
 const httpRouteFields = {
-  name: notYet(string(), "Name of the route, for logs."),
+  name: optional(string(), "Name of the route, for logs."),
   match: optional(list(httpMatch), "Conditions, one of which has to match; every request when missing."),
   route: optional(list(object(weightedDestinationFields)), "Where requests go."),
   redirect: notYet(redirect, "Answer with a redirect."),

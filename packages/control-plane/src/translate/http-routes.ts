@@ -1,6 +1,6 @@
 // A VirtualService → the ordered routes of one virtual host, as Istio's BuildHTTPRoutesForVirtualService makes them.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type HttpRoute, parseDuration, type WeightedDestination } from "@tulle/config";
+import { type HttpMatch, type HttpRoute, parseDuration, type WeightedDestination } from "@tulle/config";
 import {
   type Route,
   RouteSchema,
@@ -27,7 +27,7 @@ export function virtualServiceRoutes(virtualService: MeshVirtualService, context
     for (const match of matches) {
       if (match !== undefined && !isCarried(match)) continue;
       const route = create(RouteSchema, {
-        name: rule.name ?? "",
+        name: routeName(rule, match),
         match: routeMatch(match),
         action: routeAction(rule, context),
         metadata: istioMetadata({
@@ -40,6 +40,11 @@ export function virtualServiceRoutes(virtualService: MeshVirtualService, context
     }
   }
   return routes;
+}
+
+/** The name that access logs show (Istio: HTTPRoute.name, "concatenated with the match's name"). */
+function routeName({ name = "" }: HttpRoute, match: HttpMatch | undefined): string {
+  return match?.name === undefined || match.name === "" ? name : `${name}.${match.name}`;
 }
 
 /** All requests to the Service, as they are without a VirtualService (Istio: BuildDefaultHTTPOutboundRoute). */
