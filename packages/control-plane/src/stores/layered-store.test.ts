@@ -1,6 +1,6 @@
 // Files below, applied resources above: what is seen, what survives a restart, and what an error in a file leaves standing.
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
@@ -109,6 +109,20 @@ test("applying what the file says gives the object back to its file", async () =
   await store.apply(virtualService("a", "file"));
   await world.write("a.yaml", manifest("a", "edited"));
   await waitFor(() => subsets(store)["a"] === "edited", { what: "the edited file" });
+});
+
+test("a folder that cannot be read leaves everything standing, with a finding", async () => {
+  await using world = await makeWorld();
+  const folder = path.join(world.folder, "manifests");
+  const elsewhere = path.join(world.folder, "elsewhere");
+  await mkdir(folder);
+  await world.write("manifests/a.yaml", manifest("a", "file"));
+  const store = await world.open({ folder });
+  await rename(folder, elsewhere);
+  await world.write("elsewhere/b.yaml", manifest("b", "file"));
+  const isTold = (): boolean => store.findings().some(({ place }) => place?.file === folder);
+  await waitFor(isTold, { what: "the finding" });
+  assert.deepEqual(subsets(store), { a: "file" });
 });
 
 test("what could not be written is not applied, now or later", async () => {

@@ -1,6 +1,7 @@
 // The folder of manifests that the user edits: loaded at the start and again after every change, with the last good version of
 // whatever cannot be read now.
 import { type FSWatcher, watch } from "node:fs";
+import path from "node:path";
 import { type Finding, keyOf, keyText, loadPaths, type MeshResource, placesOf } from "@tulle/config";
 import type { Clock } from "@tulle/xds";
 import type { Logger } from "@tulle/telemetry";
@@ -70,17 +71,18 @@ export function mergeLastGood(
   const badKeys = new Set(
     errors.flatMap((finding) => (finding.resource === undefined ? [] : [keyText(finding.resource)])),
   );
-  // A document that names no object could have been any of its file's.
+  // A document that names no object could have been any of its file's, and a folder that cannot be read holds any file.
   const badFiles = new Set(
     errors.flatMap((finding) => (finding.resource === undefined ? (finding.place?.file ?? []) : [])),
   );
+  const isBad = (file: string): boolean => badFiles.has(file) || badFiles.has(path.dirname(file));
   const now = new Map(loaded.map((resource) => [keyText(keyOf(resource)), resource]));
   const merged = new Map<string, MeshResource>();
   for (const [key, resource] of before) {
     const current = now.get(key);
     const file = placesOf(resource)?.file;
     if (current !== undefined) merged.set(key, current);
-    else if (badKeys.has(key) || (file !== undefined && badFiles.has(file))) merged.set(key, resource);
+    else if (badKeys.has(key) || (file !== undefined && isBad(file))) merged.set(key, resource);
   }
   for (const [key, resource] of now) merged.set(key, resource);
   return merged;
