@@ -61,7 +61,7 @@ export function sidecarSpec(
       ...(settings.env["TULLE_ENVOY"] === undefined ? {} : { TULLE_ENVOY: settings.env["TULLE_ENVOY"] }),
     },
     logFile,
-    listenDescriptors: new Map(inherited.map((port) => [port.targetPort, port.descriptor!])),
+    listenDescriptors: inherited.map((port) => [port.targetPort, port.descriptor!]),
     restart,
   };
 }

@@ -100,7 +100,7 @@ test("listening sockets are inherited and announced by port", async (t) => {
   const socket = listeningSocket("127.0.0.1", 0);
   t.after(() => closeSocket(socket));
   const { process: supervised, log } = supervise(t, 'echo "$TULLE_LISTEN_FDS"; readlink /proc/$$/fd/4', {
-    listenDescriptors: new Map([[8080, socket]]),
+    listenDescriptors: [[8080, socket]],
     restart: "never",
   });
   supervised.start();

@@ -15,8 +15,8 @@ export interface ProcessSpec {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly logFile: string;
-  /** Listening sockets by the port that they stand for; the program learns of them by TULLE_LISTEN_FDS. */
-  readonly listenDescriptors?: ReadonlyMap<number, number>;
+  /** Listening sockets and the port that each stands for; the program learns of them by TULLE_LISTEN_FDS. */
+  readonly listenDescriptors?: readonly (readonly [port: number, descriptor: number])[];
   readonly restart: RestartPolicy;
 }
 
@@ -65,7 +65,7 @@ export class SupervisedProcess {
 
   start(): void {
     if (this.#state !== "idle" && this.#state !== "waiting") return;
-    const descriptors = [...(this.spec.listenDescriptors ?? [])];
+    const descriptors = this.spec.listenDescriptors ?? [];
     const listenText = descriptors.map(([port], index) => `${port}=${firstInheritedDescriptor + index}`).join(",");
     this.#state = "running";
     this.#startedAtMs = performance.now();

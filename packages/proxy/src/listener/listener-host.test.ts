@@ -115,15 +115,15 @@ test("draining a process resolves when nothing is left", async (t) => {
   assert.match(await client.receiveEnd(), /connection: close/);
 });
 
-test("an inherited descriptor takes the place of its port", async (t) => {
-  const parent = net.createServer();
-  await new Promise<void>((resolve) => parent.listen(0, "127.0.0.1", resolve));
-  const { port } = parent.address() as net.AddressInfo;
-  const { fd } = (parent as unknown as { _handle: { fd: number } })._handle;
+test("inherited descriptors take the place of their port", async (t) => {
+  const parents = [net.createServer(), net.createServer()];
+  for (const parent of parents) await new Promise<void>((resolve) => parent.listen(0, "127.0.0.1", resolve));
+  const ports = parents.map((parent) => (parent.address() as net.AddressInfo).port);
+  const descriptors = parents.map((parent) => (parent as unknown as { _handle: { fd: number } })._handle.fd);
   const program = new URL("../hand-built/inherited-listener-program.ts", import.meta.url).pathname;
   const child = spawn(process.execPath, [program], {
-    stdio: ["pipe", "pipe", "inherit", fd],
-    env: { ...process.env, TULLE_LISTEN_FDS: "8080=3" },
+    stdio: ["pipe", "pipe", "inherit", ...descriptors],
+    env: { ...process.env, TULLE_LISTEN_FDS: "8080=3,8080=4" },
   });
   t.after(() => child.stdin!.end());
   let said = "";
@@ -133,19 +133,21 @@ test("an inherited descriptor takes the place of its port", async (t) => {
     () => "the other process",
   );
   assert.equal(said, "accepting");
-  // A Node server would take connections too; the real supervisor holds the socket without polling it.
-  await new Promise((resolve) => parent.close(resolve));
-  const client = await Client.connect(t, port);
-  client.send(get);
-  await client.receive(/inherited$/);
+  // A Node server would take connections too; the real supervisor holds the sockets without polling them.
+  for (const parent of parents) await new Promise((resolve) => parent.close(resolve));
+  for (const port of ports) {
+    const client = await Client.connect(t, port);
+    client.send(get);
+    await client.receive(/inherited$/);
+  }
 });
 
 test("TULLE_LISTEN_FDS", () => {
   assert.deepEqual(
-    [...parseListenDescriptors("8080=3,8443=4")],
+    [...parseListenDescriptors("8080=3,8443=4,8080=5")],
     [
-      [8080, 3],
-      [8443, 4],
+      [8080, [3, 5]],
+      [8443, [4]],
     ],
   );
   assert.deepEqual([...parseListenDescriptors(undefined)], []);

@@ -84,8 +84,12 @@ export class ListenerHost {
 
   async #bindAll(addresses: readonly ListenAddress[], active: ActiveListener): Promise<Bound[] | string> {
     const bound: Bound[] = [];
-    for (const address of addresses) {
-      const result = await this.#bind(address, active);
+    const sockets = addresses.flatMap((address) => {
+      const descriptors: readonly (number | undefined)[] = this.#descriptors.get(address.port) ?? [undefined];
+      return descriptors.map((descriptor) => ({ address, descriptor }));
+    });
+    for (const { address, descriptor } of sockets) {
+      const result = await this.#bind(address, descriptor, active);
       if (typeof result === "string") {
         for (const { server } of bound) server.close();
         return result;
@@ -95,8 +99,7 @@ export class ListenerHost {
     return bound;
   }
 
-  #bind(address: ListenAddress, active: ActiveListener): Promise<Bound | string> {
-    const fd = this.#descriptors.get(address.port);
+  #bind(address: ListenAddress, fd: number | undefined, active: ActiveListener): Promise<Bound | string> {
     const server = net.createServer(
       {
         allowHalfOpen: true,
