@@ -1,6 +1,6 @@
 // `tulle control-plane`: the control plane as a process of its own. `tulle up` starts one; so does whoever runs Envoy elsewhere.
 import path from "node:path";
-import { InvalidArgumentError, type Command } from "commander";
+import { InvalidArgumentError, Option, type Command } from "commander";
 import { runControlPlane } from "@tulle/control-plane";
 import { isLogLevel, Logging, logLevels, type LogLevel } from "@tulle/telemetry";
 import { CommandFailure } from "../command-failure.ts";
@@ -24,12 +24,18 @@ interface Address {
   readonly port: number;
 }
 
+function addressOption(name: string, purpose: string, port: number): Option {
+  const fallback: Address = { host: "127.0.0.1", port };
+  const option = new Option(`${name} <host:port>`, purpose).argParser(address);
+  return option.default(fallback, `${fallback.host}:${port}`);
+}
+
 export function register(command: Command, context: CommandContext): void {
   command
     .option("--manifests <folder>", "folder of manifests to serve and to watch (its sub-folders are not read)")
     .option("--state <folder>", "where applied resources, the token and the API's socket lie", ".tulle")
-    .option("--xds <host:port>", "where proxies connect", address, { host: "127.0.0.1", port: 15_010 })
-    .option("--http <host:port>", "where the HTTP API listens", address, { host: "127.0.0.1", port: 15_014 })
+    .addOption(addressOption("--xds", "where proxies connect", 15_010))
+    .addOption(addressOption("--http", "where the HTTP API listens", 15_014))
     .option("--fresh", "forget what 'tulle apply' brought in earlier runs")
     .option("--cluster-id <name>", "CLUSTER in status listings and metrics", "local")
     .option(
