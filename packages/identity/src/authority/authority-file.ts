@@ -50,13 +50,13 @@ export async function readAuthority(file: string, nowMs: number): Promise<ReadAu
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" ? undefined : unreadable(file, `it cannot be read (${code ?? String(error)})`);
   }
-  let saved: SavedState & { readonly version?: unknown };
+  let saved: (SavedState & { readonly version?: unknown }) | null;
   try {
     saved = JSON.parse(text) as typeof saved;
   } catch {
     return unreadable(file, "it is not JSON");
   }
-  if (saved.version !== version) return unreadable(file, `it is not of version ${version}`);
+  if (saved?.version !== version) return unreadable(file, `it is not of version ${version}`);
   try {
     return restore(saved, file, nowMs);
   } catch (error) {

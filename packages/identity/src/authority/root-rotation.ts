@@ -43,8 +43,8 @@ export function beginRotation(
   times: RotationTimes,
   nowMs: number,
 ): AuthorityState {
-  if (sameMaterial(state.signing, next)) return state;
-  const heardOf = state.phase === "introducing" ? state.signing.roots : trustedRoots(state);
+  if (state.phase !== "introducing" && sameMaterial(state.signing, next)) return state;
+  const heardOf = rootsHeardOf(state);
   if (isSubset(next.roots, heardOf)) return retire(state, next, nowMs + times.overlapMs);
   if (state.phase === "introducing" && isSubset(next.roots, state.next.roots)) return { ...state, next };
   return {
@@ -92,10 +92,15 @@ export function rotationDueMs(state: AuthorityState): number | undefined {
 }
 
 function retire(state: AuthorityState, signing: AuthorityMaterial, dropAtMs: number): AuthorityState {
-  const retiredRoots = trustedRoots(state).filter((root) => !isSubset([root], signing.roots));
+  const retiredRoots = rootsHeardOf(state).filter((root) => !isSubset([root], signing.roots));
   if (retiredRoots.length === 0) return { phase: "steady", signing };
   const earlierDropAtMs = state.phase === "retiring" ? state.dropAtMs : dropAtMs;
   return { phase: "retiring", signing, retiredRoots, dropAtMs: Math.max(dropAtMs, earlierDropAtMs) };
+}
+
+/** Nobody has signed under a root that is only being introduced: it is given up as easily as it came. */
+function rootsHeardOf(state: AuthorityState): readonly Certificate[] {
+  return state.phase === "introducing" ? state.signing.roots : trustedRoots(state);
 }
 
 function sameMaterial(one: AuthorityMaterial, other: AuthorityMaterial): boolean {

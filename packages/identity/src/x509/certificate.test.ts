@@ -26,7 +26,10 @@ function assertAgreed(ours: Certificate): void {
   assert.deepEqual(ours.subjectDer, Buffer.from(theirs.subjectName.toArrayBuffer()));
   assert.deepEqual(ours.issuerDer, Buffer.from(theirs.issuerName.toArrayBuffer()));
   assert.equal(ours.pathLength, theirs.getExtension(BasicConstraintsExtension)?.pathLength);
-  assert.deepEqual([...(ours.extendedKeyUsages ?? [])], [...(theirs.getExtension(ExtendedKeyUsageExtension)?.usages ?? [])]);
+  assert.deepEqual(
+    [...(ours.extendedKeyUsages ?? [])],
+    [...(theirs.getExtension(ExtendedKeyUsageExtension)?.usages ?? [])],
+  );
   assert.equal(ours.subjectKeyIdentifier?.toString("hex"), theirs.getExtension(SubjectKeyIdentifierExtension)?.keyId);
   assert.equal(
     ours.authorityKeyIdentifier?.toString("hex"),
