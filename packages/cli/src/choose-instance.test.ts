@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
-import { processStartTime, writeInstance, type Instance } from "@tulle/local/instance";
+import { processStartTime, registerInstance, writeInstance, type Instance } from "@tulle/local/instance";
 import { chooseInstance, type InstanceChoice } from "./choose-instance.ts";
 import { CommandFailure, exitCodes } from "./command-failure.ts";
 
@@ -24,7 +24,8 @@ async function world(
     if (name === "b" && !live.includes("b")) continue;
     const pidStartTime = live.includes(name) ? startTime : "1";
     const instance = { dir, stateDir: path.join(dir, ".tulle"), pid: process.pid, pidStartTime } as Instance;
-    await writeInstance(instance, env);
+    await writeInstance(instance);
+    await registerInstance(instance, env);
   }
   mkdirSync(path.join(folder, "d"));
   return { folder, env };

@@ -57,11 +57,15 @@ function registryFile(instance: Pick<Instance, "dir">, env: Readonly<Record<stri
 }
 
 /** Writes the instance down for others; replaces what was there in one step, so that no reader sees half a file. */
-export async function writeInstance(
+export async function writeInstance(instance: Instance): Promise<void> {
+  await replaceFile(instanceFile(instance.stateDir), `${JSON.stringify(instance, null, 2)}\n`);
+}
+
+/** Enters the instance into the user's registry. */
+export async function registerInstance(
   instance: Instance,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<void> {
-  await replaceFile(instanceFile(instance.stateDir), `${JSON.stringify(instance, null, 2)}\n`);
   await mkdir(registryFolder(env), { recursive: true });
   await replaceFile(registryFile(instance, env), `${JSON.stringify({ dir: instance.dir })}\n`);
 }
@@ -71,15 +75,13 @@ export async function removeInstance(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<void> {
   await rm(instanceFile(instance.stateDir), { force: true });
-  await rm(registryFile(instance, env), { force: true });
+  await rm(registryFile(instance, env), { force: true }).catch(() => undefined); // it may never have been entered
 }
 
 /** The live instance of a folder; undefined when none runs there, whatever an ended one left behind. */
 export async function readInstance(dir: string): Promise<Instance | undefined> {
-  const text = await readFile(instanceFile(path.join(dir, stateFolderName)), "utf8").catch(() => undefined);
-  if (text === undefined) return undefined;
-  const instance = JSON.parse(text) as Instance;
-  return (await isLive(instance)) ? instance : undefined;
+  const instance = await readJson<Instance>(instanceFile(path.join(dir, stateFolderName)));
+  return instance !== undefined && (await isLive(instance)) ? instance : undefined;
 }
 
 async function isLive(instance: Instance): Promise<boolean> {
@@ -95,9 +97,8 @@ export async function liveInstances(env: Readonly<Record<string, string | undefi
       .filter((name) => name.endsWith(".json"))
       .map(async (name) => {
         const file = path.join(folder, name);
-        const text = await readFile(file, "utf8").catch(() => undefined);
-        if (text === undefined) return undefined;
-        const instance = await readInstance((JSON.parse(text) as { dir: string }).dir);
+        const entry = await readJson<{ readonly dir: string }>(file);
+        const instance = entry === undefined ? undefined : await readInstance(entry.dir);
         if (instance === undefined) await rm(file, { force: true });
         return instance;
       }),
@@ -111,6 +112,15 @@ export async function findStateUpwards(from: string): Promise<string | undefined
     const entries = await readdir(path.join(dir, stateFolderName)).catch(() => undefined);
     if (entries !== undefined) return dir;
     if (dir === path.dirname(dir)) return undefined;
+  }
+}
+
+/** Undefined for a file that is missing or holds something else: a disk that was full may have left anything. */
+async function readJson<T>(file: string): Promise<T | undefined> {
+  try {
+    return JSON.parse(await readFile(file, "utf8")) as T;
+  } catch {
+    return undefined;
   }
 }
 

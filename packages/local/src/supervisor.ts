@@ -4,7 +4,7 @@ import path from "node:path";
 import { ApiClient } from "@tulle/config";
 import { Logging, textSink, type Logger } from "@tulle/telemetry";
 import { apiPort, controlPlaneSpec, refusals, xdsPort } from "./control-plane-process.ts";
-import { removeInstance, writeInstance, type Instance } from "./instance.ts";
+import { registerInstance, registryFolder, removeInstance, writeInstance, type Instance } from "./instance.ts";
 import { claimBlock, type AddressBlock } from "./network/address-block.ts";
 import { withHolder } from "./network/published-ports.ts";
 import type { LocalPod } from "./pod/local-pod.ts";
@@ -129,15 +129,32 @@ export class Supervisor {
   /**
    * Takes the folder and starts its control plane; the rest follows by itself. `ready` tells when all of it runs.
    * @throws {FolderInUse}
+   * @throws {CannotStart}
    */
   static async start(options: UpOptions): Promise<Supervisor> {
+    try {
+      return await Supervisor.#start(options);
+    } catch (error) {
+      if (!(error instanceof Error) || !("syscall" in error)) throw error;
+      throw new CannotStart(
+        `the state of ${options.dir} cannot be written: ${error.message}`,
+        "It lies beside the manifests, in .tulle: run a folder that you may write to, a copy for example.",
+      );
+    }
+  }
+
+  static async #start(options: UpOptions): Promise<Supervisor> {
     const state = openStateDirectory(options.dir);
     const block = await claimBlock(options.dir, state.lastBlockIndex);
     state.rememberBlock(block.index);
     const startTime = (await processStartTime(process.pid)) ?? "unknown";
     const supervisor = new Supervisor(options, state, block, startTime);
+    await writeInstance(supervisor.instance);
+    await registerInstance(supervisor.instance, options.env).catch((error: Error) => {
+      const where = `this instance could not be entered into ${registryFolder(options.env)} (${error.message})`;
+      supervisor.#take({ type: "trouble", message: `${where}: other commands find it by --dir ${options.dir}` });
+    });
     supervisor.#controlPlane.start();
-    await writeInstance(supervisor.instance, options.env);
     return supervisor;
   }
 
@@ -167,7 +184,7 @@ export class Supervisor {
     await reconciler.waitForAnswers(signal);
     for (const message of await refusals(this.instance.apiUrl)) this.#take({ type: "trouble", message });
     const instance = { ...this.instance, ready: true, publishedPorts: reconciler.publishedPorts() };
-    await writeInstance(instance, this.#options.env);
+    await writeInstance(instance);
     this.#log.info("ready", { pods: this.pods().length });
     this.#findingsTimer = setInterval(
       () => void this.#tellFindings().catch(() => undefined),

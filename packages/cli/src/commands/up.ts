@@ -101,6 +101,7 @@ async function start(
       onEvent: (event) => progress.take(event),
     });
   } catch (error) {
+    if (error instanceof CannotStart) throw new CommandFailure(error.message, { hint: error.suggestion, cause: error });
     if (!(error instanceof FolderInUse)) throw error;
     throw new CommandFailure(error.message, { hint: `End it first: tulle down ${dir}`, cause: error });
   }

@@ -1,0 +1,73 @@
+// What is written down of an instance, and what files that are not sound say.
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+import {
+  type Instance,
+  liveInstances,
+  processStartTime,
+  readInstance,
+  registerInstance,
+  registryFolder,
+  removeInstance,
+  writeInstance,
+} from "./instance.ts";
+import { CannotStart, Supervisor } from "./supervisor.ts";
+
+async function thisProcess(dir: string): Promise<Instance> {
+  const pidStartTime = (await processStartTime(process.pid))!;
+  return {
+    dir,
+    stateDir: path.join(dir, ".tulle"),
+    pid: process.pid,
+    pidStartTime,
+    apiUrl: "http://127.0.0.1:1",
+    xdsAddress: "127.0.0.1:1",
+    tokenFile: path.join(dir, ".tulle", "token"),
+    publishedPorts: [],
+    ready: false,
+    startedAt: "2026-11-20T00:00:00Z",
+  };
+}
+
+test("an instance is found until it is removed, and a broken file is no instance", async (context) => {
+  const folder = await mkdtemp(path.join(tmpdir(), "tulle-instance-"));
+  context.after(() => rm(folder, { recursive: true, force: true }));
+  const env = { XDG_STATE_HOME: path.join(folder, "state") };
+  const instance = await thisProcess(folder);
+  await mkdir(instance.stateDir);
+  await writeInstance(instance);
+  assert.deepEqual(await readInstance(folder), instance);
+  assert.deepEqual(await liveInstances(env), []);
+  await registerInstance(instance, env);
+  await writeFile(path.join(registryFolder(env), "broken.json"), "{");
+  assert.deepEqual(await liveInstances(env), [instance]);
+  await writeFile(path.join(instance.stateDir, "instance.json"), "{");
+  assert.equal(await readInstance(folder), undefined);
+  await removeInstance(instance, env);
+  assert.deepEqual(await liveInstances(env), []);
+});
+
+test("a folder that cannot hold the state is an error that says what to do", async (context) => {
+  const folder = await mkdtemp(path.join(tmpdir(), "tulle-instance-"));
+  context.after(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(path.join(folder, ".tulle"), "in the way");
+  const started = Supervisor.start({
+    dir: folder,
+    proxy: "tulle",
+    restart: "never",
+    publish: [],
+    fresh: false,
+    env: {},
+    tulleCommand: ["false"],
+    tulleCompileCache: folder,
+    onEvent: () => undefined,
+  });
+  await assert.rejects(started, (error) => {
+    assert.ok(error instanceof CannotStart);
+    assert.match(error.message, /^the state of .* cannot be written: E/);
+    return true;
+  });
+});
