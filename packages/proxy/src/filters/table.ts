@@ -4,12 +4,14 @@ import { typeUrlPrefix } from "../compile/typed-config.ts";
 import type { FilterRegistration } from "./filter-registration.ts";
 import { dynamicForwardProxyRegistration } from "./dynamic-forward-proxy-registration.ts";
 import { istioStatsRegistration } from "./istio-stats/istio-stats-registration.ts";
+import { jwtAuthnRegistration } from "./jwt-authn/jwt-authn-registration.ts";
 import { rbacRegistration } from "./rbac/rbac-registration.ts";
 import { routerRegistration } from "./router-registration.ts";
 
 export const httpFilters: readonly FilterRegistration[] = [
   istioStatsRegistration,
   dynamicForwardProxyRegistration,
+  jwtAuthnRegistration,
   rbacRegistration,
   routerRegistration,
 ];
