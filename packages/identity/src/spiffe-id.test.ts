@@ -53,7 +53,7 @@ for (const input of bad) {
 }
 
 test("any parts either make a text that says the same, or none", () => {
-  const part = fc.string({ unit: fc.constantFrom(..."ab-./_:%A"), maxLength: 5 });
+  const part = fc.string({ unit: fc.constantFrom("a", "b", "-", ".", "/", "_", ":", "%", "A"), maxLength: 5 });
   fc.assert(
     fc.property(part, part, part, (trustDomain, namespace, serviceAccount) => {
       const id = { trustDomain, namespace, serviceAccount };

@@ -38,7 +38,15 @@ for (const { algorithm, signature, usage } of kinds) {
       const chain = await ssl.file("chain.pem", workload.chainPem);
       for (const purpose of ["sslclient", "sslserver"]) {
         const verified = await ssl.run(
-          ...["verify", ...attime, "-purpose", purpose, "-CAfile", roots, "-untrusted", chain, chain],
+          "verify",
+          ...attime,
+          "-purpose",
+          purpose,
+          "-CAfile",
+          roots,
+          "-untrusted",
+          chain,
+          chain,
         );
         assert.match(verified, /: OK\n$/);
       }
@@ -223,8 +231,19 @@ for (const { name, extension, expected } of wishes) {
     const ssl = await openssl(t);
     const authority = await newAuthority();
     const csrPem = await ssl.run(
-      ...["req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "key.pem"],
-      ...["-subj", "/CN=spiffe:whatever", "-addext", extension],
+      "req",
+      "-new",
+      "-newkey",
+      "ec",
+      "-pkeyopt",
+      "ec_paramgen_curve:P-256",
+      "-nodes",
+      "-keyout",
+      "key.pem",
+      "-subj",
+      "/CN=spiffe:whatever",
+      "-addext",
+      extension,
     );
     const result = authority.signWorkload({ csrPem, identity: catalog });
     assert.equal(result.ok ? undefined : result.code, expected);

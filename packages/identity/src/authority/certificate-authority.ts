@@ -45,8 +45,8 @@ export class CertificateAuthority {
   readonly #now: () => number;
   readonly #save: (state: AuthorityState) => Promise<void>;
   #state: AuthorityState;
-  /** Changes of state, one after the other. */
-  #changes: Promise<unknown> = Promise.resolve();
+  /** Ends with the last change of state that was asked for: they happen one after the other. */
+  #changes: Promise<void> = Promise.resolve();
 
   constructor(options: CertificateAuthorityOptions) {
     const problem = trustDomainProblem(options.trustDomain);
@@ -128,16 +128,20 @@ export class CertificateAuthority {
     ];
   }
 
-  #change(step: (state: AuthorityState) => AuthorityState): Promise<boolean> {
-    const change = this.#changes.then(async () => {
+  async #change(step: (state: AuthorityState) => AuthorityState): Promise<boolean> {
+    const earlier = this.#changes;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#changes = promise;
+    await earlier;
+    try {
       const next = step(this.#state);
       if (next === this.#state) return false;
       await this.#save(next);
       this.#state = next;
       return true;
-    });
-    // A failed write is its caller's to hear of; the next change begins from the state that was kept.
-    this.#changes = change.catch(() => {});
-    return change;
+    } finally {
+      // A failed write is its caller's to hear of; the next change begins from the state that was kept.
+      resolve();
+    }
   }
 }

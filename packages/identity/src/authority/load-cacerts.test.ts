@@ -47,8 +47,21 @@ async function intermediate(
   );
   const file = await ssl.file(`${name}.ext`, extensions);
   return ssl.run(
-    ...["x509", "-req", "-in", "csr.pem", "-CA", `${issuer}.pem`, "-CAkey", `${issuer}.key`, "-CAcreateserial"],
-    ...["-days", days, "-extfile", file, "-out", `${name}.pem`],
+    "x509",
+    "-req",
+    "-in",
+    "csr.pem",
+    "-CA",
+    `${issuer}.pem`,
+    "-CAkey",
+    `${issuer}.key`,
+    "-CAcreateserial",
+    "-days",
+    days,
+    "-extfile",
+    file,
+    "-out",
+    `${name}.pem`,
   );
 }
 

@@ -11,7 +11,7 @@ const create = () => createAuthority({ trustDomain: "cluster.local", signer: "ro
 const [first, second, third] = await Promise.all([create(), create(), create()]);
 const materials = [first, second, third];
 const names = ["first", "second", "third"];
-const steady: AuthorityState = { phase: "steady", signing: first };
+const steady = { phase: "steady", signing: first } as AuthorityState;
 const times = { introduceMs: hourMs, overlapMs: dayMs };
 
 function nameOf(der: Buffer): string {

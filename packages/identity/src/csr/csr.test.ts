@@ -1,9 +1,7 @@
 // Certificate requests: ours as OpenSSL and another library read them, theirs as we do, and everything that is refused.
-import "reflect-metadata";
 import assert from "node:assert/strict";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import test from "node:test";
-import { Pkcs10CertificateRequest } from "@peculiar/x509";
 import fc from "fast-check";
 import { bitString, explicit, objectIdentifier, sequence, set, smallInteger } from "../der/der-writer.ts";
 import { oid } from "../der/object-identifiers.ts";
@@ -11,6 +9,7 @@ import { generateKey } from "../keys/generate-key.ts";
 import type { KeyAlgorithm } from "../keys/key-algorithm.ts";
 import { publicKeyInfo } from "../keys/private-key.ts";
 import { parsePem, pemText } from "../pem.ts";
+import { Pkcs10CertificateRequest } from "../testing/other-library.ts";
 import { openssl } from "../testing/openssl.ts";
 import { catalog } from "../testing/workload.ts";
 import { encodeExtension, type Extension, subjectAlternativeName } from "../x509/extensions.ts";

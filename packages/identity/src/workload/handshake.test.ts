@@ -59,7 +59,7 @@ async function listen(t: TestContext, workload: WorkloadCertificate): Promise<{ 
   return { port: (server.address() as AddressInfo).port, peers };
 }
 
-/** The server's identity as the client sees it, and what came over the connection. */
+/** The server's identity as the client sees it, and what came over the connection, or why nothing came. */
 async function call(port: number, workload: WorkloadCertificate): Promise<string> {
   const socket = tls.connect({
     ...secure(workload),
@@ -72,7 +72,10 @@ async function call(port: number, workload: WorkloadCertificate): Promise<string
   let server = "";
   socket.setEncoding("utf8").on("data", (part: string) => (text += part));
   socket.once("secureConnect", () => (server = peerOf(socket, workload, "server")));
-  await once(socket, "close");
+  socket.once("error", (error: NodeJS.ErrnoException) => (text = error.code ?? error.message));
+  const closed = Promise.withResolvers<void>();
+  socket.once("close", () => closed.resolve());
+  await closed.promise;
   return `${server}: ${text.trim()}`;
 }
 
@@ -88,10 +91,10 @@ for (const algorithm of ["P-256", "RSA-2048", "Ed25519"] as const) {
 test("a workload of a foreign authority gets no handshake", async (t) => {
   const [authority, foreign] = [await currentAuthority(), await currentAuthority()];
   const { port, peers } = await listen(t, await issue(authority));
-  await assert.rejects(call(port, await issue(foreign)));
+  assert.equal(await call(port, await issue(foreign)), ": UNABLE_TO_GET_ISSUER_CERT_LOCALLY");
   // One that trusts the server, but is not trusted by it: in TLS 1.3 it hears of that only after its own handshake.
   const half = { ...(await issue(foreign)), rootsPem: authority.trustBundlePem, roots: authority.roots };
-  await assert.rejects(call(port, half));
+  assert.doesNotMatch(await call(port, half), /hello/);
   assert.deepEqual(peers, []);
 });
 
@@ -125,7 +128,7 @@ test("through a change of roots old and new workloads recognise each other in ev
   const last = await issue(authority);
   const { port } = await listen(t, last);
   assert.equal(await call(port, workloads[2]!), "TLSv1.3 catalog: hello");
-  await assert.rejects(call(port, workloads[0]!));
+  assert.doesNotMatch(await call(port, workloads[0]!), /hello/);
 });
 
 test("OpenSSL's client is served with a workload's files, and refused without", async (t) => {
@@ -134,15 +137,21 @@ test("OpenSSL's client is served with a workload's files, and refused without", 
   const { port, peers } = await listen(t, await issue(authority, payments));
   const client = await issue(authority);
   const connect = [
-    ...["s_client", "-connect", `127.0.0.1:${port}`, "-tls1_3", "-verify_return_error", "-ign_eof"],
-    ...["-CAfile", await ssl.file("roots.pem", client.rootsPem)],
+    "s_client",
+    "-connect",
+    `127.0.0.1:${port}`,
+    "-tls1_3",
+    "-verify_return_error",
+    "-ign_eof",
+    "-CAfile",
+    await ssl.file("roots.pem", client.rootsPem),
   ];
   const chain = await ssl.file("chain.pem", client.chainPem);
   const own = ["-cert", chain, "-cert_chain", chain, "-key", await ssl.file("key.pem", client.keyPem)];
   const output = await ssl.run(...connect, ...own);
   assert.match(output, /Verify return code: 0 \(ok\)/);
   assert.match(output, /New, TLSv1\.3/);
-  assert.match(output, /\nhello\n/);
+  assert.match(output, /hello\n/);
   assert.deepEqual(peers, ["TLSv1.3 catalog"]);
   await assert.rejects(ssl.run(...connect), /alert certificate required/);
 });
@@ -155,9 +164,22 @@ test("OpenSSL's server takes a workload's files and asks for them", async (t) =>
   const child = spawn(
     await debianTool("openssl"),
     [
-      ...["s_server", "-accept", "127.0.0.1:0", "-tls1_3", "-www", "-Verify", "3", "-verify_return_error"],
-      ...["-cert", chain, "-cert_chain", chain, "-key", await ssl.file("key.pem", server.keyPem)],
-      ...["-CAfile", await ssl.file("roots.pem", server.rootsPem)],
+      "s_server",
+      "-accept",
+      "127.0.0.1:0",
+      "-tls1_3",
+      "-www",
+      "-Verify",
+      "3",
+      "-verify_return_error",
+      "-cert",
+      chain,
+      "-cert_chain",
+      chain,
+      "-key",
+      await ssl.file("key.pem", server.keyPem),
+      "-CAfile",
+      await ssl.file("roots.pem", server.rootsPem),
     ],
     { stdio: ["pipe", "pipe", "pipe"], timeout: 60_000 },
   );

@@ -7,7 +7,7 @@ export interface DistinguishedName {
   readonly commonName?: string;
 }
 
-/** RFC 5280's upper bound for both attributes, in characters. */
+/** RFC 5280's upper bound for both attributes; what is named here is ASCII (trust domains, host names). */
 const maxCharacters = 64;
 
 export function distinguishedName(name: DistinguishedName): Buffer {
@@ -17,9 +17,7 @@ export function distinguishedName(name: DistinguishedName): Buffer {
   ] as const;
   return sequence(
     ...attributes.flatMap(([type, value]) =>
-      value === undefined
-        ? []
-        : [set(sequence(objectIdentifier(type), utf8String([...value].slice(0, maxCharacters).join(""))))],
+      value === undefined ? [] : [set(sequence(objectIdentifier(type), utf8String(value.slice(0, maxCharacters))))],
     ),
   );
 }
