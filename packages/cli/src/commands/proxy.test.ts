@@ -55,6 +55,13 @@ for (const { name, text, args, code, expected } of [
     code: 4,
     expected: /^tulle: static_resources\.clusters\[0\]\.lb_policy: MAGLEV is not supported\n$/,
   },
+  {
+    name: "a log that cannot be opened",
+    text: admin,
+    args: ["--log-path", "/no/such/folder/log"],
+    code: 1,
+    expected: /^tulle: the log cannot be opened: ENOENT.*\nName a file/,
+  },
   { name: "a level that is none", text: admin, args: ["-l", "loud"], code: 2, expected: /one of trace, debug, info/ },
 ]) {
   test(name, async () => {

@@ -1,5 +1,5 @@
 // `tulle proxy`: a proxy alone, started as `envoy` is: from a bootstrap document, with Envoy's option names.
-import { createWriteStream } from "node:fs";
+import { createWriteStream, openSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";
@@ -99,11 +99,14 @@ async function run(options: ProxyOptions, context: CommandContext): Promise<void
 async function untilEnded(proxy: RunningProxy): Promise<void> {
   // Node keeps compiled code when a process ends well; a proxy mostly runs until the machine is shut down.
   const flush = setTimeout(flushCompileCache, flushAfterMs).unref();
+  // Without listeners, admin interface and control plane nothing else keeps the process: Envoy runs on then, too.
+  const keepAlive = setInterval(() => undefined, flushAfterMs);
   const onSignal = (): void => void proxy.close();
   process.once("SIGINT", onSignal);
   process.once("SIGTERM", onSignal);
   await proxy.ended;
   clearTimeout(flush);
+  clearInterval(keepAlive);
   process.off("SIGINT", onSignal);
   process.off("SIGTERM", onSignal);
 }
@@ -114,8 +117,20 @@ function nameNode(bootstrap: { node?: { id: string; cluster: string } | undefine
   if (options.serviceCluster !== undefined) bootstrap.node.cluster = options.serviceCluster;
 }
 
+/** @throws {CommandFailure} when the file cannot be opened */
 function fileSink(path: string): LogSink {
-  const stream = createWriteStream(path, { flags: "a" });
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, "a");
+  } catch (error) {
+    throw new CommandFailure(`the log cannot be opened: ${(error as Error).message}`, {
+      hint: "Name a file in a folder that exists: --log-path proxy.log",
+      cause: error,
+    });
+  }
+  const stream = createWriteStream(path, { fd: descriptor });
+  // A full disk takes nothing from the traffic.
+  stream.on("error", () => undefined);
   return textSink((line) => stream.write(line));
 }
 
