@@ -118,3 +118,36 @@ test("in a narrow window the table has two lines a row", () => {
   const at = lines.indexOf("  http://localhost:8080");
   assert.equal(lines[at + 1], "    gateway.tulle-system");
 });
+
+const headings: readonly { name: string; phases: readonly PodPhase[]; expected: readonly string[] }[] = [
+  { name: "all run", phases: ["running", "running"], expected: ["Ready"] },
+  {
+    name: "one cannot run",
+    phases: ["running", "blocked"],
+    expected: ["Ready, except for 1 of 2 pods", "  shop/web-2 cannot run here, as told above"],
+  },
+  {
+    name: "none can run",
+    phases: ["blocked", "blocked"],
+    expected: ["Not ready: none of the 2 pods can run here, as told above. The control plane is up."],
+  },
+  {
+    name: "the only one cannot run",
+    phases: ["blocked"],
+    expected: ["Not ready: the only pod cannot run here, as told above. The control plane is up."],
+  },
+  {
+    name: "there is none",
+    phases: [],
+    expected: ["Nothing to run: the manifests ask for no pods. The control plane is up."],
+  },
+];
+for (const { name, phases, expected } of headings) {
+  test(`the heading tells what is ready: ${name}`, () => {
+    const { progress, set, screen } = show({ columns: 100 });
+    for (const [index, phase] of phases.entries()) set(`web-${index + 1}`, phase, phase === "running");
+    progress.ready(instance);
+    const lines = screen();
+    assert.deepEqual(lines.slice(1, lines.indexOf("", 1)), expected);
+  });
+}

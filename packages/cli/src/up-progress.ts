@@ -1,5 +1,5 @@
 // What `tulle up` shows: on a terminal a block of pods that is drawn anew at each change, elsewhere one line a change. At the end
-// of the start both print "Ready" and a table of URLs.
+// of the start both print "Ready", as far as that is true, and a table of URLs.
 import path from "node:path";
 import { createColors } from "picocolors";
 import type { LocalPod, PodPhase, Supervisor, SupervisorEvent } from "@tulle/local";
@@ -82,12 +82,14 @@ export class UpProgress {
     const pods = this.#supervisor?.pods() ?? [];
     const blocked = pods.filter((pod) => pod.phase === "blocked");
     const seconds = ((performance.now() - this.#startedAtMs) / 1000).toFixed(1);
-    const { bold, green } = this.#colors;
-    this.#line(bold(green("Ready")));
+    this.#heading(pods.length, blocked);
     const rows = [
       ...instance.publishedPorts.map((port) => [`http://localhost:${port.port}`, port.service]),
       [instance.apiUrl, "control plane"],
-      [path.join(this.#dir, ".tulle", "logs"), `logs; ${pods.length - blocked.length} pods ready after ${seconds} s`],
+      [
+        path.join(this.#dir, ".tulle", "logs"),
+        `logs; ${countOf(pods.length - blocked.length, "pod")} ready after ${seconds} s`,
+      ],
     ];
     const width = Math.max(...rows.map(([first]) => first!.length));
     this.#line("");
@@ -97,8 +99,28 @@ export class UpProgress {
       this.#line(isNarrow ? `  ${first}\n    ${second}` : `  ${first!.padEnd(width)}  ${second}`);
     }
     this.#line("");
-    if (blocked.length > 0) this.#line(`${blocked.length} of ${pods.length} pods cannot run here; see above.`);
+    if (pods.length === blocked.length) this.#line("A saved change of the manifests takes effect at once.");
     this.#line("Ctrl-C ends it.");
+  }
+
+  /** Only what runs is called ready: a script that waits for the line "Ready" goes on when all of the pods are. */
+  #heading(podCount: number, blocked: readonly LocalPod[]): void {
+    const { bold, green, yellow } = this.#colors;
+    const running = podCount - blocked.length;
+    if (podCount === 0) {
+      this.#message("Nothing to run: the manifests ask for no pods. The control plane is up.", yellow);
+    } else if (running === 0) {
+      const none = podCount === 1 ? "the only pod" : `none of the ${podCount} pods`;
+      this.#message(
+        `Not ready: ${none} can${podCount === 1 ? "not" : ""} run here, as told above. The control plane is up.`,
+        yellow,
+      );
+    } else if (blocked.length > 0) {
+      this.#line(bold(green(`Ready, except for ${blocked.length} of ${podCount} pods`)));
+      for (const pod of blocked) this.#message(`  ${labelOf(pod)} cannot run here, as told above`, yellow);
+    } else {
+      this.#line(bold(green("Ready")));
+    }
   }
 
   stopping(): void {
@@ -183,6 +205,10 @@ export class UpProgress {
 
 function shorten(text: string, columns: number): string {
   return text.length <= columns ? text : `${text.slice(0, Math.max(0, columns - 1))}…`;
+}
+
+function countOf(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
 function labelOf(pod: LocalPod): string {
