@@ -29,6 +29,7 @@ export { openAuthority, type OpenAuthorityOptions, type OpenedAuthority } from "
 export type { AuthorityState, RotationTimes } from "./authority/root-rotation.ts";
 export type { IssuedCertificate, SigningRefusal, SigningResult } from "./authority/sign-workload.ts";
 export { certificateExpiry, type CertificateExpiry, type ExpiryLevel } from "./authority/certificate-expiry.ts";
+export { type IdentifiedPeer, identifyPeer, type LeafRefusalReason, type LeafRules } from "./workload/identify-peer.ts";
 export {
   type PeerRefusalReason,
   type PeerVerification,
