@@ -252,7 +252,7 @@ const call = (
 const good = signToken(rs256, claims);
 const goodTwo = signToken(other, { iss: "two", sub: "second" });
 const expired = signToken(rs256, { ...claims, exp: nowSeconds - 3600 });
-const publicPem = createPublicKey(rs256.privateKey).export({ format: "pem", type: "spki" }) as string;
+const publicPem = createPublicKey(rs256.privateKey).export({ format: "pem", type: "spki" });
 const encode = (text: string): string => Buffer.from(text).toString("base64url");
 const [goodHeader, goodPayload, goodSignature] = good.split(".") as [string, string, string];
 const claimed = (extra: object): string => signToken(rs256, { ...claims, ...extra });
