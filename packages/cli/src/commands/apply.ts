@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import path from "node:path";
 import { placesOf, type Finding, type MeshResource } from "@tulle/config";
+import type { Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addExamples, addInstanceOption } from "../command-options.ts";
@@ -41,7 +42,9 @@ async function apply(options: ApplyOptions, context: CommandContext): Promise<vo
   const client = await connect(instance);
   let refused = 0;
   for (const resource of inApplyOrder(loaded.resources)) {
-    const answer = await withApiFailures(instance, () => client.apply(withFolder(resource), placesOf(resource)));
+    const answer = await withApiFailures(instance, () =>
+      client.apply(withFolder(resource, instance), placesOf(resource)),
+    );
     findings.push(...answer.findings);
     const name = displayName(resource.kind, resource.metadata.name);
     if (answer.outcome === "rejected") {
@@ -59,10 +62,15 @@ async function apply(options: ApplyOptions, context: CommandContext): Promise<vo
 
 const folderAnnotation = "local.tulle.io/folder";
 
-/** Local commands are relative to the manifest, and whoever runs the Deployment has only the object: it carries the folder. */
-function withFolder(resource: MeshResource): MeshResource {
+/**
+ * Local commands are relative to the manifest, and whoever runs the Deployment has only the object: it carries the folder. Not
+ * that of the instance, which needs no telling: what its own files say is to stay theirs.
+ */
+function withFolder(resource: MeshResource, instance: Instance): MeshResource {
   const file = placesOf(resource)?.file;
   if (resource.kind !== "Deployment" || file === undefined || file === "<stdin>") return resource;
-  const annotations = { [folderAnnotation]: path.dirname(path.resolve(file)), ...resource.metadata.annotations };
+  const folder = path.dirname(path.resolve(file));
+  if (folder === instance.dir) return resource;
+  const annotations = { [folderAnnotation]: folder, ...resource.metadata.annotations };
   return { ...resource, metadata: { ...resource.metadata, annotations } };
 }

@@ -1,6 +1,6 @@
 // apply, get, delete and analyze as a person types them, against a real control plane in this process.
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Readable } from "node:stream";
@@ -124,6 +124,27 @@ test("apply says what it did with each object, in an order that needs no second 
   );
   const changed = await shell.run("apply -f -", rule.replace("subset: version-v1", "port: { number: 80 }"));
   assert.equal(changed.stdout, "virtualservice/catalog configured\n");
+});
+
+test("a Deployment carries the folder of its manifest, unless that is the instance's own", async (t) => {
+  const deployment = (name: string): string => `apiVersion: apps/v1
+kind: Deployment
+metadata: { name: ${name}, namespace: shop }
+spec:
+  selector: { matchLabels: { app: a } }
+  template: { metadata: { labels: { app: a } }, spec: { containers: [{ name: a }] } }
+`;
+  const shell = await startShell(t, { "own.yaml": deployment("own") });
+  await mkdir(path.join(shell.dir, "other"));
+  await writeFile(path.join(shell.dir, "other", "other.yaml"), deployment("other"));
+  await shell.run("apply -f @own.yaml @other/other.yaml");
+  const folderOf = async (name: string): Promise<string | undefined> => {
+    const { stdout } = await shell.run(`get deployment ${name} -n shop -o json`);
+    const { metadata } = JSON.parse(stdout) as { metadata: { annotations?: Record<string, string> } };
+    return metadata.annotations?.["local.tulle.io/folder"];
+  };
+  assert.equal(await folderOf("own"), undefined);
+  assert.equal(await folderOf("other"), "@other");
 });
 
 test("apply leaves out what is wrong, applies the rest, and names the places", async (t) => {
