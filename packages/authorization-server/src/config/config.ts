@@ -7,6 +7,7 @@ import type { LogLevel } from "@tulle/telemetry";
 import { parse as parseYaml } from "yaml";
 import type { SigningAlgorithm } from "../keys/jwt.ts";
 import { parseDurationMs } from "./durations.ts";
+import { helpText } from "./help-text.ts";
 import type { Setting } from "./settings.ts";
 import { environmentName, settings, valueProblem } from "./settings.ts";
 
@@ -286,20 +287,4 @@ function checkTogether(config: Config, problems: string[], storeOnly: boolean): 
     problems.push(
       "key-encryption-key-file: needed with PostgreSQL; make one with: openssl rand -base64 32 > key; chmod 600 key",
     );
-}
-
-function helpText(): string {
-  const lines = [
-    "Usage: npm run authorization-server -- [flags]",
-    "",
-    "  --config FILE  YAML or JSON file with these settings",
-  ];
-  for (const setting of settings) {
-    const fallback = setting.kind === "flag" || setting.fallback === "" ? "" : ` (default ${setting.fallback})`;
-    lines.push(
-      `  --${setting.name}${setting.kind === "flag" ? "" : ` ${setting.kind.toUpperCase()}`}  ${setting.help}${fallback}`,
-    );
-  }
-  lines.push("", `Each setting is also read from the environment, such as ${environmentName(settings[0]!)}.`);
-  return lines.join("\n");
 }

@@ -392,4 +392,6 @@ test("health, readiness and metrics; metrics for this machine only", async (t) =
   });
   assert.equal(wrongMethod.status, 405);
   assert.equal(wrongMethod.headers["allow"], "GET, POST");
+  // The method is right, the spelling is not.
+  assert.equal((await get(server, "/userinfo/")).status, 404);
 });

@@ -44,6 +44,9 @@ export function createApp(server: ServerContext): FastifyInstance {
   const addressOf = addressReader(server.config.trustedProxies);
   const issuerPath = new URL(server.config.issuer).pathname.replace(/\/$/, "");
   for (const route of routes) addRoute(app, server, route, issuerPath, addressOf);
+  // The home page is where people type a slash.
+  const home = routes.find((route) => route.path === "")!;
+  if (issuerPath !== "") addRoute(app, server, home, `${issuerPath}/`, addressOf);
   addRoute(
     app,
     server,
@@ -71,6 +74,8 @@ function allowedMethods(request: FastifyRequest, issuerPath: string): string | u
   const methods = routes
     .filter((route) => new RegExp(`^${RegExp.escape(issuerPath)}${route.path.replace(":id", "[^/]+")}/?$`).test(path))
     .flatMap((route) => route.methods);
+  // Served, but not under this spelling: that is no matter of the method.
+  if (methods.includes(request.method as Route["methods"][number])) return undefined;
   return methods.length === 0 ? undefined : [...new Set(methods)].join(", ");
 }
 
