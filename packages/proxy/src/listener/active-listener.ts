@@ -82,7 +82,11 @@ export class ActiveListener {
       serverName: "",
       scheme: "http",
       dataPath: this.#dataPath,
-      onClosed: (closed) => this.#onClosed(closed),
+      onClosed: (closed) => {
+        // Those that counted its beginning; the listener may have been replaced meanwhile.
+        stats.connectionsActive.add(-1);
+        this.#onClosed(closed);
+      },
     });
     if (this.#draining) connection.drain();
     this.#connections.set(connection, chain);
@@ -95,7 +99,6 @@ export class ActiveListener {
 
   #onClosed(connection: HttpConnection): void {
     this.#connections.delete(connection);
-    this.#listener.stats.connectionsActive.add(-1);
     if (this.#connections.size > 0 || this.#onEmpty === undefined) return;
     this.#onEmpty();
     this.#onEmpty = undefined;

@@ -44,7 +44,11 @@ export class TcpUpstream implements RequestSender, UpstreamConnection {
       this.#tell(() => waiter.onUpstreamDrained()),
     );
     socket.on("connect", () => this.#onConnect());
-    socket.on("end", () => this.#tell(() => waiter.onResponseData(noBytes, true)));
+    socket.on("end", () => {
+      this.#tell(() => waiter.onResponseData(noBytes, true));
+      // The stream has ended with it, and nobody ends our side any more.
+      socket.destroy();
+    });
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error;
     });

@@ -162,8 +162,9 @@ function frameRequest(head: RequestHead, isHttp10: boolean, fields: HeadFields):
     else if (isHttp10 && hasToken(connection, "keep-alive")) keepAlive = true;
     if (fields.upgrade !== "" && upgrade === "" && hasToken(connection, "upgrade")) {
       upgrade = fields.upgrade.toLowerCase();
-      // A client that offers HTTP/2 is simply answered in HTTP/1.1 (RFC 9113 removed the offer; Envoy strips it).
-      if (upgrade === "h2c") upgrade = "";
+      // A client that offers HTTP/2 is simply answered in HTTP/1.1 (RFC 9113 removed the offer; Envoy strips it). One that sends
+      // a body is too: what an upstream that does not upgrade reads behind an unframed body is another request.
+      if (upgrade === "h2c" || bodyBytes !== 0) upgrade = "";
     }
     if (!removeNominatedFields(connection, head.headers.entries)) return badRequest("http1.invalid_connection_header");
   }

@@ -88,9 +88,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#owner = owner;
     this.#settings = settings;
     this.#dataPath = dataPath;
-    this.#output = new SocketOutput(socket, dataPath, settings.bufferLimitBytes, () =>
-      this.#receiver?.onDownstreamDrained(),
-    );
+    this.#output = new SocketOutput(socket, dataPath, settings.bufferLimitBytes, () => this.#onDrained());
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
     this.#quietSinceMs = dataPath.turn.nowMs;
     socket.on("end", () => this.#onEnd());
@@ -149,6 +147,11 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#consuming = true;
     while (position < data.length) {
       if (this.#state === "head") {
+        if (this.#output.isOverHighWatermark()) {
+          // Who reads no answers gets no further ones made.
+          this.#hold(data, position, chunk);
+          break;
+        }
         const next = this.#takeHead(data, position, position === 0 ? alreadySearched : 0);
         if (next < 0) break;
         position = next;
@@ -170,7 +173,12 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     // `chunk` is a view on the read buffer; what was put together from held bytes is our own.
     const rest = position === 0 ? data : data.subarray(position);
     this.#held = data === chunk ? Buffer.from(rest) : rest;
-    if (this.#state === "answering") this.#socket.pause();
+    this.#socket.pause();
+  }
+
+  #onDrained(): void {
+    if (this.#receiver !== undefined) this.#receiver.onDownstreamDrained();
+    else if (this.#state === "head") this.#drainHeld();
   }
 
   /** Gives the position behind the head, or -1 when there is none yet or the connection ends. */
@@ -264,6 +272,8 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   #takeBody(data: Buffer, position: number): number {
     const next = this.#body.decode(data, position, this);
     if (next >= 0) return next;
+    // The answer may have ended the connection while the data before the fault was passed on.
+    if (this.#state !== "body") return data.length;
     this.#keepAlive = false;
     const receiver = this.#receiver;
     this.#state = "answering";
@@ -324,7 +334,8 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     }
     const mode = this.#responseModeFor(status, hasLength, endStream);
     this.#responseMode = mode;
-    if (mode === "chunked" || (this.#isHead && !hasLength && !this.#isHttp10)) text += "transfer-encoding: chunked\r\n";
+    if (mode === "chunked" || (this.#isHead && !hasLength && !this.#isHttp10 && mayHaveBody(status)))
+      text += "transfer-encoding: chunked\r\n";
     else if (endStream && mode === "length" && !hasLength) text += "content-length: 0\r\n";
     if (!this.#keepAlive) text += "connection: close\r\n";
     else if (this.#isHttp10) text += "connection: keep-alive\r\n";
@@ -333,7 +344,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   }
 
   #responseModeFor(status: number, hasLength: boolean, endStream: boolean): ResponseMode {
-    if (this.#isHead || status === 204 || status === 304 || status < 200) return "none";
+    if (this.#isHead || !mayHaveBody(status)) return "none";
     if (hasLength || endStream) return "length";
     if (!this.#isHttp10) return "chunked";
     this.#keepAlive = false;
@@ -464,7 +475,8 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   // Armed once; a connection that was busy meanwhile waits for the rest of its time (cheaper than re-arming on each request).
   #onIdleTimer(): void {
     const nowMs = this.#dataPath.turn.nowMs;
-    const idleMs = this.isIdle ? nowMs - this.#quietSinceMs : 0;
+    // A client that does not take its answers, or never ends a head, is as idle as one that is silent.
+    const idleMs = this.#state === "head" ? nowMs - this.#quietSinceMs : 0;
     const leftMs = this.#settings.idleTimeoutMs - idleMs;
     if (leftMs > 0) this.#dataPath.timers.arm(this.#idleTimer, leftMs, nowMs);
     else this.close();
@@ -485,6 +497,11 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#unsentBytes = waitingBytes;
     this.#dataPath.timers.arm(this.#phaseTimer, stallMs, this.#dataPath.turn.nowMs);
   }
+}
+
+/** RFC 9112 §6.1, §6.3: neither a body nor a transfer coding goes with these. */
+function mayHaveBody(status: number): boolean {
+  return status !== 204 && status !== 304 && status >= 200;
 }
 
 function fieldLines(entries: readonly string[]): string {
