@@ -2,10 +2,18 @@
 import assert from "node:assert/strict";
 import type net from "node:net";
 import { test } from "node:test";
+import { Logging } from "@tulle/telemetry";
+import { DataPath } from "../connection/data-path.ts";
 import { forwardTo, handBuiltCluster } from "../hand-built/hand-built-runtime.ts";
 import { ManualClock } from "../hand-built/manual-clock.ts";
 import { Client, runBackend, runProxy, until } from "../hand-built/running-proxy.ts";
-import { drainHostPool } from "./host-pool.ts";
+import {
+  drainHostPool,
+  hostPool,
+  type PooledConnection,
+  type PoolWaiter,
+  type UpstreamConnection,
+} from "./host-pool.ts";
 
 const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
@@ -22,6 +30,36 @@ test("one connection serves one request after the other", async (t) => {
   }
   assert.equal(backend.sockets.length, 1);
   assert.equal(cluster.stats.upstreamConnectionsActive.value, 1);
+});
+
+test("a connection that is on its way out is given to nobody", async (t) => {
+  const backend = await runBackend(t, () => undefined);
+  const cluster = handBuiltCluster("c", [backend.port]);
+  const pool = hostPool(cluster.hosts[0]!, new DataPath({ logging: new Logging({ level: "off" }) }));
+  t.after(() => pool.destroy());
+  const ignore = (): void => undefined;
+  let ready: UpstreamConnection | undefined;
+  const waiter: PoolWaiter = {
+    onConnectionReady: (connection) => (ready = connection),
+    onConnectionFailure: ignore,
+    onInformational: ignore,
+    onResponseHead: ignore,
+    onResponseData: ignore,
+    onResponseTrailers: ignore,
+    onUpstreamReset: ignore,
+    onUpstreamDrained: ignore,
+  };
+  assert.equal(pool.acquire(cluster, waiter), undefined);
+  await until(
+    () => ready !== undefined,
+    () => "a connection",
+  );
+  const connection = ready as PooledConnection;
+  connection.state = "idle";
+  pool.onConnectionIdle(connection);
+  // Its `close` is an event of a later turn.
+  connection.codec.destroy();
+  assert.equal(pool.acquire(cluster, waiter), undefined);
 });
 
 test("max_requests_per_connection ends a connection", async (t) => {

@@ -170,7 +170,8 @@ export class HostPool {
    * or within this call when a circuit breaker is open.
    */
   acquire(cluster: Cluster, waiter: PoolWaiter): PooledConnection | undefined {
-    const connection = this.#idle.pop();
+    let connection = this.#idle.pop();
+    while (connection !== undefined && !connection.codec.usable) connection = this.#idle.pop();
     if (connection !== undefined) {
       connection.start(waiter);
       return connection;

@@ -1,7 +1,13 @@
 // What the client codec makes of a back end's answer: vectors of RFC 9112, each cut at every place.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Logging } from "@tulle/telemetry";
+import { DataPath } from "../../connection/data-path.ts";
 import { cutAt, readResponse, type ReadResponseOptions, type SeenClientSide } from "../../hand-built/codec-probe.ts";
+import { FakeSocket } from "../../hand-built/fake-socket.ts";
+import { HeaderMap } from "../../http/header-map.ts";
+import type { RequestHead } from "../../http/message.ts";
+import { Http1ClientConnection } from "./client-connection.ts";
 
 interface Case extends ReadResponseOptions {
   readonly name: string;
@@ -97,6 +103,7 @@ const cases: readonly Case[] = [
 
   { name: "garbage", input: "hello\r\n\r\n", expected: broken },
   { name: "a two-digit status", input: "HTTP/1.1 20 OK\r\n\r\n", expected: broken },
+  { name: "a status with a sign for a digit", input: "HTTP/1.1 2:0 OK\r\nContent-Length: 0\r\n\r\n", expected: broken },
   { name: "another version", input: "HTTP/2.0 200 OK\r\n\r\n", expected: broken },
   { name: "a bare LF", input: "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", expected: broken },
   { name: "obs-fold", input: "HTTP/1.1 200 OK\r\nx: a\r\n b\r\n\r\n", expected: broken },
@@ -141,4 +148,39 @@ for (const { name, input, expected, ...options } of cases) {
 test("a head is bounded", () => {
   const seen = readResponse([Buffer.from(`HTTP/1.1 200 OK\r\nx: ${"a".repeat(61 * 1024)}\r\n\r\n`)]);
   assert.equal(seen.reset, "protocol_error");
+});
+
+test("a connection whose last reader paused it reads again when it is free", () => {
+  const fake = new FakeSocket();
+  let free = false;
+  const connection = new Http1ClientConnection(
+    fake.socket,
+    { onConnected: () => undefined, onExchangeEnd: (reusable) => (free = reusable), onClosed: () => undefined },
+    { maxHeadBytes: 60 * 1024, maxFieldCount: 100, enableTrailers: true, bufferLimitBytes: 1024 },
+    new DataPath({ logging: new Logging({ level: "off" }) }),
+  );
+  fake.emit("connect");
+  connection.start({
+    onInformational: () => undefined,
+    onResponseHead: () => undefined,
+    onResponseData: (_chunk, endStream) => {
+      if (!endStream) connection.pauseResponse();
+    },
+    onResponseTrailers: () => undefined,
+    onUpstreamReset: () => undefined,
+    onUpstreamDrained: () => undefined,
+  });
+  const head: RequestHead = {
+    method: "GET",
+    scheme: "http",
+    authority: "a",
+    path: "/",
+    protocol: "HTTP/1.1",
+    headers: new HeaderMap(),
+  };
+  connection.sendRequestHead(head, true);
+  connection.onData(Buffer.from("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"));
+  assert.equal(fake.paused, true);
+  connection.onData(Buffer.from("0\r\n\r\n"));
+  assert.deepEqual([free, fake.paused], [true, false]);
 });

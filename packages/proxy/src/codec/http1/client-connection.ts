@@ -61,6 +61,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   #requestDone = true;
   #keepAlive = true;
   #consuming = false;
+  #paused = false;
   /** The socket is being destroyed: nothing more is read from it. */
   #dead = false;
   #held: Buffer = noBytes;
@@ -94,6 +95,11 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   get localAddress(): string | undefined {
     const { localAddress, localPort } = this.#socket;
     return localAddress === undefined ? undefined : ipPortText(localAddress, localPort ?? 0);
+  }
+
+  /** False from the moment that the socket is given up; that it has closed is heard only in a later turn. */
+  get usable(): boolean {
+    return !this.#socket.destroyed;
   }
 
   /** Gives the connection to a request; only an idle one can be given. */
@@ -185,10 +191,12 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   }
 
   pauseResponse(): void {
+    this.#paused = true;
     this.#socket.pause();
   }
 
   resumeResponse(): void {
+    this.#paused = false;
     this.#socket.resume();
   }
 
@@ -333,6 +341,8 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   #settle(): void {
     if (this.#requestDone && this.#keepAlive) {
       this.#state = "idle";
+      // The end of a response may come in the read that made its receiver pause; nobody resumes for it any more.
+      if (this.#paused) this.resumeResponse();
       this.#owner.onExchangeEnd(true);
     } else {
       // A request that is not complete when its answer is will never be (Envoy resets it too).

@@ -42,7 +42,7 @@ export function parseResponseHead(
   if (!text.startsWith("HTTP/1.")) return undefined;
   const minor = text.charCodeAt(7) - 48;
   if ((minor !== 0 && minor !== 1) || text.charCodeAt(8) !== 32) return undefined;
-  const status = (text.charCodeAt(9) - 48) * 100 + (text.charCodeAt(10) - 48) * 10 + (text.charCodeAt(11) - 48);
+  const status = digit(text, 9) * 100 + digit(text, 10) * 10 + digit(text, 11);
   const behind = text.charCodeAt(12);
   if (!(status >= 100 && status <= 999) || (behind !== 32 && behind !== 13)) return undefined;
   const lineEnd = text.indexOf("\r\n", 12);
@@ -52,6 +52,12 @@ export function parseResponseHead(
   fields.reset();
   if (readFields(text, lineEnd + 2, end, maxFieldCount, fields) !== undefined) return undefined;
   return frameResponse(status, minor === 0, requestMethod, upgradeAsked, fields);
+}
+
+/** NaN for anything else. */
+function digit(text: string, at: number): number {
+  const value = text.charCodeAt(at) - 48;
+  return value >= 0 && value <= 9 ? value : Number.NaN;
 }
 
 function frameResponse(
