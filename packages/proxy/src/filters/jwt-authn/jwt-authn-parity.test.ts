@@ -3,13 +3,8 @@
 import assert from "node:assert/strict";
 import { createPublicKey } from "node:crypto";
 import { after, before, test } from "node:test";
-import {
-  type ParityCall,
-  type ParityListener,
-  type ParityPair,
-  type Seen,
-  startParityPair,
-} from "../../hand-built/parity-pair.ts";
+import type { ParityListener } from "../../testing/parity-bootstrap.ts";
+import { type ParityCall, type ParityPair, type Seen, startParityPair } from "../../testing/parity-pair.ts";
 import {
   type TestKey,
   makeKey,

@@ -1,13 +1,8 @@
 // The same policies on this proxy and on a stock Envoy: every call must be let through or refused alike, for the same reason.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import {
-  type ParityCall,
-  type ParityListener,
-  type ParityPair,
-  type Seen,
-  startParityPair,
-} from "../../hand-built/parity-pair.ts";
+import type { ParityListener } from "../../testing/parity-bootstrap.ts";
+import { type ParityCall, type ParityPair, type Seen, startParityPair } from "../../testing/parity-pair.ts";
 
 const any = [{ any: true }];
 const rbacFilter = (config: object): object => ({

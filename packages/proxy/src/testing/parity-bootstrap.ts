@@ -1,0 +1,74 @@
+// The bootstrap that both sides of a parity pair start from: listeners on free ports, one back end, an access log in a file.
+
+export interface ParityListener {
+  readonly name: string;
+  /** HTTP filters before the router, as JSON. */
+  readonly filters: readonly object[];
+  /** Routes to the back end are made of these; without any, one for every path. */
+  readonly routes?: readonly object[];
+  readonly manager?: object;
+}
+
+const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
+const address = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });
+
+/** Each line of the log: `x-parity` of the request, code details, the metadata of that namespace. */
+export function parityBootstrap(
+  listeners: readonly ParityListener[],
+  backEndPort: number,
+  logPath: string,
+  metadataNamespace: string,
+): string {
+  const format = `%REQ(x-parity)%\t%RESPONSE_CODE_DETAILS%\t%DYNAMIC_METADATA(${metadataNamespace})%\n`;
+  const router = { name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } };
+  const managerOf = ({ name, filters, routes, manager }: ParityListener): object => ({
+    "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
+    stat_prefix: name,
+    route_config: {
+      name,
+      virtual_hosts: [
+        {
+          name: "all",
+          domains: ["*"],
+          routes: (routes ?? [{ match: { prefix: "/" } }]).map((route) => ({ ...route, route: { cluster: "app" } })),
+        },
+      ],
+    },
+    http_filters: [...filters, router],
+    access_log: [
+      {
+        name: "envoy.access_loggers.file",
+        typed_config: {
+          "@type": extension("access_loggers.file.v3.FileAccessLog"),
+          path: logPath,
+          log_format: { text_format_source: { inline_string: format } },
+        },
+      },
+    ],
+    ...manager,
+  });
+  return JSON.stringify({
+    admin: { address: address(0) },
+    static_resources: {
+      listeners: listeners.map((listener) => ({
+        name: listener.name,
+        address: address(0),
+        filter_chains: [
+          {
+            filters: [{ name: "envoy.filters.network.http_connection_manager", typed_config: managerOf(listener) }],
+          },
+        ],
+      })),
+      clusters: [
+        {
+          name: "app",
+          type: "STATIC",
+          load_assignment: {
+            cluster_name: "app",
+            endpoints: [{ lb_endpoints: [{ endpoint: { address: address(backEndPort) } }] }],
+          },
+        },
+      ],
+    },
+  });
+}

@@ -1,0 +1,212 @@
+// This proxy and a stock Envoy side by side with the same listeners: a filter's parity table sends each call to both and
+// compares the answer, what reached the back end, the access log and the statistics.
+import fs from "node:fs";
+import http from "node:http";
+import type net from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { Logging } from "@tulle/telemetry";
+import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
+import { startProcess, waitFor } from "../../../../tests/tools/processes.ts";
+import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
+import { runProxy } from "../run-proxy.ts";
+import { type ParityListener, parityBootstrap } from "./parity-bootstrap.ts";
+
+export interface ParityCall {
+  readonly listener: string;
+  readonly method?: string;
+  readonly path?: string;
+  readonly host?: string;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+}
+
+export interface Seen {
+  readonly status: number;
+  readonly responseHeaders: Readonly<Record<string, unknown>>;
+  /** What the back end got, or the body of an answer that no back end gave. */
+  readonly body: unknown;
+  /** The access log's `%RESPONSE_CODE_DETAILS%` and dynamic metadata. */
+  readonly details: string;
+  readonly metadata: unknown;
+}
+
+export interface ParityPair {
+  /** What each of the two made of every call, in the calls' order. */
+  run(calls: readonly ParityCall[]): Promise<{ readonly ours: readonly Seen[]; readonly envoys: readonly Seen[] }>;
+  /** Values of all counters whose name the expression matches, on each. */
+  counters(name: RegExp): Promise<{ readonly ours: Counters; readonly envoys: Counters }>;
+  stop(): Promise<void>;
+}
+
+export type Counters = Readonly<Record<string, number>>;
+
+interface Answer {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** Response headers that a filter may set; the others are the connection manager's. */
+const comparedResponseHeaders = ["content-type", "content-length", "www-authenticate"];
+/** Differ between two proxies by nature. */
+const ownRequestHeaders = new Set(["x-request-id", "x-parity", "x-forwarded-for", "x-envoy-expected-rq-timeout-ms"]);
+
+interface Side {
+  /** Ports of the listeners by name. */
+  readonly ports: ReadonlyMap<string, number>;
+  readonly adminPort: number;
+  readonly log: string;
+  stop(): Promise<void>;
+}
+
+export async function startParityPair(
+  listeners: readonly ParityListener[],
+  metadataNamespace: string,
+): Promise<ParityPair> {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "tulle-parity-"));
+  const backEnd = await startBackEnd();
+  const { port } = backEnd.address() as net.AddressInfo;
+  const bootstrapFor = (log: string): string => parityBootstrap(listeners, port, log, metadataNamespace);
+  const ours = await startOurs(path.join(folder, "ours.log"), bootstrapFor);
+  const envoy = await startEnvoy(folder, listeners.length, bootstrapFor);
+  let sent = 0;
+  return {
+    async run(calls) {
+      const first = sent;
+      sent += calls.length;
+      return { ours: await runOn(ours, calls, first), envoys: await runOn(envoy, calls, first) };
+    },
+    async counters(name) {
+      return { ours: await countersOf(ours, name), envoys: await countersOf(envoy, name) };
+    },
+    async stop() {
+      await envoy.stop();
+      await ours.stop();
+      backEnd.close();
+      backEnd.closeAllConnections();
+      fs.rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** Tells what it was sent. */
+async function startBackEnd(): Promise<http.Server> {
+  const backEnd = http.createServer((request, response) => {
+    const headers = Object.fromEntries(
+      Object.entries(request.headersDistinct)
+        .filter(([name]) => !ownRequestHeaders.has(name))
+        .sort(([a], [b]) => (a < b ? -1 : 1)),
+    );
+    response.end(JSON.stringify({ method: request.method, url: request.url, headers }));
+  });
+  await new Promise<void>((resolve) => {
+    backEnd.listen(0, "127.0.0.1", resolve);
+  });
+  return backEnd;
+}
+
+async function startOurs(log: string, bootstrapFor: (log: string) => string): Promise<Side> {
+  const proxy = await runProxy({
+    bootstrap: parseBootstrap(bootstrapFor(log), "ours"),
+    env: {},
+    logging: new Logging({ sink: () => {} }),
+  });
+  return {
+    ports: new Map([...proxy.listenerAddresses()].map(([name, [first]]) => [name, first!.port])),
+    adminPort: proxy.adminAddress!.port,
+    log,
+    stop: () => proxy.close(),
+  };
+}
+
+async function startEnvoy(folder: string, listenerCount: number, bootstrapFor: (log: string) => string): Promise<Side> {
+  const log = path.join(folder, "envoy.log");
+  const configFile = path.join(folder, "envoy.json");
+  const adminFile = path.join(folder, "admin.txt");
+  fs.writeFileSync(configFile, bootstrapFor(log));
+  const options = ["--disable-hot-restart", "--concurrency", "1", "-l", "error", "--file-flush-interval-msec", "50"];
+  const files = ["-c", configFile, "--admin-address-path", adminFile];
+  const envoy = await startProcess(await envoyPath(), [...files, ...options]);
+  const details = (): string => envoy.output();
+  await waitFor(() => fs.existsSync(adminFile) && fs.readFileSync(adminFile, "utf8").includes(":"), {
+    what: "Envoy's admin port",
+    details,
+  });
+  const adminPort = Number(fs.readFileSync(adminFile, "utf8").split(":").at(-1));
+  const ports = await waitFor(
+    async () => {
+      const page = (await get(adminPort, { listener: "", path: "/listeners" })).body;
+      const found = new Map([...page.matchAll(/^(.+)::127\.0\.0\.1:(\d+)$/gm)].map((m) => [m[1]!, Number(m[2])]));
+      return found.size === listenerCount && found;
+    },
+    { what: "Envoy's listeners", details },
+  );
+  const stop = async (): Promise<void> => void (await envoy.stop());
+  return { ports, adminPort, log, stop };
+}
+
+/** Calls one after the other, numbered from `first`, which the access log repeats. */
+async function runOn({ ports, log }: Side, calls: readonly ParityCall[], first: number): Promise<readonly Seen[]> {
+  const answers: Answer[] = [];
+  for (const [index, call] of calls.entries()) {
+    const headers = { ...call.headers, "x-parity": String(first + index) };
+    answers.push(await get(ports.get(call.listener)!, { ...call, headers }));
+  }
+  const lines = await waitFor(
+    () => {
+      const read = logLines(log);
+      return calls.every((_call, index) => read.has(String(first + index))) && read;
+    },
+    { what: `the access log ${path.basename(log)}` },
+  );
+  return answers.map((answer, index) => seen(answer, lines.get(String(first + index))!));
+}
+
+async function countersOf({ adminPort }: Side, name: RegExp): Promise<Counters> {
+  const page = (await get(adminPort, { listener: "", path: "/stats?type=Counters" })).body;
+  const lines = page.split("\n").map((line) => line.split(": "));
+  return Object.fromEntries(lines.filter(([stat]) => name.test(stat!)).map(([stat, value]) => [stat!, Number(value)]));
+}
+
+function get(port: number, { path: target = "/", host = "main.test", method = "GET", headers = {} }: ParityCall) {
+  return new Promise<Answer>((resolve, reject) => {
+    const options = {
+      host: "127.0.0.1",
+      port,
+      path: target,
+      method,
+      agent: false,
+      headers: { host, ...headers } as http.OutgoingHttpHeaders,
+    };
+    const request = http.request(options, (response) => {
+      let body = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }));
+    });
+    request.on("error", reject);
+    request.end();
+  });
+}
+
+function logLines(file: string): ReadonlyMap<string, { readonly details: string; readonly metadata: string }> {
+  const text = fs.existsSync(file) ? fs.readFileSync(file, "utf8") : "";
+  const whole = text.slice(0, text.lastIndexOf("\n") + 1).split("\n");
+  return new Map(
+    whole.map((line) => {
+      const [id = "", details = "", metadata = ""] = line.split("\t");
+      return [id, { details, metadata }];
+    }),
+  );
+}
+
+function seen(answer: Answer, line: { readonly details: string; readonly metadata: string }): Seen {
+  const fromBackEnd = answer.body.startsWith("{");
+  const headers = comparedResponseHeaders.map((name) => [name, answer.headers[name]] as const);
+  return {
+    status: answer.status,
+    responseHeaders: fromBackEnd ? {} : Object.fromEntries(headers.filter(([, value]) => value !== undefined)),
+    body: fromBackEnd ? (JSON.parse(answer.body) as unknown) : answer.body,
+    details: line.details,
+    metadata: line.metadata.startsWith("{") ? (JSON.parse(line.metadata) as unknown) : line.metadata,
+  };
+}
