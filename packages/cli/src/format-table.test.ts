@@ -20,10 +20,18 @@ gateway-1
   NAMESPACE  tulle-system
   READY
 `;
+const titled = `NAME
+  NAMESPACE     READY
+web-1
+  shop          yes
+gateway-1
+  tulle-system
+`;
 const cases: readonly { name: string; columns: number | undefined; expected: string }[] = [
   { name: "no terminal", columns: undefined, expected: table },
   { name: "just wide enough", columns: 30, expected: table },
-  { name: "too narrow", columns: 29, expected: paragraphs },
+  { name: "wide enough without the names", columns: 21, expected: titled },
+  { name: "too narrow for both", columns: 20, expected: paragraphs },
 ];
 for (const { name, columns, expected } of cases) {
   test(name, () => assert.equal(formatFitting(header, rows, { columns, title: 1 }), expected));

@@ -23,7 +23,10 @@ export interface FittingOptions {
   readonly title: number;
 }
 
-/** The table, and where the terminal is narrower than that, one paragraph a row: its title, then a line for each other column. */
+/**
+ * The table. Where the terminal is narrower than that: each row's title on a line of its own above its other columns; and
+ * where even that is too wide, one paragraph a row, with a line for each other column.
+ */
 export function formatFitting(
   header: readonly string[],
   rows: readonly (readonly string[])[],
@@ -31,8 +34,10 @@ export function formatFitting(
 ): string {
   for (const gap of gaps) {
     const table = formatTable(header, rows, gap);
-    if (table.split("\n").every((line) => line.length <= columns)) return table;
+    if (fits(table, columns)) return table;
   }
+  const titled = underTitles(header, rows, title);
+  if (fits(titled, columns)) return titled;
   const others = header.map((name, column) => ({ name, column })).filter(({ column }) => column !== title);
   const width = Math.max(...others.map(({ name }) => name.length));
   return rows
@@ -41,4 +46,15 @@ export function formatFitting(
       return [row[title] ?? "", ...lines].map((line) => `${line}\n`).join("");
     })
     .join("\n");
+}
+
+function fits(text: string, columns: number): boolean {
+  return text.split("\n").every((line) => line.length <= columns);
+}
+
+function underTitles(header: readonly string[], rows: readonly (readonly string[])[], title: number): string {
+  const indented = (line: readonly string[]): string[] => ["", ...line.filter((_, column) => column !== title)];
+  const lines = formatTable(indented(header), rows.map(indented)).split("\n");
+  const titles = [header[title]!, ...rows.map((row) => row[title] ?? "")];
+  return titles.map((text, index) => `${text}\n${lines[index]!}\n`).join("");
 }

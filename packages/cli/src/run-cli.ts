@@ -78,7 +78,8 @@ function prepare(command: Command, context: CommandContext): void {
   command.showHelpAfterError(`Run '${fullName(command)} --help' for all options and examples.`);
   command.configureOutput({
     writeOut: (text) => context.stdout(text),
-    writeErr: (text) => context.stderr(text.replace(/^error: /, "tulle: ")),
+    writeErr: (text) =>
+      context.stderr(text.replace(/^error: /, "tulle: ").replace(/\n\(Did you mean (\S+)\?\)/, "\nDid you mean '$1'?")),
     getOutHelpWidth: () => context.columns ?? 100,
     getErrHelpWidth: () => context.columns ?? 100,
   });

@@ -3,7 +3,7 @@ import { listAuditEvents } from "@tulle/authorization-server";
 import type { Command } from "commander";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addExamples, addOutputOption, wholeNumber } from "../command-options.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 import type { StoreOptions } from "./auth-store.ts";
 import { addStoreOptions, moment, withStore } from "./auth-store.ts";
 
@@ -20,7 +20,7 @@ export function registerAudit(command: Command, context: CommandContext): void {
       database.read((reader) => listAuditEvents(reader, filter)),
     );
     await context.printData(events, options.output, () =>
-      formatTable(
+      formatFitting(
         ["TIME", "EVENT", "CLIENT", "USER", "ADDRESS", "ERROR", "REASON"],
         events.map((event) => [
           moment(event.atMs),
@@ -31,6 +31,7 @@ export function registerAudit(command: Command, context: CommandContext): void {
           event.error ?? "-",
           event.reason ?? event.description ?? "-",
         ]),
+        { columns: context.columns, title: 0 },
       ),
     );
   });

@@ -4,7 +4,7 @@ import { allClients, createClient, removeClient, replaceClientSecret, updateClie
 import type { Client, ClientSettings } from "@tulle/authorization-server";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addExamples, addOutputOption } from "../command-options.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 import type { StoreOptions } from "./auth-store.ts";
 import { accepted, addStoreOptions, collect, secretFromStdin, withStore } from "./auth-store.ts";
 
@@ -71,7 +71,7 @@ export function registerClient(command: Command, context: CommandContext): void 
   list.action(async (options: Options) => {
     const clients = await withStore(context, options, ({ database }) => allClients(database));
     await context.printData(clients.map(shown), options.output, () =>
-      formatTable(
+      formatFitting(
         ["ID", "KIND", "GRANTS", "SCOPE", "REDIRECT URIS"],
         clients.map((client) => [
           client.id + (client.disabledAtMs === undefined ? "" : " (disabled)"),
@@ -80,6 +80,7 @@ export function registerClient(command: Command, context: CommandContext): void 
           client.scope.join(" "),
           client.redirectUris.join(" "),
         ]),
+        { columns: context.columns, title: 0 },
       ),
     );
   });

@@ -4,7 +4,7 @@ import { grantsOf, revokeGrants } from "@tulle/authorization-server";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 import type { StoreOptions } from "./auth-store.ts";
 import { accepted, addStoreOptions, moment, withStore } from "./auth-store.ts";
 
@@ -21,7 +21,7 @@ export function registerGrant(command: Command, context: CommandContext): void {
     const filter = { userName: options.user, clientId: options.client };
     const grants = accepted(await withStore(context, options, ({ database }) => grantsOf(database, filter)));
     await context.printData(grants, options.output, () =>
-      formatTable(
+      formatFitting(
         ["ID", "USER", "CLIENT", "SCOPE", "SINCE", "UNTIL"],
         grants.map((grant) => [
           grant.id,
@@ -31,6 +31,7 @@ export function registerGrant(command: Command, context: CommandContext): void {
           moment(grant.createdAtMs),
           moment(grant.expiresAtMs),
         ]),
+        { columns: context.columns, title: 0 },
       ),
     );
   });

@@ -5,14 +5,14 @@ import type { KeyListing } from "@tulle/authorization-server";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 import type { StoreOptions } from "./auth-store.ts";
 import { addStoreOptions, moment, withStore } from "./auth-store.ts";
 
 type Options = StoreOptions & OutputOption;
 
-function table(keys: readonly KeyListing[]): string {
-  return formatTable(
+function table(keys: readonly KeyListing[], columns: number | undefined): string {
+  return formatFitting(
     ["ID", "ALGORITHM", "STATE", "CREATED", "ACTIVE SINCE", "REMOVED AFTER"],
     keys.map((key) => [
       key.id,
@@ -22,6 +22,7 @@ function table(keys: readonly KeyListing[]): string {
       moment(key.activatedAtMs),
       moment(key.removedAfterMs),
     ]),
+    { columns, title: 0 },
   );
 }
 
@@ -29,7 +30,7 @@ export function registerKey(command: Command, context: CommandContext): void {
   const list = addOutputOption(addStoreOptions(command.command("list").description("list signing keys")));
   list.action(async (options: Options) => {
     const keys = await withStore(context, options, ({ database }) => keyList(database));
-    await context.printData(keys, options.output, () => table(keys));
+    await context.printData(keys, options.output, () => table(keys, context.columns));
   });
   const rotate = command
     .command("rotate")
@@ -42,6 +43,6 @@ export function registerKey(command: Command, context: CommandContext): void {
         throw new CommandFailure(`cannot rotate: ${(error as Error).message}`, { cause: error });
       }),
     );
-    await context.printData(keys, options.output, () => table(keys));
+    await context.printData(keys, options.output, () => table(keys, context.columns));
   });
 }

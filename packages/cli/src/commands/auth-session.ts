@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { endUserSessions, sessionsOf } from "@tulle/authorization-server";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 import type { StoreOptions } from "./auth-store.ts";
 import { accepted, addStoreOptions, moment, withStore } from "./auth-store.ts";
 
@@ -15,7 +15,7 @@ export function registerSession(command: Command, context: CommandContext): void
   list.action(async (options: Options) => {
     const sessions = accepted(await withStore(context, options, ({ database }) => sessionsOf(database, options.user)));
     await context.printData(sessions, options.output, () =>
-      formatTable(
+      formatFitting(
         ["ID", "USER", "SINCE", "LAST USED", "UNTIL", "ADDRESS", "BROWSER"],
         sessions.map((session) => [
           session.id,
@@ -26,6 +26,7 @@ export function registerSession(command: Command, context: CommandContext): void
           session.address,
           session.userAgent.slice(0, 40),
         ]),
+        { columns: context.columns, title: 0 },
       ),
     );
   });

@@ -12,7 +12,7 @@ import type { Config, User } from "@tulle/authorization-server";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addExamples, addOutputOption } from "../command-options.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 import type { StoreOptions } from "./auth-store.ts";
 import { accepted, addStoreOptions, moment, secretFromStdin, withStore } from "./auth-store.ts";
 
@@ -76,7 +76,7 @@ export function registerUser(command: Command, context: CommandContext): void {
   list.action(async (options: Options) => {
     const users = await withStore(context, options, ({ database }) => allUsers(database));
     await context.printData(users.map(shown), options.output, () =>
-      formatTable(
+      formatFitting(
         ["NAME", "SUB", "CREATED", "STATE"],
         users.map((user) => [
           user.name,
@@ -84,6 +84,7 @@ export function registerUser(command: Command, context: CommandContext): void {
           moment(user.createdAtMs),
           user.disabledAtMs === undefined ? "active" : "disabled",
         ]),
+        { columns: context.columns, title: 0 },
       ),
     );
   });

@@ -5,6 +5,7 @@ import type { CommandContext, InstanceOption, OutputOption } from "../command-mo
 import { addExamples, addInstanceOption, addOutputOption } from "../command-options.ts";
 import { connect, withApiFailures } from "../instance-client.ts";
 import { formatFitting } from "../format-table.ts";
+import { wrapText } from "../wrap-text.ts";
 
 /** One pod in the data that `-o json` prints. */
 export interface PodRow {
@@ -79,6 +80,8 @@ function table(rows: readonly PodRow[], columns: number | undefined): string {
     ]),
     { columns, title: 1 },
   );
-  const notes = rows.filter((row) => row.message !== undefined).map((row) => `${row.name}: ${row.message}\n`);
+  const notes = rows
+    .filter((row) => row.message !== undefined)
+    .map((row) => `${wrapText(`${row.name}: ${row.message}`, columns, "  ")}\n`);
   return text + notes.join("");
 }

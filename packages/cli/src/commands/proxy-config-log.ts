@@ -19,7 +19,7 @@ interface Options extends PodOptions {
 export function registerLog(command: Command, context: CommandContext): void {
   addPodArgument(command)
     .option("--level <levels>", `[<logger>:]<level>, separated by commas; levels: ${logLevels.join(", ")}`, parseLevels)
-    .option("-r, --reset", "back to the level that proxies start with (warning)");
+    .option("-r, --reset", "all loggers to warning, as Istio does (proxies of tulle up start with info)");
   addExamples(command, [
     ["tulle proxy-config log catalog-v1-5d8f6c7b9-x2k4p.shop", "all loggers and their levels"],
     ["tulle proxy-config log catalog-v1-5d8f6c7b9-x2k4p.shop --level http:debug,router:trace", "change two"],

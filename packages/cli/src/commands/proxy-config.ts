@@ -10,8 +10,9 @@ import { registerLog } from "./proxy-config-log.ts";
 import { registerRoute } from "./proxy-config-route.ts";
 
 export function register(command: Command, context: CommandContext): void {
+  // The plurals are what istioctl knows too.
   const add = (name: string, alias: string, summary: string): Command =>
-    command.command(name).alias(alias).description(summary);
+    command.command(name).alias(alias).alias(`${name}s`).description(summary);
   registerBootstrap(add("bootstrap", "b", "The bootstrap document that the proxy was started with."), context);
   registerCluster(add("cluster", "c", "Where requests can go."), context);
   registerEndpoint(add("endpoint", "ep", "The addresses behind clusters, and whether they are healthy."), context);
