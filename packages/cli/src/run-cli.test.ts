@@ -67,7 +67,7 @@ const lines: readonly { args: string[]; code: number; stdout?: RegExp; stderr?: 
   {
     args: ["greet", "a", "--tmes", "2"],
     code: exitCodes.usage,
-    stderr: /unknown option '--tmes'\n\(Did you mean --times\?\)/,
+    stderr: /unknown option '--tmes'\nDid you mean '--times'\?/,
   },
   { args: ["greet", "a", "--times", "4"], code: exitCodes.usage, stderr: /whole number from 1 to 3/ },
   { args: ["greet", "a", "b"], code: exitCodes.usage, stderr: /too many arguments/ },
