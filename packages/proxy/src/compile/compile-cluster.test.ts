@@ -95,6 +95,11 @@ for (const { name, bind, expected } of [
   });
 }
 
+test("a source address that is none is refused, not found out by a request", () => {
+  const upstream_bind_config = { source_address: { address: "localhost", port_value: 0 } };
+  assert.match(problemsOf(compile({ upstream_bind_config })).join(), /source_address: malformed IP address: localhost/);
+});
+
 test("an EDS cluster names its endpoints, and keeps hosts whose address stays", () => {
   const { cluster, endpointsName } = accepted(
     compile({ type: "EDS", eds_cluster_config: { eds_config: ads, service_name: "e" } }),

@@ -5,6 +5,7 @@ import {
   Cluster_DiscoveryType as DiscoveryType,
   Cluster_DnsLookupFamily as LookupFamily,
 } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { isIP } from "node:net";
 import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { ClusterConfigSchema as DynamicForwardSchema } from "@tulle/xds/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb";
 import type { CircuitBreakerLimits, ClusterType } from "../cluster/cluster.ts";
@@ -112,7 +113,7 @@ function clusterSettings(
     maxRequestsPerConnection: protocol.maxRequestsPerConnection,
     perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
     enableTrailers: protocol.enableTrailers,
-    sourceAddress: sourceAddress(message, scope),
+    sourceAddress: sourceAddress(message, scope, place, problems),
     circuitBreakers: circuitBreakers(message),
     metadata: message.metadata?.filterMetadata ?? {},
     makePicker: compileLoadBalancing(message, type, scope.random, place, problems),
@@ -122,8 +123,16 @@ function clusterSettings(
 }
 
 /** The cluster's own bind address, else the bootstrap's; an unspecified one leaves the choice to the kernel. */
-function sourceAddress(message: ClusterMessage, scope: CompileScope): string | undefined {
+function sourceAddress(
+  message: ClusterMessage,
+  scope: CompileScope,
+  place: Place,
+  problems: Problems,
+): string | undefined {
   const own = message.upstreamBindConfig?.sourceAddress?.address || scope.defaultSourceAddress;
+  if (own !== undefined && isIP(own) === 0) {
+    problems.error(place.field("upstream_bind_config").field("source_address"), `malformed IP address: ${own}`);
+  }
   return own === "0.0.0.0" || own === "::" ? undefined : own;
 }
 

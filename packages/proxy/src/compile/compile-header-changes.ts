@@ -6,6 +6,7 @@ import {
 import type { FormatEnvironment } from "../format/operator.ts";
 import { type TextFormat, compileTextFormat } from "../format/substitution-format.ts";
 import type { HeaderMap } from "../http/header-map.ts";
+import { fieldValue, hasControlCharacter, utf8AsLatin1 } from "../http/header-value.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { Place, Problems } from "./problems.ts";
@@ -27,7 +28,6 @@ export interface HeaderChangeLists {
 export type HeaderChangeTarget = "request_headers" | "response_headers";
 
 const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
-const defaultValueBytes = new TextDecoder("latin1");
 
 function isProtected(name: string): boolean {
   return name.startsWith(":") || name === "host";
@@ -82,9 +82,9 @@ function compileAddition(
   const name = header.key.toLowerCase();
   if (isProtected(name)) problems.error(place, ":-prefixed or host headers may not be modified");
   else if (!headerName.test(name)) problems.error(place.field("header"), `'${header.key}' is not a header name`);
-  const raw = header.rawValue.length > 0 ? defaultValueBytes.decode(header.rawValue) : header.value;
-  // oxlint-disable-next-line no-control-regex -- control characters are what is being refused
-  if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(raw)) {
+  // Not TextDecoder: its latin1 is windows-1252.
+  const raw = header.rawValue.length > 0 ? Buffer.from(header.rawValue).toString("latin1") : utf8AsLatin1(header.value);
+  if (hasControlCharacter(raw)) {
     problems.error(place.field("header").field("value"), "control characters are not allowed");
   }
   const format = compileTextFormat(raw, "", environment, place.field("header").field("value"), problems);
@@ -92,8 +92,10 @@ function compileAddition(
 }
 
 function additionStep(name: string, format: TextFormat, action: number, keepEmpty: boolean): HeaderChange {
-  const write = (headers: HeaderMap, value: string, isOverwrite: boolean): void => {
-    if (value === "" && !keepEmpty) return;
+  const write = (headers: HeaderMap, text: string, isOverwrite: boolean): void => {
+    if (text === "" && !keepEmpty) return;
+    // Formats read what peers sent, decoded query parameters and metadata among it.
+    const value = fieldValue(text);
     if (isOverwrite) headers.set(name, value);
     else headers.append(name, value);
   };

@@ -16,6 +16,7 @@ import type { HttpConnectionManagerConfig, HttpConnectionManagerStats } from "..
 import { Slot } from "../runtime/slot.ts";
 import { compileCidr } from "./cidr.ts";
 import { checkResourceSource } from "./check-resource-source.ts";
+import { checkHeaderText } from "./check-header-text.ts";
 import { compileAccessLog } from "./compile-access-log.ts";
 import type { ListenerBuild } from "./compile-listener.ts";
 import { buildRouteTable } from "./compile-route-configuration.ts";
@@ -57,6 +58,8 @@ export function compileHttpConnectionManager(
     compileAccessLog(log, scope, place.field("access_log", index), problems),
   );
   const isInternalAddress = internalAddresses(message, place, problems);
+  const serverName = checkHeaderText(message.serverName, place.field("server_name"), problems);
+  const via = checkHeaderText(message.via, place.field("via"), problems);
   if (routeTable === undefined || problems.hasErrors) return undefined;
   const common = message.commonHttpProtocolOptions;
   const http1 = message.httpProtocolOptions;
@@ -67,7 +70,7 @@ export function compileHttpConnectionManager(
     routeTable,
     filters,
     accessLogs: accessLogs.filter((log) => log !== undefined),
-    serverName: message.serverName === "" ? "envoy" : message.serverName,
+    serverName: serverName === "" ? "envoy" : serverName,
     serverHeaderTransformation: serverHeaders[message.serverHeaderTransformation] ?? "overwrite",
     connectionIdleTimeoutMs: durationMs(common?.idleTimeout, defaultIdleTimeoutMs),
     requestHeadersTimeoutMs: durationMs(message.requestHeadersTimeout, 0),
@@ -81,7 +84,7 @@ export function compileHttpConnectionManager(
     useRemoteAddress: message.useRemoteAddress ?? false,
     xffNumTrustedHops: message.xffNumTrustedHops,
     skipXffAppend: message.skipXffAppend,
-    via: message.via,
+    via,
     keepsClientCertHeader: message.forwardClientCertDetails === ForwardClientCert.ALWAYS_FORWARD_ONLY,
     normalizePath: message.normalizePath ?? false,
     mergeSlashes: message.mergeSlashes,

@@ -4,6 +4,7 @@ import {
   RedirectAction_RedirectResponseCode as Code,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { RequestHead } from "../http/message.ts";
+import { checkHeaderText } from "./check-header-text.ts";
 import { pathSubstitution, prefixReplacement } from "./compile-rewrite.ts";
 import { compileSubstitution } from "./matchers/regex.ts";
 import type { Place, Problems } from "./problems.ts";
@@ -48,13 +49,14 @@ function compilePath(
   const specifier = message.pathRewriteSpecifier;
   switch (specifier.case) {
     case "pathRedirect": {
-      const target = specifier.value;
+      const target = checkHeaderText(specifier.value, place.field("path_redirect"), problems);
       // A query of path_redirect's own wins over the request's, and strip_query does not touch it.
       if (target.includes("?") || strip) return () => target;
       return (path) => (path.includes("?") ? target + path.slice(path.indexOf("?")) : target);
     }
     case "prefixRewrite": {
-      const replace = prefixReplacement(prefixLength, specifier.value);
+      const replacement = checkHeaderText(specifier.value, place.field("prefix_rewrite"), problems);
+      const replace = prefixReplacement(prefixLength, replacement);
       return (path) => keep(replace(path));
     }
     case "regexRewrite": {
@@ -78,13 +80,13 @@ export function compileRedirect(
   const scheme = message.schemeRewriteSpecifier;
   const fixedScheme =
     scheme.case === "schemeRedirect"
-      ? scheme.value
+      ? checkHeaderText(scheme.value, place.field("scheme_redirect"), problems)
       : scheme.case === "httpsRedirect" && scheme.value
         ? "https"
         : undefined;
   const port = message.portRedirect === 0 ? "" : `:${message.portRedirect}`;
   const newPath = compilePath(message, prefixLength, place, problems);
-  const host = message.hostRedirect;
+  const host = checkHeaderText(message.hostRedirect, place.field("host_redirect"), problems);
   const status = statuses[message.responseCode];
   if (status === undefined) problems.error(place.field("response_code"), `unknown value ${message.responseCode}`);
   return {

@@ -2,6 +2,7 @@
 import type { RouteAction as RouteActionMessage } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { RequestHead } from "../http/message.ts";
 import { rewriteAuthority } from "../route/rewrite-authority.ts";
+import { checkHeaderText } from "./check-header-text.ts";
 import { pathWithoutQuery } from "./compile-route-match.ts";
 import { compileSubstitution } from "./matchers/regex.ts";
 import type { Place, Problems } from "./problems.ts";
@@ -34,8 +35,10 @@ export function compilePathRewrite(
     problems.error(place, "Specify only one of prefix_rewrite, regex_rewrite or path_rewrite_policy");
   }
   let newPath: ((path: string) => string) | undefined;
-  if (action.prefixRewrite !== "") newPath = prefixReplacement(prefixLength, action.prefixRewrite);
-  else if (action.regexRewrite !== undefined) {
+  if (action.prefixRewrite !== "") {
+    const replacement = checkHeaderText(action.prefixRewrite, place.field("prefix_rewrite"), problems);
+    newPath = prefixReplacement(prefixLength, replacement);
+  } else if (action.regexRewrite !== undefined) {
     newPath = pathSubstitution(compileSubstitution(action.regexRewrite, place.field("regex_rewrite"), problems));
   }
   if (newPath === undefined) return undefined;
@@ -54,11 +57,14 @@ export function compileHostRewrite(
   problems: Problems,
 ): Rewrite | undefined {
   const append = action.appendXForwardedHost;
-  if (weightedLiteral !== "") return (request) => rewriteAuthority(request, weightedLiteral, append);
+  if (weightedLiteral !== "") {
+    const literal = checkHeaderText(weightedLiteral, place.field("host_rewrite_literal"), problems);
+    return (request) => rewriteAuthority(request, literal, append);
+  }
   const specifier = action.hostRewriteSpecifier;
   switch (specifier.case) {
     case "hostRewriteLiteral": {
-      const literal = specifier.value;
+      const literal = checkHeaderText(specifier.value, place.field("host_rewrite_literal"), problems);
       return literal === "" ? undefined : (request) => rewriteAuthority(request, literal, append);
     }
     case "hostRewriteHeader": {

@@ -462,6 +462,24 @@ const changes: readonly RequestChange[] = [
     expected: { x: "table" },
   },
   {
+    name: "what a peer escaped cannot end the line that it is put in",
+    route: { ...to("c", { prefix: "/" }), request_headers_to_add: [added("x", "%QUERY_PARAM(q)%")] },
+    request: { path: "/?q=a%0d%0aevil:%201%c4%8a" },
+    expected: { x: "a  evil: 1\xc4\x8a" },
+  },
+  {
+    name: "other characters than ASCII go out as UTF-8",
+    route: {
+      ...to("c", { prefix: "/" }, { prefix_rewrite: "/Ċ" }),
+      request_headers_to_add: [
+        added("x", "é"),
+        { header: { key: "y", raw_value: Buffer.from([0x8a]).toString("base64") } },
+      ],
+    },
+    request: { path: "/" },
+    expected: { ":path": "/\xc4\x8a", x: "\xc3\xa9", y: "\x8a", "x-envoy-original-path": "/" },
+  },
+  {
     name: "the most specific level, when told so",
     route: { ...to("c", { prefix: "/" }), request_headers_to_add: [added("x", "route", "OVERWRITE_IF_EXISTS_OR_ADD")] },
     host: { request_headers_to_add: [added("x", "host", "OVERWRITE_IF_EXISTS_OR_ADD")] },
@@ -617,6 +635,19 @@ const refused: readonly { readonly name: string; readonly json: object; readonly
     },
     expected: [
       "virtual_hosts[1].domains[1]: Only unique values for domains are permitted. Duplicate entry of domain X.com in route r",
+    ],
+  },
+  {
+    name: "line ends in what becomes part of a head",
+    json: routes([
+      to("c", { prefix: "/a" }, { prefix_rewrite: "/x HTTP/1.1\r\nx: y", host_rewrite_literal: "a\nb" }),
+      { match: { prefix: "/" }, redirect: { host_redirect: "a\r", path_redirect: "/\0" } },
+    ]),
+    expected: [
+      "virtual_hosts[0].routes[0].route.prefix_rewrite: control characters are not allowed",
+      "virtual_hosts[0].routes[0].route.host_rewrite_literal: control characters are not allowed",
+      "virtual_hosts[0].routes[1].redirect.path_redirect: control characters are not allowed",
+      "virtual_hosts[0].routes[1].redirect.host_redirect: control characters are not allowed",
     ],
   },
   {

@@ -1,6 +1,7 @@
 // The table of operators of Envoy's substitution format (docs: configuration/observability/access_log). What the proxy
 // cannot know yet (TLS of a peer, traces) is a missing value; an operator that is not in the table is an error.
 import { randomUUID } from "node:crypto";
+import { withoutControlCharacters } from "../http/header-value.ts";
 import { type ResponseFlag, responseFlagsText } from "../http/response-flags.ts";
 import type { CompiledOperator, FormatValue, OperatorCompiler } from "./operator.ts";
 import { compileTimeFormat, isoTime } from "./start-time.ts";
@@ -87,7 +88,7 @@ function metadataValue(root: unknown, keys: readonly string[]): string | undefin
     value = (value as Record<string, unknown>)[key];
   }
   if (value === undefined || value === null) return undefined;
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return typeof value === "string" ? withoutControlCharacters(value) : JSON.stringify(value);
 }
 
 /** `(namespace:key:key…)` into JSON metadata. */
@@ -133,7 +134,10 @@ const compileQueryParameter: OperatorCompiler = (argument) => {
   return {
     value: (_info, request) => {
       const query = request?.path.indexOf("?") ?? -1;
-      return query < 0 ? undefined : (new URLSearchParams(request!.path.slice(query + 1)).get(argument) ?? undefined);
+      if (query < 0) return undefined;
+      const value = new URLSearchParams(request!.path.slice(query + 1)).get(argument);
+      // An escaped line feed must not begin another line of a log.
+      return value === null ? undefined : withoutControlCharacters(value);
     },
     isNumber: false,
   };

@@ -68,6 +68,12 @@ const cases: readonly {
     expected: path("/a/b\\c"),
   },
   {
+    name: "no escaped slash comes of a broken escape",
+    input: "/a%%32fb%2%35c%%%35c",
+    settings: { normalizePath: true, pathWithEscapedSlashesAction: "reject_request" },
+    expected: path("/a%%32fb%2%35c%%%35c"),
+  },
+  {
     name: "escaped slashes redirected",
     input: "/a%2fb?c",
     settings: { pathWithEscapedSlashesAction: "unescape_and_redirect" },

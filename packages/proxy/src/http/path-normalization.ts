@@ -15,7 +15,8 @@ type PathSettings = Pick<
 const escapedSlash = /%(?:2f|5c)/i;
 const unusualCharacter = /[%"<>^`{|}]/;
 const forbiddenCharacter = /["<>^`{|}]/g;
-const escapedUnreserved = /%(?:2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/gi;
+// Not behind a broken escape, or `%%32f` would become the `%2f` that was looked for before.
+const escapedUnreserved = /(?<!%[0-9a-f]?)%(?:2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/gi;
 
 export function normalizeRequestPath(path: string, settings: PathSettings): PathOutcome {
   // A fragment is no part of a request target (RFC 9112 §3.2).

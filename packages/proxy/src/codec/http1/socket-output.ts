@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import type { BufferPool } from "../../connection/buffer-pool.ts";
 import type { DataPath } from "../../connection/data-path.ts";
 import type { Turn } from "../../connection/turn.ts";
+import { latin1Only } from "../../http/header-value.ts";
 import { latin1Slice } from "./latin1-slice.ts";
 
 /** Up to this size a chunk of a body travels as text with what surrounds it; Node writes 16 KiB of text without allocating. */
@@ -77,7 +78,7 @@ export class SocketOutput {
     const text = this.#text;
     this.#text = "";
     const data = this.#buffers.take(text.length + length);
-    if (text !== "") data.write(text, "latin1");
+    if (text !== "") data.write(latin1Only(text), "latin1");
     chunk.copy(data, text.length);
     this.#send(data);
   }
@@ -94,7 +95,7 @@ export class SocketOutput {
     const text = this.#text;
     if (text === "") return;
     this.#text = "";
-    this.#send(text);
+    this.#send(latin1Only(text));
   }
 
   /** Bytes that the kernel has not taken yet; falls in steps of what was written at a time. */

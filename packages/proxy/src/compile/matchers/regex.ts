@@ -3,6 +3,7 @@
 // times faster than re2js.
 import { RE2JS } from "re2js";
 import type { RegexMatchAndSubstitute, RegexMatcher } from "@tulle/xds/envoy/type/matcher/v3/regex_pb";
+import { checkHeaderText } from "../check-header-text.ts";
 import type { Place, Problems } from "../problems.ts";
 
 export type TextMatch = (text: string) => boolean;
@@ -73,7 +74,7 @@ export function compileSubstitution(
   }
   const regex = parse(pattern.regex, place.field("pattern").field("regex"), problems);
   if (regex === undefined) return (text) => text;
-  const rewriteParts = parseRewrite(rewrite.substitution);
+  const rewriteParts = parseRewrite(checkHeaderText(rewrite.substitution, place.field("substitution"), problems));
   const highest = Math.max(0, ...rewriteParts.filter((part) => typeof part === "number"));
   if (highest > regex.groupCount()) {
     problems.error(place.field("substitution"), `group ${highest} is not in the pattern '${pattern.regex}'`);
