@@ -371,6 +371,9 @@ test("the HTTP API answers by its contract", async (context) => {
       if (expected >= 400) assert.equal((JSON.parse(answer.body) as { error: { code: number } }).error.code, expected);
     });
   }
+  await context.test("a watch without a body is refused, not held open", async () => {
+    assert.equal((await get(`${url}/api/v1/watch?kinds=Pod`, { method: "HEAD" })).status, 405);
+  });
   await context.test("the Unix socket asks for no token, and only its owner may connect", async () => {
     const socketPath = world.running.socketPath;
     const answer = await call({ socketPath, path: object, method: "PUT" }, good);

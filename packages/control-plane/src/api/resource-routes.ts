@@ -126,7 +126,9 @@ async function remove(store: Store, { path }: ApiRequest): Promise<ApiAnswer> {
   }
 }
 
-function watch(streams: WatchStreams, { query, response }: ApiRequest): undefined {
+function watch(streams: WatchStreams, { query, request, response }: ApiRequest): undefined {
+  // A watch without a body would hold its place among the watches until the client leaves.
+  if (request.method === "HEAD") throw new ApiFailure(405, "a watch is asked for with GET");
   const names = (query.get("kinds") ?? "").split(",").filter((name) => name !== "");
   const unknown = names.find((name) => !isKind(name));
   if (unknown !== undefined) throw new ApiFailure(404, `there is no kind ${unknown}`);

@@ -71,3 +71,20 @@ test("timers may arm and disarm others when they fire", () => {
   clock.advance(200);
   assert.deepEqual(fired, ["first", "third"]);
 });
+
+test("a time-out of weeks asks the platform for no longer sleep than its timers can count", () => {
+  const delaysMs: number[] = [];
+  class RecordingClock extends ManualClock {
+    override setTimer(callback: () => void, delayMs: number): unknown {
+      delaysMs.push(delayMs);
+      return super.setTimer(callback, delayMs);
+    }
+  }
+  const clock = new RecordingClock();
+  const wheel = new TimerWheel(clock, new Turn(clock));
+  wheel.arm(new CallbackTimer(() => undefined), 1000 * 3_600_000, clock.monotonicMs());
+  assert.ok(
+    delaysMs.every((delayMs) => delayMs < 2 ** 31),
+    String(delaysMs),
+  );
+});

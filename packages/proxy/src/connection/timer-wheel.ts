@@ -6,6 +6,8 @@ import type { Turn } from "./turn.ts";
 /** Time-outs fire up to this much late; none of Envoy's is finer than it matters. */
 export const tickMs = 8;
 const slotCount = 1024;
+/** The platform's timers count in 31 bits: one that is set further off fires at once. The wheel wakes and sleeps again. */
+const maxSleepMs = 2 ** 31 - 1;
 
 /** Something that can time out; what waits for one thing only extends it, so that waiting allocates nothing. */
 export abstract class TimerEntry {
@@ -102,7 +104,8 @@ export class TimerWheel {
   #sleepUntil(tick: number): void {
     if (this.#handle !== undefined) this.#clock.clearTimer(this.#handle);
     this.#wakeTick = tick;
-    this.#handle = this.#clock.setTimer(this.#onWake, Math.max(0, tick * tickMs - this.#clock.monotonicMs()));
+    const sleepMs = Math.max(0, tick * tickMs - this.#clock.monotonicMs());
+    this.#handle = this.#clock.setTimer(this.#onWake, Math.min(sleepMs, maxSleepMs));
   }
 
   #wake(): void {
