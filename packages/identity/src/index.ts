@@ -42,6 +42,7 @@ export {
   readWorkloadCertificate,
   type WorkloadCertificate,
   type WorkloadCertificateParts,
+  workloadExpiry,
   writeWorkloadCertificate,
 } from "./workload/workload-certificate.ts";
 export {

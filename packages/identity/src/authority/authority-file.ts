@@ -26,6 +26,7 @@ type SavedState =
       readonly next: SavedMaterial;
       readonly signFromMs: number;
       readonly overlapMs: number;
+      readonly keepUntilMs: number;
     }
   | {
       readonly phase: "retiring";
@@ -110,11 +111,11 @@ function restoreState(
       return signing === undefined ? undefined : { phase: "steady", signing };
     case "introducing": {
       const next = material(saved.next, "next");
-      const { signFromMs, overlapMs } = saved;
-      if (!Number.isFinite(signFromMs) || !Number.isFinite(overlapMs)) report("the times of the change are missing");
+      const { signFromMs, overlapMs, keepUntilMs } = saved;
+      if (![signFromMs, overlapMs, keepUntilMs].every(Number.isFinite)) report("the times of the change are missing");
       return signing === undefined || next === undefined
         ? undefined
-        : { phase: "introducing", signing, next, signFromMs, overlapMs };
+        : { phase: "introducing", signing, next, signFromMs, overlapMs, keepUntilMs };
     }
     case "retiring": {
       const retired = parseCertificates(saved.retiredRoots);

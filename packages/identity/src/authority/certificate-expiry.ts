@@ -26,14 +26,16 @@ const limits = {
   root: { warning: 1 / 10, critical: 1 / 50 },
 } as const;
 
+/** `startMs` is where its life is counted from: for a workload when it was obtained, because a short life may be mostly backdated. */
 export function certificateExpiry(
   role: CertificateExpiry["role"],
   certificate: Certificate,
   nowMs: number,
+  startMs: number = certificate.notBeforeMs,
 ): CertificateExpiry {
   const { subject, serial, notBeforeMs, notAfterMs } = certificate;
   const remainingMs = notAfterMs - nowMs;
-  const share = remainingMs / Math.max(1, notAfterMs - notBeforeMs);
+  const share = remainingMs / Math.max(1, notAfterMs - startMs);
   return { role, subject, serial, notBeforeMs, notAfterMs, remainingMs, level: levelOf(share, limits[role]) };
 }
 

@@ -58,6 +58,7 @@ const states: readonly { readonly name: string; readonly make: () => Promise<Aut
       next: await material(),
       signFromMs: nowMs + 5,
       overlapMs: 7,
+      keepUntilMs: nowMs + 9,
     }),
   },
   {
@@ -136,6 +137,17 @@ test("a brought authority with faults stops the start, whatever was kept", async
   await rm(path.join(folder, "ca-key.pem"));
   const result = await openAuthority({ stateDir, trustDomain: "cluster.local", cacertsDir: folder, now: () => nowMs });
   assert.deepEqual(result.ok ? [] : result.problems.map(({ code, file }) => `${code} ${file}`), ["missing ca-key.pem"]);
+});
+
+test("changes that are asked for together happen one after the other", async (t) => {
+  const authority = await opened(await temporaryFolder(t));
+  const next = await material();
+  const [rotated, advanced] = await Promise.all([
+    authority.rotateTo(next, { introduceMs: 0, overlapMs: dayMs }),
+    authority.advance(),
+  ]);
+  assert.deepEqual([rotated, advanced], [true, true]);
+  assert.equal(authority.state.phase, "retiring");
 });
 
 test("a state that cannot be kept is not acted on", async (t) => {

@@ -141,6 +141,15 @@ test("an intermediate that is renewed under a trusted root signs at once", async
   assert.deepEqual(beginRotation(start, withBoth, times, nowMs), { phase: "steady", signing: withBoth });
 });
 
+test("a later change with a shorter overlap keeps the promises of an earlier one", () => {
+  const retiring = advanceRotation(beginRotation(steady, second, times, nowMs), nowMs + hourMs);
+  const short = { introduceMs: hourMs, overlapMs: hourMs };
+  const back = beginRotation(retiring, first, short, nowMs + 2 * hourMs);
+  assert.equal(shown(back), "retiring: first; first second; 25 h");
+  const onward = advanceRotation(beginRotation(retiring, third, short, nowMs + 2 * hourMs), nowMs + 3 * hourMs);
+  assert.equal(shown(onward), "retiring: third; third second first; 25 h");
+});
+
 test("nothing that is due gives the very same state", () => {
   const introducing = beginRotation(steady, second, times, nowMs);
   assert.equal(advanceRotation(introducing, nowMs + 1), introducing);

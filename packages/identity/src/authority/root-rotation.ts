@@ -17,6 +17,8 @@ export type AuthorityState =
       readonly next: AuthorityMaterial;
       readonly signFromMs: number;
       readonly overlapMs: number;
+      /** Older roots that are still retiring are promised until then; 0 when there are none. */
+      readonly keepUntilMs: number;
     }
   | {
       readonly phase: "retiring";
@@ -54,6 +56,7 @@ export function beginRotation(
     next,
     signFromMs: nowMs + times.introduceMs,
     overlapMs: times.overlapMs,
+    keepUntilMs: promisedUntilMs(state),
   };
 }
 
@@ -94,8 +97,13 @@ export function rotationDueMs(state: AuthorityState): number | undefined {
 function retire(state: AuthorityState, signing: AuthorityMaterial, dropAtMs: number): AuthorityState {
   const retiredRoots = rootsHeardOf(state).filter((root) => !isSubset([root], signing.roots));
   if (retiredRoots.length === 0) return { phase: "steady", signing };
-  const earlierDropAtMs = state.phase === "retiring" ? state.dropAtMs : dropAtMs;
-  return { phase: "retiring", signing, retiredRoots, dropAtMs: Math.max(dropAtMs, earlierDropAtMs) };
+  return { phase: "retiring", signing, retiredRoots, dropAtMs: Math.max(dropAtMs, promisedUntilMs(state)) };
+}
+
+/** A later change with a shorter overlap takes nothing from those who rely on an earlier one. */
+function promisedUntilMs(state: AuthorityState): number {
+  if (state.phase === "retiring") return state.dropAtMs;
+  return state.phase === "introducing" ? state.keepUntilMs : 0;
 }
 
 /** Nobody has signed under a root that is only being introduced: it is given up as easily as it came. */

@@ -33,7 +33,8 @@ export interface SigningRules {
 
 export interface IssuedCertificate {
   readonly certificate: Certificate;
-  /** The certificate, then the chain up to and without the root: what the workload sends to its peers. */
+  /** The certificate, then the authorities up to and without the root: what the workload sends to its peers. */
+  readonly chain: readonly Certificate[];
   readonly chainPem: string;
 }
 
@@ -139,7 +140,7 @@ export function issueLeaf(material: AuthorityMaterial, contents: LeafContents): 
   const parsed = parseCertificate(der);
   if (!parsed.ok) throw new Error(`the new certificate is not readable: ${parsed.message}`);
   const chain = [parsed.certificate, ...material.chain];
-  return { certificate: parsed.certificate, chainPem: chain.map((one) => one.pem).join("") };
+  return { certificate: parsed.certificate, chain, chainPem: chain.map((one) => one.pem).join("") };
 }
 
 /** When the first of the certificates above a leaf ends. Of several roots, the one that reaches furthest counts. */

@@ -160,6 +160,7 @@ test("while a certificate lives, an authority that fails is asked again before i
         requests += 1;
         const pauseMs = renewalDueMs(state)! - atMs;
         assert.ok(pauseMs >= 250 && pauseMs <= 60_000, String(pauseMs));
+        assert.ok(pauseMs <= Math.max(500, (first.leaf.notAfterMs - atMs) / 10) + 1, String(pauseMs));
       }
       // Twelve hours of at most a minute between requests.
       assert.ok(requests >= 700 && requests < 3000, String(requests));

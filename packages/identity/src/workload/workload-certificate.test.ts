@@ -11,6 +11,7 @@ import {
   checkWorkloadCertificate,
   readWorkloadCertificate,
   type WorkloadCertificateParts,
+  workloadExpiry,
   writeWorkloadCertificate,
 } from "./workload-certificate.ts";
 
@@ -62,6 +63,12 @@ test("a bundle comes back from disk, readable by its owner alone", async (t) => 
   assert.equal(read.certificate.obtainedAtMs, nowMs);
   const late = await readWorkloadCertificate(file, nowMs + 2 * dayMs);
   assert.equal(late?.ok, false);
+});
+
+test("warnings about a workload begin after its renewal was due, however short its life", async () => {
+  const short = await issueTo(authority, { ttlMs: 20_000 });
+  const levels = [0, 10_000, 14_000, 18_500, 20_000].map((afterMs) => workloadExpiry(short, nowMs + afterMs).level);
+  assert.deepEqual(levels, ["good", "good", "warning", "critical", "expired"]);
 });
 
 test("a damaged file is an error, not a crash", async (t) => {

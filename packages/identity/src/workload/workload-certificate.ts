@@ -1,5 +1,6 @@
 // A workload's identity as one immutable value: key, chain and trusted roots belong together and are only ever replaced together.
 import { readFile } from "node:fs/promises";
+import { type CertificateExpiry, certificateExpiry } from "../authority/certificate-expiry.ts";
 import { parsePrivateKey, publicKeyInfo } from "../keys/private-key.ts";
 import { writeSecretFile } from "../secret-file.ts";
 import type { SpiffeId } from "../spiffe-id.ts";
@@ -55,6 +56,11 @@ export function checkWorkloadCertificate(parts: WorkloadCertificateParts, nowMs:
   const { spiffeId } = verified;
   const certificate = { spiffeId, keyPem, chainPem, rootsPem, leaf, roots: roots.certificates, obtainedAtMs };
   return { ok: true, certificate: Object.freeze(certificate) };
+}
+
+/** How long it has to live, for the agent's metrics and warnings. */
+export function workloadExpiry(certificate: WorkloadCertificate, nowMs: number): CertificateExpiry {
+  return certificateExpiry("workload", certificate.leaf, nowMs, certificate.obtainedAtMs);
 }
 
 /** Keeps it over a restart, mode 0600. */

@@ -112,6 +112,14 @@ test("limits that are not enforced here are named", async (t) => {
   assert.deepEqual(certificatesOf(pem)[0]!.unenforcedExtensions, ["2.5.29.30", "1.2.3.4"]);
 });
 
+test("two signature algorithms in one certificate are one too many", async () => {
+  const [root] = (await newAuthority()).roots;
+  const algorithm = Buffer.from("2a8648ce3d040302", "hex");
+  const changed = Buffer.from(root!.der);
+  changed[changed.lastIndexOf(algorithm) + algorithm.length - 1] = 3;
+  assert.deepEqual(parseCertificate(changed), { ok: false, message: "it names two signature algorithms" });
+});
+
 test("an old certificate of version 1 is refused with a reason", async (t) => {
   const ssl = await openssl(t);
   await ssl.run(
