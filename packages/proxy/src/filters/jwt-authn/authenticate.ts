@@ -31,6 +31,9 @@ export interface TokenRules {
   readonly areAudiencesAllowed?: AudienceCheck;
 }
 
+/** Tokens that one request may bring; each may cost a signature, and nobody needs more than a few. */
+const maxTokens = 16;
+
 /**
  * Undefined when the request has a token and all its tokens are good: a good token must not let pass a bad one, which the
  * application might read.
@@ -38,6 +41,7 @@ export interface TokenRules {
 export function authenticate(rules: TokenRules, authentication: Authentication): JwtFailure | undefined {
   const found = takeTokens(rules, authentication);
   if (found.length === 0) return "missing";
+  if (found.length > maxTokens) return "multipleTokens";
   // From the last to the first, as Envoy: it decides which of two bad tokens is named.
   for (let index = found.length - 1; index >= 0; index -= 1) {
     const failure = acceptToken(found[index]!, rules, authentication);
@@ -52,6 +56,7 @@ export function authenticate(rules: TokenRules, authentication: Authentication):
  */
 export function authenticateEach(rules: TokenRules, authentication: Authentication): JwtFailure | undefined {
   const found = takeTokens(rules, authentication);
+  if (found.length > maxTokens) return "multipleTokens";
   let failure: JwtFailure | undefined;
   for (let index = found.length - 1; index >= 0; index -= 1) {
     failure = acceptToken(found[index]!, rules, authentication) ?? failure;

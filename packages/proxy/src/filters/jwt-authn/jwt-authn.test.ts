@@ -189,6 +189,16 @@ test("another provider's word for a token does not count", () => {
   assert.equal(ask(token, { scope, json: other }).status, "stop");
 });
 
+const { alg: _, ...jwkOfAnyAlgorithm } = key.jwk;
+
+for (const algorithm of ["ES384", "ES512"]) {
+  test(`a P-256 key that names no algorithm is not one for ${algorithm} (Envoy takes it)`, () => {
+    const json = config(jwks(jwkOfAnyAlgorithm));
+    assert.equal(ask(signToken(key, claims), { json }).status, "continue");
+    assert.equal(ask(signToken({ ...key, algorithm }, claims), { json }).reply?.body, "Jwt verification fails");
+  });
+}
+
 test("a bad token beside a good one is refused, wherever it stands (Envoy's allow_missing takes the last)", () => {
   const json = config({ from_headers: [{ name: "x-a" }, { name: "x-b" }] }, { allow_missing: {} });
   const good = signToken(key, claims);
@@ -196,6 +206,25 @@ test("a bad token beside a good one is refused, wherever it stands (Envoy's allo
   assert.equal(ask(undefined, { json, headers: { "x-a": good, "x-b": good } }).status, "continue");
   assert.equal(ask(undefined, { json, headers: { "x-a": good, "x-b": "x" } }).status, "stop");
   assert.equal(ask(undefined, { json, headers: { "x-a": "x", "x-b": good } }).status, "stop");
+});
+
+test("more tokens than anybody needs are not looked at", () => {
+  const good = signToken(key, claims);
+  for (const requires of [required, { allow_missing: {} }]) {
+    const json = config(
+      { from_headers: Array.from({ length: 17 }, (__, index) => ({ name: `x-${index}` })) },
+      requires,
+    );
+    const headers = (count: number): Record<string, string> =>
+      Object.fromEntries(Array.from({ length: count }, (__, index) => [`x-${index}`, good]));
+    assert.equal(ask(undefined, { json, headers: headers(16) }).status, "continue");
+    assert.equal(ask(undefined, { json, headers: headers(17) }).reply?.body, "Found multiple Jwt tokens");
+  }
+});
+
+test("a token with a critical extension is refused (RFC 7515 §4.1.11; Envoy takes it)", () => {
+  const token = signToken(key, claims, { crit: ["exp"] });
+  assert.equal(ask(token).reply?.body, "Jwt verification fails");
 });
 
 test("the rest of a query stays as it was (Envoy sorts and decodes it)", () => {

@@ -24,6 +24,7 @@ export const jwtFailures = {
   expOutOfRange: "Jwt payload [exp] field is not a positive 64 bit integer",
   signatureBadBase64: "Jwt signature is an invalid Base64url encoded",
   ed25519WrongLength: "Jwt ED25519 signature is wrong length",
+  multipleTokens: "Found multiple Jwt tokens",
   unknownIssuer: "Jwt issuer is not configured",
   audienceNotAllowed: "Audiences in Jwt are not allowed",
   verificationFails: "Jwt verification fails",

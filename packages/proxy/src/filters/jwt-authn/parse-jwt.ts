@@ -38,6 +38,8 @@ export function parseJwt(token: string): Jwt | JwtFailure {
   const algorithm = own(header, "alg");
   if (typeof algorithm !== "string") return "headerBadAlg";
   if (!isSignatureAlgorithm(algorithm)) return "headerUnknownAlg";
+  // RFC 7515 §4.1.11: who does not know an extension that is critical must refuse; none is known here.
+  if (own(header, "crit") !== undefined) return "verificationFails";
   const keyId = optionalText(header, "kid");
   if (keyId === undefined) return "headerBadKid";
 

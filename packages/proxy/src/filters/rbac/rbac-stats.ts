@@ -1,4 +1,5 @@
-// The filter's counters under Envoy's names: `http.<connection manager>.rbac.<prefix>allowed`.
+// The filter's counters under Envoy's names: `http.<connection manager>.rbac.<prefix>.allowed`, and for
+// Prometheus the prefix and the policy as labels.
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
 
 /** The counter of one policy, made when it is asked for the first time (track_per_rule_stats). */
@@ -24,31 +25,34 @@ export interface RbacStatsOptions {
 }
 
 export function makeRbacStats(options: RbacStatsOptions): RbacStats {
-  const prefix = withDot(options.rulesStatPrefix);
-  const shadowPrefix = withDot(options.shadowRulesStatPrefix);
-  const counter = (stat: string): Counter => rbacCounter(options, stat);
+  const { rulesStatPrefix, shadowRulesStatPrefix } = options;
+  const counter = (prefix: string, stat: string, policy?: string): Counter => {
+    const { metrics, statPrefix } = options;
+    const inside = policy === undefined ? stat : `policy.${policy}.${stat}`;
+    return metrics.counter({
+      name: `envoy_http_rbac_${policy === undefined ? "" : "policy_"}${stat}`,
+      labels: {
+        ...(policy !== undefined && { envoy_rbac_policy_name: policy }),
+        ...(prefix !== "" && { envoy_rbac_http_prefix: prefix }),
+        envoy_http_conn_manager_prefix: statPrefix,
+      },
+      statName: `http.${statPrefix.replaceAll(":", "_")}.rbac.${withDot(prefix)}${inside}`,
+    });
+  };
   return {
-    allowed: counter(`${prefix}allowed`),
-    denied: counter(`${prefix}denied`),
-    shadowAllowed: counter(`${shadowPrefix}shadow_allowed`),
-    shadowDenied: counter(`${shadowPrefix}shadow_denied`),
-    policyAllowed: kept((policy) => counter(`${prefix}policy.${policy}.allowed`)),
-    policyDenied: kept((policy) => counter(`${prefix}policy.${policy}.denied`)),
-    policyShadowAllowed: kept((policy) => counter(`${shadowPrefix}policy.${policy}.shadow_allowed`)),
-    policyShadowDenied: kept((policy) => counter(`${shadowPrefix}policy.${policy}.shadow_denied`)),
+    allowed: counter(rulesStatPrefix, "allowed"),
+    denied: counter(rulesStatPrefix, "denied"),
+    shadowAllowed: counter(shadowRulesStatPrefix, "shadow_allowed"),
+    shadowDenied: counter(shadowRulesStatPrefix, "shadow_denied"),
+    policyAllowed: kept((policy) => counter(rulesStatPrefix, "allowed", policy)),
+    policyDenied: kept((policy) => counter(rulesStatPrefix, "denied", policy)),
+    policyShadowAllowed: kept((policy) => counter(shadowRulesStatPrefix, "shadow_allowed", policy)),
+    policyShadowDenied: kept((policy) => counter(shadowRulesStatPrefix, "shadow_denied", policy)),
   };
 }
 
 function withDot(prefix: string): string {
   return prefix === "" || prefix.endsWith(".") ? prefix : `${prefix}.`;
-}
-
-function rbacCounter({ metrics, statPrefix }: RbacStatsOptions, stat: string): Counter {
-  return metrics.counter({
-    name: `envoy_http_rbac_${stat.replaceAll(/[^A-Za-z0-9_]/g, "_")}`,
-    labels: { envoy_http_conn_manager_prefix: statPrefix },
-    statName: `http.${statPrefix.replaceAll(":", "_")}.rbac.${stat}`,
-  });
 }
 
 function kept(make: PolicyCounter): PolicyCounter {
