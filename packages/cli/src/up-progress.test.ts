@@ -151,3 +151,15 @@ for (const { name, phases, expected } of headings) {
     assert.deepEqual(lines.slice(1, lines.indexOf("", 1)), expected);
   });
 }
+
+test("mistakes are told with places that can be typed, and so is their end", () => {
+  const { progress, screen } = show(undefined);
+  const place = { file: "/srv/mesh/shop/a.yaml", line: 3, column: 5 };
+  progress.take({ type: "finding", finding: { code: "IST0106", severity: "error", message: "is wrong", place } });
+  progress.take({ type: "repaired" });
+  assert.deepEqual(screen(), [
+    "Starting shop",
+    "Error [IST0106] (shop/a.yaml:3:5) is wrong",
+    "The manifests have no errors any more.",
+  ]);
+});

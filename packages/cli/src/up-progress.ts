@@ -2,6 +2,7 @@
 // of the start both print "Ready", as far as that is true, and a table of URLs.
 import path from "node:path";
 import { createColors } from "picocolors";
+import type { Finding } from "@tulle/config";
 import type { LocalPod, PodPhase, Supervisor, SupervisorEvent } from "@tulle/local";
 import type { Instance } from "@tulle/local/instance";
 import type { CommandContext } from "./command-module.ts";
@@ -57,7 +58,11 @@ export class UpProgress {
         this.#showPods();
         return;
       case "finding":
-        if (event.finding.severity !== "info") this.#block(renderFindings([event.finding], this.#context));
+        if (event.finding.severity !== "info")
+          this.#block(renderFindings([fromHere(event.finding, this.#context.cwd)], this.#context));
+        return;
+      case "repaired":
+        this.#line(this.#colors.green("The manifests have no errors any more."));
         return;
       case "problem":
         this.#message(`${event.subject}: ${event.problem.message}`, this.#colors.yellow);
@@ -213,4 +218,11 @@ function countOf(count: number, what: string): string {
 
 function labelOf(pod: LocalPod): string {
   return `${pod.plan.namespace}/${pod.name}`;
+}
+
+/** The place as it can be typed here: a running instance knows files by their absolute paths. */
+function fromHere(finding: Finding, cwd: string): Finding {
+  const { place } = finding;
+  if (place === undefined || !place.file.startsWith(`${cwd}${path.sep}`)) return finding;
+  return { ...finding, place: { ...place, file: path.relative(cwd, place.file) } };
 }

@@ -9,6 +9,8 @@ export type SupervisorEvent =
   | { readonly type: "pods" }
   | { readonly type: "process-ended"; readonly name: string; readonly logFile: string; readonly end: ProcessEnd }
   | { readonly type: "finding"; readonly finding: Finding }
+  /** There were errors in the manifests, and there are none any more. */
+  | { readonly type: "repaired" }
   | { readonly type: "problem"; readonly subject: string; readonly problem: PlanProblem }
   | { readonly type: "trouble"; readonly message: string };
 
@@ -25,6 +27,8 @@ export function logEvent(log: Logger, event: SupervisorEvent): void {
       const where = place === undefined ? undefined : `${place.file}:${place.line}:${place.column}`;
       return log[severity](message, { code, where });
     }
+    case "repaired":
+      return log.info("the manifests have no errors any more");
     case "problem":
       return log.warning(event.problem.message, { subject: event.subject });
     case "trouble":

@@ -68,6 +68,7 @@ export class Supervisor {
   #findingsTimer: NodeJS.Timeout | undefined;
   /** Findings told and still standing. */
   #toldFindings = new Set<string>();
+  #hasToldErrors = false;
   /** Set when a process that is not to be started again has ended before everything was ready. */
   #failure: string | undefined;
 
@@ -215,13 +216,16 @@ export class Supervisor {
     clearInterval(this.#findingsTimer);
   }
 
-  /** Tells the findings that are new: somebody edits manifests while they run, and the place of a mistake is news. */
+  /** Tells what is new: somebody edits manifests while they run, and needs the place of a mistake, and its end. */
   async #tellFindings(): Promise<void> {
     const findings = new Map((await this.#api.findings()).map((finding) => [JSON.stringify(finding), finding]));
     for (const [text, finding] of findings) {
       if (!this.#toldFindings.has(text)) this.#take({ type: "finding", finding });
     }
     this.#toldFindings = new Set(findings.keys());
+    const hasErrors = findings.values().some(({ severity }) => severity === "error");
+    if (this.#hasToldErrors && !hasErrors) this.#take({ type: "repaired" });
+    this.#hasToldErrors = hasErrors;
   }
 
   async #release(): Promise<void> {

@@ -2,6 +2,7 @@
 // page from elsewhere is refused even when it runs on this machine.
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { BootstrapError } from "../bootstrap/read-bootstrap.ts";
 import type { AdminPage, AdminResponse, AdminTargets } from "./admin-page.ts";
 import { text } from "./admin-page.ts";
 import { adminPage, helpText } from "./pages.ts";
@@ -37,7 +38,7 @@ export async function startAdmin(
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       const words = error.code === "EADDRINUSE" ? "Address already in use" : error.message;
-      reject(new Error(`cannot bind '${address.ip}:${address.port}': ${words}`, { cause: error }));
+      reject(new BootstrapError([`admin: cannot bind '${address.ip}:${address.port}': ${words}`]));
     });
     server.listen({ host: address.ip, port: address.port, exclusive: true }, resolve);
   });

@@ -28,7 +28,8 @@ export async function readBootstrap(path: string): Promise<Bootstrap> {
   try {
     text = await readFile(path, "utf8");
   } catch (error) {
-    throw new BootstrapError([`${path}: ${error instanceof Error ? error.message : String(error)}`]);
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new BootstrapError([code === "ENOENT" ? `there is no file ${path}` : `${path}: ${message}`]);
   }
   return parseBootstrap(text, path);
 }
