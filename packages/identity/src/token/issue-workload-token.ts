@@ -3,7 +3,12 @@ import { randomUUID } from "node:crypto";
 import { SignJWT } from "jose";
 import { isSpiffeId } from "../spiffe-id.ts";
 import type { WorkloadTokenSigningKey } from "./workload-token-key.ts";
-import { serviceAccountSubject, type WorkloadIdentityClaims, workloadTokenAlgorithm } from "./workload-token.ts";
+import {
+  maxTokenLifetimeMs,
+  serviceAccountSubject,
+  type WorkloadIdentityClaims,
+  workloadTokenAlgorithm,
+} from "./workload-token.ts";
 
 export interface WorkloadTokenRequest {
   readonly identity: WorkloadIdentityClaims;
@@ -11,7 +16,7 @@ export interface WorkloadTokenRequest {
   readonly issuer: string;
   /** The only one who may accept it. */
   readonly audience: string;
-  /** One hour unless told. */
+  /** One hour unless told, a day at most. */
   readonly lifetimeMs?: number;
   readonly nowMs: number;
 }
@@ -25,6 +30,8 @@ export async function issueWorkloadToken(key: WorkloadTokenSigningKey, request: 
   if (!isSpiffeId({ trustDomain: "any", namespace, serviceAccount })) {
     throw new TypeError(`no service account: ${JSON.stringify({ namespace, serviceAccount })}`);
   }
+  if (!(lifetimeMs > 0 && lifetimeMs <= maxTokenLifetimeMs))
+    throw new TypeError(`no life for a token: ${lifetimeMs} ms`);
   const issuedAt = Math.floor(nowMs / 1000);
   return new SignJWT({ "kubernetes.io": { namespace, pod: { ...pod }, serviceaccount: { name: serviceAccount } } })
     .setProtectedHeader({ alg: workloadTokenAlgorithm, kid: key.id, typ: "JWT" })

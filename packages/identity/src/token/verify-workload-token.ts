@@ -2,7 +2,12 @@
 import { errors, type JWTPayload, jwtVerify } from "jose";
 import { isSpiffeId } from "../spiffe-id.ts";
 import type { WorkloadTokenKey } from "./workload-token-key.ts";
-import { serviceAccountSubject, type WorkloadIdentityClaims, workloadTokenAlgorithm } from "./workload-token.ts";
+import {
+  maxTokenLifetimeMs,
+  serviceAccountSubject,
+  type WorkloadIdentityClaims,
+  workloadTokenAlgorithm,
+} from "./workload-token.ts";
 
 export interface WorkloadTokenVerification {
   /** More than one while the platform changes its key. */
@@ -36,8 +41,6 @@ type Refusal = Extract<VerifiedWorkloadToken, { ok: false }>;
 
 /** Ten times what a token of ours has. */
 const maxTokenCharacters = 8192;
-/** A token that lives longer than any we hand out was not made by us, whatever its signature. */
-const maxLifetimeSeconds = 24 * 3600;
 
 export async function verifyWorkloadToken(
   token: string,
@@ -94,7 +97,8 @@ function readClaims(payload: JWTPayload): VerifiedWorkloadToken {
   if (Array.isArray(payload.aud) && payload.aud.length !== 1)
     return refused("wrong-audience", "it has several audiences");
   const expiresAt = payload.exp!;
-  if (expiresAt - payload.iat! > maxLifetimeSeconds) return refused("wrong-claims", "it lives longer than a day");
+  if ((expiresAt - payload.iat!) * 1000 > maxTokenLifetimeMs)
+    return refused("wrong-claims", "it lives longer than a day");
   return { ok: true, identity, expiresAtMs: expiresAt * 1000 };
 }
 

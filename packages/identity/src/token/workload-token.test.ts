@@ -157,6 +157,14 @@ test("no token is made for names that would speak for others", async () => {
   }
 });
 
+test("no token is made that would be refused for its life", async () => {
+  for (const lifetimeMs of [0, -1, Number.NaN, dayMs + 1]) {
+    await assert.rejects(issueWorkloadToken(key, { ...request, lifetimeMs }), TypeError);
+  }
+  const longest = await issueWorkloadToken(key, { ...request, lifetimeMs: dayMs });
+  assert.ok((await verifyWorkloadToken(longest, verification)).ok);
+});
+
 test("the key is made once, and is its owner's alone", async (t) => {
   const file = path.join(await temporaryFolder(t), "state", "token-key.pem");
   const first = await openWorkloadTokenKey(file);

@@ -9,6 +9,9 @@ export interface WorkloadIdentityClaims {
 /** Only ES256 is ever signed or believed: neither `none` nor an HMAC under the public key has a chance. */
 export const workloadTokenAlgorithm = "ES256";
 
+/** A token that lives longer was not made here, whatever its signature. */
+export const maxTokenLifetimeMs = 24 * 3_600_000;
+
 /** Istio's audience for requests to the authority. */
 export const authorityAudience = "istio-ca";
 
