@@ -120,10 +120,16 @@ async function discover(options: ClientApplicationOptions): Promise<openid.Confi
   });
 }
 
+/** A sign-in ends at the registered redirect URI: whoever came by another address would be lost there. */
+function hintFor(host: string | undefined, { baseUrl, hint = "" }: ClientApplicationOptions): string {
+  if (host === new URL(baseUrl).host) return hint;
+  return `This application is registered as ${baseUrl}, and signing in leads there, not to ${host ?? "here"}.`;
+}
+
 async function showHome(visit: Visit, options: ClientApplicationOptions): Promise<void> {
   const { session, response, basePath } = visit;
   if (session.tokens === undefined) {
-    sendPage(response, 200, signedOutPage(basePath, options.hint ?? ""));
+    sendPage(response, 200, signedOutPage(basePath, hintFor(visit.request.headers.host, options)));
     return;
   }
   const answer = await fetch(options.ordersUrl, {

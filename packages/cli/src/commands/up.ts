@@ -77,7 +77,8 @@ async function up(dir: string, options: UpCommandOptions, context: CommandContex
     if (abort.signal.aborted) return ended;
     progress.failed();
     await supervisor.stop();
-    const hint = error instanceof CannotStart ? error.suggestion : `Logs: ${path.join(dir, ".tulle", "logs")}`;
+    const hint =
+      error instanceof CannotStart ? asTyped(error.suggestion, context) : `Logs: ${path.join(dir, ".tulle", "logs")}`;
     throw new CommandFailure(error instanceof Error ? error.message : String(error), { hint, cause: error });
   }
 }
@@ -101,10 +102,18 @@ async function start(
       onEvent: (event) => progress.take(event),
     });
   } catch (error) {
-    if (error instanceof CannotStart) throw new CommandFailure(error.message, { hint: error.suggestion, cause: error });
+    if (error instanceof CannotStart)
+      throw new CommandFailure(error.message, { hint: asTyped(error.suggestion, context), cause: error });
     if (!(error instanceof FolderInUse)) throw error;
     throw new CommandFailure(error.message, { hint: `End it first: tulle down ${dir}`, cause: error });
   }
+}
+
+/** Who typed `npm start` gives options to that. */
+function asTyped(suggestion: string, { env }: CommandContext): string {
+  return env["npm_lifecycle_event"] === "start"
+    ? suggestion.replace("--publish", "npm start -- --publish")
+    : suggestion;
 }
 
 /** One Ctrl-C may arrive more than once: from the terminal, and handed on by npm or by the launcher. */
