@@ -8,7 +8,7 @@ export interface TestKey {
   readonly jwk: Readonly<Record<string, unknown>>;
 }
 
-const rsa = (): KeyPair => generateKeyPairSync("rsa", { modulusLength: 2048 });
+const rsa = (modulusLength = 2048): KeyPair => generateKeyPairSync("rsa", { modulusLength });
 const ec = (namedCurve: string) => (): KeyPair => generateKeyPairSync("ec", { namedCurve });
 
 interface KeyPair {
@@ -16,7 +16,7 @@ interface KeyPair {
   readonly privateKey: KeyObject;
 }
 
-const generators: Readonly<Record<string, () => KeyPair>> = {
+const generators: Readonly<Record<string, (rsaBits?: number) => KeyPair>> = {
   RS: rsa,
   PS: rsa,
   ES256: ec("P-256"),
@@ -25,8 +25,8 @@ const generators: Readonly<Record<string, () => KeyPair>> = {
   EdDSA: () => generateKeyPairSync("ed25519"),
 };
 
-export function makeKey(algorithm: string, kid: string): TestKey {
-  const { publicKey, privateKey } = (generators[algorithm] ?? generators[algorithm.slice(0, 2)]!)();
+export function makeKey(algorithm: string, kid: string, rsaBits?: number): TestKey {
+  const { publicKey, privateKey } = (generators[algorithm] ?? generators[algorithm.slice(0, 2)]!)(rsaBits);
   return { algorithm, privateKey, jwk: { ...publicKey.export({ format: "jwk" }), kid, alg: algorithm } };
 }
 

@@ -2,6 +2,7 @@
 // metadata (JwtProvider.forward_payload_header, claim_to_headers, payload_in_metadata, header_in_metadata).
 import type { JwtClaimToHeader, JwtProvider } from "@tulle/xds/envoy/extensions/filters/http/jwt_authn/v3/config_pb";
 import type { HeaderMap } from "../../http/header-map.ts";
+import { hasControlCharacter, utf8AsLatin1 } from "../../http/header-value.ts";
 import type { Jwt } from "./parse-jwt.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -56,13 +57,9 @@ function claimAt(payload: Json, path: readonly string[]): unknown {
   return value;
 }
 
-const forbiddenInHeaders = /[\0\r\n]/;
-
 function headerValue(claim: unknown): string | undefined {
   const text = claimText(claim);
-  if (text === undefined || text === "" || forbiddenInHeaders.test(text)) return undefined;
-  // Headers are bytes, one a character; a claim's text is UTF-8.
-  return Buffer.from(text, "utf8").toString("latin1");
+  return text === undefined || text === "" || hasControlCharacter(text) ? undefined : utf8AsLatin1(text);
 }
 
 function claimText(claim: unknown): string | undefined {
