@@ -31,6 +31,7 @@ export interface RunningProxyOptions {
   readonly filters?: readonly HttpFilter[];
   readonly clock?: Clock;
   readonly random?: () => number;
+  readonly bufferLimitBytes?: number;
 }
 
 export async function runProxy(t: TestContext, options: RunningProxyOptions): Promise<RunningProxy> {
@@ -48,7 +49,8 @@ export async function runProxy(t: TestContext, options: RunningProxyOptions): Pr
     random: options.random ?? (() => 0.5),
   });
   const host = new ListenerHost({ dataPath, inheritedDescriptors: new Map() });
-  const fault = await host.apply(handBuiltListener(config));
+  const perConnectionBufferLimitBytes = options.bufferLimitBytes ?? 1024 * 1024;
+  const fault = await host.apply({ ...handBuiltListener(config), perConnectionBufferLimitBytes });
   if (fault !== undefined) throw new Error(fault);
   const port = host.boundAddresses().get("hand-built")![0]!.port;
   t.after(() => host.stop());
