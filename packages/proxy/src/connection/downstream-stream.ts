@@ -193,6 +193,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (this.#waitingBytes > this.bufferLimitBytes) this.#sender.resumeRequest();
     this.#waitingBytes = 0;
     for (const [index, chunk] of waiting.entries()) {
+      if (this.#responseState === "ended") return;
       const isLast = index === waiting.length - 1;
       this.#passData(chunk, isLast && this.#requestEnded && trailers === undefined);
     }

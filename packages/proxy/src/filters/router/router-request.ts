@@ -123,6 +123,15 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#tryAt(host);
   }
 
+  // An update puts a new cluster of the same name in place and leaves the old one without hosts: a later try goes to the new
+  // one, or the update would fail the request.
+  #followCluster(): void {
+    const current = this.#action.clusterSlot.current;
+    if (current === undefined || current === this.#cluster) return;
+    this.#cluster = current;
+    this.#stream.info.cluster = current;
+  }
+
   #tryResolved(cluster: Cluster): void {
     const { dataPath, request } = this.#stream;
     const onHost = (host: Host | undefined): void => {
@@ -380,7 +389,10 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const { dataPath } = this.#stream;
     (this.#triedHosts ??= []).push(attempt.host);
     this.#attempt = undefined;
-    this.#backOffTimer ??= new CallbackTimer(() => this.#try());
+    this.#backOffTimer ??= new CallbackTimer(() => {
+      this.#followCluster();
+      this.#try();
+    });
     const delayMs = this.#retry!.nextBackOffMs();
     dataPath.timers.arm(this.#backOffTimer, delayMs, dataPath.turn.nowMs);
     dataPath.routerLog.debug("retrying", { attempt: this.#attemptCount, delayMs });

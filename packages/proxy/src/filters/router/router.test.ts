@@ -311,6 +311,33 @@ test("a refused connection: 503 UF, and URX,UF when retries are used up", async 
   ]);
 });
 
+test("a later try goes to the cluster that an update has put in place", async (t) => {
+  const clock = new ManualClock();
+  const fresh = await runBackend(t, (socket) => void socket.write(ok));
+  const next = handBuiltCluster("c", [fresh.port]);
+  const before = await runBackend(t, (socket) => {
+    // What an update does: the slot has another cluster, and the old one no hosts.
+    action.clusterSlot.current = next;
+    hosts.chooseHost = (): undefined => undefined;
+    socket.write("HTTP/1.1 503 X\r\ncontent-length: 0\r\n\r\n");
+  });
+  const cluster = handBuiltCluster("c", [before.port]);
+  const hosts = cluster.loadBalancer as { chooseHost: typeof cluster.loadBalancer.chooseHost };
+  const action = forwardTo(cluster, { retryPolicy: retryPolicy(bit["5xx"], 1) });
+  const proxy = await runProxy(t, { routes: { "/": action }, clock });
+  const client = await Client.connect(t, proxy.port);
+  client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  await until(
+    () => {
+      clock.advance(50);
+      return proxy.log.length === 1;
+    },
+    () => "the answer",
+  );
+  assert.deepEqual(proxy.log, ["200 - via_upstream"]);
+  assert.equal(cluster.stats.upstreamRetriesActive.value, 0);
+});
+
 test("a body is sent again with a retry, and not beyond the buffer limit", async (t) => {
   const clock = new ManualClock();
   let failing = true;
