@@ -55,6 +55,30 @@ test("after rotation lines go to a new file", () => {
   assert.equal(read("c.log"), "new\n");
 });
 
+test("a file that is being written is closed when the write is done, so that its number cannot be another's", async () => {
+  const { file } = open("f.log");
+  const openFiles = (): string[] =>
+    fs.readdirSync("/proc/self/fd").flatMap((number) => {
+      try {
+        return [path.basename(fs.readlinkSync(`/proc/self/fd/${number}`))];
+      } catch {
+        return [];
+      }
+    });
+  file.write("z".repeat(70_000));
+  fs.renameSync(path.join(folder, "f.log"), path.join(folder, "f.log.1"));
+  file.reopen();
+  assert.deepEqual(
+    openFiles()
+      .filter((name) => name.startsWith("f.log"))
+      .sort(),
+    ["f.log", "f.log.1"],
+  );
+  await waitFor(() => !openFiles().includes("f.log.1"), { what: "the old file's close" });
+  assert.equal(read("f.log.1").length, 70_000);
+  file.close();
+});
+
 test("a full disk is said once, and what comes on top of the buffer is counted", async () => {
   const entries: LogEntry[] = [];
   const logging = new Logging({ sink: (entry) => entries.push(entry) });

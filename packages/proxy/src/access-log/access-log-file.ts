@@ -26,6 +26,8 @@ export class AccessLogFile {
   readonly #dropped: Counter;
   readonly #isOwned: boolean;
   #descriptor: number | undefined;
+  /** Descriptors that are done with, but for the write in flight: a number that is free could be a client's socket next. */
+  readonly #leaving: number[] = [];
   #buffer = "";
   #isWriting = false;
   #timer: NodeJS.Timeout | undefined = undefined;
@@ -63,7 +65,7 @@ export class AccessLogFile {
     this.flushSync();
     try {
       const next = this.#open();
-      if (this.#descriptor !== undefined) fs.closeSync(this.#descriptor);
+      this.#closeDescriptor();
       this.#descriptor = next;
     } catch (error) {
       this.#fail(error instanceof Error ? error.message : String(error));
@@ -86,8 +88,14 @@ export class AccessLogFile {
 
   close(): void {
     this.flushSync();
-    if (this.#isOwned && this.#descriptor !== undefined) fs.closeSync(this.#descriptor);
+    if (this.#isOwned) this.#closeDescriptor();
     this.#descriptor = undefined;
+  }
+
+  #closeDescriptor(): void {
+    if (this.#descriptor === undefined) return;
+    if (this.#isWriting) this.#leaving.push(this.#descriptor);
+    else fs.closeSync(this.#descriptor);
   }
 
   #open(): number {
@@ -113,6 +121,7 @@ export class AccessLogFile {
         return;
       }
       this.#isWriting = false;
+      for (const left of this.#leaving.splice(0)) fs.closeSync(left);
       if (error === null) this.#hasFailed = false;
       else this.#fail(error.message);
       if (this.#buffer !== "") this.#timer ??= setTimeout(() => this.#flush(), flushIntervalMs).unref();
