@@ -39,7 +39,7 @@ interface Handles {
   readonly responseBytes: Histogram;
 }
 
-/** Handles by response code and flags, as one number. */
+/** Handles by flags, response code and gRPC status, as one number. */
 type HandlesByOutcome = Map<number, Handles>;
 
 interface Peer {
@@ -76,7 +76,7 @@ export class IstioStatsFilter implements HttpFilter {
     const { info } = stream;
     const isGrpc = info.request?.headers.get("content-type")?.startsWith("application/grpc") === true;
     const outcomes = this.#options.reporter === "source" ? this.#asSource(info) : this.#asDestination(info);
-    const key = (info.responseFlags * 1024 + info.responseCode) * 2 + (isGrpc ? 1 : 0);
+    const key = (info.responseFlags * 1024 + info.responseCode) * 32 + (isGrpc ? 1 + grpcStatusOf(info) : 0);
     let handles = outcomes.get(key);
     if (handles === undefined) {
       handles = this.#resolve(info, isGrpc, overflow.has(outcomes));
@@ -113,7 +113,7 @@ export class IstioStatsFilter implements HttpFilter {
     const isKnown = labels !== unknownWorkload && this.#peers.size < maxPeers;
     if (!isKnown && key !== "") return this.#peer(undefined);
     peer = { labels, clusters: new Map() };
-    this.#peers.set(key, peer);
+    this.#peers.set(ownText(key), peer);
     return peer;
   }
 
@@ -136,7 +136,7 @@ export class IstioStatsFilter implements HttpFilter {
       destination_service_namespace: service.namespace,
       request_protocol: isGrpc ? "grpc" : "http",
       response_code: String(info.responseCode),
-      grpc_response_status: isGrpc ? (info.response?.headers.get("grpc-status") ?? "") : "",
+      grpc_response_status: isGrpc ? grpcStatusText(grpcStatusOf(info)) : "",
       response_flags: responseFlagsText(info.responseFlags),
       // The client cannot know what the server made of its connection (Istio).
       connection_security_policy: isSource ? "unknown" : "none",
@@ -198,6 +198,27 @@ function at(map: Map<string, HandlesByOutcome>, key: string): HandlesByOutcome {
   if (map.size >= maxAuthorities && key !== overflowKey) return at(map, overflowKey);
   const made: HandlesByOutcome = new Map();
   if (key === overflowKey) overflow.add(made);
-  map.set(key, made);
+  map.set(ownText(key), made);
   return made;
+}
+
+/** A part of a head would keep all of it in memory. */
+function ownText(text: string): string {
+  return Buffer.from(text, "utf8").toString("utf8");
+}
+
+/** gRPC has 17; what an upstream makes up must not become a series each. */
+const grpcStatusCount = 17;
+const noGrpcStatus = grpcStatusCount;
+const unknownGrpcStatus = grpcStatusCount + 1;
+
+function grpcStatusOf(info: StreamInfo): number {
+  const text = info.response?.headers.get("grpc-status");
+  if (text === undefined) return noGrpcStatus;
+  return /^\d{1,2}$/.test(text) && Number(text) < grpcStatusCount ? Number(text) : unknownGrpcStatus;
+}
+
+function grpcStatusText(status: number): string {
+  if (status === noGrpcStatus) return "";
+  return status === unknownGrpcStatus ? "unknown" : String(status);
 }
