@@ -61,11 +61,13 @@ async function readStdin(stdin: NodeJS.ReadableStream): Promise<Buffer> {
 
 /**
  * Order in which kinds are applied, so that nothing refers to what is not there yet: traffic to a subset, for one, begins
- * after the DestinationRule that names it. Deletion goes the other way.
+ * after the DestinationRule that names it, and a workload after the policies that guard it. Deletion goes the other way.
  */
 const applyOrder: readonly Kind[] = [
   "Namespace",
   "ServiceAccount",
+  "RequestAuthentication",
+  "AuthorizationPolicy",
   "Service",
   "Deployment",
   "Pod",

@@ -64,6 +64,15 @@ const columns: Columns = {
     { title: "HOST", value: ({ spec }) => spec.host },
     { title: "SUBSETS", value: ({ spec }) => join((spec.subsets ?? []).map(({ name }) => name)) },
   ],
+  AuthorizationPolicy: [
+    { title: "ACTION", value: ({ spec }) => spec.action ?? "ALLOW" },
+    { title: "RULES", value: ({ spec }) => String(spec.rules?.length ?? 0) },
+    { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector?.matchLabels) },
+  ],
+  RequestAuthentication: [
+    { title: "ISSUERS", value: ({ spec }) => join((spec.jwtRules ?? []).map(({ issuer }) => issuer)) },
+    { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector?.matchLabels) },
+  ],
 };
 
 /** The table with its heading; every line ends with a line feed. */

@@ -2,6 +2,7 @@
  * The analysis stage: what is wrong among resources that are each fine by themselves. One analyzer a file, all of them in the
  * table below; they only look, and what they find never stops the rest.
  */
+import { claimRouting } from "./analyzers/claim-routing.ts";
 import { conflictingGateways } from "./analyzers/conflicting-gateways.ts";
 import { conflictingMeshHosts } from "./analyzers/conflicting-mesh-hosts.ts";
 import { destinationRuleHosts } from "./analyzers/destination-rule-hosts.ts";
@@ -9,9 +10,12 @@ import { destinations } from "./analyzers/destinations.ts";
 import { gatewayHosts } from "./analyzers/gateway-hosts.ts";
 import { gatewayReferences } from "./analyzers/gateway-references.ts";
 import { gatewayWorkloads } from "./analyzers/gateway-workloads.ts";
+import { jwtAudiences } from "./analyzers/jwt-audiences.ts";
 import { loopbackProtocols } from "./analyzers/loopback-protocols.ts";
 import { missingProxies } from "./analyzers/missing-proxies.ts";
 import { namespaceInjection } from "./analyzers/namespace-injection.ts";
+import { peerIdentities } from "./analyzers/peer-identities.ts";
+import { policyWorkloads } from "./analyzers/policy-workloads.ts";
 import { portNames } from "./analyzers/port-names.ts";
 import { unreachableRules } from "./analyzers/unreachable-rules.ts";
 import { AnalyzedMesh } from "./analyzers/analyzer.ts";
@@ -35,6 +39,10 @@ export const analyzers: readonly Analyzer[] = [
   namespaceInjection,
   missingProxies,
   loopbackProtocols,
+  policyWorkloads,
+  peerIdentities,
+  jwtAudiences,
+  claimRouting,
 ];
 
 /** Everything the analyzers say about `resources` as a whole, with places for those that came from files. */

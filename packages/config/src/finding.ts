@@ -24,17 +24,22 @@ export const findingCodes = {
   IST0109: { name: "ConflictingMeshGatewayVirtualServiceHosts", severity: "error" },
   IST0112: { name: "VirtualServiceDestinationPortSelectorRequired", severity: "error" },
   IST0118: { name: "PortNameIsNotUnderNamingConvention", severity: "info" },
+  IST0127: { name: "NoMatchingWorkloadsFound", severity: "warning" },
   IST0130: { name: "VirtualServiceUnreachableRule", severity: "warning" },
   IST0131: { name: "VirtualServiceIneffectiveMatch", severity: "info" },
   IST0132: { name: "VirtualServiceHostNotFoundInGateway", severity: "warning" },
   IST0133: { name: "SchemaWarning", severity: "warning" },
   IST0145: { name: "ConflictingGateways", severity: "error" },
+  IST0149: { name: "JwtClaimBasedRoutingWithoutRequestAuthN", severity: "error" },
   IST0162: { name: "GatewayPortNotDefinedOnService", severity: "warning" },
+  IST0167: { name: "IneffectivePolicy", severity: "warning" },
   TUL0001: { name: "NotImplementedYet", severity: "warning" },
   TUL0002: { name: "UnreadableDocument", severity: "error" },
   TUL0003: { name: "UnknownKind", severity: "warning" },
   TUL0004: { name: "DefinedTwice", severity: "warning" },
   TUL0005: { name: "ProtocolNotCarriedInLoopbackMode", severity: "warning" },
+  TUL0006: { name: "AudiencesNotChecked", severity: "warning" },
+  TUL0007: { name: "KeysNotFetched", severity: "warning" },
 } as const satisfies Record<string, { readonly name: string; readonly severity: Severity }>;
 
 export type FindingCode = keyof typeof findingCodes;

@@ -2,6 +2,11 @@
 export type { Finding, FindingCode, Place, Severity } from "./finding.ts";
 export { findingCodes } from "./finding.ts";
 export type {
+  AuthorizationCondition,
+  AuthorizationOperation,
+  AuthorizationPolicy,
+  AuthorizationRule,
+  AuthorizationSource,
   Destination,
   DestinationRule,
   Deployment,
@@ -11,9 +16,11 @@ export type {
   GatewayServer,
   HttpMatch,
   HttpRoute,
+  JwtRule,
   MeshResource,
   Namespace,
   Pod,
+  RequestAuthentication,
   ResourceKey,
   ResourceOf,
   Retries,
@@ -32,6 +39,13 @@ export type { StringMatch } from "./kinds/http-route.ts";
 export type { Kind } from "./kinds/kinds.ts";
 export { findKind, isKind, kindDefinitions, kinds } from "./kinds/kinds.ts";
 export { serviceNameLabel } from "./kinds/endpoint-slice.ts";
+export { claimPath, headerOfKey } from "./kinds/authorization-keys.ts";
+export { isPathTemplate } from "./kinds/authorization-formats.ts";
+export { splitIpBlock } from "./schema/ip-block.ts";
+export type { JsonWebKeySet } from "./json-web-key-set.ts";
+export { parseKeySet } from "./json-web-key-set.ts";
+export type { PolicyScope } from "./policy-scope.ts";
+export { isDryRun, policyHolds, policyScope, rootNamespaces } from "./policy-scope.ts";
 export type { PlaceTable } from "./places.ts";
 export { attachPlaces, formatPath, placeOf, placesOf } from "./places.ts";
 export type { Path } from "./schema/schema.ts";

@@ -68,7 +68,7 @@ spec: { clusterIP: "*", clusterIPs: [None, 10.0.0.1, "::1", ""] }
     name: "no kind",
     input: "apiVersion: v1\nmetadata: { name: a }\n",
     findings: [
-      'Error [TUL0002] (m.yaml:1:1) the resource has no "kind"\n  Kinds of the mesh are Namespace, ServiceAccount, Service, EndpointSlice, Pod, Deployment, Gateway, VirtualService, DestinationRule.',
+      'Error [TUL0002] (m.yaml:1:1) the resource has no "kind"\n  Kinds of the mesh are Namespace, ServiceAccount, Service, EndpointSlice, Pod, Deployment, Gateway, VirtualService, DestinationRule, AuthorizationPolicy, RequestAuthentication.',
     ],
   },
   {

@@ -21,11 +21,9 @@ export interface ParsedResource {
 
 /** Kinds of Istio that manifests may hold and that have no effect yet. */
 const istioKindsNotYet: readonly string[] = [
-  "AuthorizationPolicy",
   "EnvoyFilter",
   "PeerAuthentication",
   "ProxyConfig",
-  "RequestAuthentication",
   "ServiceEntry",
   "Sidecar",
   "Telemetry",

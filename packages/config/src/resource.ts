@@ -30,6 +30,8 @@ export type Deployment = ResourceOf<"Deployment">;
 export type Gateway = ResourceOf<"Gateway">;
 export type VirtualService = ResourceOf<"VirtualService">;
 export type DestinationRule = ResourceOf<"DestinationRule">;
+export type AuthorizationPolicy = ResourceOf<"AuthorizationPolicy">;
+export type RequestAuthentication = ResourceOf<"RequestAuthentication">;
 
 export type GatewayServer = Gateway["spec"]["servers"][number];
 export type HttpRoute = NonNullable<VirtualService["spec"]["http"]>[number];
@@ -40,6 +42,11 @@ export type Retries = NonNullable<HttpRoute["retries"]>;
 export type Subset = NonNullable<DestinationRule["spec"]["subsets"]>[number];
 export type TrafficPolicy = NonNullable<DestinationRule["spec"]["trafficPolicy"]>;
 export type ServicePort = Service["spec"]["ports"][number];
+export type AuthorizationRule = NonNullable<AuthorizationPolicy["spec"]["rules"]>[number];
+export type AuthorizationSource = NonNullable<AuthorizationRule["from"]>[number]["source"];
+export type AuthorizationOperation = NonNullable<AuthorizationRule["to"]>[number]["operation"];
+export type AuthorizationCondition = NonNullable<AuthorizationRule["when"]>[number];
+export type JwtRule = NonNullable<RequestAuthentication["spec"]["jwtRules"]>[number];
 export type Endpoint = EndpointSlice["endpoints"][number];
 
 /**

@@ -8,6 +8,9 @@ import { debugRoutes } from "./api/debug-routes.ts";
 import { serveHttpApi } from "./api/http-api.ts";
 import { type ResourceStatus, resourceRoutes } from "./api/resource-routes.ts";
 import { makeInstanceId } from "./instance-id.ts";
+import { fetchJwks } from "./jwks/fetch-jwks.ts";
+import { JwksKeys } from "./jwks/jwks-keys.ts";
+import { meshEndpoint } from "./jwks/mesh-endpoint.ts";
 import { AcceptedResources } from "./serve/accepted-resources.ts";
 import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
 import { type ControlPlaneMetrics, controlPlaneMetrics } from "./serve/metrics.ts";
@@ -68,6 +71,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const core = buildCore(options, store, controlPlaneMetrics(metrics, version), clock, log);
     const { mesh, pusher, cache, accepted } = core;
     open.defer(() => mesh.close());
+    open.defer(() => core.jwks.close());
     const xds = await serveAds({
       address: options.xdsAddress,
       handlers: pusher,
@@ -124,6 +128,7 @@ interface Core {
   readonly pusher: Pusher;
   readonly cache: TranslationCache;
   readonly accepted: AcceptedResources;
+  readonly jwks: JwksKeys;
   readonly findings: () => readonly Finding[];
 }
 
@@ -144,11 +149,19 @@ function buildCore(
     (store.get("Pod", namespace, name)?.spec.containers ?? []).flatMap((container) =>
       (container.ports ?? []).map((port) => ({ name: port.name ?? "", containerPort: port.containerPort })),
     );
-  const mesh = new MeshState({
+  const jwks = new JwksKeys({
+    clock,
+    log,
+    onChange: () => mesh.keysChanged(),
+    fetch: (location, timeoutMs) =>
+      fetchJwks(location, timeoutMs, (url) => meshEndpoint(url, mesh.snapshot.services, mesh.endpoints)),
+  });
+  const mesh: MeshState = new MeshState({
     store,
     reader: accepted,
     clock,
     debounce,
+    jwks,
     onChange: (change) => {
       countResources(mesh);
       pusher.meshChanged(change);
@@ -156,7 +169,8 @@ function buildCore(
   });
   const pusher = new Pusher({ mesh, cache, metrics, log, podPorts });
   countResources(mesh);
-  return { mesh, pusher, cache, accepted, findings: () => [...store.findings(), ...accepted.findings] };
+  const findings = (): readonly Finding[] => [...store.findings(), ...accepted.findings, ...jwks.findings()];
+  return { mesh, pusher, cache, accepted, jwks, findings };
 }
 
 function statusOf(key: ResourceKey, { accepted, pusher }: Core): ResourceStatus | undefined {

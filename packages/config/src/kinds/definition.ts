@@ -28,3 +28,8 @@ export function defineKind<const K extends string, T>(definition: KindDefinition
 export const networkingApiVersions: readonly string[] = ["networking.tulle.io", "networking.istio.io"].flatMap(
   (group) => ["v1", "v1beta1", "v1alpha3"].map((version) => `${group}/${version}`),
 );
+
+/** The versions that Istio serves its security kinds in, under Istio's group and under Tulle's. */
+export const securityApiVersions: readonly string[] = ["security.tulle.io", "security.istio.io"].flatMap((group) =>
+  ["v1", "v1beta1"].map((version) => `${group}/${version}`),
+);

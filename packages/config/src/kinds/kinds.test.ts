@@ -1,4 +1,4 @@
-/** The three mesh kinds know every field of Istio 1.25, and the kinds go by all their names. */
+/** The kinds of Istio's know every field of Istio 1.25, and the kinds go by all their names. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node } from "../schema/schema.ts";
@@ -119,6 +119,32 @@ const istioFields: readonly { readonly kind: Kind; readonly at: string; readonly
     fields:
       "httpsRedirect,mode,serverCertificate,privateKey,caCertificates,caCrl,credentialName,subjectAltNames,verifyCertificateSpki,verifyCertificateHash,minProtocolVersion,maxProtocolVersion,cipherSuites",
   },
+  { kind: "AuthorizationPolicy", at: "spec", fields: "selector,targetRef,targetRefs,action,provider,rules" },
+  { kind: "AuthorizationPolicy", at: "spec.selector", fields: "matchLabels" },
+  { kind: "AuthorizationPolicy", at: "spec.targetRefs", fields: "group,kind,name,namespace" },
+  { kind: "AuthorizationPolicy", at: "spec.provider", fields: "name" },
+  { kind: "AuthorizationPolicy", at: "spec.rules", fields: "from,to,when" },
+  {
+    kind: "AuthorizationPolicy",
+    at: "spec.rules.from.source",
+    fields:
+      "principals,notPrincipals,requestPrincipals,notRequestPrincipals,namespaces,notNamespaces,serviceAccounts,notServiceAccounts,ipBlocks,notIpBlocks,remoteIpBlocks,notRemoteIpBlocks",
+  },
+  {
+    kind: "AuthorizationPolicy",
+    at: "spec.rules.to.operation",
+    fields: "hosts,notHosts,ports,notPorts,methods,notMethods,paths,notPaths",
+  },
+  { kind: "AuthorizationPolicy", at: "spec.rules.when", fields: "key,values,notValues" },
+  { kind: "RequestAuthentication", at: "spec", fields: "selector,targetRef,targetRefs,jwtRules" },
+  {
+    kind: "RequestAuthentication",
+    at: "spec.jwtRules",
+    fields:
+      "issuer,audiences,jwksUri,jwks,fromHeaders,fromParams,fromCookies,outputPayloadToHeader,forwardOriginalToken,outputClaimToHeaders,timeout",
+  },
+  { kind: "RequestAuthentication", at: "spec.jwtRules.fromHeaders", fields: "name,prefix" },
+  { kind: "RequestAuthentication", at: "spec.jwtRules.outputClaimToHeaders", fields: "header,claim" },
 ];
 
 function nodeAt(kind: Kind, path: string): Node {
@@ -143,8 +169,10 @@ for (const { kind, at, fields } of istioFields) {
   });
 }
 
+type IstioKind = "Gateway" | "VirtualService" | "DestinationRule" | "AuthorizationPolicy" | "RequestAuthentication";
+
 /** The fields of the mesh's own kinds that have an effect; every other one warns. */
-const implementedFields: Readonly<Record<"Gateway" | "VirtualService" | "DestinationRule", readonly string[]>> = {
+const implementedFields: Readonly<Record<IstioKind, readonly string[]>> = {
   Gateway: [
     "selector",
     "servers",
@@ -202,7 +230,55 @@ const implementedFields: Readonly<Record<"Gateway" | "VirtualService" | "Destina
     "trafficPolicy.loadBalancer",
     "trafficPolicy.loadBalancer.simple",
   ],
+  AuthorizationPolicy: [
+    "action",
+    "provider",
+    "provider.name",
+    "rules",
+    "rules.from",
+    "rules.from.source",
+    ...["ipBlocks", "namespaces", "notIpBlocks", "notNamespaces", "notPrincipals", "notRemoteIpBlocks"].map(inSource),
+    ...["notRequestPrincipals", "notServiceAccounts", "principals", "remoteIpBlocks"].map(inSource),
+    ...["requestPrincipals", "serviceAccounts"].map(inSource),
+    "rules.to",
+    "rules.to.operation",
+    ...["hosts", "methods", "notHosts", "notMethods", "notPaths", "notPorts", "paths", "ports"].map(inOperation),
+    "rules.when",
+    "rules.when.key",
+    "rules.when.notValues",
+    "rules.when.values",
+    "selector",
+    "selector.matchLabels",
+  ],
+  RequestAuthentication: [
+    "jwtRules",
+    "jwtRules.audiences",
+    "jwtRules.forwardOriginalToken",
+    "jwtRules.fromCookies",
+    "jwtRules.fromHeaders",
+    "jwtRules.fromHeaders.name",
+    "jwtRules.fromHeaders.prefix",
+    "jwtRules.fromParams",
+    "jwtRules.issuer",
+    "jwtRules.jwks",
+    "jwtRules.jwksUri",
+    "jwtRules.outputClaimToHeaders",
+    "jwtRules.outputClaimToHeaders.claim",
+    "jwtRules.outputClaimToHeaders.header",
+    "jwtRules.outputPayloadToHeader",
+    "jwtRules.timeout",
+    "selector",
+    "selector.matchLabels",
+  ],
 };
+
+function inSource(name: string): string {
+  return `rules.from.source.${name}`;
+}
+
+function inOperation(name: string): string {
+  return `rules.to.operation.${name}`;
+}
 
 function implementedBelow(node: Node, path: string): readonly string[] {
   if (node.type === "list") return implementedBelow(node.items, path);
@@ -215,7 +291,7 @@ function implementedBelow(node: Node, path: string): readonly string[] {
   });
 }
 
-for (const kind of ["Gateway", "VirtualService", "DestinationRule"] as const) {
+for (const kind of Object.keys(implementedFields) as readonly IstioKind[]) {
   test(`${kind}: the fields that have an effect`, () => {
     assert.deepEqual([...implementedBelow(nodeAt(kind, "spec"), "")].sort(), implementedFields[kind]);
   });

@@ -2,12 +2,14 @@
  * The one table of kinds. A new kind is a file beside this one and a row here; types, validation, JSON Schema, the command
  * line and the HTTP API follow from it.
  */
+import { authorizationPolicy } from "./authorization-policy.ts";
 import { deployment } from "./deployment.ts";
 import { destinationRule } from "./destination-rule.ts";
 import { endpointSlice } from "./endpoint-slice.ts";
 import { gateway } from "./gateway.ts";
 import { namespace } from "./namespace.ts";
 import { pod } from "./pod.ts";
+import { requestAuthentication } from "./request-authentication.ts";
 import { service } from "./service.ts";
 import { serviceAccount } from "./service-account.ts";
 import { virtualService } from "./virtual-service.ts";
@@ -22,6 +24,8 @@ export const kindDefinitions = {
   Gateway: gateway,
   VirtualService: virtualService,
   DestinationRule: destinationRule,
+  AuthorizationPolicy: authorizationPolicy,
+  RequestAuthentication: requestAuthentication,
 } as const;
 
 export type Kind = keyof typeof kindDefinitions;

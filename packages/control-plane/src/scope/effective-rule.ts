@@ -1,10 +1,8 @@
 // Which DestinationRules hold for a Service when a proxy of some namespace calls it.
+import { rootNamespaces } from "@tulle/config";
 import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshDestinationRule, MeshService } from "../snapshot/mesh-snapshot.ts";
 import type { EffectiveRule } from "./proxy-view.ts";
-
-/** Namespaces whose rules hold for everyone. */
-const rootNamespaces: readonly string[] = ["tulle-system", "istio-system"];
 
 /** Rules of each namespace, by host and merged. */
 type RuleIndex = ReadonlyMap<string, HostIndex<EffectiveRule>>;

@@ -2,6 +2,7 @@
 // a namespace), `own` is this proxy's. Each has a key made of its content, so that equal sections are translated once.
 import { createHash } from "node:crypto";
 import type { PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { MeshAuthorizationPolicy, MeshJwtRule } from "../snapshot/mesh-snapshot.ts";
 import type { MeshService, MeshSubset, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import type { InterceptionMode, PublishedPort } from "./proxy.ts";
 
@@ -60,12 +61,24 @@ export interface InboundPort {
   readonly service: { readonly name: string; readonly namespace: string; readonly hostname: string };
 }
 
+/** The policies that hold for a workload. */
+export interface WorkloadSecurity {
+  /** By issuer. */
+  readonly jwtRules: readonly ScopedJwtRule[];
+  readonly policies: readonly MeshAuthorizationPolicy[];
+}
+
+/** Without where its keys come from: the same keys from another place change nothing for a proxy. */
+export type ScopedJwtRule = Omit<MeshJwtRule, "location" | "fetchTimeoutMs">;
+
 export interface SidecarOwn {
   readonly type: "sidecar";
   readonly address: string;
   readonly appAddress: string;
   readonly interceptionMode: InterceptionMode;
   readonly inbound: readonly InboundPort[];
+  /** Missing when no policy holds for the workload. */
+  readonly security?: WorkloadSecurity;
 }
 
 export interface GatewayOwn {
@@ -74,6 +87,8 @@ export interface GatewayOwn {
   readonly interceptionMode: InterceptionMode;
   readonly targetPorts: readonly number[];
   readonly publishedPorts: readonly PublishedPort[];
+  /** Missing when no policy holds for the workload. */
+  readonly security?: WorkloadSecurity;
 }
 
 export interface Keyed<T> {

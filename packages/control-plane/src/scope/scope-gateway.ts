@@ -4,6 +4,7 @@ import type { MeshGateway, MeshSnapshot, MeshVirtualService } from "../snapshot/
 import type { Proxy } from "./proxy.ts";
 import type { GatewayOwn, GatewayPort, GatewayPortServer, GatewayShared } from "./proxy-view.ts";
 import { resolveTargetPort, scopedService, selects, servicesOf } from "./scope-sidecar.ts";
+import { workloadSecurity } from "./workload-security.ts";
 
 /** Protocols of a Gateway server whose bytes are plain HTTP; the others have no listener yet, and their schema says so. */
 const plainHttp: ReadonlySet<string> = new Set(["HTTP", "HTTP2", "GRPC", "GRPC-WEB"]);
@@ -24,13 +25,14 @@ export function gatewayShared(snapshot: MeshSnapshot, proxy: Proxy): GatewayShar
   };
 }
 
-export function gatewayOwn(shared: GatewayShared, proxy: Proxy): GatewayOwn {
+export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy: Proxy): GatewayOwn {
   return {
     type: "router",
     address: proxy.address,
     interceptionMode: proxy.interceptionMode,
     targetPorts: shared.ports.map((port) => port.targetPort),
     publishedPorts: proxy.publishedPorts,
+    ...workloadSecurity(snapshot, proxy),
   };
 }
 

@@ -3,6 +3,7 @@ import type { MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/
 import { effectiveRule } from "./effective-rule.ts";
 import type { PodPort, Proxy } from "./proxy.ts";
 import type { InboundPort, ScopedService, SidecarOwn, SidecarShared } from "./proxy-view.ts";
+import { workloadSecurity } from "./workload-security.ts";
 
 export function sidecarShared(snapshot: MeshSnapshot, namespace: string): SidecarShared {
   return {
@@ -41,6 +42,7 @@ export function sidecarOwn(snapshot: MeshSnapshot, proxy: Proxy): SidecarOwn {
     appAddress: proxy.appAddress,
     interceptionMode: proxy.interceptionMode,
     inbound: inboundPorts(snapshot, proxy),
+    ...workloadSecurity(snapshot, proxy),
   };
 }
 

@@ -24,7 +24,7 @@ export function scope(snapshot: MeshSnapshot, proxy: Proxy): ProxyView {
   }
   const inputs = JSON.stringify([proxy.namespace, Object.entries(proxy.labels), proxy.podPorts]);
   const shared = remembered(sections.gateways, inputs, () => gatewayShared(snapshot, proxy));
-  return { type: "router", shared, own: keyed(gatewayOwn(shared.value, proxy)) };
+  return { type: "router", shared, own: keyed(gatewayOwn(snapshot, shared.value, proxy)) };
 }
 
 function remembered<T>(sections: Map<string, Keyed<T>>, inputs: string, build: () => T): Keyed<T> {

@@ -4,11 +4,19 @@ import type { Clock } from "@tulle/xds";
 import { buildEndpoints } from "../snapshot/build-endpoints.ts";
 import { buildSnapshot, type ResourceReader } from "../snapshot/build-snapshot.ts";
 import type { EndpointSnapshot, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
+import type { JwksKeys } from "../jwks/jwks-keys.ts";
 import { Debounce, type DebounceTimes } from "./debounce.ts";
 
 /** Endpoints and pods come and go without a route changing. */
 const endpointKinds: ReadonlySet<Kind> = new Set(["EndpointSlice", "Pod"]);
-const routingKinds: ReadonlySet<Kind> = new Set(["Service", "Gateway", "VirtualService", "DestinationRule"]);
+const routingKinds: ReadonlySet<Kind> = new Set([
+  "Service",
+  "Gateway",
+  "VirtualService",
+  "DestinationRule",
+  "AuthorizationPolicy",
+  "RequestAuthentication",
+]);
 
 export interface MeshChange {
   /** Services, routes or rules have changed: views are made anew. Otherwise only endpoints have. */
@@ -23,6 +31,8 @@ export interface MeshStateOptions {
   readonly reader: ResourceReader & { refresh(): void };
   readonly clock: Clock;
   readonly debounce: DebounceTimes;
+  /** Fetches the keys of token issuers; none are when missing. */
+  readonly jwks?: Pick<JwksKeys, "keys" | "want">;
   readonly onChange: (change: MeshChange) => void;
 }
 
@@ -37,7 +47,7 @@ export class MeshState {
   constructor(options: MeshStateOptions) {
     this.#options = options;
     options.reader.refresh();
-    this.#snapshot = buildSnapshot(options.reader);
+    this.#snapshot = this.#buildSnapshot();
     this.#endpoints = buildEndpoints(options.reader, this.#snapshot);
     this.#debounce = new Debounce(options.debounce, options.clock, () => this.#rebuild());
     this.#unwatch = options.store.watch((changes) => this.#changed(changes));
@@ -56,10 +66,26 @@ export class MeshState {
     this.#debounce.close();
   }
 
+  /** Keys have come or gone: listeners are made anew with what is there now. */
+  keysChanged(): void {
+    this.#request(true);
+  }
+
+  #buildSnapshot(): MeshSnapshot {
+    const { reader, jwks } = this.#options;
+    const snapshot = buildSnapshot(reader, jwks?.keys);
+    jwks?.want(snapshot.requestAuthentications ?? []);
+    return snapshot;
+  }
+
   #changed(changes: readonly StoreChange[]): void {
     const routing = changes.some(({ resource }) => routingKinds.has(resource.kind));
     const endpoints = changes.some((change) => endpointKinds.has(change.resource.kind) && matters(change));
     if (!routing && !endpoints) return;
+    this.#request(routing);
+  }
+
+  #request(routing: boolean): void {
     this.#pending ??= { routing: false, sinceMs: this.#options.clock.nowMs() };
     this.#pending.routing ||= routing;
     this.#debounce.signal();
@@ -72,7 +98,7 @@ export class MeshState {
     const { reader, onChange } = this.#options;
     if (change.routing) {
       reader.refresh();
-      this.#snapshot = buildSnapshot(reader);
+      this.#snapshot = this.#buildSnapshot();
     }
     this.#endpoints = buildEndpoints(reader, this.#snapshot);
     onChange(change);

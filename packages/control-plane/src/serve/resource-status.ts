@@ -45,7 +45,9 @@ function sources(type: ResourceTypeName, resource: string, view: ProxyView): rea
     const service = view.shared.value.services.find(({ hostname }) => resource.endsWith(`|${hostname}`));
     return service === undefined ? [] : [named("Service", service), ...ruleOf(service)];
   }
-  if (view.type === "sidecar") return type === "RDS" ? view.shared.value.virtualServices.map(virtualServiceKey) : [];
+  const policies = (view.own.value.security?.policies ?? []).map((policy) => named("AuthorizationPolicy", policy));
+  if (view.type === "sidecar")
+    return type === "RDS" ? view.shared.value.virtualServices.map(virtualServiceKey) : policies;
   const ports = view.shared.value.ports.filter(
     ({ targetPort }) => resource === listenerName("0.0.0.0", targetPort) || resource === gatewayRouteName(targetPort),
   );
@@ -54,7 +56,7 @@ function sources(type: ResourceTypeName, resource: string, view: ProxyView): rea
     const [namespace = "", gatewayName = ""] = gateway.split("/");
     return { kind: "Gateway", namespace, name: gatewayName };
   });
-  if (type !== "RDS") return keys;
+  if (type !== "RDS") return [...keys, ...policies];
   const bound = view.shared.value.virtualServices.filter((each) => each.gateways.some((name) => gateways.has(name)));
   return [...keys, ...bound.map(virtualServiceKey)];
 }

@@ -8,11 +8,16 @@ import type {
   MeshSnapshot,
   MeshVirtualService,
 } from "./mesh-snapshot.ts";
+import { securityPolicies } from "./security-policies.ts";
 
 /** The part of a store that is read here; lists come in the order in which objects were first seen. */
 export type ResourceReader = Pick<Store, "list">;
 
-export function buildSnapshot(store: ResourceReader): MeshSnapshot {
+/** `fetchedKeys`: the key sets that were fetched, by `jwksLocationKey`. */
+export function buildSnapshot(
+  store: ResourceReader,
+  fetchedKeys: ReadonlyMap<string, string> = new Map(),
+): MeshSnapshot {
   const services = inOrder(store.list("Service")).map(meshService);
   const hostnames = new Set(services.map((service) => service.hostname));
   const isService = (hostname: string): boolean => hostnames.has(hostname);
@@ -22,6 +27,11 @@ export function buildSnapshot(store: ResourceReader): MeshSnapshot {
     virtualServices: inOrder(store.list("VirtualService")).map((resource) => meshVirtualService(resource, isService)),
     destinationRules: inOrder(store.list("DestinationRule")).map((resource) =>
       meshDestinationRule(resource, isService),
+    ),
+    ...securityPolicies(
+      inOrder(store.list("AuthorizationPolicy")),
+      inOrder(store.list("RequestAuthentication")),
+      fetchedKeys,
     ),
   });
 }

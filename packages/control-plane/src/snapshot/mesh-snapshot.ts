@@ -1,6 +1,7 @@
 // The frozen picture of the mesh that every later stage reads: names resolved, ports typed, order settled. Endpoints are a
 // picture of their own, so that an endpoint that comes or goes never rebuilds a route.
-import type { HttpRoute, PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { AuthorizationPolicy, AuthorizationRule, HttpRoute, JwtRule, PolicyScope } from "@tulle/config";
+import type { PortProtocol, TrafficPolicy } from "@tulle/config";
 
 export interface MeshPort {
   /** Empty where a Service with one port gives it no name. */
@@ -64,12 +65,43 @@ export interface MeshDestinationRule {
   readonly subsets: readonly MeshSubset[];
 }
 
+export interface MeshAuthorizationPolicy extends PolicyScope {
+  readonly name: string;
+  readonly action: NonNullable<AuthorizationPolicy["spec"]["action"]>;
+  /** Evaluated and counted, and without effect. */
+  readonly dryRun: boolean;
+  readonly rules: readonly AuthorizationRule[];
+}
+
+/** Where the keys of an issuer are to be had. */
+export interface JwksLocation {
+  readonly url: string;
+  /** The URL is that of the issuer's discovery document, which names that of the keys (OpenID Connect Discovery 1.0 §4). */
+  readonly isDiscovery: boolean;
+}
+
+export interface MeshJwtRule extends Omit<JwtRule, "jwks" | "jwksUri" | "timeout"> {
+  /** JSON; missing until they have been fetched. */
+  readonly jwks?: string;
+  /** Missing where the policy holds the keys itself. */
+  readonly location?: JwksLocation;
+  readonly fetchTimeoutMs?: number;
+}
+
+export interface MeshRequestAuthentication extends PolicyScope {
+  readonly name: string;
+  readonly jwtRules: readonly MeshJwtRule[];
+}
+
 /** All lists stand in the order that decides conflicts: creation time where it is known, else first seen. */
 export interface MeshSnapshot {
   readonly services: readonly MeshService[];
   readonly gateways: readonly MeshGateway[];
   readonly virtualServices: readonly MeshVirtualService[];
   readonly destinationRules: readonly MeshDestinationRule[];
+  /** Missing when there are none, as the next. */
+  readonly authorizationPolicies?: readonly MeshAuthorizationPolicy[];
+  readonly requestAuthentications?: readonly MeshRequestAuthentication[];
 }
 
 export interface MeshEndpoint {

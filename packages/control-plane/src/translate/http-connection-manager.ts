@@ -11,7 +11,7 @@ import {
   HttpConnectionManagerSchema,
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
-import type { InboundPort } from "../scope/proxy-view.ts";
+import type { InboundPort, WorkloadSecurity } from "../scope/proxy-view.ts";
 import { httpFilters } from "./http-filters.ts";
 import { inboundRoute } from "./http-routes.ts";
 import { adsConfigSource, noTimeout, pack } from "./messages.ts";
@@ -56,7 +56,7 @@ export function outboundConnectionManager(statPrefix: string, routeName: string)
   });
 }
 
-export function inboundConnectionManager(statPrefix: string, port: InboundPort): Any {
+export function inboundConnectionManager(statPrefix: string, port: InboundPort, security?: WorkloadSecurity): Any {
   const name = inboundClusterName(port.targetPort);
   const routeConfig = create(RouteConfigurationSchema, {
     name,
@@ -78,7 +78,7 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort):
     useRemoteAddress: false,
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.APPEND_FORWARD,
     setCurrentClientCertDetails: { subject: true, uri: true, dns: true },
-    httpFilters: httpFilters("inbound"),
+    httpFilters: httpFilters("inbound", security),
   });
 }
 
@@ -86,7 +86,7 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort):
  * Clients are outside: their address is the connection's, and what they say in `x-envoy-*` and client-certificate headers is
  * dropped. No address counts as internal, loopback included, or a laptop's own clients could steer retries and time limits.
  */
-export function gatewayConnectionManager(statPrefix: string, routeName: string): Any {
+export function gatewayConnectionManager(statPrefix: string, routeName: string, security?: WorkloadSecurity): Any {
   return pack(HttpConnectionManagerSchema, {
     ...base(statPrefix),
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
@@ -95,7 +95,7 @@ export function gatewayConnectionManager(statPrefix: string, routeName: string):
     internalAddressConfig: {},
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.SANITIZE_SET,
     setCurrentClientCertDetails: { subject: true, cert: true, uri: true, dns: true },
-    httpFilters: httpFilters("gateway"),
+    httpFilters: httpFilters("gateway", security),
   });
 }
 

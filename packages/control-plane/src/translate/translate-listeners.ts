@@ -46,7 +46,7 @@ export function translateInboundListener(own: SidecarOwn, port: InboundPort): Li
         filters: [
           {
             name: httpConnectionManager,
-            configType: { case: "typedConfig", value: inboundConnectionManager(`inbound_${name}`, port) },
+            configType: { case: "typedConfig", value: inboundConnectionManager(`inbound_${name}`, port, own.security) },
           },
         ],
       },
@@ -70,7 +70,7 @@ export function translateGatewayListener(own: GatewayOwn, targetPort: number): L
             name: httpConnectionManager,
             configType: {
               case: "typedConfig",
-              value: gatewayConnectionManager(`outbound_${name}`, gatewayRouteName(targetPort)),
+              value: gatewayConnectionManager(`outbound_${name}`, gatewayRouteName(targetPort), own.security),
             },
           },
         ],

@@ -1,0 +1,51 @@
+/**
+ * IST0149: routes by claims of a token work where the gateway checks tokens: a RequestAuthentication has to hold for each of
+ * its workloads, or no request would ever have claims.
+ */
+import { policyHolds, policyScope } from "../policy-scope.ts";
+import { resolveGateway } from "../resolve-host.ts";
+import type { VirtualService } from "../resource.ts";
+import type { Path } from "../schema/schema.ts";
+import type { AnalyzedMesh, Analyzer } from "./analyzer.ts";
+
+export const claimRouting: Analyzer = {
+  name: "claim-routing",
+  codes: ["IST0149"],
+  *run(mesh) {
+    for (const resource of mesh.list("VirtualService")) {
+      const uses = claimUses(resource);
+      if (uses.length === 0) continue;
+      for (const name of resource.spec.gateways ?? []) {
+        const gateway = resolveGateway(name, resource.metadata.namespace);
+        if (isAuthenticated(mesh, gateway)) continue;
+        for (const path of uses) {
+          yield {
+            code: "IST0149",
+            resource,
+            path,
+            message: `the route looks at claims, and no RequestAuthentication holds for the workloads of the gateway "${gateway}"`,
+            suggestion: "Add one in the namespace of the gateway's pods, with their labels as selector.",
+          };
+        }
+      }
+    }
+  },
+};
+
+function claimUses({ spec }: VirtualService): readonly Path[] {
+  return (spec.http ?? []).flatMap(({ match = [] }, route) =>
+    match.flatMap(({ headers = {} }, index) =>
+      Object.keys(headers)
+        .filter((name) => name.startsWith("@"))
+        .map((name): Path => ["spec", "http", route, "match", index, "headers", name]),
+    ),
+  );
+}
+
+/** A gateway that is not there has a finding of its own. */
+function isAuthenticated(mesh: AnalyzedMesh, name: string): boolean {
+  const gateway = mesh.gateways.get(name);
+  if (gateway === undefined) return true;
+  const scopes = mesh.list("RequestAuthentication").flatMap((policy) => policyScope(policy) ?? []);
+  return mesh.workloadsOf(gateway).every((workload) => scopes.some((scope) => policyHolds(scope, workload)));
+}

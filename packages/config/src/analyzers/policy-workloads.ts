@@ -1,0 +1,67 @@
+/**
+ * IST0127, IST0167: a security policy is for workloads that exist, and a proxy is there to enforce it. A policy that reaches
+ * nothing looks like protection and is none.
+ */
+import { decideInjection } from "../decide-injection.ts";
+import { policyHolds, policyScope, rootNamespaces } from "../policy-scope.ts";
+import type { AuthorizationPolicy, RequestAuthentication } from "../resource.ts";
+import type { AnalyzedMesh, Analyzer, Discovery, Workload } from "./analyzer.ts";
+
+export const policyWorkloads: Analyzer = {
+  name: "policy-workloads",
+  codes: ["IST0127", "IST0167"],
+  *run(mesh) {
+    for (const kind of ["AuthorizationPolicy", "RequestAuthentication"] as const) {
+      for (const resource of mesh.list(kind)) yield* checkPolicy(mesh, resource);
+    }
+  },
+};
+
+function* checkPolicy(mesh: AnalyzedMesh, resource: AuthorizationPolicy | RequestAuthentication): Generator<Discovery> {
+  const scope = policyScope(resource);
+  if (scope === undefined) {
+    yield {
+      code: "IST0167",
+      resource,
+      path: ["spec", resource.spec.targetRefs === undefined ? "targetRef" : "targetRefs"],
+      message: "references to targets are not read yet, so the policy holds for nothing",
+      suggestion: "Choose the workloads with a selector.",
+    };
+    return;
+  }
+  const held = mesh.workloads.filter((workload) => policyHolds(scope, workload));
+  const path = resource.spec.selector === undefined ? ["spec"] : ["spec", "selector"];
+  if (held.length === 0) {
+    const labels = Object.entries(scope.matchLabels).map(([name, value]) => `${name}=${value}`);
+    const where = rootNamespaces.includes(scope.namespace) ? "the mesh" : `the namespace "${scope.namespace}"`;
+    const what = labels.length === 0 ? "no workload" : `no workload with the labels ${labels.join(", ")}`;
+    yield {
+      code: "IST0127",
+      resource,
+      path,
+      message: `there is ${what} in ${where}, so the policy holds for nothing`,
+      suggestion: "Compare the selector with the labels of the pods.",
+    };
+  } else if (!held.some((workload) => hasProxy(mesh, workload))) {
+    yield {
+      code: "IST0167",
+      resource,
+      path,
+      message: "no workload that the policy holds for has a proxy, so nothing enforces it",
+      suggestion: "Label the namespace with tulle-injection=enabled and restart the pods.",
+    };
+  }
+}
+
+function hasProxy(mesh: AnalyzedMesh, { namespace, labels, annotations, resource }: Workload): boolean {
+  const labelled = mesh.list("Namespace").find(({ metadata }) => metadata.name === namespace);
+  const spec = resource.kind === "Pod" ? resource.spec : resource.spec.template.spec;
+  const injection = decideInjection({
+    namespace,
+    namespaceLabels: labelled?.metadata.labels ?? {},
+    podLabels: labels,
+    podAnnotations: annotations,
+    hostNetwork: spec.hostNetwork ?? false,
+  });
+  return injection !== "none" || spec.containers.some(({ name }) => name === "istio-proxy");
+}

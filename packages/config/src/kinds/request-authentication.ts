@@ -1,0 +1,112 @@
+/** RequestAuthentication: which tokens a workload accepts. Field list of Istio 1.25 (security.istio.io). */
+import { boolean, defaulted, list, object, optional, required, string } from "../schema/schema.ts";
+import type { ObjectValue, Report } from "../schema/schema.ts";
+import { duration, headerName, nonEmpty, quote } from "../schema/formats.ts";
+import type { Format } from "../schema/formats.ts";
+import { parseKeySet } from "../json-web-key-set.ts";
+import { defineKind, securityApiVersions } from "./definition.ts";
+import { subdomainNamedMetadata } from "./metadata.ts";
+import { policyTargetFields } from "./policy-target.ts";
+
+const jwksUrl: Format = {
+  name: "URL",
+  description: "an http or https URL without credentials",
+  check: (value) => {
+    const url = URL.parse(value);
+    if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
+      return `${quote(value)} is not an http or https URL`;
+    }
+    return url.username === "" && url.password === "" ? undefined : "a URL with a user name or password is not taken";
+  },
+  jsonSchema: { minLength: 1 },
+};
+
+const keySet: Format = {
+  name: "JSON Web Key Set",
+  description: "public keys as JSON (RFC 7517)",
+  check: (value) => {
+    const parsed = parseKeySet(value);
+    return "problem" in parsed ? parsed.problem : undefined;
+  },
+  jsonSchema: { minLength: 1 },
+};
+
+const cookieName: Format = {
+  name: "cookie name",
+  description: "a token (RFC 6265 §4.1.1)",
+  check: (value) => (/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(value) ? undefined : `${quote(value)} is not a cookie name`),
+  jsonSchema: { minLength: 1 },
+};
+
+const jwtRuleFields = {
+  issuer: required(string(nonEmpty), "Who made the token (`iss`)."),
+  audiences: optional(
+    list(string(nonEmpty)),
+    "Names of which one has to be in the token's `aud`; not looked at when missing.",
+  ),
+  jwksUri: optional(
+    string(jwksUrl),
+    "Where the issuer publishes its keys; its discovery document says it when missing.",
+  ),
+  jwks: optional(string(keySet), "The issuer's keys themselves."),
+  fromHeaders: optional(
+    list(
+      object({
+        name: required(string(headerName), "Header with the token."),
+        prefix: optional(string(), "What stands before the token, as `Bearer `, with its space."),
+      }),
+    ),
+    "Headers that may hold the token. Without any place: `Authorization: Bearer`, and the parameter access_token.",
+  ),
+  fromParams: optional(list(string(nonEmpty)), "Query parameters that may hold the token."),
+  fromCookies: optional(list(string(cookieName)), "Cookies that may hold the token."),
+  outputPayloadToHeader: optional(string(headerName), "Header that gets the token's payload, in base64url."),
+  forwardOriginalToken: optional(boolean(), "Leave the token in the request that goes on; it is taken out otherwise."),
+  outputClaimToHeaders: optional(
+    list(
+      object({
+        header: required(string(headerName), "Header that gets the claim."),
+        claim: required(string(nonEmpty), "The claim; parts of a nested one are joined by `.`."),
+      }),
+    ),
+    "Claims that become headers.",
+  ),
+  timeout: optional(string(duration), "How long fetching the keys may take; 5s when missing."),
+} as const;
+
+function oneKeySource(rule: ObjectValue<typeof jwtRuleFields>, report: Report): void {
+  if (rule.jwks !== undefined && rule.jwksUri !== undefined) {
+    report({ path: ["jwks"], message: 'only one of "jwks" and "jwksUri" is possible' });
+  }
+  if (rule.jwks === undefined && rule.jwksUri === undefined && jwksUrl.check(rule.issuer) !== undefined) {
+    report({
+      path: ["issuer"],
+      message: `${quote(rule.issuer)} is no URL, so nothing says where its keys are`,
+      suggestion: 'Add "jwksUri" or "jwks".',
+    });
+  }
+}
+
+export const requestAuthentication = defineKind({
+  kind: "RequestAuthentication",
+  plural: "requestauthentications",
+  shortNames: ["ra"],
+  apiVersions: securityApiVersions,
+  scope: "Namespaced",
+  unknownField: "error",
+  description: "Which tokens a workload accepts.",
+  schema: object(
+    {
+      metadata: required(subdomainNamedMetadata, "Metadata."),
+      spec: defaulted(
+        object({
+          ...policyTargetFields,
+          jwtRules: optional(list(object(jwtRuleFields, { rules: [oneKeySource] })), "One entry for each issuer."),
+        }),
+        {},
+        "The tokens.",
+      ),
+    },
+    { unread: ["status"] },
+  ),
+});

@@ -1,0 +1,116 @@
+// One fetch of an issuer's keys over HTTP(S), bounded in time and size. What comes back is a key set with public keys alone, or
+// the reason why there is none; nothing of an answer that is no key set is shown to anyone.
+import { lookup } from "node:dns/promises";
+import http from "node:http";
+import https from "node:https";
+import { isIP } from "node:net";
+import { parseKeySet } from "@tulle/config";
+import type { JwksLocation } from "../snapshot/mesh-snapshot.ts";
+import { isFetchableAddress } from "./fetchable-address.ts";
+import type { SocketEndpoint } from "./mesh-endpoint.ts";
+
+/** Key sets and discovery documents have a few kilobytes; a listener with a larger set would be a burden on every proxy. */
+const maxBodyBytes = 262_144;
+
+export type FetchedJwks = { readonly jwks: string } | { readonly problem: string };
+
+/** Where a Service of the mesh listens; undefined for hosts outside. */
+export type ResolveMeshHost = (url: URL) => SocketEndpoint | "none" | undefined;
+
+/** `timeoutMs` is for the whole: discovery, names, connections, bodies. Never rejects. */
+export async function fetchJwks(
+  location: JwksLocation,
+  timeoutMs: number,
+  resolveMeshHost: ResolveMeshHost,
+): Promise<FetchedJwks> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  try {
+    const body = await fetchText(location.url, resolveMeshHost, signal);
+    const keys = parseKeySet(location.isDiscovery ? await fetchDiscovered(body, resolveMeshHost, signal) : body);
+    return "problem" in keys ? keys : { jwks: keys.text };
+  } catch (error) {
+    if (signal.aborted) return { problem: `no complete answer within ${timeoutMs} ms` };
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function fetchDiscovered(document: string, resolveMeshHost: ResolveMeshHost, signal: AbortSignal): Promise<string> {
+  const url = jwksUriOf(document);
+  if (url === undefined) throw new Error("the discovery document names no jwks_uri");
+  return fetchText(url, resolveMeshHost, signal);
+}
+
+function jwksUriOf(document: string): string | undefined {
+  try {
+    const value: unknown = JSON.parse(document);
+    if (typeof value !== "object" || value === null || !("jwks_uri" in value)) return undefined;
+    return typeof value.jwks_uri === "string" ? value.jwks_uri : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function fetchText(text: string, resolveMeshHost: ResolveMeshHost, signal: AbortSignal): Promise<string> {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
+    throw new Error("not an http or https URL without credentials");
+  }
+  const endpoint = await resolve(url, resolveMeshHost, signal);
+  return request(url, endpoint, signal);
+}
+
+/** The address that is checked is the one that is connected to: a name that changes its mind meanwhile changes nothing. */
+async function resolve(url: URL, resolveMeshHost: ResolveMeshHost, signal: AbortSignal): Promise<SocketEndpoint> {
+  const inMesh = resolveMeshHost(url);
+  if (inMesh === "none") throw new Error(`${url.hostname} has no ready endpoint for the port`);
+  if (inMesh !== undefined) return inMesh;
+  const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const found = isIP(host) === 0 ? await unlessAborted(lookup(host, { all: true }), signal) : [{ address: host }];
+  const allowed = found.find(({ address }) => isFetchableAddress(address));
+  if (allowed === undefined) throw new Error(`${host} has no address that keys are fetched from`);
+  return { address: allowed.address, port };
+}
+
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  signal.addEventListener("abort", () => aborted.reject(new Error("aborted")), { once: true });
+  return Promise.race([promise, aborted.promise]);
+}
+
+/** Redirects are not followed: they would lead around the checks, and an issuer's URL is a constant. */
+function request(url: URL, { address, port }: SocketEndpoint, signal: AbortSignal): Promise<string> {
+  const { promise, resolve: succeed, reject } = Promise.withResolvers<string>();
+  const isTls = url.protocol === "https:";
+  const options: https.RequestOptions = {
+    host: address,
+    port,
+    path: url.pathname + url.search,
+    headers: { host: url.host, accept: "application/json", "user-agent": "tulle-control-plane" },
+    agent: false,
+    signal,
+    ...(isTls && isIP(url.hostname) === 0 ? { servername: url.hostname } : {}),
+  };
+  const sent = (isTls ? https : http).request(options, (response) => {
+    if (response.statusCode !== 200) {
+      response.destroy();
+      reject(new Error(`answered with status ${response.statusCode}`));
+      return;
+    }
+    readBody(response).then(succeed, reject);
+  });
+  sent.on("error", reject);
+  sent.end();
+  return promise;
+}
+
+async function readBody(response: http.IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > maxBodyBytes) throw new Error(`the answer is larger than ${maxBodyBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}

@@ -1,0 +1,74 @@
+// AuthorizationPolicies → envoy.filters.http.rbac, one filter an action in the order in which they decide: CUSTOM, then DENY,
+// then ALLOW; AUDIT stands before those two, since what it marks is logged whatever they say (Istio: authz/builder).
+import { type MessageInitShape } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import {
+  type PolicySchema,
+  RBAC_Action,
+  type RBACSchema as RulesSchema,
+} from "@tulle/xds/envoy/config/rbac/v3/rbac_pb";
+import { RBACSchema } from "@tulle/xds/envoy/extensions/filters/http/rbac/v3/rbac_pb";
+import type { MeshAuthorizationPolicy } from "../../snapshot/mesh-snapshot.ts";
+import { pack } from "../messages.ts";
+import { permissions } from "./permission.ts";
+import { principals } from "./principal.ts";
+
+type Policy = MessageInitShape<typeof PolicySchema>;
+type Rules = MessageInitShape<typeof RulesSchema>;
+
+interface ActionRow {
+  readonly action: MeshAuthorizationPolicy["action"];
+  readonly rbacAction: RBAC_Action;
+  /** Of the statistics of policies on trial. */
+  readonly dryRunPrefix: string;
+  /** Ends the names of policies. */
+  readonly nameSuffix: string;
+}
+
+const actions: readonly ActionRow[] = [
+  // Nobody can be asked yet: what such a policy matches is denied, as Istio does without the provider that a policy names.
+  {
+    action: "CUSTOM",
+    rbacAction: RBAC_Action.DENY,
+    dryRunPrefix: "istio_ext_authz_",
+    nameSuffix: "-deny-due-to-bad-CUSTOM-action",
+  },
+  { action: "AUDIT", rbacAction: RBAC_Action.LOG, dryRunPrefix: "", nameSuffix: "" },
+  { action: "DENY", rbacAction: RBAC_Action.DENY, dryRunPrefix: "istio_dry_run_deny_", nameSuffix: "" },
+  { action: "ALLOW", rbacAction: RBAC_Action.ALLOW, dryRunPrefix: "istio_dry_run_allow_", nameSuffix: "" },
+];
+
+export function authorizationFilters(policies: readonly MeshAuthorizationPolicy[]): readonly Any[] {
+  return actions.flatMap((row) => {
+    const own = policies.filter(({ action }) => action === row.action);
+    if (own.length === 0) return [];
+    const enforced = own.filter(({ dryRun }) => !dryRun);
+    const onTrial = own.filter(({ dryRun }) => dryRun);
+    return [
+      pack(RBACSchema, {
+        ...(enforced.length === 0 ? {} : { rules: rulesOf(enforced, row) }),
+        ...(onTrial.length === 0
+          ? {}
+          : { shadowRules: rulesOf(onTrial, row), shadowRulesStatPrefix: row.dryRunPrefix }),
+      }),
+    ];
+  });
+}
+
+/** An ALLOW policy without rules allows nothing, and still makes that everything else has to be allowed. */
+function rulesOf(policies: readonly MeshAuthorizationPolicy[], { rbacAction, nameSuffix }: ActionRow): Rules {
+  const entries = policies.flatMap(({ namespace, name, rules }): readonly [string, Policy][] => {
+    const prefix = `ns[${namespace}]-policy[${name}]`;
+    if (rules.length === 0) return [[`${prefix}-rule[0]${nameSuffix}`, matchesNothing]];
+    return rules.map((rule, index) => [
+      `${prefix}-rule[${index}]${nameSuffix}`,
+      { permissions: permissions(rule), principals: principals(rule, namespace) },
+    ]);
+  });
+  return { action: rbacAction, policies: Object.fromEntries(entries) };
+}
+
+const matchesNothing: Policy = {
+  permissions: [{ rule: { case: "notRule", value: { rule: { case: "any", value: true } } } }],
+  principals: [{ identifier: { case: "notId", value: { identifier: { case: "any", value: true } } } }],
+};
