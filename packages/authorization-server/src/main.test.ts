@@ -42,6 +42,14 @@ test("prints Ready and its addresses, keeps the demo's secrets out of a log, end
   await using second = await start(...args);
   await second.waitForOutput(/Ready/, { timeoutMs: 20_000 });
   assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), demo, "a second start keeps them");
+  assert.deepEqual(await second.stop(), { code: 0, signal: null });
+  const redirectUri = `http://localhost:${port}/elsewhere`;
+  await using third = await start(...args, "--demo-redirect-uri", redirectUri);
+  await third.waitForOutput(/Ready/, { timeoutMs: 20_000 });
+  assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), { ...demo, redirectUri }, "secrets stay, addresses move");
+  const asked = new URLSearchParams({ client_id: "demo-client", response_type: "code", redirect_uri: redirectUri });
+  const answer = await fetch(`http://127.0.0.1:${port}/authorize?${asked}`, { redirect: "manual" });
+  assert.equal(answer.status, 303);
 });
 
 test("a wrong configuration ends with status 2 and says each mistake", async (t) => {

@@ -4,9 +4,10 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { newSecret } from "../crypto/secrets.ts";
 import type { ServerContext } from "../server-context.ts";
-import { findAnyClient } from "../store/clients.ts";
+import { type Client, findAnyClient } from "../store/clients.ts";
 import { findUserByName } from "../store/users.ts";
-import { createClient, replaceClientSecret } from "./clients.ts";
+import type { ClientSettings } from "./clients.ts";
+import { createClient, replaceClientSecret, updateClient } from "./clients.ts";
 import { changeUserPassword, createUser } from "./users.ts";
 
 export interface Demo {
@@ -18,7 +19,7 @@ export interface Demo {
   readonly redirectUri: string;
 }
 
-/** Makes both once; a later start with the same data directory finds their secrets in the file. */
+/** Makes both once; a later start with the same data directory finds their secrets in the file, and moves the client's addresses to those it was given now. */
 export async function makeDemo(server: ServerContext): Promise<Demo> {
   const { config, database, passwords } = server;
   const file = path.join(config.dataDir, "demo.json");
@@ -32,13 +33,13 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
     redirectUri: config.demoRedirectUri,
   };
   const exists = await database.read(async (reader) => ({
-    client: (await findAnyClient(reader, demo.clientId)) !== undefined,
+    client: await findAnyClient(reader, demo.clientId),
     user: (await findUserByName(reader, demo.user)) !== undefined,
   }));
   const rules = { issuerIsHttp: config.issuer.startsWith("http:") };
   const problems: string[] = [];
-  if (!exists.client) {
-    const logoutUri = config.demoPostLogoutRedirectUri;
+  const logoutUri = config.demoPostLogoutRedirectUri;
+  if (exists.client === undefined) {
     const client = {
       id: demo.clientId,
       name: "Demo application",
@@ -48,8 +49,12 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
       secret: demo.clientSecret,
     };
     problems.push(...((await createClient(database, rules, client)).problems ?? []));
-  } else if (saved === undefined) {
-    problems.push(...((await replaceClientSecret(database, demo.clientId, demo.clientSecret)).problems ?? []));
+  } else {
+    if (saved === undefined)
+      problems.push(...((await replaceClientSecret(database, demo.clientId, demo.clientSecret)).problems ?? []));
+    const moved = movedUris(exists.client, saved?.redirectUri, demo.redirectUri, logoutUri);
+    if (moved !== undefined)
+      problems.push(...((await updateClient(database, rules, demo.clientId, moved)).problems ?? []));
   }
   if (!exists.user) {
     const user = { name: demo.user, password: demo.password, displayName: "Demo User", email: "demo@example.com" };
@@ -58,10 +63,31 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
     problems.push(...((await changeUserPassword(database, passwords, demo.user, demo.password)).problems ?? []));
   }
   if (problems.length > 0) throw new Error(`demo: ${problems.join("; ")}`);
-  if (saved !== undefined) return demo;
+  if (saved?.redirectUri === demo.redirectUri) return demo;
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
   writeFileSync(file, `${JSON.stringify(demo, undefined, 2)}\n`, { mode: 0o600 });
   return demo;
+}
+
+/** Another port or another `demo-redirect-uri` than at the start that made the client: what it says now holds. */
+function movedUris(
+  client: Client,
+  before: string | undefined,
+  redirectUri: string,
+  logoutUri: string | undefined,
+): ClientSettings | undefined {
+  const redirectUris = new Set([redirectUri, ...client.redirectUris.filter((uri) => uri !== before)]);
+  const postLogoutRedirectUris = new Set([
+    ...client.postLogoutRedirectUris,
+    ...(logoutUri === undefined ? [] : [logoutUri]),
+  ]);
+  if (
+    client.redirectUris.includes(redirectUri) &&
+    postLogoutRedirectUris.size === client.postLogoutRedirectUris.length
+  ) {
+    return undefined;
+  }
+  return { redirectUris: [...redirectUris], postLogoutRedirectUris: [...postLogoutRedirectUris] };
 }
 
 function readSaved(file: string): Demo | undefined {
