@@ -37,9 +37,8 @@ export const defaultServerSettings: Http1ServerSettings = {
   headersTimeoutMs: 0,
 };
 
-function makeDataPath(): DataPath {
-  return new DataPath({ logging: new Logging({ level: "off" }), clock: new ManualClock() });
-}
+// One for all probes: it holds buffers and a wheel of timers, and a million of them would take gigabytes.
+const dataPath = new DataPath({ logging: new Logging({ level: "off" }), clock: new ManualClock() });
 
 /** Answers each request with 200 when it is complete; `chunks` are fed one by one. */
 export function readRequests(
@@ -91,11 +90,14 @@ export function readRequests(
     fake.socket,
     { newStream, onConnectionError: refuse, onStreamEnd: () => undefined, onConnectionClosed: () => undefined },
     { ...defaultServerSettings, ...settings },
-    makeDataPath(),
+    dataPath,
   );
   for (const chunk of chunks) if (!fake.ended && !fake.destroyed) connection.onData(chunk);
   const closed = fake.ended || fake.destroyed;
-  return { requests, ...(error === undefined ? {} : { error }), closed, written: fake.written };
+  const { written } = fake;
+  // Its timers would hold it.
+  fake.destroy();
+  return { requests, ...(error === undefined ? {} : { error }), closed, written };
 }
 
 export interface SeenResponse {
@@ -140,7 +142,7 @@ export function readResponse(chunks: readonly Buffer[], options: ReadResponseOpt
       },
     },
     { maxHeadBytes: 60 * 1024, maxFieldCount: 100, enableTrailers: true, bufferLimitBytes: 1024 * 1024 },
-    makeDataPath(),
+    dataPath,
   );
   fake.emit("connect");
   const receiver: ResponseReceiver = {
@@ -176,11 +178,14 @@ export function readResponse(chunks: readonly Buffer[], options: ReadResponseOpt
   connection.sendRequestHead(head, options.upgrade === undefined);
   for (const chunk of chunks) if (!fake.destroyed) connection.onData(chunk);
   if (options.ended === true && !fake.destroyed) fake.emit("end");
+  const seenReset = reset;
+  const isReusable = reusable;
+  fake.destroy();
   return {
     informational,
-    ...(response !== undefined && (complete || reset === undefined) ? { response } : {}),
-    ...(reset === undefined ? {} : { reset }),
-    reusable,
+    ...(response !== undefined && (complete || seenReset === undefined) ? { response } : {}),
+    ...(seenReset === undefined ? {} : { reset: seenReset }),
+    reusable: isReusable,
   };
 }
 

@@ -33,8 +33,10 @@ export interface OracleVerdict {
   readonly error: string | undefined;
 }
 
+// One for all messages: a parser's own memory is freed only when it is collected, which its size on the heap does not hasten.
+const parser = new HTTPParser();
+
 export function llhttpVerdict(bytes: Buffer): OracleVerdict {
-  const parser = new HTTPParser();
   parser.initialize(HTTPParser.REQUEST, {}, 1024 * 1024, 0);
   const complete: OracleRequest[] = [];
   let current: OracleRequest | undefined;
