@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { BootstrapError } from "../bootstrap/read-bootstrap.ts";
 import type { AdminPage, AdminResponse, AdminTargets } from "./admin-page.ts";
 import { text } from "./admin-page.ts";
+import { foreignPageFault } from "./foreign-page.ts";
 import { adminPage, helpText } from "./pages.ts";
 
 /** A form of `/logging` is short; more is not read. */
@@ -54,26 +55,20 @@ export async function startAdmin(
   };
 }
 
-/** A page of another site in a browser on this machine can post forms here; no tool sends an Origin of another host. */
-function isForeignPage(request: IncomingMessage): boolean {
-  const { origin, host } = request.headers;
-  if (origin === undefined) return false;
-  return !URL.canParse(origin) || new URL(origin).host !== host;
-}
-
 async function answer(request: IncomingMessage, targets: AdminTargets): Promise<AdminResponse> {
-  const url = new URL(request.url ?? "/", "http://admin");
-  const page = adminPage(url.pathname);
-  if (page === undefined) return text(`invalid path. ${helpText()}`, 404);
+  const fault = foreignPageFault(request.headers);
+  if (fault !== undefined) return text(fault, 403);
+  const asked = request.url ?? "/";
+  const target = asked.startsWith("/") ? `http://admin${asked}` : asked;
+  const url = URL.canParse(target) ? new URL(target) : undefined;
+  const page = url && adminPage(url.pathname);
+  if (url === undefined || page === undefined) return text(`invalid path. ${helpText()}`, 404);
   const method = request.method ?? "GET";
   if (page.changesSomething === true && method !== "POST") {
     return text(`Method ${method} not allowed, POST required.`, 405);
   }
   if (method !== "GET" && method !== "HEAD" && method !== "POST") {
     return text(`Method ${method} not allowed.`, 405);
-  }
-  if (page.changesSomething === true && isForeignPage(request)) {
-    return text("requests from pages of another origin are refused\n", 403);
   }
   return page.handle(await parameters(page, request, url), targets);
 }

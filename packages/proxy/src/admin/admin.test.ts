@@ -239,6 +239,27 @@ test("a page of another site may not change anything", async () => {
   assert.equal(own.status, 200);
 });
 
+test("names that somebody has pointed here reach nothing", async () => {
+  const { port } = proxy.adminAddress!;
+  for (const [host, status] of [
+    ["evil.example", 403],
+    [`evil.example:${port}`, 403],
+    ["a b", 403],
+    ["localhost", 200],
+    [`[::1]:${port}`, 200],
+    ["10.1.2.3:15000", 200],
+    ["webapp:15000", 200],
+  ] as const) {
+    assert.equal((await ask(port, "GET", "/config_dump", { host })).status, status, host);
+  }
+});
+
+test("a target that is no path is an unknown one", async () => {
+  for (const target of ["//", "*", "http://other.example:x/"]) {
+    assert.equal((await ask(proxy.adminAddress!.port, "GET", target)).status, 404, target);
+  }
+});
+
 test("draining answers, and quitting ends the proxy", async (t: TestContext) => {
   const other = await start();
   t.after(() => other.close());
