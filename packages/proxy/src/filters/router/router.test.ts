@@ -322,7 +322,7 @@ test("a later try goes to the cluster that an update has put in place", async (t
     socket.write("HTTP/1.1 503 X\r\ncontent-length: 0\r\n\r\n");
   });
   const cluster = handBuiltCluster("c", [before.port]);
-  const hosts = cluster.loadBalancer as { chooseHost: typeof cluster.loadBalancer.chooseHost };
+  const hosts = cluster.loadBalancer;
   const action = forwardTo(cluster, { retryPolicy: retryPolicy(bit["5xx"], 1) });
   const proxy = await runProxy(t, { routes: { "/": action }, clock });
   const client = await Client.connect(t, proxy.port);
