@@ -134,7 +134,7 @@ Examples:
   tulle up samples/shop
   curl localhost:8080/api/catalog
 
-${wrapText("'tulle <command> --help' shows a command's options and examples.", columns)}
+${wrapText("'tulle <command> --help' shows a command's options and examples. In a clone, type 'npx tulle' for 'tulle'.", columns)}
 `;
 }
 
