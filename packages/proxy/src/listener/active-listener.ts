@@ -12,7 +12,8 @@ export class ActiveListener {
   /** Open connections and the filter chain that each began with. */
   readonly #connections = new Map<HttpConnection, FilterChain>();
   #draining = false;
-  #onEmpty: (() => void) | undefined = undefined;
+  /** Who waits for the end of the last connection: a process that drains, a listener that is removed meanwhile. */
+  #onEmpty: (() => void)[] = [];
 
   constructor(listener: Listener, dataPath: DataPath) {
     this.#listener = listener;
@@ -47,10 +48,10 @@ export class ActiveListener {
     if (this.#connections.size === 0) return Promise.resolve();
     const timer = this.#after(drainTimeMs, () => this.destroyConnections());
     return new Promise((resolve) => {
-      this.#onEmpty = () => {
+      this.#onEmpty.push(() => {
         this.#dataPath.timers.disarm(timer);
         resolve();
-      };
+      });
     });
   }
 
@@ -99,9 +100,8 @@ export class ActiveListener {
 
   #onClosed(connection: HttpConnection): void {
     this.#connections.delete(connection);
-    if (this.#connections.size > 0 || this.#onEmpty === undefined) return;
-    this.#onEmpty();
-    this.#onEmpty = undefined;
+    if (this.#connections.size > 0) return;
+    for (const tell of this.#onEmpty.splice(0)) tell();
   }
 }
 
