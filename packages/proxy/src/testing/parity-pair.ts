@@ -135,7 +135,7 @@ async function startEnvoy(folder: string, listenerCount: number, bootstrapFor: (
   const adminPort = Number(fs.readFileSync(adminFile, "utf8").split(":").at(-1));
   const ports = await waitFor(
     async () => {
-      const page = (await get(adminPort, { listener: "", path: "/listeners" })).body;
+      const page = (await get(adminPort, { ...adminCall, path: "/listeners" })).body;
       const found = new Map([...page.matchAll(/^(.+)::127\.0\.0\.1:(\d+)$/gm)].map((m) => [m[1]!, Number(m[2])]));
       return found.size === listenerCount && found;
     },
@@ -144,6 +144,9 @@ async function startEnvoy(folder: string, listenerCount: number, bootstrapFor: (
   const stop = async (): Promise<void> => void (await envoy.stop());
   return { ports, adminPort, log, stop };
 }
+
+/** The admin interface answers to its own names alone. */
+const adminCall = { listener: "", host: "127.0.0.1" };
 
 /** Calls one after the other, numbered from `first`, which the access log repeats. */
 async function runOn({ ports, log }: Side, calls: readonly ParityCall[], first: number): Promise<readonly Seen[]> {
@@ -163,7 +166,7 @@ async function runOn({ ports, log }: Side, calls: readonly ParityCall[], first: 
 }
 
 async function countersOf({ adminPort }: Side, name: RegExp): Promise<Counters> {
-  const page = (await get(adminPort, { listener: "", path: "/stats?type=Counters" })).body;
+  const page = (await get(adminPort, { ...adminCall, path: "/stats?type=Counters" })).body;
   const lines = page.split("\n").map((line) => line.split(": "));
   return Object.fromEntries(lines.filter(([stat]) => name.test(stat!)).map(([stat, value]) => [stat!, Number(value)]));
 }

@@ -25,6 +25,7 @@ interface Text {
   readonly prefix?: string;
   readonly suffix?: string;
   readonly contains?: string;
+  readonly safe_regex?: { readonly regex: string };
   readonly ignore_case: boolean;
 }
 
@@ -59,7 +60,7 @@ const words = [
 const principals = ["spiffe://td/ns/a/sa/a", "spiffe://td/ns/a/sa/b", "spiffe://td/ns/b/sa/a", "CN=a"];
 const addresses = ["10.0.0.1", "10.0.1.1", "10.128.0.1", "192.168.0.1", "2001:db8::1"];
 
-const arbitraryText = (values: readonly string[]): fc.Arbitrary<Text> =>
+const arbitraryPlainText = (values: readonly string[]): fc.Arbitrary<Text> =>
   fc
     .tuple(
       fc.constantFrom("exact", "prefix", "suffix", "contains"),
@@ -73,6 +74,27 @@ const arbitraryText = (values: readonly string[]): fc.Arbitrary<Text> =>
         kind === "suffix" ? value.slice(Math.min(cut, value.length - 1)) : value.slice(0, value.length - cut);
       return { [kind]: part === "" ? value : part, ignore_case };
     });
+
+/** Parts of values with gaps between them, and what no index can use. */
+const arbitraryRegex = (values: readonly string[]): fc.Arbitrary<Text> =>
+  fc
+    .array(
+      fc.oneof(
+        { weight: 3, arbitrary: fc.constantFrom(".*", ".+", "[^/]+", "/ns/a/", "/ns/b/sa/") },
+        {
+          weight: 3,
+          arbitrary: fc
+            .tuple(fc.constantFrom(...values), fc.nat(4), fc.nat(12))
+            .map(([value, from, length]) => value.slice(from, from + length).replaceAll(".", "\\.")),
+        },
+        { weight: 1, arbitrary: fc.constantFrom("a?", "(a|b)", "[ab]", ".") },
+      ),
+      { minLength: 1, maxLength: 4 },
+    )
+    .map((parts) => ({ safe_regex: { regex: parts.join("") || "a" }, ignore_case: false }));
+
+const arbitraryText = (values: readonly string[]): fc.Arbitrary<Text> =>
+  fc.oneof({ weight: 2, arbitrary: arbitraryPlainText(values) }, { weight: 1, arbitrary: arbitraryRegex(values) });
 
 function leaves(side: "permission" | "principal"): fc.Arbitrary<Node>[] {
   const shared: fc.Arbitrary<Node>[] = [
@@ -144,6 +166,7 @@ function textMatches(text: Text, value: string): boolean {
   if (text.exact !== undefined) return folded === fold(text.exact);
   if (text.prefix !== undefined) return folded.startsWith(fold(text.prefix));
   if (text.suffix !== undefined) return folded.endsWith(fold(text.suffix));
+  if (text.safe_regex !== undefined) return new RegExp(`^(?:${text.safe_regex.regex})$`).test(value);
   return folded.includes(fold(text.contains!));
 }
 
@@ -212,7 +235,13 @@ const arbitraryCaller: fc.Arbitrary<Caller> = fc.record({
   header: fc.option(word, { nil: undefined }),
   ip: fc.constantFrom(...addresses),
   port: fc.constantFrom(80, 81),
-  principals: fc.option(fc.subarray(principals), { nil: undefined }),
+  principals: fc.option(
+    // A certificate has a subject, an empty one as well.
+    fc
+      .tuple(fc.subarray(principals.slice(0, -1)), fc.constantFrom("CN=a", ""))
+      .map(([sans, subject]) => [...sans, subject]),
+    { nil: undefined },
+  ),
   claim: fc.option(fc.oneof(word, fc.array(word, { maxLength: 2 })), { nil: undefined }),
 });
 
@@ -267,8 +296,7 @@ function decide(rules: ReturnType<typeof compileRules>, caller: Caller): string 
     info.downstreamPeerCertificate = {
       uriSans: caller.principals.filter((name) => name.startsWith("spiffe:")),
       dnsSans: [],
-      // An empty subject matches nothing of the table, as it does nothing in the list of names.
-      subject: caller.principals.includes("CN=a") ? "CN=a" : "\0",
+      subject: caller.principals.find((name) => !name.startsWith("spiffe:")) ?? "",
     };
   }
   if (caller.claim !== undefined) info.dynamicMetadata = { jwt: { claims: { c: caller.claim } } };

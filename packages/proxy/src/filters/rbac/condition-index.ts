@@ -48,7 +48,8 @@ function leastCommon(sets: readonly AnchorSet[], cost: (anchor: Anchor) => numbe
 /** How many requests are at an anchor, roughly, while nothing is known of the other conditions. */
 function staticCost(anchor: Anchor): number {
   if (anchor.source.key === "header::method") return 16;
-  return anchor.kind === "exact" ? 1 : 4;
+  if (anchor.kind === "exact") return 1;
+  return anchor.kind !== "ipv4" && anchor.text === "" ? 8 : 4;
 }
 
 function anchorKey(anchor: Anchor): string {

@@ -5,6 +5,7 @@ import { compileStringMatcher } from "../../compile/matchers/string-matcher.ts";
 import type { Place, Problems } from "../../compile/problems.ts";
 import type { RequestHead } from "../../http/message.ts";
 import type { StreamInfo } from "../../http/stream-info.ts";
+import { regexAnchorSets } from "./regex-anchors.ts";
 
 export type RequestTest = (request: RequestHead, info: StreamInfo) => boolean;
 
@@ -64,25 +65,38 @@ export function allOf(conditions: readonly Condition[]): Condition {
   };
 }
 
-/** What an exact match, a prefix or a suffix says of the source's text; undefined where it says nothing. */
-export function textAnchor(source: TextSource, matcher: StringMatcher): Anchor | undefined {
+/** There is a text at all, whatever it is: a thousand conditions on a header cost nothing to who does not send it. */
+export function presence(source: TextSource): AnchorSet {
+  return [{ kind: "prefix", source, text: "", ignoresCase: false }];
+}
+
+/** What the matcher says of the source's text; no more than that there is one, where it may match anywhere in it. */
+export function textAnchorSets(source: TextSource, matcher: StringMatcher): readonly AnchorSet[] {
   const pattern = matcher.matchPattern;
-  if (pattern.case !== "exact" && pattern.case !== "prefix" && pattern.case !== "suffix") return undefined;
   const { ignoreCase: ignoresCase } = matcher;
-  const text = ignoresCase ? pattern.value.toLowerCase() : pattern.value;
-  return { kind: pattern.case, source, text, ignoresCase };
+  switch (pattern.case) {
+    case "exact":
+    case "prefix":
+    case "suffix": {
+      const text = ignoresCase ? pattern.value.toLowerCase() : pattern.value;
+      return [[{ kind: pattern.case, source, text, ignoresCase }]];
+    }
+    case "safeRegex":
+      return [...regexAnchorSets(source, pattern.value.regex), presence(source)];
+    default:
+      return [presence(source)];
+  }
 }
 
 /** Any of the source's texts matches; a source without one never does. */
 export function textCondition(source: TextSource, matcher: StringMatcher, place: Place, problems: Problems): Condition {
   const test = compileStringMatcher(matcher, place, problems);
-  const anchor = textAnchor(source, matcher);
   return {
     matches: (request, info) => {
       const value = source.read(request, info);
       if (value === undefined) return false;
       return typeof value === "string" ? test(value) : value.some(test);
     },
-    anchorSets: anchor === undefined ? [] : [[anchor]],
+    anchorSets: textAnchorSets(source, matcher),
   };
 }

@@ -5,7 +5,7 @@ import type { ValueMatcher } from "@tulle/xds/envoy/type/matcher/v3/value_pb";
 import { compileStringMatcher } from "../../compile/matchers/string-matcher.ts";
 import type { Place, Problems } from "../../compile/problems.ts";
 import type { StreamInfo } from "../../http/stream-info.ts";
-import { type AnchorSet, type Condition, type TextSource, never, textAnchor } from "./condition.ts";
+import { type AnchorSet, type Condition, type TextSource, never, textAnchorSets } from "./condition.ts";
 
 export type MetadataOrigin = "dynamic" | "route";
 
@@ -37,12 +37,12 @@ export function compileMetadataMatcher(
     key: `metadata:${origin}:${JSON.stringify([filter, ...keys])}`,
     read: (_request, info) => textsOf(read(info)),
   };
-  const anchors = invert ? undefined : anchorsOf(matcher.value, source);
+  const anchorSets = invert ? [] : anchorSetsOf(matcher.value, source);
   const matches: Condition["matches"] =
     origin === "route"
       ? (_request, info) => info.route !== undefined && test(read(info)) !== invert
       : (_request, info) => test(read(info)) !== invert;
-  return { matches, anchorSets: anchors === undefined ? [] : [anchors] };
+  return { matches, anchorSets };
 }
 
 function valueAt(root: unknown, keys: readonly string[]): unknown {
@@ -60,20 +60,17 @@ function textsOf(value: unknown): string | readonly string[] | undefined {
   return Array.isArray(value) ? value.filter((element): element is string => typeof element === "string") : undefined;
 }
 
-function anchorsOf(matcher: ValueMatcher, source: TextSource): AnchorSet | undefined {
+function anchorSetsOf(matcher: ValueMatcher, source: TextSource): readonly AnchorSet[] {
   const pattern = matcher.matchPattern;
-  if (pattern.case === "stringMatch") {
-    const anchor = textAnchor(source, pattern.value);
-    return anchor && [anchor];
-  }
+  if (pattern.case === "stringMatch") return textAnchorSets(source, pattern.value);
   if (pattern.case === "listMatch") {
     const inner = pattern.value.matchPattern.value;
     // A list within a list has no texts of its own.
-    return inner?.matchPattern.case === "stringMatch" ? anchorsOf(inner, source) : undefined;
+    return inner?.matchPattern.case === "stringMatch" ? anchorSetsOf(inner, source) : [];
   }
-  if (pattern.case !== "orMatch") return undefined;
-  const sets = pattern.value.valueMatchers.map((inner) => anchorsOf(inner, source));
-  return sets.every((set) => set !== undefined) ? sets.flat() : undefined;
+  if (pattern.case !== "orMatch") return [];
+  const sets = pattern.value.valueMatchers.map((inner) => anchorSetsOf(inner, source)[0]);
+  return sets.every((set) => set !== undefined) ? [sets.flat()] : [];
 }
 
 function compileValueMatcher(matcher: ValueMatcher, place: Place, problems: Problems): ValueTest {

@@ -11,13 +11,15 @@ import type { RequestHead } from "../../http/message.ts";
 import { ipOf, ipv4Of, maskedIpv4 } from "./address.ts";
 import {
   type AddressSource,
-  type Anchor,
+  type AnchorSet,
   type Condition,
   type TextSource,
   never,
-  textAnchor,
+  presence,
+  textAnchorSets,
   textCondition,
 } from "./condition.ts";
+import { regexAnchorSets } from "./regex-anchors.ts";
 
 const pathSource: TextSource = {
   key: "path",
@@ -47,8 +49,7 @@ export function compilePathCondition(matcher: PathMatcher, place: Place, problem
 export function compileHeaderCondition(matcher: HeaderMatcher, place: Place, problems: Problems): Condition {
   const matches = compileRequestHeaderMatcher(matcher, place, problems);
   const name = matcher.name.toLowerCase();
-  const anchor = headerAnchor(matcher);
-  const anchorSets = anchor === undefined ? [] : [[anchor]];
+  const anchorSets = headerAnchorSets(matcher);
   if (isPseudoHeader(name)) return { matches, anchorSets };
   return {
     matches: (request) => {
@@ -78,8 +79,8 @@ function headerValues({ headers: { entries } }: RequestHead, name: string): stri
   return values;
 }
 
-function headerAnchor(matcher: HeaderMatcher): Anchor | undefined {
-  if (matcher.invertMatch || matcher.treatMissingHeaderAsEmpty) return undefined;
+function headerAnchorSets(matcher: HeaderMatcher): readonly AnchorSet[] {
+  if (matcher.invertMatch || matcher.treatMissingHeaderAsEmpty) return [];
   const name = matcher.name.toLowerCase();
   const read: TextSource["read"] = isPseudoHeader(name)
     ? requestHeader(name)
@@ -88,15 +89,22 @@ function headerAnchor(matcher: HeaderMatcher): Anchor | undefined {
   const specifier = matcher.headerMatchSpecifier;
   switch (specifier.case) {
     case "stringMatch":
-      return textAnchor(source, specifier.value);
+      return textAnchorSets(source, specifier.value);
+    case "safeRegexMatch":
+      return [...regexAnchorSets(source, specifier.value.regex), presence(source)];
     case "exactMatch":
-      return { kind: "exact", source, text: specifier.value, ignoresCase: false };
+      return [[{ kind: "exact", source, text: specifier.value, ignoresCase: false }]];
     case "prefixMatch":
-      return { kind: "prefix", source, text: specifier.value, ignoresCase: false };
+      return [[{ kind: "prefix", source, text: specifier.value, ignoresCase: false }]];
     case "suffixMatch":
-      return { kind: "suffix", source, text: specifier.value, ignoresCase: false };
-    default:
-      return undefined;
+      return [[{ kind: "suffix", source, text: specifier.value, ignoresCase: false }]];
+    case "containsMatch":
+    case "rangeMatch":
+      return [presence(source)];
+    case "presentMatch":
+      return specifier.value ? [presence(source)] : [];
+    case undefined:
+      return [presence(source)];
   }
 }
 
