@@ -142,6 +142,25 @@ test("inherited descriptors take the place of their port", async (t) => {
   }
 });
 
+test("a listener that is removed while the process drains ends both waits", async (t) => {
+  const host = newHost();
+  t.after(() => host.stop());
+  await host.apply(directListener("one"));
+  const client = await Client.connect(t, portOf(host));
+  await until(
+    () => host.activeConnections === 1,
+    () => "the connection",
+  );
+  let drained = false;
+  void host.drain(10_000).then(() => (drained = true));
+  host.remove("hand-built", 10_000);
+  client.socket.destroy();
+  await until(
+    () => drained,
+    () => "the end of draining",
+  );
+});
+
 test("TULLE_LISTEN_FDS", () => {
   assert.deepEqual(
     [...parseListenDescriptors("8080=3,8443=4,8080=5")],
