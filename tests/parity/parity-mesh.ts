@@ -1,6 +1,6 @@
 // The running parity mesh: `tulle up` on `mesh/`, its pods, and a call made to one of them.
 import assert from "node:assert/strict";
-import { cp, mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { envoyPath } from "../tools/envoy-path.ts";
@@ -53,11 +53,13 @@ export class ParityMesh {
     this.#up = up;
   }
 
-  static async start(): Promise<ParityMesh> {
+  /** `further`: manifests beside those of `mesh/`, by file name. */
+  static async start(further: Readonly<Record<string, string>> = {}): Promise<ParityMesh> {
     const work = await mkdtemp(path.join(tmpdir(), "tulle-parity-"));
     const folder = path.join(work, "mesh");
     await cp(path.join(import.meta.dirname, "mesh"), folder, { recursive: true });
     await cp(path.join(import.meta.dirname, "backend.ts"), path.join(work, "backend.ts"));
+    for (const [name, text] of Object.entries(further)) await writeFile(path.join(folder, name), text);
     const up = await startProcess(process.execPath, [cli, "up", folder, "--restart", "never"], {
       name: "tulle up",
       group: true,

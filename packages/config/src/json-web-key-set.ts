@@ -8,6 +8,9 @@ import { isMapping } from "./schema/check.ts";
 /** Of all keys of a set, this many are looked at; an issuer publishes two or three. */
 const maxKeys = 100;
 
+/** RFC 7518 §3.3. */
+const minRsaBits = 2048;
+
 /** Public members by key type (RFC 7518 §6, RFC 8037 §2), and the algorithms that a key of the type may be bound to. */
 const keyTypes: Readonly<Record<string, { readonly members: readonly string[]; readonly algorithm: RegExp }>> = {
   RSA: { members: ["n", "e"], algorithm: /^[RP]S(256|384|512)$/ },
@@ -47,8 +50,8 @@ function publicKey(key: unknown): readonly Readonly<Record<string, unknown>>[] {
   const kept = [...commonMembers, ...members].filter((name) => typeof key[name] === "string");
   const picked = Object.fromEntries(kept.map((name) => [name, key[name]]));
   try {
-    createPublicKey({ key: picked, format: "jwk" });
-    return [picked];
+    const { asymmetricKeyDetails } = createPublicKey({ key: picked, format: "jwk" });
+    return (asymmetricKeyDetails?.modulusLength ?? minRsaBits) < minRsaBits ? [] : [picked];
   } catch {
     return [];
   }

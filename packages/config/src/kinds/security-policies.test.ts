@@ -169,6 +169,7 @@ for (const { name, input, expected } of cases) {
 
 const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const rsa = publicKey.export({ format: "jwk" });
+const short = generateKeyPairSync("rsa", { modulusLength: 1024 }).publicKey.export({ format: "jwk" });
 const keySets: readonly {
   readonly name: string;
   readonly input: unknown;
@@ -191,6 +192,7 @@ const keySets: readonly {
         { ...rsa, use: "enc" },
         { ...rsa, alg: "RSA-OAEP" },
         { kty: "oct", k: "AAAA" },
+        short,
         { kty: "EC", crv: "P-256", x: "AA", y: "AA" },
         { kty: "EC", crv: "secp256k1", x: "AA", y: "AA" },
         "text",
