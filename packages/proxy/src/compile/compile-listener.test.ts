@@ -224,7 +224,11 @@ test("access logs: format, filter and file", () => {
 
 test("an unknown filter that is optional is skipped with a warning", () => {
   const http_filters = [
-    { name: "wasm", is_optional: true, typed_config: { "@type": type("filters.http.rbac.v3.RBAC") } },
+    {
+      name: "wasm",
+      is_optional: true,
+      typed_config: { "@type": type("filters.http.local_ratelimit.v3.LocalRateLimit") },
+    },
     router,
   ];
   const result = compile({ filter_chains: [chain("a", undefined, { http_filters })] });
@@ -300,12 +304,15 @@ const refused: readonly {
     json: {
       filter_chains: [
         chain("a", undefined, {
-          http_filters: [{ name: "rbac", typed_config: { "@type": type("filters.http.rbac.v3.RBAC") } }, router],
+          http_filters: [
+            { name: "limit", typed_config: { "@type": type("filters.http.local_ratelimit.v3.LocalRateLimit") } },
+            router,
+          ],
         }),
       ],
     },
     expected: [
-      `${at}.http_filters[0]: Didn't find a registered implementation for 'rbac' with type URL: 'envoy.extensions.filters.http.rbac.v3.RBAC'`,
+      `${at}.http_filters[0]: Didn't find a registered implementation for 'limit' with type URL: 'envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit'`,
     ],
   },
   {

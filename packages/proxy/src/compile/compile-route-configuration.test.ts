@@ -707,12 +707,12 @@ const refused: readonly { readonly name: string; readonly json: object; readonly
       {
         ...to("c", { prefix: "/" }),
         typed_per_filter_config: {
-          rbac: { "@type": "type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBACPerRoute" },
+          limit: { "@type": "type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit" },
         },
       },
     ]),
     expected: [
-      `virtual_hosts[0].routes[0].typed_per_filter_config.["rbac"]: Didn't find a registered implementation for type: 'envoy.extensions.filters.http.rbac.v3.RBACPerRoute'`,
+      `virtual_hosts[0].routes[0].typed_per_filter_config.["limit"]: Didn't find a registered implementation for type: 'envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit'`,
     ],
   },
   {

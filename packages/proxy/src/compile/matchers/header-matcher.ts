@@ -34,14 +34,15 @@ export function responseHeader(name: string): (response: ResponseHead) => string
 }
 
 export function compileRequestHeaderMatcher(matcher: HeaderMatcher, place: Place, problems: Problems): RequestMatch {
-  return compileMatcher(matcher, requestHeader(matcher.name), place, problems);
+  return compileHeaderMatcher(matcher, requestHeader(matcher.name), place, problems);
 }
 
 export function compileResponseHeaderMatcher(matcher: HeaderMatcher, place: Place, problems: Problems): ResponseMatch {
-  return compileMatcher(matcher, responseHeader(matcher.name), place, problems);
+  return compileHeaderMatcher(matcher, responseHeader(matcher.name), place, problems);
 }
 
-function compileMatcher<Head>(
+/** The matcher on whatever `read` takes a value from; undefined = the header is not there. */
+export function compileHeaderMatcher<Head>(
   matcher: HeaderMatcher,
   read: (head: Head) => string | undefined,
   place: Place,

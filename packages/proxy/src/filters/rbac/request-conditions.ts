@@ -4,9 +4,12 @@ import type { HeaderMatcher } from "@tulle/xds/envoy/config/route/v3/route_compo
 import type { PathMatcher } from "@tulle/xds/envoy/type/matcher/v3/path_pb";
 import { compileCidr } from "../../compile/cidr.ts";
 import { pathWithoutQuery } from "../../compile/compile-route-match.ts";
-import { compileRequestHeaderMatcher, requestHeader } from "../../compile/matchers/header-matcher.ts";
+import {
+  compileHeaderMatcher,
+  compileRequestHeaderMatcher,
+  requestHeader,
+} from "../../compile/matchers/header-matcher.ts";
 import type { Place, Problems } from "../../compile/problems.ts";
-import { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
 import { ipOf, ipv4Of, maskedIpv4 } from "./address.ts";
 import {
@@ -47,15 +50,14 @@ export function compilePathCondition(matcher: PathMatcher, place: Place, problem
  * commas would be none of those that a policy names. An inverted matcher wants that none of them is what it names.
  */
 export function compileHeaderCondition(matcher: HeaderMatcher, place: Place, problems: Problems): Condition {
-  const matches = compileRequestHeaderMatcher(matcher, place, problems);
   const name = matcher.name.toLowerCase();
   const anchorSets = headerAnchorSets(matcher);
-  if (isPseudoHeader(name)) return { matches, anchorSets };
+  if (isPseudoHeader(name)) return { matches: compileRequestHeaderMatcher(matcher, place, problems), anchorSets };
+  const test = compileHeaderMatcher(matcher, (value: string | undefined) => value, place, problems);
   return {
     matches: (request) => {
       const values = headerValues(request, name);
-      if (values === undefined || typeof values === "string") return matches(request);
-      const test = (value: string): boolean => matches({ ...request, headers: new HeaderMap([name, value]) });
+      if (values === undefined || typeof values === "string") return test(values);
       return matcher.invertMatch ? values.every(test) : values.some(test);
     },
     anchorSets,
