@@ -19,16 +19,25 @@ const rows: readonly { readonly pattern: string; readonly expected: readonly str
   { pattern: ".*/sa/web", expected: ["s suffix /sa/web"] },
   { pattern: "/api/[^/]+/items", expected: ["s prefix /api/", "s suffix /items"] },
   { pattern: "a\\.test", expected: ["s exact a.test"] },
+  {
+    pattern: "spiffe://.+/ns/shop/(.+/|)sa/webapp(/.+)?",
+    expected: ["s prefix spiffe://", "s/ns exact shop"],
+  },
+  { pattern: "/items(/.*)?", expected: ["s prefix /items"] },
+  { pattern: "a[|]b", expected: ["s prefix a"] },
+  { pattern: "a[]|]b", expected: ["s prefix a"] },
+  { pattern: "a(b|c)|d", expected: [] },
+  { pattern: "a\\Q|\\E", expected: [] },
   { pattern: ".+", expected: [] },
   { pattern: ".*?a", expected: [] },
-  { pattern: "ab?", expected: [] },
-  { pattern: "ab*", expected: [] },
+  { pattern: "ab?", expected: ["s prefix a"] },
+  { pattern: "ab*", expected: ["s prefix a"] },
   { pattern: "a{2}", expected: [] },
   { pattern: "\\d", expected: [] },
   { pattern: "a|b", expected: [] },
   { pattern: "(?i)a", expected: [] },
   { pattern: "^a$", expected: [] },
-  { pattern: "a\\", expected: [] },
+  { pattern: "a\\", expected: ["s prefix a"] },
 ];
 
 for (const { pattern, expected } of rows) {
@@ -52,7 +61,25 @@ test("namespaces that run into each other are all seen", () => {
   assert.ok(set!.some(isAt));
 });
 
-const part = fc.constantFrom(".*", ".+", "[^/]+", "[^/]*", "/ns/", "/", "a", "b", "\\.", "a?", "b*", "(a|b)", "/ns/a/");
+const part = fc.constantFrom(
+  ".*",
+  ".+",
+  "[^/]+",
+  "[^/]*",
+  "/ns/",
+  "/",
+  "a",
+  "b",
+  "\\.",
+  "a?",
+  "b*",
+  "(a|b)",
+  "(a|)",
+  "(/|a)?",
+  "[ab]",
+  "|",
+  "/ns/a/",
+);
 
 test("every text that matches is at the anchors", () => {
   fc.assert(

@@ -5,16 +5,17 @@ import type { AnchorSet, TextSource } from "./condition.ts";
 const gaps = [".*", ".+", "[^/]*", "[^/]+"];
 const metaCharacters = /[\\^$.|?*+()[\]{}]/;
 
-/** Anchors of texts that the whole pattern matches; none where the pattern is more than text and gaps. */
+/** Anchors of texts that the whole pattern matches; none where nothing is certain about them. */
 export function regexAnchorSets(source: TextSource, pattern: string): readonly AnchorSet[] {
-  const pieces = literalPieces(pattern);
-  if (pieces === undefined) return [];
+  const read = literalPieces(pattern);
+  if (read === undefined) return [];
+  const { pieces, isWhole } = read;
   const [first] = pieces;
   const last = pieces.at(-1)!;
-  if (pieces.length === 1) return [[{ kind: "exact", source, text: first!, ignoresCase: false }]];
+  if (isWhole && pieces.length === 1) return [[{ kind: "exact", source, text: first!, ignoresCase: false }]];
   const sets: AnchorSet[] = [];
   if (first !== "") sets.push([{ kind: "prefix", source, text: first!, ignoresCase: false }]);
-  if (last !== "") sets.push([{ kind: "suffix", source, text: last, ignoresCase: false }]);
+  if (isWhole && last !== "") sets.push([{ kind: "suffix", source, text: last, ignoresCase: false }]);
   for (const piece of pieces) {
     const namespace = /\/ns\/([^/]+)\//.exec(piece)?.[1];
     if (namespace === undefined) continue;
@@ -23,8 +24,16 @@ export function regexAnchorSets(source: TextSource, pattern: string): readonly A
   return sets;
 }
 
-/** The text between gaps, with empty pieces at the ends where there is a gap; undefined = not of this form. */
-function literalPieces(pattern: string): readonly string[] | undefined {
+interface LiteralPieces {
+  /** The text between gaps, with empty pieces at the ends where there is a gap. */
+  readonly pieces: readonly string[];
+  /** False = after the last piece comes something else. */
+  readonly isWhole: boolean;
+}
+
+/** Undefined where a flag or an alternative at the top may make anything else of what is read. */
+function literalPieces(pattern: string): LiteralPieces | undefined {
+  if (pattern.includes("(?") || pattern.startsWith("^") || hasAlternatives(pattern)) return undefined;
   const pieces = [""];
   let index = 0;
   while (index < pattern.length) {
@@ -34,20 +43,45 @@ function literalPieces(pattern: string): readonly string[] | undefined {
       index += gap.length;
       continue;
     }
-    let character = pattern[index]!;
-    index += 1;
-    if (character === "\\") {
-      character = pattern[index] ?? "";
-      index += 1;
-      // `\.` is a dot, `\d` is not a d.
-      if (character === "" || /[A-Za-z0-9]/.test(character)) return undefined;
-    } else if (metaCharacters.test(character)) {
-      // A quantifier among them, so that what stands before it is never taken for plain text.
-      return undefined;
-    }
+    const isEscaped = pattern[index] === "\\";
+    const character = pattern[isEscaped ? index + 1 : index] ?? "";
+    // `\.` is a dot, `\d` is not a d.
+    const isLiteral = isEscaped ? /[^A-Za-z0-9]/.test(character) : !metaCharacters.test(character);
+    if (!isLiteral) return { pieces, isWhole: false };
+    index += isEscaped ? 2 : 1;
+    // What a quantifier follows may be missing.
+    if (/[?*+{]/.test(pattern[index] ?? "")) return { pieces, isWhole: false };
     pieces[pieces.length - 1] += character;
   }
-  return pieces;
+  return { pieces, isWhole: true };
+}
+
+/** Whether there is a `|` outside of all groups. */
+function hasAlternatives(pattern: string): boolean {
+  let depth = 0;
+  let isInClass = false;
+  for (let index = 0; index < pattern.length; index += 1) {
+    const character = pattern[index];
+    if (character === "\\") {
+      // A quotation (`\Q…\E`) would need a reading of its own.
+      if (pattern[index + 1] === "Q") return true;
+      index += 1;
+    } else if (isInClass) {
+      isInClass = character !== "]";
+    } else if (character === "[") {
+      isInClass = true;
+      // A bracket right after the opening one is itself in the class.
+      if (pattern[index + 1] === "^") index += 1;
+      if (pattern[index + 1] === "]") index += 1;
+    } else if (character === "(") {
+      depth += 1;
+    } else if (character === ")") {
+      depth -= 1;
+    } else if (character === "|" && depth === 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /** What stands between `/ns/` and the next slash, as in a SPIFFE ID. */
