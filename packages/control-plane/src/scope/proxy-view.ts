@@ -77,6 +77,7 @@ export interface SidecarOwn {
   readonly appAddress: string;
   readonly interceptionMode: InterceptionMode;
   readonly inbound: readonly InboundPort[];
+  readonly publishedPorts: readonly PublishedPort[];
   /** Missing when no policy holds for the workload. */
   readonly security?: WorkloadSecurity;
 }

@@ -42,6 +42,7 @@ export function sidecarOwn(snapshot: MeshSnapshot, proxy: Proxy): SidecarOwn {
     appAddress: proxy.appAddress,
     interceptionMode: proxy.interceptionMode,
     inbound: inboundPorts(snapshot, proxy),
+    publishedPorts: proxy.publishedPorts,
     ...workloadSecurity(snapshot, proxy),
   };
 }

@@ -40,6 +40,7 @@ export function translateInboundListener(own: SidecarOwn, port: InboundPort): Li
   return create(ListenerSchema, {
     name,
     address: socketAddress(own.address, port.targetPort),
+    additionalAddresses: publishedAddresses(own, port.targetPort),
     trafficDirection: TrafficDirection.INBOUND,
     filterChains: [
       {
@@ -79,7 +80,8 @@ export function translateGatewayListener(own: GatewayOwn, targetPort: number): L
   });
 }
 
-function publishedAddresses(own: GatewayOwn, targetPort: number): AdditionalAddress[] {
+/** Of a proxy that binds them itself, since it cannot inherit them. */
+function publishedAddresses(own: GatewayOwn | SidecarOwn, targetPort: number): AdditionalAddress[] {
   return own.publishedPorts
     .filter((published) => published.targetPort === targetPort)
     .map(({ address, port }) => create(AdditionalAddressSchema, { address: socketAddress(address, port) }));
