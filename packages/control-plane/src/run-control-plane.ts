@@ -1,6 +1,14 @@
 // A control plane in one function: opens the store, builds the first snapshot, and serves xDS and the HTTP API until closed.
 import path from "node:path";
-import { analyze, type AnalyzeOptions, type Finding, keyText, type ResourceKey, type Store } from "@tulle/config";
+import {
+  analyze,
+  type AnalyzeOptions,
+  type Finding,
+  keyText,
+  placeOf,
+  type ResourceKey,
+  type Store,
+} from "@tulle/config";
 import { type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
 import { type AdsServerLimits, type Clock, serveAds, systemClock } from "@tulle/xds";
 import { readOrMakeToken } from "./api/api-token.ts";
@@ -153,6 +161,11 @@ function buildCore(
     clock,
     log,
     onChange: () => mesh.keysChanged(),
+    placeOf: (namespace, name, field) => {
+      const resource = store.get("RequestAuthentication", namespace, name);
+      const place = resource === undefined ? undefined : placeOf(resource, field);
+      return place === undefined ? {} : { place };
+    },
     fetch: (location, timeoutMs) =>
       fetchJwks(location, timeoutMs, (url) => meshEndpoint(url, mesh.snapshot.services, mesh.endpoints)),
   });

@@ -1,6 +1,6 @@
 // The keys of token issuers: fetched as soon as a policy names them, refreshed while the last ones still serve, tried again soon
 // after a failure. Whoever builds a snapshot reads what is there and never waits.
-import { findingCodes, type Finding } from "@tulle/config";
+import { findingCodes, formatPath, type Finding, type Path } from "@tulle/config";
 import type { Logger } from "@tulle/telemetry";
 import type { Clock } from "@tulle/xds";
 import type { JwksLocation, MeshRequestAuthentication } from "../snapshot/mesh-snapshot.ts";
@@ -19,7 +19,7 @@ export interface JwksTimes {
 
 export const defaultJwksTimes: JwksTimes = {
   refreshMs: 300_000,
-  firstRetryMs: 1000,
+  firstRetryMs: 250,
   maxRetryMs: 60_000,
   keepMs: 86_400_000,
 };
@@ -30,6 +30,8 @@ const defaultTimeoutMs = 5000;
 const maxTimeoutMs = 30_000;
 /** Of all key sets at once; further ones are not fetched. */
 export const maxKeySets = 256;
+/** Failures in a row before anyone is told but the log: an issuer of the mesh may still be starting. */
+const toldAfterFailures = 5;
 /** Share of a wait by which it is longer or shorter, so that many control planes do not ask at once. */
 const jitter = 0.1;
 
@@ -39,6 +41,8 @@ export interface JwksKeysOptions {
   readonly fetch: (location: JwksLocation, timeoutMs: number) => Promise<FetchedJwks>;
   /** Keys have come, changed or gone. */
   readonly onChange: () => void;
+  /** Where a field of a policy is written. */
+  readonly placeOf?: (namespace: string, name: string, path: Path) => Pick<Finding, "place">;
   readonly times?: JwksTimes;
   /** From 0 to 1. */
   readonly random?: () => number;
@@ -96,10 +100,11 @@ export class JwksKeys {
   /** What the authors of policies should know: whose keys cannot be had, and what that means. */
   findings(): readonly Finding[] {
     return this.#policies.flatMap(({ namespace, name, jwtRules }) =>
-      jwtRules.flatMap(({ location, issuer }): readonly Finding[] => {
+      jwtRules.flatMap(({ location, issuer }, index): readonly Finding[] => {
         const key = location === undefined ? "" : jwksLocationKey(location);
-        const problem = this.#sets.get(key)?.problem;
-        if (problem === undefined) return [];
+        const { problem, failures = 0 } = this.#sets.get(key) ?? {};
+        if (problem === undefined || failures < toldAfterFailures) return [];
+        const path = ["spec", "jwtRules", index];
         const meaning = this.#keys.has(key) ? "the last ones go on" : "its tokens are refused until they are there";
         return [
           {
@@ -107,6 +112,8 @@ export class JwksKeys {
             severity: findingCodes.TUL0007.severity,
             message: `the keys of ${issuer} could not be fetched from ${location!.url} (${problem}); ${meaning}`,
             resource: { kind: "RequestAuthentication", namespace, name },
+            path: formatPath(path),
+            ...this.#options.placeOf?.(namespace, name, path),
           },
         ];
       }),
