@@ -80,6 +80,12 @@ const cases: readonly {
     expected: { type: "redirect", path: "/a/b?c" },
   },
   {
+    name: "no redirect to another host",
+    input: "/%2fevil.example/%2e",
+    settings: { pathWithEscapedSlashesAction: "unescape_and_redirect" },
+    expected: { type: "redirect", path: "/evil.example/%2e" },
+  },
+  {
     name: "dots behind escaped slashes",
     input: "/a%2f..%2fb",
     settings: { normalizePath: true, pathWithEscapedSlashesAction: "unescape_and_forward" },

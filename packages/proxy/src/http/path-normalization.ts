@@ -37,6 +37,8 @@ export function normalizeRequestPath(path: string, settings: PathSettings): Path
   }
   if (settings.mergeSlashes) result = result.replace(/\/{2,}/g, "/");
   if (result === original) return { type: "path", path };
+  // As a Location, two slashes would begin the name of another host (RFC 3986 §4.2).
+  if (redirects) result = result.replace(/^[/\\]{2,}/, "/");
   const whole = query < 0 ? result : result + path.slice(query);
   return { type: redirects ? "redirect" : "path", path: whole };
 }

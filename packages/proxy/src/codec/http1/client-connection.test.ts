@@ -80,6 +80,13 @@ const cases: readonly Case[] = [
     expected: answer({ status: 101, body: "raw" }, false),
   },
   {
+    name: "no length goes with the head of a tunnel",
+    method: "CONNECT",
+    upgrade: "connect",
+    input: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nraw",
+    expected: answer({ body: "raw" }, false),
+  },
+  {
     name: "an upgrade refused",
     upgrade: "websocket",
     input: "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno",

@@ -160,7 +160,8 @@ function frameRequest(head: RequestHead, isHttp10: boolean, fields: HeadFields):
   if (connection !== "") {
     if (hasToken(connection, "close")) keepAlive = false;
     else if (isHttp10 && hasToken(connection, "keep-alive")) keepAlive = true;
-    if (fields.upgrade !== "" && upgrade === "" && hasToken(connection, "upgrade")) {
+    // HTTP/1.0 knows no upgrade (RFC 9110 §7.8).
+    if (fields.upgrade !== "" && upgrade === "" && !isHttp10 && hasToken(connection, "upgrade")) {
       upgrade = fields.upgrade.toLowerCase();
       // A client that offers HTTP/2 is simply answered in HTTP/1.1 (RFC 9113 removed the offer; Envoy strips it). One that sends
       // a body is too: what an upstream that does not upgrade reads behind an unframed body is another request.

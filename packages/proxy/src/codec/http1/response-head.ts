@@ -86,6 +86,8 @@ function frameResponse(
   }
   const head: ResponseHead = { status, headers: new HeaderMap(fields.entries) };
   if (upgradeAsked && (status === 101 || (requestMethod === "CONNECT" && status >= 200 && status < 300))) {
+    // What follows is no content, and a length would tell the next hop otherwise (RFC 9110 §8.6, §9.3.6).
+    head.headers.remove("content-length");
     return new ResponseFraming(head, bodyTunnel, false, fields.upgrade.toLowerCase());
   }
   // RFC 9110 §8.6, §15.3.5: neither framing field may stand in a 1xx or 204; Envoy refuses them too.

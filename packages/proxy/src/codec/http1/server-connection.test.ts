@@ -353,6 +353,16 @@ test("trailers that are not wanted are read and dropped", () => {
   assert.deepEqual(requests, [request({ method: "POST" })]);
 });
 
+test("an upgrade is taken neither from HTTP/1.0 nor with a body", () => {
+  const fields = "Host: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n";
+  const upgradeOf = (text: string): string | undefined =>
+    readRequests([Buffer.from(text)], { acceptHttp10: true }).requests[0]!.upgrade;
+  assert.equal(upgradeOf(`GET / HTTP/1.1\r\n${fields}\r\n`), "websocket");
+  assert.equal(upgradeOf(`GET / HTTP/1.0\r\n${fields}\r\n`), undefined);
+  assert.equal(upgradeOf(`POST / HTTP/1.1\r\n${fields}Content-Length: 1\r\n\r\nx`), undefined);
+  assert.equal(upgradeOf(`POST / HTTP/1.1\r\n${fields}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`), undefined);
+});
+
 test("HTTP/1.0, where it is accepted, closes unless it asks otherwise", () => {
   const old = (fields: string): string => `GET / HTTP/1.0\r\nHost: a\r\n${fields}\r\n`;
   const read = (input: string): boolean => readRequests([Buffer.from(input)], { acceptHttp10: true }).closed;
