@@ -338,6 +338,32 @@ const cases: readonly Case[] = [
     ),
   },
   {
+    name: "IST0167: conditions on tokens that nobody checks",
+    input:
+      catalogWorkload("") +
+      policy(
+        "AuthorizationPolicy",
+        "{ selector: { matchLabels: { app: catalog } }, rules: [{ from: [{ source: { requestPrincipals: ['*'] } }] }, { when: [{ key: request.auth.audiences, values: [a] }] }] }",
+      ) +
+      policy(
+        "RequestAuthentication",
+        `{ selector: { matchLabels: { tulle: ingressgateway } }, jwtRules: [{ issuer: "https://i", audiences: [a] }] }`,
+        "elsewhere",
+        "tulle-system",
+      ),
+    expected: [
+      "Warning [IST0167] (AuthorizationPolicy shop/policy) spec.rules[0].from[0].source.requestPrincipals: the policy looks at tokens, and no RequestAuthentication checks them at the workloads that it holds for\n  Add a RequestAuthentication with the same selector.",
+    ],
+  },
+  {
+    name: "conditions on tokens that are checked",
+    input:
+      catalogWorkload("") +
+      policy("AuthorizationPolicy", "{ rules: [{ when: [{ key: 'request.auth.claims[a]', values: [a] }] }] }") +
+      policy("RequestAuthentication", `{ jwtRules: [{ issuer: "https://i", audiences: [a] }] }`),
+    expected: [],
+  },
+  {
     name: "TUL0006: tokens for anybody",
     input:
       catalogWorkload("") + policy("RequestAuthentication", `{ jwtRules: [{ issuer: "https://issuer.example.com" }] }`),

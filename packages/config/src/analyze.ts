@@ -17,6 +17,7 @@ import { namespaceInjection } from "./analyzers/namespace-injection.ts";
 import { peerIdentities } from "./analyzers/peer-identities.ts";
 import { policyWorkloads } from "./analyzers/policy-workloads.ts";
 import { portNames } from "./analyzers/port-names.ts";
+import { tokenConditions } from "./analyzers/token-conditions.ts";
 import { unreachableRules } from "./analyzers/unreachable-rules.ts";
 import { AnalyzedMesh } from "./analyzers/analyzer.ts";
 import type { AnalyzeOptions, Analyzer, Discovery } from "./analyzers/analyzer.ts";
@@ -41,6 +42,7 @@ export const analyzers: readonly Analyzer[] = [
   loopbackProtocols,
   policyWorkloads,
   peerIdentities,
+  tokenConditions,
   jwtAudiences,
   claimRouting,
 ];
