@@ -14,7 +14,11 @@ export class Turn {
   #waitingCount = 0;
   #depth = 0;
   #nowMs: number;
-  readonly #flushLater = (): void => this.#flushAll();
+  /** An empty turn, whose end flushes: a flush may begin turns of its own, which must not be the outermost. */
+  readonly #flushLater = (): void => {
+    this.begin();
+    this.end();
+  };
 
   constructor(clock: Clock) {
     this.#clock = clock;
