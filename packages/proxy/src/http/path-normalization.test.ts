@@ -71,7 +71,7 @@ const cases: readonly {
     name: "no escaped slash comes of a broken escape",
     input: "/a%%32fb%2%35c%%%35c",
     settings: { normalizePath: true, pathWithEscapedSlashesAction: "reject_request" },
-    expected: path("/a%%32fb%2%35c%%%35c"),
+    expected: path("/a%252fb%2525c%%255c"),
   },
   {
     name: "escaped slashes redirected",

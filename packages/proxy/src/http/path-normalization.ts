@@ -15,8 +15,9 @@ type PathSettings = Pick<
 const escapedSlash = /%(?:2f|5c)/i;
 const unusualCharacter = /[%"<>^`{|}]/;
 const forbiddenCharacter = /["<>^`{|}]/g;
-// Not behind a broken escape, or `%%32f` would become the `%2f` that was looked for before.
-const escapedUnreserved = /(?<!%[0-9a-f]?)%(?:2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/gi;
+const escapedUnreserved = /%(?:2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/gi;
+/** A percent sign that would begin an escape once what follows is plain: `%%32f` must not become the `%2f` that was looked for before. */
+const percentBeforeEscape = new RegExp(`%(?=[0-9a-f]?${escapedUnreserved.source})`, "gi");
 
 export function normalizeRequestPath(path: string, settings: PathSettings): PathOutcome {
   // A fragment is no part of a request target (RFC 9112 §3.2).
@@ -50,6 +51,7 @@ export function normalizeRequestPath(path: string, settings: PathSettings): Path
 function normalizeEscapes(path: string): string {
   if (!unusualCharacter.test(path)) return path;
   return path
+    .replace(percentBeforeEscape, "%25")
     .replace(escapedUnreserved, (escaped) => String.fromCharCode(Number.parseInt(escaped.slice(1), 16)))
     .replace(forbiddenCharacter, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 }
