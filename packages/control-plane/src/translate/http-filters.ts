@@ -9,7 +9,7 @@ import {
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { TypedStructSchema } from "@tulle/xds/xds/type/v3/typed_struct_pb";
 import type { WorkloadSecurity } from "../scope/proxy-view.ts";
-import { authorizationFilters } from "./authorization/authorization-filters.ts";
+import { authorizationActions, authorizationFilter } from "./authorization/authorization-filter.ts";
 import { jwtAuthentication } from "./jwt-authentication.ts";
 import { pack } from "./messages.ts";
 import { passthroughDnsCache } from "./translate-clusters.ts";
@@ -21,8 +21,8 @@ interface FilterRow {
   readonly placements: readonly FilterPlacement[];
   /** Skipped by a proxy that does not have it, as a stock Envoy has none of ours. */
   readonly optional: boolean;
-  /** One of these filters for each; none where nothing asks for it. */
-  readonly configs: (placement: FilterPlacement, security: WorkloadSecurity | undefined) => readonly Any[];
+  /** Undefined where nothing asks for the filter. */
+  readonly config: (placement: FilterPlacement, security: WorkloadSecurity | undefined) => Any | undefined;
 }
 
 const everywhere: readonly FilterPlacement[] = ["inbound", "outbound", "gateway"];
@@ -33,55 +33,52 @@ const filterTable: readonly FilterRow[] = [
     placements: everywhere,
     optional: true,
     // Istio's own message, so that Istio's Envoy understands it as well. A client's Host names no service at a gateway.
-    configs: (placement) => [
+    config: (placement) =>
       pack(TypedStructSchema, {
         typeUrl: "type.googleapis.com/stats.PluginConfig",
         value: placement === "gateway" ? { disable_host_header_fallback: true } : {},
       }),
-    ],
   },
   // Who sent the token comes before what its sender may do.
   {
     name: "envoy.filters.http.jwt_authn",
     placements: ["inbound", "gateway"],
     optional: false,
-    configs: (placement, security) =>
-      security === undefined || security.jwtRules.length === 0 ? [] : [jwtAuthentication(security.jwtRules, placement)],
+    config: (placement, security) =>
+      security === undefined || security.jwtRules.length === 0
+        ? undefined
+        : jwtAuthentication(security.jwtRules, placement),
   },
-  {
-    name: "envoy.filters.http.rbac",
+  ...authorizationActions.map((action): FilterRow => ({
+    name: `istio.authorization.${action.toLowerCase()}`,
     placements: ["inbound", "gateway"],
     optional: false,
-    configs: (_placement, security) => (security === undefined ? [] : authorizationFilters(security.policies)),
-  },
+    config: (_placement, security) => authorizationFilter(security?.policies ?? [], action),
+  })),
   {
     name: "envoy.filters.http.dynamic_forward_proxy",
     placements: ["outbound"],
     optional: false,
-    configs: () => [
+    config: () =>
       pack(DynamicForwardProxyFilterSchema, {
         implementationSpecifier: { case: "dnsCacheConfig", value: passthroughDnsCache() },
       }),
-    ],
   },
   {
     name: "envoy.filters.http.router",
     placements: everywhere,
     optional: false,
-    configs: () => [pack(RouterSchema, {})],
+    config: () => pack(RouterSchema, {}),
   },
 ];
 
 export function httpFilters(placement: FilterPlacement, security?: WorkloadSecurity): HttpFilter[] {
   return filterTable
     .filter((row) => row.placements.includes(placement))
-    .flatMap((row) =>
-      row.configs(placement, security).map((value) =>
-        create(HttpFilterSchema, {
-          name: row.name,
-          isOptional: row.optional,
-          configType: { case: "typedConfig", value },
-        }),
-      ),
-    );
+    .flatMap((row) => {
+      const value = row.config(placement, security);
+      if (value === undefined) return [];
+      const configType = { case: "typedConfig", value } as const;
+      return [create(HttpFilterSchema, { name: row.name, isOptional: row.optional, configType })];
+    });
 }

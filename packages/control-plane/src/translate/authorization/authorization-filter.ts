@@ -1,5 +1,5 @@
-// AuthorizationPolicies → envoy.filters.http.rbac, one filter an action in the order in which they decide: CUSTOM, then DENY,
-// then ALLOW; AUDIT stands before those two, since what it marks is logged whatever they say (Istio: authz/builder).
+// AuthorizationPolicies → envoy.filters.http.rbac, one filter an action. Their names are those of newer Istios: a proxy rightly
+// complains of two filters with one name.
 import { type MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import {
@@ -16,8 +16,15 @@ import { principals } from "./principal.ts";
 type Policy = MessageInitShape<typeof PolicySchema>;
 type Rules = MessageInitShape<typeof RulesSchema>;
 
+type Action = MeshAuthorizationPolicy["action"];
+
+/**
+ * In the order in which they decide: CUSTOM, then DENY, then ALLOW. AUDIT stands before the last two, since what it marks is
+ * logged whatever they say (Istio: authz/builder).
+ */
+export const authorizationActions: readonly Action[] = ["CUSTOM", "AUDIT", "DENY", "ALLOW"];
+
 interface ActionRow {
-  readonly action: MeshAuthorizationPolicy["action"];
   readonly rbacAction: RBAC_Action;
   /** Of the statistics of policies on trial. */
   readonly dryRunPrefix: string;
@@ -25,33 +32,28 @@ interface ActionRow {
   readonly nameSuffix: string;
 }
 
-const actions: readonly ActionRow[] = [
+const actions: Readonly<Record<Action, ActionRow>> = {
   // Nobody can be asked yet: what such a policy matches is denied, as Istio does without the provider that a policy names.
-  {
-    action: "CUSTOM",
+  CUSTOM: {
     rbacAction: RBAC_Action.DENY,
     dryRunPrefix: "istio_ext_authz_",
     nameSuffix: "-deny-due-to-bad-CUSTOM-action",
   },
-  { action: "AUDIT", rbacAction: RBAC_Action.LOG, dryRunPrefix: "", nameSuffix: "" },
-  { action: "DENY", rbacAction: RBAC_Action.DENY, dryRunPrefix: "istio_dry_run_deny_", nameSuffix: "" },
-  { action: "ALLOW", rbacAction: RBAC_Action.ALLOW, dryRunPrefix: "istio_dry_run_allow_", nameSuffix: "" },
-];
+  AUDIT: { rbacAction: RBAC_Action.LOG, dryRunPrefix: "", nameSuffix: "" },
+  DENY: { rbacAction: RBAC_Action.DENY, dryRunPrefix: "istio_dry_run_deny_", nameSuffix: "" },
+  ALLOW: { rbacAction: RBAC_Action.ALLOW, dryRunPrefix: "istio_dry_run_allow_", nameSuffix: "" },
+};
 
-export function authorizationFilters(policies: readonly MeshAuthorizationPolicy[]): readonly Any[] {
-  return actions.flatMap((row) => {
-    const own = policies.filter(({ action }) => action === row.action);
-    if (own.length === 0) return [];
-    const enforced = own.filter(({ dryRun }) => !dryRun);
-    const onTrial = own.filter(({ dryRun }) => dryRun);
-    return [
-      pack(RBACSchema, {
-        ...(enforced.length === 0 ? {} : { rules: rulesOf(enforced, row) }),
-        ...(onTrial.length === 0
-          ? {}
-          : { shadowRules: rulesOf(onTrial, row), shadowRulesStatPrefix: row.dryRunPrefix }),
-      }),
-    ];
+/** The filter of `action`; undefined when no policy has that action. */
+export function authorizationFilter(policies: readonly MeshAuthorizationPolicy[], action: Action): Any | undefined {
+  const own = policies.filter((policy) => policy.action === action);
+  if (own.length === 0) return undefined;
+  const row = actions[action];
+  const enforced = own.filter(({ dryRun }) => !dryRun);
+  const onTrial = own.filter(({ dryRun }) => dryRun);
+  return pack(RBACSchema, {
+    ...(enforced.length === 0 ? {} : { rules: rulesOf(enforced, row) }),
+    ...(onTrial.length === 0 ? {} : { shadowRules: rulesOf(onTrial, row), shadowRulesStatPrefix: row.dryRunPrefix }),
   });
 }
 
