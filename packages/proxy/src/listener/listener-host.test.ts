@@ -161,6 +161,18 @@ test("a listener that is removed while the process drains ends both waits", asyn
   );
 });
 
+test("a listener that goes while its address is being bound does not stay", async (t) => {
+  const host = newHost();
+  t.after(() => host.stop());
+  for (const go of [(): void => host.remove("hand-built", 1000), (): Promise<void> => host.stop()]) {
+    const applied = host.apply(directListener("one"));
+    await Promise.resolve();
+    void go();
+    assert.match((await applied) ?? "", /removed while/);
+    assert.equal(host.boundAddresses().size, 0);
+  }
+});
+
 test("TULLE_LISTEN_FDS", () => {
   assert.deepEqual(
     [...parseListenDescriptors("8080=3,8443=4,8080=5")],

@@ -35,6 +35,9 @@ export class ListenerHost {
   readonly #entries = new Map<string, Entry>();
   /** Removed listeners whose connections have not ended yet. */
   readonly #leaving = new Set<ActiveListener>();
+  /** What was asked for last, by name; a listener that is removed, or a host that stops, while sockets are bound lets go of them. */
+  readonly #wanted = new Map<string, Listener>();
+  #lastApplied: Promise<unknown> = Promise.resolve();
 
   constructor(options: ListenerHostOptions) {
     this.#dataPath = options.dataPath;
@@ -47,7 +50,14 @@ export class ListenerHost {
    * open connections keep the filter chain that they began with and are drained when it has changed. Resolves to undefined once it
    * accepts, or to the reason why not (`cannot bind '127.0.0.1:80': Address already in use`), the old one then lives on.
    */
-  async apply(listener: Listener): Promise<string | undefined> {
+  apply(listener: Listener): Promise<string | undefined> {
+    this.#wanted.set(listener.name, listener);
+    const applied = this.#lastApplied.then(() => this.#apply(listener));
+    this.#lastApplied = applied.catch(() => undefined);
+    return applied;
+  }
+
+  async #apply(listener: Listener): Promise<string | undefined> {
     const present = this.#entries.get(listener.name);
     if (present === undefined) return this.#start(listener);
     if (sameAddresses(present.active.listener, listener)) {
@@ -62,6 +72,7 @@ export class ListenerHost {
     const addresses = listener.bindToPort ? listener.addresses : [];
     const bound = await this.#bindAll(addresses, active);
     if (typeof bound === "string") return bound;
+    if (!this.#wanted.has(listener.name)) return letGo(bound);
     this.#entries.set(listener.name, { active, bound });
     this.#dataPath.connectionLog.info("listening", { listener: listener.name, addresses: addressesText(listener) });
     return undefined;
@@ -76,6 +87,7 @@ export class ListenerHost {
     const added = addresses.filter((address) => !staying.some(({ configured }) => sameAddress(address, configured)));
     const bound = await this.#bindAll(added, present.active);
     if (typeof bound === "string") return bound;
+    if (!this.#wanted.has(listener.name)) return letGo(bound);
     for (const leaving of present.bound) if (!staying.includes(leaving)) leaving.server.close();
     present.active.replace(listener, this.#drainTimeMs);
     this.#entries.set(listener.name, { active: present.active, bound: [...staying, ...bound] });
@@ -124,6 +136,7 @@ export class ListenerHost {
 
   /** Stops accepting at once; open connections get `Connection: close` and are cut after `drainTimeMs`. */
   remove(name: string, drainTimeMs: number): void {
+    this.#wanted.delete(name);
     const entry = this.#entries.get(name);
     if (entry === undefined) return;
     this.#entries.delete(name);
@@ -165,6 +178,7 @@ export class ListenerHost {
     }
     for (const active of this.#leaving) active.destroyConnections();
     this.#entries.clear();
+    this.#wanted.clear();
     await Promise.all(closing);
   }
 
@@ -174,6 +188,11 @@ export class ListenerHost {
     for (const active of this.#leaving) count += active.connectionCount;
     return count;
   }
+}
+
+function letGo(bound: readonly Bound[]): string {
+  for (const { server } of bound) server.close();
+  return "the listener was removed while its addresses were being bound";
 }
 
 /** Connections that the kernel keeps until they are accepted (Envoy: tcp_backlog_size, the system's somaxconn). */

@@ -81,11 +81,12 @@ export class RuntimeOwner {
   }
 
   removeListener(name: string): void {
+    // It may be on its way: its addresses are bound then, and let go of.
+    this.#listenerHost.remove(name, this.#drainTimeMs);
     if (!this.#current.listeners.has(name)) return;
     const listeners = new Map(this.#current.listeners);
     listeners.delete(name);
     this.#current = { ...this.#current, listeners };
-    this.#listenerHost.remove(name, this.#drainTimeMs);
   }
 
   /** Ends what clusters do by themselves (DNS) and drains their connections. */

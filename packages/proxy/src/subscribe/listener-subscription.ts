@@ -176,7 +176,9 @@ export class ListenerSubscription {
     const reason = await this.#activate(name, compiled);
     if (reason === undefined) return;
     const { records, scope } = this.#options;
-    const record = records.listeners.of(name);
+    const record = records.listeners.get(name);
+    // It was removed meanwhile.
+    if (record === undefined) return;
     const failed = record.warming;
     record.warming = undefined;
     record.refused = {
