@@ -44,7 +44,7 @@ export interface SignedIn {
 
 export function signedInPage(basePath: string, shown: SignedIn): string {
   const rows = shown.orders
-    .map((order) => `<tr><td>${order.id}</td><td>${escape(order.item)}</td><td>${escape(order.price)}</td></tr>`)
+    .map((order) => `<tr><td>${order.id}</td><td>${escape(order.item)}</td><td>€ ${escape(order.price)}</td></tr>`)
     .join("");
   const table =
     shown.ordersStatus === 200
