@@ -1,5 +1,5 @@
 // `npm test`: sets up the tools that tests borrow, checks the code's form, then runs every test; `--long` runs the long ones alone.
-// Paths narrow it: `npm test -- packages/xds`.
+// Paths narrow it: `npm test -- packages/xds`. `--help` says so too.
 import { spawn } from "node:child_process";
 import { glob, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -34,10 +34,14 @@ interface Step {
   readonly run: () => Promise<boolean>;
 }
 
-const { values: options, positionals } = parseArgs({
-  options: { long: { type: "boolean", default: false } },
-  allowPositionals: true,
-});
+const usage = `Usage: npm test -- [paths]           checks the code's form, then runs every test but the long ones
+       npm run test:long -- [paths]  runs the long tests alone
+       npm test -- --help            prints this
+
+Paths are files or folders, such as packages/xds, and narrow it to what is in them.
+`;
+
+const { values: options, positionals } = commandLine();
 const paths = positionals.map((given) => path.relative(root, path.resolve(given)));
 const results: string[] = [];
 for (const step of options.long ? [toolsStep()] : steps()) {
@@ -50,6 +54,21 @@ for (const step of options.long ? [toolsStep()] : steps()) {
 process.stdout.write(`\n${results.join("\n")}\n\n── ${options.long ? "long tests" : "tests"}\n`);
 // Last, so that the runner's own summary ends the output.
 if (!(await runTests(options.long))) process.exitCode = 1;
+
+function commandLine() {
+  try {
+    const parsed = parseArgs({
+      options: { long: { type: "boolean", default: false }, help: { type: "boolean", short: "h", default: false } },
+      allowPositionals: true,
+    });
+    if (!parsed.values.help) return parsed;
+    process.stdout.write(usage);
+    process.exit(0);
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n\n${usage}`);
+    process.exit(2);
+  }
+}
 
 function steps(): readonly Step[] {
   const whole = paths.length === 0;
