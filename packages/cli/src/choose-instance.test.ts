@@ -65,7 +65,13 @@ const cases: readonly {
     name: "two live ones",
     live: ["a", "b"],
     choice: () => ({}),
-    expected: /2 instances are running[^]*--dir .*\/a\n.*--dir .*\/b/,
+    expected: /2 instances are running[^]*--dir \.\.\/a\n.*--dir \.\.\/b$/,
+  },
+  {
+    name: "two live ones, far from here",
+    live: ["a", "b"],
+    choice: (folder) => ({ cwd: `${folder}/d${"/deeper".repeat(30)}` }),
+    expected: /2 instances are running[^]*--dir \/.*\/a\n.*--dir \/.*\/b$/,
   },
   { name: "none at all", live: [], choice: () => ({}), expected: /no instance is running\nStart one: tulle up/ },
   {

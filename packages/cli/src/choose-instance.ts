@@ -27,11 +27,17 @@ export async function chooseInstance(choice: InstanceChoice): Promise<Instance> 
       `Start one: tulle up ${dir ?? "<folder>"}`,
     );
   }
-  const list = live.map((instance) => `  tulle … --dir ${instance.dir}`).join("\n");
+  const list = live.map((instance) => `  tulle … --dir ${shorter(instance.dir, choice.cwd)}`).join("\n");
   throw noInstance(
     `${live.length} instances are running, and it is not clear which one is meant`,
     `Choose one:\n${list}`,
   );
+}
+
+/** The folder as it is typed with fewer characters: from here, or from the root. */
+function shorter(dir: string, cwd: string): string {
+  const relative = path.relative(cwd, dir) || ".";
+  return relative.length < dir.length ? relative : dir;
 }
 
 function noInstance(message: string, hint: string): CommandFailure {
