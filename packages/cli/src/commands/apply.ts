@@ -7,7 +7,7 @@ import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addExamples, addInstanceOption } from "../command-options.ts";
 import { connect, withApiFailures } from "../instance-client.ts";
-import { renderFindings } from "../print-findings.ts";
+import { countFindings, distinct, renderFindings } from "../print-findings.ts";
 import { displayName, inApplyOrder, loadManifests } from "../resource-arguments.ts";
 
 interface ApplyOptions extends InstanceOption {
@@ -51,7 +51,9 @@ async function apply(options: ApplyOptions, context: CommandContext): Promise<vo
       refused += 1;
       context.stderr(`${name} refused: ${answer.message}\n`);
     } else {
-      context.stdout(`${name} ${answer.outcome}\n`);
+      const errors = distinct(answer.findings).filter(({ severity }) => severity === "error");
+      // In force all the same: what is wrong only among the others is refused by nobody.
+      context.stdout(`${name} ${answer.outcome}${errors.length === 0 ? "" : `, with ${countFindings(errors)}`}\n`);
     }
   }
   context.stderr(renderFindings(findings, context));

@@ -164,7 +164,7 @@ Error [TUL0002] (@broken.yaml:19:4) a quoted text does not end
   // Fine by itself, wrong among the others: applied, told, and counted.
   assert.deepEqual(await shell.run("apply -f @subset.yaml"), {
     exitCode: 4,
-    stdout: "virtualservice/catalog created\n",
+    stdout: "virtualservice/catalog created, with 1 error\n",
     stderr: `Error [IST0101] (VirtualService shop/catalog @subset.yaml:12:13) subset "version-v1" of host "catalog.shop.svc.cluster.local" not found
   Add a DestinationRule for the host that names the subset.
 `,
