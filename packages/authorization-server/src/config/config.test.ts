@@ -38,6 +38,10 @@ const mistakes: readonly {
   problem: RegExp;
 }[] = [
   { argv: ["--isuer", "x"], problem: /Unknown option '--isuer' \(did you mean --issuer\?\)/ },
+  { argv: ["extra"], problem: /^Unexpected argument 'extra'; --help lists the flags$/ },
+  { argv: ["--demo=yes"], problem: /^Option '--demo' does not take an argument; / },
+  { argv: ["--issuer"], problem: /^Option '--issuer <value>' argument missing; / },
+  { argv: ["--data-dir", "--demo"], problem: /^Option '--data-dir <value>' argument missing; / },
   { argv: ["--port", "many"], problem: /^--port: "many" is no whole number$/ },
   { argv: ["--port", "70000"], problem: /is no port/ },
   { argv: ["--code-lifetime", "soon"], problem: /--code-lifetime: "soon" is no duration/ },
@@ -72,6 +76,14 @@ for (const { argv, environment, file, problem } of mistakes) {
 test("several mistakes are said at once, and --help lists every flag", () => {
   const loaded = loadConfig({ argv: ["--port", "x", "--code-lifetime", "y"], environment: {} });
   assert.equal(loaded.problems?.length, 2);
+  const argv = ["--isuer", "x", "--hst=y", "--port", "x", "--issuer", "nonsense"];
+  assert.deepEqual(loadConfig({ argv, environment: { TULLE_AUTH_STRICTT: "true" } }).problems, [
+    "Unknown option '--isuer' (did you mean --issuer?); --help lists the flags",
+    "Unknown option '--hst' (did you mean --host?); --help lists the flags",
+    "environment TULLE_AUTH_STRICTT: no such setting",
+    '--port: "x" is no whole number',
+    'issuer: "nonsense" is no absolute URL',
+  ]);
   const help = loadConfig({ argv: ["--help"], environment: {} });
   assert.ok("help" in help && /--issuer TEXT/.test(help.help) && /TULLE_AUTH_ISSUER/.test(help.help));
 });

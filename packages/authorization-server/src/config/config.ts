@@ -72,9 +72,8 @@ interface Given {
 export function loadConfig(sources: ConfigSources): ConfigResult {
   const problems: string[] = [];
   const flags = readFlags(sources.argv, problems);
-  if (flags === undefined) return { problems };
-  if (flags.values["help"] === true) return { help: helpText() };
-  const file = readFile(flags.values["config"] ?? sources.environment["TULLE_AUTH_CONFIG"], sources, problems);
+  if (flags["help"] === true) return { help: helpText() };
+  const file = readFile(flags["config"] ?? sources.environment["TULLE_AUTH_CONFIG"], sources, problems);
   for (const name of Object.keys(sources.environment)) {
     if (!name.startsWith("TULLE_AUTH_") || name === "TULLE_AUTH_CONFIG") continue;
     if (!settings.some((setting) => environmentName(setting) === name))
@@ -82,38 +81,60 @@ export function loadConfig(sources: ConfigSources): ConfigResult {
   }
   const given = new Map<string, Given>();
   for (const setting of settings) {
-    const found = findValue(setting, flags.values, sources.environment, file);
+    const found = findValue(setting, flags, sources.environment, file);
     const problem = valueProblem(setting, found.value);
     if (problem !== undefined) problems.push(`${found.from}: "${found.value}" ${problem}`);
-    given.set(setting.name, found);
+    // The other checks are made all the same, and need some value.
+    given.set(setting.name, problem === undefined ? found : { value: setting.fallback, from: found.from });
   }
-  if (problems.length > 0) return { problems };
   const config = build((name) => given.get(name)!.value);
   checkTogether(config, problems, sources.storeOnly === true);
   return problems.length > 0 ? { problems } : { config };
 }
 
-function readFlags(
-  argv: readonly string[],
-  problems: string[],
-): { values: Record<string, string | boolean | undefined> } | undefined {
-  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {
+type FlagOptions = Readonly<Record<string, { readonly type: "string" | "boolean"; readonly short?: string }>>;
+
+/** Not in parseArgs' strict mode, which stops at the first mistake; its messages are kept. */
+function readFlags(argv: readonly string[], problems: string[]): Record<string, string | boolean> {
+  const options: FlagOptions = {
     config: { type: "string" },
     help: { type: "boolean", short: "h" },
+    ...Object.fromEntries(
+      settings.map(({ name, kind }) => [name, { type: kind === "flag" ? ("boolean" as const) : ("string" as const) }]),
+    ),
   };
-  for (const setting of settings) options[setting.name] = { type: setting.kind === "flag" ? "boolean" : "string" };
-  try {
-    return parseArgs({ args: [...argv], options, strict: true, allowPositionals: false });
-  } catch (error) {
-    const message = (error as Error).message.split(". ")[0]!;
-    problems.push(`${message}${nearestFlag(message)}; --help lists the flags`);
-    return undefined;
+  const { tokens } = parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true });
+  const values: Record<string, string | boolean> = {};
+  let isAfterUnknown = false;
+  for (const token of tokens) {
+    if (token.kind === "option") {
+      const type = options[token.name]?.type;
+      isAfterUnknown = type === undefined;
+      const problem = flagProblem(token, type);
+      if (problem === undefined) values[token.name] = token.value ?? true;
+      else problems.push(`${problem}; --help lists the flags`);
+    } else if (token.kind === "positional") {
+      // The value of a flag that was mistyped is no mistake of its own.
+      if (!isAfterUnknown) problems.push(`Unexpected argument '${token.value}'; --help lists the flags`);
+      isAfterUnknown = false;
+    }
   }
+  return values;
 }
 
-function nearestFlag(message: string): string {
-  const asked = /'--([^' ]+)/.exec(message)?.[1];
-  const nearest = asked === undefined ? undefined : nearestSetting(asked);
+function flagProblem(
+  { rawName, value, inlineValue }: { rawName: string; value: string | undefined; inlineValue: boolean | undefined },
+  type: "string" | "boolean" | undefined,
+): string | undefined {
+  if (type === undefined) return `Unknown option '${rawName}'${nearestFlag(rawName)}`;
+  if (type === "boolean") return value === undefined ? undefined : `Option '${rawName}' does not take an argument`;
+  // What looks like a flag is one, unless it is joined by "=": somebody has forgotten the value.
+  const isMissing = value === undefined || (inlineValue !== true && /^-./.test(value));
+  return isMissing ? `Option '${rawName} <value>' argument missing` : undefined;
+}
+
+function nearestFlag(rawName: string): string {
+  const nearest = rawName.startsWith("--") ? nearestSetting(rawName.slice(2)) : undefined;
   return nearest === undefined ? "" : ` (did you mean --${nearest}?)`;
 }
 
