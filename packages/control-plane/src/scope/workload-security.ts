@@ -1,18 +1,35 @@
 // (snapshot, proxy) → the policies that hold for its workload. Nothing at all when none does, so that such a view stays as it is.
-import { policyHolds, rootNamespaces } from "@tulle/config";
+import { policyHolds, type PolicyScope, rootNamespaces } from "@tulle/config";
 import type { MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
 import type { Proxy } from "./proxy.ts";
 import type { ScopedJwtRule, WorkloadSecurity } from "./proxy-view.ts";
 
+/** By the numbers of the policies: workloads with the same ones share one object, and what is made of it. */
+const bySnapshot = new WeakMap<MeshSnapshot, Map<string, WorkloadSecurity>>();
+
 export function workloadSecurity(snapshot: MeshSnapshot, proxy: Proxy): { readonly security?: WorkloadSecurity } {
   const { authorizationPolicies = [], requestAuthentications = [] } = snapshot;
-  const policies = rootFirst(authorizationPolicies.filter((policy) => policyHolds(policy, proxy)));
-  const jwtRules = rootFirst(requestAuthentications.filter((policy) => policyHolds(policy, proxy)))
-    .flatMap((policy) => policy.jwtRules)
-    .map(({ location: _location, fetchTimeoutMs: _timeout, ...rule }): ScopedJwtRule => rule)
-    // Envoy's answer to a request with several bad tokens tells of the first rule; Istio orders them so.
-    .sort((a, b) => (a.issuer < b.issuer ? -1 : a.issuer > b.issuer ? 1 : 0));
-  return policies.length === 0 && jwtRules.length === 0 ? {} : { security: { jwtRules, policies } };
+  const policyNumbers = numbersOf(authorizationPolicies, proxy);
+  const authenticationNumbers = numbersOf(requestAuthentications, proxy);
+  if (policyNumbers.length === 0 && authenticationNumbers.length === 0) return {};
+  let known = bySnapshot.get(snapshot);
+  if (known === undefined) bySnapshot.set(snapshot, (known = new Map()));
+  const numbers = `${policyNumbers.join()} ${authenticationNumbers.join()}`;
+  let security = known.get(numbers);
+  if (security === undefined) {
+    const jwtRules = rootFirst(authenticationNumbers.map((number) => requestAuthentications[number]!))
+      .flatMap((policy) => policy.jwtRules)
+      .map(({ location: _location, fetchTimeoutMs: _timeout, ...rule }): ScopedJwtRule => rule)
+      // Envoy's answer to a request with several bad tokens tells of the first rule; Istio orders them so.
+      .sort((a, b) => (a.issuer < b.issuer ? -1 : a.issuer > b.issuer ? 1 : 0));
+    security = { jwtRules, policies: rootFirst(policyNumbers.map((number) => authorizationPolicies[number]!)) };
+    known.set(numbers, security);
+  }
+  return security.policies.length === 0 && security.jwtRules.length === 0 ? {} : { security };
+}
+
+function numbersOf(policies: readonly PolicyScope[], proxy: Proxy): readonly number[] {
+  return policies.flatMap((policy, number) => (policyHolds(policy, proxy) ? [number] : []));
 }
 
 function rootFirst<T extends { readonly namespace: string }>(policies: readonly T[]): readonly T[] {

@@ -72,7 +72,19 @@ const filterTable: readonly FilterRow[] = [
   },
 ];
 
+/** A thousand policies take a while to encode, and many listeners have the same ones. */
+const bySecurity = new WeakMap<WorkloadSecurity, Map<FilterPlacement, readonly HttpFilter[]>>();
+
 export function httpFilters(placement: FilterPlacement, security?: WorkloadSecurity): HttpFilter[] {
+  if (security === undefined) return makeFilters(placement, undefined);
+  let byPlacement = bySecurity.get(security);
+  if (byPlacement === undefined) bySecurity.set(security, (byPlacement = new Map()));
+  let filters = byPlacement.get(placement);
+  if (filters === undefined) byPlacement.set(placement, (filters = makeFilters(placement, security)));
+  return [...filters];
+}
+
+function makeFilters(placement: FilterPlacement, security: WorkloadSecurity | undefined): HttpFilter[] {
   return filterTable
     .filter((row) => row.placements.includes(placement))
     .flatMap((row) => {
