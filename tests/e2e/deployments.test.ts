@@ -156,7 +156,7 @@ test("a Deployment without a command names the pod and the annotation it needs; 
     /Deployment shop\/productpage, pod productpage-\w+-\w+: container "productpage" has no local command/,
   );
   assert.match(output, /local\.tulle\.io\/command\.productpage: '\["node", "productpage\/main\.js"\]'/);
-  assert.match(output, /1 of 5 pods cannot run here/);
+  assert.match(output, /^Ready, except for 1 of 5 pods\n +shop\/productpage-\S+ cannot run here/m);
   assert.equal((await shop.get("/api/catalog")).status, 200);
 });
 

@@ -92,8 +92,9 @@ describe("a shop that has just started", () => {
   });
 
   test("a second start in the same folder is refused", async () => {
-    const { code, stderr } = await shop.tulle("up", shop.folder);
+    const { code, stdout, stderr } = await shop.tulle("up", shop.folder);
     assert.equal(code, 1);
+    assert.equal(stdout, "");
     assert.match(stderr, /is already running \(process \d+\)\nEnd it first: tulle down /);
   });
 

@@ -86,11 +86,11 @@ export class ShopInstance implements AsyncDisposable {
     await this.up.waitForOutput(/^Ready$/m, { timeoutMs: 60_000 });
   }
 
-  /** Starts a shop and waits for Ready. */
+  /** Starts a shop and waits for Ready, of all pods or of those that can run here. */
   static async start(options: ShopOptions = {}): Promise<ShopInstance> {
     const shop = await ShopInstance.begin(options);
     try {
-      await shop.up.waitForOutput(/^Ready$/m, { timeoutMs: 60_000 });
+      await shop.up.waitForOutput(/^Ready\b/m, { timeoutMs: 60_000 });
       return shop;
     } catch (error) {
       const logs = await shop.proxyLogs();

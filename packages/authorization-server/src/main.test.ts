@@ -48,7 +48,7 @@ test("prints Ready and its addresses, keeps the demo's secrets out of a log, end
   await third.waitForOutput(/Ready/, { timeoutMs: 20_000 });
   assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), { ...demo, redirectUri }, "secrets stay, addresses move");
   const asked = new URLSearchParams({ client_id: "demo-client", response_type: "code", redirect_uri: redirectUri });
-  const answer = await fetch(`http://127.0.0.1:${port}/authorize?${asked}`, { redirect: "manual" });
+  const answer = await fetch(`http://127.0.0.1:${port}/authorize?${asked.toString()}`, { redirect: "manual" });
   assert.equal(answer.status, 303);
 });
 
