@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
 import { type ClusterDump, clustersOf, configName } from "./proxy-config-dump.ts";
 
@@ -14,18 +14,22 @@ export function registerCluster(command: Command, context: CommandContext): void
     const all = await clustersOf(await proxyAdmin(context, name, options));
     const clusters = all.filter((cluster) => options.fqdn === undefined || cluster.name.endsWith(`|${options.fqdn}`));
     await context.printData(clusters, options.output, () =>
-      formatTable(header, clusters.map(clusterRow).sort(byCells), 5),
+      formatFitting(header, clusters.map(clusterRow).sort(byCells), {
+        columns: context.columns,
+        gaps: [5, 2],
+        title: 0,
+      }),
     );
   });
 }
 
 /** Istio's names hold it all: `outbound|80|v1|host`. */
 export function clusterRow(cluster: ClusterDump): readonly string[] {
-  const type = cluster.cluster_type?.name ?? cluster.type ?? "STATIC";
+  const type = cluster.cluster_type?.name.replace(/^envoy\.clusters\./, "") ?? cluster.type ?? "STATIC";
   const parts = cluster.name.split("|");
   if (parts.length !== 4) return [cluster.name, "-", "-", "-", type, configName(cluster)];
   const [direction = "", port = "", subset = "", host = ""] = parts;
-  return [host, port, subset || "-", direction, type, configName(cluster)];
+  return [host || "-", port, subset || "-", direction, type, configName(cluster)];
 }
 
 function byCells(a: readonly string[], b: readonly string[]): number {

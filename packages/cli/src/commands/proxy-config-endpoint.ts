@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
 import { addressText, type ClusterStatusDump, clusterStatusesOf } from "./proxy-config-dump.ts";
 
@@ -13,7 +13,9 @@ export function registerEndpoint(command: Command, context: CommandContext): voi
   command.action(async (name: string, options: PodOptions & OutputOption & { readonly cluster?: string }) => {
     const all = await clusterStatusesOf(await proxyAdmin(context, name, options));
     const statuses = all.filter((each) => options.cluster === undefined || each.name === options.cluster);
-    await context.printData(statuses, options.output, () => formatTable(header, statuses.flatMap(endpointRows), 5));
+    await context.printData(statuses, options.output, () =>
+      formatFitting(header, statuses.flatMap(endpointRows), { columns: context.columns, gaps: [5, 2], title: 3 }),
+    );
   });
 }
 

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
 import { addressText, type FilterChainDump, type ListenerDump, listenersOf } from "./proxy-config-dump.ts";
 
@@ -12,7 +12,9 @@ export function registerListener(command: Command, context: CommandContext): voi
   addOutputOption(addPodArgument(command));
   command.action(async (name: string, options: PodOptions & OutputOption) => {
     const listeners = await listenersOf(await proxyAdmin(context, name, options));
-    await context.printData(listeners, options.output, () => formatTable(header, listeners.flatMap(listenerRows), 5));
+    await context.printData(listeners, options.output, () =>
+      formatFitting(header, listeners.flatMap(listenerRows), { columns: context.columns, gaps: [5, 2], title: 0 }),
+    );
   });
 }
 

@@ -2,19 +2,29 @@
 import type { Command } from "commander";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
-import { formatTable } from "../format-table.ts";
+import { formatFitting } from "../format-table.ts";
 import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
 import { configName, type RouteDump, type RouteTableDump, routeTablesOf } from "./proxy-config-dump.ts";
 
 const header = ["NAME", "VHOST NAME", "DOMAINS", "MATCH", "VIRTUAL SERVICE"];
+const hostColumn = 1;
+const matchColumn = 3;
 
 export function registerRoute(command: Command, context: CommandContext): void {
   addOutputOption(addPodArgument(command)).option("--name <route>", "only this route table");
   command.action(async (pod: string, options: PodOptions & OutputOption & { readonly name?: string }) => {
     const all = await routeTablesOf(await proxyAdmin(context, pod, options));
     const tables = all.filter((table) => options.name === undefined || table.name === options.name);
-    await context.printData(tables, options.output, () => formatTable(header, tables.flatMap(routeRows), 5));
+    await context.printData(tables, options.output, () => routeTable(tables, context.columns));
   });
+}
+
+export function routeTable(tables: readonly RouteTableDump[], columns: number | undefined): string {
+  const rows = tables.flatMap(routeRows);
+  const distinct = (column: number): number => new Set(rows.map((row) => row[column])).size;
+  // Routes are told apart by their hosts in a sidecar, by what they match in a gateway.
+  const title = distinct(hostColumn) < distinct(matchColumn) ? matchColumn : hostColumn;
+  return formatFitting(header, rows, { columns, gaps: [5, 2], title });
 }
 
 export function routeRows({ name = "", virtual_hosts: hosts = [] }: RouteTableDump): readonly (readonly string[])[] {

@@ -7,7 +7,7 @@ import { clusterRow } from "./proxy-config-cluster.ts";
 import { endpointRows } from "./proxy-config-endpoint.ts";
 import { listenerRows } from "./proxy-config-listener.ts";
 import { parseLevels } from "./proxy-config-log.ts";
-import { routeRows } from "./proxy-config-route.ts";
+import { routeRows, routeTable } from "./proxy-config-route.ts";
 
 const config = (kind: string) => ({
   filter_metadata: { istio: { config: `/apis/networking.istio.io/v1/namespaces/shop/${kind}/catalog` } },
@@ -22,7 +22,12 @@ const rowCases: readonly { name: string; rows: unknown; expected: unknown }[] = 
   {
     name: "another cluster",
     rows: clusterRow({ name: "PassthroughCluster", cluster_type: { name: "envoy.clusters.dynamic_forward_proxy" } }),
-    expected: ["PassthroughCluster", "-", "-", "-", "envoy.clusters.dynamic_forward_proxy", ""],
+    expected: ["PassthroughCluster", "-", "-", "-", "dynamic_forward_proxy", ""],
+  },
+  {
+    name: "an inbound cluster",
+    rows: clusterRow({ name: "inbound|3000||" }),
+    expected: ["-", "3000", "-", "inbound", "STATIC", ""],
   },
   {
     name: "endpoints",
@@ -86,6 +91,42 @@ const rowCases: readonly { name: string; rows: unknown; expected: unknown }[] = 
 
 for (const { name, rows, expected } of rowCases) {
   test(`table: ${name}`, () => assert.deepEqual(rows, expected));
+}
+
+const narrowRoutes: readonly { name: string; hosts: readonly string[]; paths: readonly string[]; expected: string }[] =
+  [
+    {
+      name: "a gateway's are known by what they match",
+      hosts: ["*:80"],
+      paths: ["/one", "/two"],
+      expected: `MATCH
+  NAME  VHOST NAME  DOMAINS  VIRTUAL SERVICE
+/one
+  http  *:80        *
+/two
+  http  *:80        *
+`,
+    },
+    {
+      name: "a sidecar's are known by their hosts",
+      hosts: ["a:80", "b:80"],
+      paths: ["/"],
+      expected: `VHOST NAME
+  NAME  DOMAINS  MATCH  VIRTUAL SERVICE
+a:80
+  http  *        /
+b:80
+  http  *        /
+`,
+    },
+  ];
+
+for (const { name, hosts, paths, expected } of narrowRoutes) {
+  test(`routes on a narrow terminal: ${name}`, () => {
+    const routes = paths.map((path) => ({ match: { path } }));
+    const table = { name: "http", virtual_hosts: hosts.map((host) => ({ name: host, domains: ["*"], routes })) };
+    assert.equal(routeTable([table], 45), expected);
+  });
 }
 
 function pod(name: string, namespace: string): Pod {
