@@ -14,7 +14,10 @@ interface FakePod {
 }
 
 /** Progress over pods of the test's own; `shown` is everything written, `screen` what a terminal would show of it. */
-function show(terminal: { columns: number } | undefined): {
+function show(
+  terminal: { columns: number } | undefined,
+  { follows = true } = {},
+): {
   progress: UpProgress;
   pods: FakePod[];
   set: (name: string, phase: PodPhase, ready?: boolean) => void;
@@ -32,7 +35,7 @@ function show(terminal: { columns: number } | undefined): {
   };
   const pods: FakePod[] = [];
   const progress = new UpProgress(context as unknown as CommandContext, "/srv/mesh/shop");
-  progress.follow({ pods: () => pods as unknown as LocalPod[] } as unknown as Supervisor);
+  if (follows) progress.follow({ pods: () => pods as unknown as LocalPod[] } as unknown as Supervisor);
   const set = (name: string, phase: PodPhase, ready = false): void => {
     const pod = pods.find((each) => each.name === name);
     if (pod === undefined) pods.push({ name, plan: { namespace: "shop" }, phase, ready });
@@ -83,6 +86,29 @@ test("on a terminal the pods are a block that changes in place, below messages",
   progress.take({ type: "trouble", message: "something is odd" });
   set("web-2", "starting-app");
   assert.deepEqual(screen(), ["Starting shop", "something is odd", "  ● shop/web-1 ready", "  ○ shop/web-2 starting"]);
+});
+
+test("below the pods stands what the start waits for besides them", () => {
+  const port = "an answer through http://localhost:8080 (gateway.s)";
+  const { progress, set, screen } = show({ columns: 40 });
+  set("web-1", "running", true);
+  progress.take({ type: "waiting", awaited: [port] });
+  assert.deepEqual(screen().slice(1), ["  ● shop/web-1 ready", "  ○ waiting for an answer through http…"]);
+  progress.take({ type: "waiting", awaited: [] });
+  assert.deepEqual(screen().slice(1), ["  ● shop/web-1 ready"]);
+});
+
+test("elsewhere than on a terminal what the start waits for is told once", () => {
+  const { progress, screen } = show(undefined);
+  for (const awaited of [["one"], ["one", "two"], ["two"], []]) progress.take({ type: "waiting", awaited });
+  assert.deepEqual(screen().slice(1), ["waiting for one", "waiting for two"]);
+});
+
+test("nothing is said before the folder is taken", () => {
+  const { progress, shown, screen } = show(undefined, { follows: false });
+  assert.equal(shown(), "");
+  progress.take({ type: "trouble", message: "something is odd" });
+  assert.deepEqual(screen(), ["Starting shop", "something is odd"]);
 });
 
 test("no line of the block is as wide as the window", () => {

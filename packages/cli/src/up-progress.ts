@@ -32,8 +32,11 @@ export class UpProgress {
   #supervisor: Supervisor | undefined;
   /** Lines of the block that stand on the terminal now. */
   #drawnLines = 0;
+  #isAnnounced = false;
   #isStarting = true;
   #isStopping = false;
+  /** What the start waits for besides pods. */
+  #awaited: readonly string[] = [];
   /** Processes whose log file was named already. */
   readonly #namedLogs = new Set<string>();
   /** Last text told of each pod, by its label, where changes are told line by line. */
@@ -44,18 +47,23 @@ export class UpProgress {
     const relative = path.relative(context.cwd, dir);
     this.#dir = relative.startsWith("..") ? dir : relative || ".";
     this.#colors = createColors(context.isTerminal && (context.env["NO_COLOR"] ?? "") === "");
-    this.#line(`Starting ${this.#dir}`);
   }
 
+  /** Only now is it certain that the folder is not running already. */
   follow(supervisor: Supervisor): void {
+    this.#announce();
     this.#supervisor = supervisor;
     this.#showPods();
   }
 
   take(event: SupervisorEvent): void {
+    this.#announce();
     switch (event.type) {
       case "pods":
         this.#showPods();
+        return;
+      case "waiting":
+        this.#showAwaited(event.awaited);
         return;
       case "finding":
         if (event.finding.severity !== "info")
@@ -151,6 +159,19 @@ export class UpProgress {
     for (const pod of this.#supervisor?.pods() ?? []) this.#told.set(labelOf(pod), this.#textOf(pod));
   }
 
+  #announce(): void {
+    if (this.#isAnnounced) return;
+    this.#isAnnounced = true;
+    this.#line(`Starting ${this.#dir}`);
+  }
+
+  #showAwaited(awaited: readonly string[]): void {
+    const added = awaited.filter((what) => !this.#awaited.includes(what));
+    this.#awaited = awaited;
+    if (this.#context.isTerminal) return this.#showPods();
+    for (const what of added) this.#line(`waiting for ${what}`);
+  }
+
   #showPods(): void {
     if (this.#supervisor === undefined || this.#isStopping) return;
     const pods = [...this.#supervisor.pods()].sort((a, b) => (labelOf(a) < labelOf(b) ? -1 : 1));
@@ -177,12 +198,16 @@ export class UpProgress {
     this.#erase();
     // One column less than there is: a full last column makes some terminals wrap, and the block would be erased wrongly.
     const columns = (this.#context.columns ?? widthWithoutTerminal) - 1;
-    const lines = pods.map((pod) => {
+    const podLines = pods.map((pod) => {
       const text = this.#textOf(pod);
       const label = shorten(labelOf(pod), Math.max(shortestLabel, columns - text.length - 5));
       const mark = pod.ready ? this.#colors.green("●") : this.#colors.dim("○");
       return `  ${mark} ${label} ${this.#colors.dim(shorten(text, columns - label.length - 5))}`;
     });
+    const awaitedLines = this.#awaited.map(
+      (what) => `  ${this.#colors.dim(`○ ${shorten(`waiting for ${what}`, columns - 4)}`)}`,
+    );
+    const lines = [...podLines, ...awaitedLines];
     this.#context.stdout(lines.map((line) => `${line}\n`).join(""));
     this.#drawnLines = lines.length;
   }

@@ -7,6 +7,8 @@ import type { ProcessEnd } from "./process/supervised-process.ts";
 export type SupervisorEvent =
   /** Some pod's phase or readiness is different; `Supervisor.pods()` has them all. */
   | { readonly type: "pods" }
+  /** All that the start still waits for while its pods are ready; empty when that has come. */
+  | { readonly type: "waiting"; readonly awaited: readonly string[] }
   | { readonly type: "process-ended"; readonly name: string; readonly logFile: string; readonly end: ProcessEnd }
   | { readonly type: "finding"; readonly finding: Finding }
   /** There were errors in the manifests, and there are none any more. */
@@ -17,6 +19,9 @@ export type SupervisorEvent =
 export function logEvent(log: Logger, event: SupervisorEvent): void {
   switch (event.type) {
     case "pods":
+      return;
+    case "waiting":
+      if (event.awaited.length > 0) log.info("waiting", { for: event.awaited.join(", ") });
       return;
     case "process-ended": {
       const { description, restartInMs } = event.end;

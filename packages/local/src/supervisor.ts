@@ -12,7 +12,7 @@ import type { ProxyKind } from "./pod/pod-plan.ts";
 import { processStartTime } from "./process-start-time.ts";
 import { LogFile } from "./process/log-file.ts";
 import { SupervisedProcess, type RestartPolicy } from "./process/supervised-process.ts";
-import { Hopeless, waitUntil } from "./process/wait-until.ts";
+import { Hopeless, waitUntil, type WaitUntilOptions } from "./process/wait-until.ts";
 import type { PortMapping } from "./reconcile/published-port-mappings.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
 import { openStateDirectory, type StateDirectory } from "./state-directory.ts";
@@ -180,8 +180,12 @@ export class Supervisor {
       throw new CannotStart(`${told.subject}: ${told.message}`, told.suggestion);
     }
     await this.#waitFor(() => reconciler.isConverged(), signal, { what: () => reconciler.describeMissing() });
-    const what = (): string => "every proxy to acknowledge its configuration";
-    await this.#waitFor(() => reconciler.isAcknowledged(), signal, { what });
+    const what = "every proxy to acknowledge its configuration";
+    await this.#waitFor(() => reconciler.isAcknowledged(), signal, {
+      what: () => what,
+      onWaiting: () => this.#take({ type: "waiting", awaited: [what] }),
+    });
+    this.#take({ type: "waiting", awaited: [] });
     await reconciler.waitForAnswers(signal);
     for (const message of await refusals(this.instance.apiUrl)) this.#take({ type: "trouble", message });
     const instance = { ...this.instance, ready: true, publishedPorts: reconciler.publishedPorts() };
@@ -243,7 +247,7 @@ export class Supervisor {
   #waitFor(
     condition: () => boolean | Promise<boolean>,
     signal: AbortSignal,
-    limits: { readonly timeoutMs?: number; readonly what: () => string },
+    limits: { readonly timeoutMs?: number } & Pick<WaitUntilOptions, "what" | "onWaiting">,
   ): Promise<void> {
     const unlessFailed = (): boolean | Promise<boolean> => {
       if (this.#failure !== undefined) throw new Hopeless(this.#failure);

@@ -1,5 +1,6 @@
 // Published ports as sockets: taken, kept, let go of, and refused with a remedy.
 import assert from "node:assert/strict";
+import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { test, type TestContext } from "node:test";
 import type { Service } from "@tulle/config";
@@ -99,4 +100,22 @@ test("a port of the command line that no Service asks for is told", async (t) =>
   t.after(() => ports.close());
   ports.update([gateway("8080:8080")], never);
   assert.deepEqual(ports.unusedOverrides(), [mappings[1]]);
+});
+
+test("what is waited for is told until it has come", async (t) => {
+  const ports = openPorts(t);
+  const port = await freePort();
+  ports.update([gateway(`${port}:8080`)], () => true);
+  const told: (readonly string[])[] = [];
+  // As a gateway that knows no endpoint yet, until somebody has heard that it is waited for.
+  const server = createHttpServer((_, response) => response.writeHead(told.length === 0 ? 503 : 200).end());
+  server.listen(port, "127.0.0.1");
+  t.after(() => server.close());
+  const signal = AbortSignal.timeout(10_000);
+  const pods = [{ namespace: "s", labels: { app: "gateway" } }];
+  await ports.waitForAnswers(pods, signal, (awaited) => told.push(awaited));
+  assert.deepEqual(told, [[`an answer through http://localhost:${port} (gateway.s)`], []]);
+  const toldAgain: (readonly string[])[] = [];
+  await ports.waitForAnswers(pods, signal, (awaited) => toldAgain.push(awaited));
+  assert.deepEqual(toldAgain, [], "nothing is told where the answer comes at once");
 });

@@ -106,18 +106,29 @@ export class PublishedPorts {
     }));
   }
 
-  /** Resolves when a request through each port that leads to one of `pods` came back. @throws when one does not within the limit */
-  async waitForAnswers(pods: readonly Pick<PodPlan, "namespace" | "labels">[], signal: AbortSignal): Promise<void> {
+  /**
+   * Resolves when a request through each port that leads to one of `pods` came back. `onWaiting` is told what is missing, each
+   * time that this is different. @throws when one does not come back within the limit
+   */
+  async waitForAnswers(
+    pods: readonly Pick<PodPlan, "namespace" | "labels">[],
+    signal: AbortSignal,
+    onWaiting: (awaited: readonly string[]) => void,
+  ): Promise<void> {
     const served = new Set(pods.flatMap((pod) => this.forPod(pod)).map(({ hostPort }) => hostPort));
     const ports = this.list().filter(({ port }) => served.has(port));
+    const awaited = new Set<string>();
     await Promise.all(
-      ports.map(({ address, port, service }) =>
-        waitUntil(() => answers(address, port), {
+      ports.map(async ({ address, port, service }) => {
+        const what = `an answer through http://localhost:${port} (${service})`;
+        await waitUntil(() => answers(address, port), {
           timeoutMs: answerTimeoutMs,
           signal,
-          what: () => `an answer through http://localhost:${port} (${service})`,
-        }),
-      ),
+          what: () => what,
+          onWaiting: () => onWaiting([...awaited.add(what)]),
+        });
+        if (awaited.delete(what)) onWaiting([...awaited]);
+      }),
     );
   }
 

@@ -5,6 +5,8 @@ export interface WaitUntilOptions {
   readonly signal?: AbortSignal;
   /** What was waited for, for the message when time runs out. */
   readonly what: () => string;
+  /** Called once, when the condition was not true at the first look. */
+  readonly onWaiting?: () => void;
 }
 
 /** Thrown by a condition that will never come true: the wait ends with it at once. */
@@ -18,6 +20,7 @@ const pauseMs = 25;
 export async function waitUntil(condition: () => boolean | Promise<boolean>, options: WaitUntilOptions): Promise<void> {
   const deadline = performance.now() + options.timeoutMs;
   let last = "";
+  let isFirst = true;
   for (;;) {
     options.signal?.throwIfAborted();
     try {
@@ -30,6 +33,8 @@ export async function waitUntil(condition: () => boolean | Promise<boolean>, opt
     if (performance.now() > deadline) {
       throw new Error(`waited ${Math.round(options.timeoutMs / 1000)} s for ${options.what()}${last}`);
     }
+    if (isFirst) options.onWaiting?.();
+    isFirst = false;
     const { promise, resolve } = Promise.withResolvers<void>();
     setTimeout(resolve, pauseMs);
     await promise;

@@ -110,7 +110,7 @@ export class Reconciler implements PodListener {
         this.#trouble(`http://localhost:${port}: no pod that runs here is behind Service ${namespace}/${name}`);
       }
     }
-    return this.#ports.waitForAnswers(plans, signal);
+    return this.#ports.waitForAnswers(plans, signal, (awaited) => this.#options.onEvent({ type: "waiting", awaited }));
   }
 
   /** Whether as many pods as wanted are ready, those aside that cannot run here. */
