@@ -1,6 +1,6 @@
 // `npm run bench`: each row of the table below is a scenario; they run one after the other, since the cores are what is measured.
 // `--only NAME`, `--rounds N`, `--seconds N` (load per round and proxy), `--json` (everything measured),
-// `--proxies Envoy,Tulle` (which of those built in), `--also NAME=COMMAND` (one more).
+// `--proxies Envoy,Tulle` (which of those built in), `--also NAME=COMMAND` (one more), `--help`.
 import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
@@ -30,8 +30,19 @@ const { values } = parseArgs({
     proxies: { type: "string" },
     json: { type: "boolean", default: false },
     also: { type: "string", multiple: true, default: [] },
+    help: { type: "boolean", default: false },
   },
 });
+
+if (values.help) {
+  process.stdout
+    .write(`npm run bench -- [--only SCENARIO] [--rounds 5] [--seconds 4] [--proxies Envoy,Tulle] [--also NAME=COMMAND] [--json]
+
+Scenarios, one after the other:
+${scenarios.map(({ name, summary }) => `  ${name.padEnd(22)}${summary}`).join("\n")}
+`);
+  process.exit(0);
+}
 
 const chosen = scenarios.filter((scenario) => values.only === undefined || scenario.name === values.only);
 if (chosen.length === 0)
