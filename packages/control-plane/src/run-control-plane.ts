@@ -17,8 +17,9 @@ import { serveHttpApi } from "./api/http-api.ts";
 import { type ResourceStatus, resourceRoutes } from "./api/resource-routes.ts";
 import { makeInstanceId } from "./instance-id.ts";
 import { fetchJwks } from "./jwks/fetch-jwks.ts";
-import { JwksKeys } from "./jwks/jwks-keys.ts";
+import { JwksKeys, type JwksKeysOptions } from "./jwks/jwks-keys.ts";
 import { meshEndpoint } from "./jwks/mesh-endpoint.ts";
+import { KeysFile, readSavedKeys, type SavedKeys } from "./jwks/saved-keys.ts";
 import { AcceptedResources } from "./serve/accepted-resources.ts";
 import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
 import { type ControlPlaneMetrics, controlPlaneMetrics } from "./serve/metrics.ts";
@@ -76,7 +77,14 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const store = await openStore(options, clock, log);
     open.defer(() => store.close());
     const metrics = new MetricRegistry();
-    const core = buildCore(options, store, controlPlaneMetrics(metrics, version), clock, log);
+    const keysPath = path.join(stateDirectory, "jwks.json");
+    const keysFile = new KeysFile(keysPath, (error) =>
+      log.warning("keys could not be saved", { reason: String(error) }),
+    );
+    open.defer(() => keysFile.close());
+    const saved = options.fresh === true ? new Map<string, never>() : await readSavedKeys(keysPath);
+    const keys = { saved, save: (all: SavedKeys) => keysFile.save(all) };
+    const core = buildCore(options, store, keys, controlPlaneMetrics(metrics, version), clock, log);
     const { mesh, pusher, cache, accepted } = core;
     open.defer(() => mesh.close());
     open.defer(() => core.jwks.close());
@@ -143,6 +151,7 @@ interface Core {
 function buildCore(
   { clusterId = "local", debounce = defaultDebounce }: ControlPlaneOptions,
   store: Store,
+  keys: Pick<JwksKeysOptions, "saved" | "save">,
   metrics: ControlPlaneMetrics,
   clock: Clock,
   log: Logger,
@@ -158,6 +167,7 @@ function buildCore(
       (container.ports ?? []).map((port) => ({ name: port.name ?? "", containerPort: port.containerPort })),
     );
   const jwks = new JwksKeys({
+    ...keys,
     clock,
     log,
     onChange: () => mesh.keysChanged(),

@@ -169,6 +169,37 @@ test("a policy may shorten a fetch, and lengthen it up to a limit", async () => 
   );
 });
 
+test("keys of an earlier run serve at once, up to their limit, where a policy still names them", async () => {
+  const clock = new ManualClock();
+  const saved = new Map(
+    [
+      ["https://a", 0],
+      ["https://old", -defaultJwksTimes.keepMs],
+      ["https://unnamed", 0],
+    ].map(([url, fetchedAtMs]) => [url as string, { jwks: "saved", fetchedAtMs: fetchedAtMs as number }]),
+  );
+  const written: (readonly [string, number])[][] = [];
+  let answer: FetchedJwks = { problem: "down" };
+  const jwks = new JwksKeys({
+    clock,
+    log: new Logging({ sink: () => undefined }).logger("test"),
+    random: () => 0.5,
+    saved,
+    save: (keys) => written.push([...keys].map(([url, { fetchedAtMs }]) => [url, fetchedAtMs] as const)),
+    fetch: () => Promise.resolve(answer),
+    onChange: () => undefined,
+  });
+  jwks.want([policy("https://a", "https://old")]);
+  assert.deepEqual([...jwks.keys], [["https://a", "saved"]]);
+  await clock.next();
+  await clock.next();
+  assert.deepEqual([...jwks.keys], [["https://a", "saved"]]);
+  answer = { jwks: "new" };
+  await clock.next();
+  assert.deepEqual([...jwks.keys], [["https://a", "new"]]);
+  assert.deepEqual(written, [[["https://a", clock.nowMs()]]]);
+});
+
 test("there is a limit to the number of key sets", async () => {
   const bench = makeBench();
   bench.jwks.want([policy(...Array.from({ length: maxKeySets + 2 }, (_, index) => `https://${index}`))]);

@@ -6,6 +6,7 @@ import type { Clock } from "@tulle/xds";
 import type { JwksLocation, MeshRequestAuthentication } from "../snapshot/mesh-snapshot.ts";
 import { jwksLocationKey } from "../snapshot/security-policies.ts";
 import type { FetchedJwks } from "./fetch-jwks.ts";
+import type { SavedKeys, SavedKeySet } from "./saved-keys.ts";
 
 export interface JwksTimes {
   /** From one good fetch to the next. Envoy's own remote key sets live as long. */
@@ -43,6 +44,10 @@ export interface JwksKeysOptions {
   readonly onChange: () => void;
   /** Where a field of a policy is written. */
   readonly placeOf?: (namespace: string, name: string, path: Path) => Pick<Finding, "place">;
+  /** Keys of an earlier run, which serve up to their limit. */
+  readonly saved?: SavedKeys;
+  /** All keys, after each good fetch. */
+  readonly save?: (keys: SavedKeys) => void;
   readonly times?: JwksTimes;
   /** From 0 to 1. */
   readonly random?: () => number;
@@ -62,6 +67,7 @@ interface KeySet {
 export class JwksKeys {
   readonly #options: JwksKeysOptions;
   readonly #times: JwksTimes;
+  readonly #saved: SavedKeys;
   readonly #sets = new Map<string, KeySet>();
   readonly #keys = new Map<string, string>();
   #policies: readonly MeshRequestAuthentication[] = [];
@@ -69,6 +75,9 @@ export class JwksKeys {
   constructor(options: JwksKeysOptions) {
     this.#options = options;
     this.#times = options.times ?? defaultJwksTimes;
+    this.#saved = options.saved ?? new Map();
+    const oldestMs = options.clock.nowMs() - this.#times.keepMs;
+    for (const [key, { jwks, fetchedAtMs }] of this.#saved) if (fetchedAtMs > oldestMs) this.#keys.set(key, jwks);
   }
 
   /** What is there now, by `jwksLocationKey`. */
@@ -95,6 +104,7 @@ export class JwksKeys {
       else known.timeoutMs = timeoutMs;
     }
     for (const [key, set] of this.#sets) if (!wanted.has(key)) this.#forget(key, set);
+    for (const key of this.#keys.keys()) if (!wanted.has(key)) this.#keys.delete(key);
   }
 
   /** What the authors of policies should know: whose keys cannot be had, and what that means. */
@@ -126,7 +136,8 @@ export class JwksKeys {
 
   #begin(key: string, location: JwksLocation, timeoutMs: number): void {
     const cancel = (): void => undefined;
-    const set: KeySet = { location, timeoutMs, fetchedAtMs: 0, failures: 0, problem: undefined, cancel };
+    const fetchedAtMs = this.#keys.has(key) ? (this.#saved.get(key)?.fetchedAtMs ?? 0) : 0;
+    const set: KeySet = { location, timeoutMs, fetchedAtMs, failures: 0, problem: undefined, cancel };
     this.#sets.set(key, set);
     // Later than the snapshot that asked for it, which may still be under construction.
     set.cancel = this.#options.clock.after(0, () => this.#fetch(key, set));
@@ -155,6 +166,7 @@ export class JwksKeys {
       set.failures = 0;
       set.problem = undefined;
       this.#keys.set(key, fetched.jwks);
+      this.#options.save?.(this.#toSave());
     } else {
       this.#failed(key, set, fetched.problem);
     }
@@ -162,6 +174,14 @@ export class JwksKeys {
     const retryMs = Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(set.failures - 1, 30));
     set.cancel = clock.after(this.#jittered(set.failures === 0 ? refreshMs : retryMs), () => this.#fetch(key, set));
     if (this.#keys.get(key) !== before) this.#options.onChange();
+  }
+
+  #toSave(): SavedKeys {
+    const keys = [...this.#keys].map(([key, jwks]): [string, SavedKeySet] => [
+      key,
+      { jwks, fetchedAtMs: this.#sets.get(key)?.fetchedAtMs ?? 0 },
+    ]);
+    return new Map(keys);
   }
 
   #failed(key: string, set: KeySet, problem: string): void {
