@@ -83,6 +83,7 @@ describe("signing in to the shop", () => {
     await page.getByRole("button", { name: "Allow" }).click();
     await page.getByText("Signed in as Demo User").waitFor();
     assert.equal(await page.getByRole("row").count(), 4, "a heading and three orders");
+    assert.equal(await page.getByRole("cell", { name: "€ 282.00" }).count(), 1);
     await page.getByRole("button", { name: "Refresh" }).click();
     await page.getByText("refreshed 1 times").waitFor();
     assert.equal(await page.getByRole("row").count(), 4);
