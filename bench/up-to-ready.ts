@@ -1,6 +1,5 @@
 // How long `tulle up samples/shop` takes until it prints Ready, in a clone that is already installed.
-import { cp, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import path from "node:path";
 import { freePort, startProcess } from "../tests/tools/processes.ts";
 import { markdownTable } from "./measure/markdown-table.ts";
@@ -22,9 +21,14 @@ export async function measureUpToReady(options: ScenarioOptions): Promise<Scenar
   };
 }
 
-/** A copy of the sample, so that each round starts without state and beside whatever else runs. */
+/**
+ * A copy of the sample, so that each round starts without state and beside whatever else runs; as deep in the clone as the
+ * sample itself, which reaches the clone's libraries and the authorization server from there.
+ */
 async function measureOnce(): Promise<number> {
-  const folder = await mkdtemp(path.join(tmpdir(), "tulle-bench-up-"));
+  const cache = path.join(root, ".cache");
+  await mkdir(cache, { recursive: true });
+  const folder = await mkdtemp(path.join(cache, "bench-shop-"));
   try {
     await cp(path.join(root, "samples", "shop"), folder, {
       recursive: true,
