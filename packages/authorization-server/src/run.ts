@@ -25,6 +25,10 @@ export async function run(): Promise<number> {
   const sink = config.logFormat === "json" ? jsonSink : textSink;
   const logging = new Logging({ level: config.logLevel, sink: sink((line) => process.stderr.write(line)) });
   const log = logging.logger("authorization-server");
+  // Listened for before Ready is said: whoever reads it may end the server at once.
+  const signals = new AbortController();
+  const options = { signal: signals.signal };
+  const stopped = Promise.race([once(process, "SIGINT", options), once(process, "SIGTERM", options)]);
   let server: RunningServer | undefined;
   try {
     server = await openServer({ config, log });
@@ -37,9 +41,7 @@ export async function run(): Promise<number> {
     await server?.close();
     return 1;
   }
-  const signals = new AbortController();
-  const options = { signal: signals.signal };
-  await Promise.race([once(process, "SIGINT", options), once(process, "SIGTERM", options)]);
+  await stopped;
   signals.abort();
   log.info("shutting down");
   const limit = setTimeout(() => process.exit(1), shutdownLimitMs);

@@ -48,6 +48,10 @@ export function register(command: Command, context: CommandContext): void {
   ]);
   command.action(async (options: Options) => {
     const manifests = options.manifests === undefined ? undefined : path.resolve(context.cwd, options.manifests);
+    // Before anything is served: whoever sees it serve may end it at once.
+    const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
+    process.once("SIGTERM", () => stop());
+    process.once("SIGINT", () => stop());
     const running = await runControlPlane({
       ...(manifests === undefined ? {} : { directory: manifests }),
       stateDirectory: path.resolve(context.cwd, options.state),
@@ -61,10 +65,7 @@ export function register(command: Command, context: CommandContext): void {
     }).catch((error: NodeJS.ErrnoException) => {
       throw startFailure(error);
     });
-    const { promise, resolve } = Promise.withResolvers<void>();
-    process.once("SIGTERM", () => resolve());
-    process.once("SIGINT", () => resolve());
-    await promise;
+    await stopped;
     await running.close();
   });
 }

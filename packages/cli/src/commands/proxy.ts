@@ -72,6 +72,10 @@ async function run(options: ProxyOptions, context: CommandContext): Promise<void
       context.stdout(`configuration '${options.configPath ?? "--config-yaml"}' OK\n`);
       return;
     }
+    // Before anything is served: whoever sees it live may end it at once.
+    const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
+    process.once("SIGINT", () => stop());
+    process.once("SIGTERM", () => stop());
     const proxy = await runProxy({
       bootstrap,
       logLevel: options.logLevel,
@@ -88,7 +92,7 @@ async function run(options: ProxyOptions, context: CommandContext): Promise<void
         mode: "Serve",
       },
     });
-    await untilEnded(proxy);
+    await untilEnded(proxy, stopped);
   } catch (error) {
     if (error instanceof BootstrapError) throw new CommandFailure(error.message, { exitCode: exitCodes.findings });
     throw error;
@@ -96,19 +100,15 @@ async function run(options: ProxyOptions, context: CommandContext): Promise<void
 }
 
 /** Ends the proxy in order on the first signal, at once on the second. */
-async function untilEnded(proxy: RunningProxy): Promise<void> {
+async function untilEnded(proxy: RunningProxy, stopped: Promise<void>): Promise<void> {
   // Node keeps compiled code when a process ends well; a proxy mostly runs until the machine is shut down.
   const flush = setTimeout(flushCompileCache, flushAfterMs).unref();
   // Without listeners, admin interface and control plane nothing else keeps the process: Envoy runs on then, too.
   const keepAlive = setInterval(() => undefined, flushAfterMs);
-  const onSignal = (): void => void proxy.close();
-  process.once("SIGINT", onSignal);
-  process.once("SIGTERM", onSignal);
+  void stopped.then(() => proxy.close());
   await proxy.ended;
   clearTimeout(flush);
   clearInterval(keepAlive);
-  process.off("SIGINT", onSignal);
-  process.off("SIGTERM", onSignal);
 }
 
 function nameNode(bootstrap: { node?: { id: string; cluster: string } | undefined }, options: ProxyOptions): void {
