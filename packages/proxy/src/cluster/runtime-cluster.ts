@@ -5,21 +5,10 @@ import type { CircuitBreakerLimits, Cluster, ClusterStats, ClusterType, Host, Lo
 import type { DynamicForwardHosts } from "./dynamic-forward-hosts.ts";
 import { type EndpointDescription, HostSet, type MakePicker } from "./host-set.ts";
 
-export interface ClusterSettings {
-  readonly name: string;
-  readonly observabilityName: string;
-  readonly type: ClusterType;
-  readonly connectTimeoutMs: number;
-  readonly idleTimeoutMs: number;
-  readonly maxRequestsPerConnection: number;
-  readonly perConnectionBufferLimitBytes: number;
-  readonly enableTrailers: boolean;
-  readonly sourceAddress: string | undefined;
-  readonly circuitBreakers: CircuitBreakerLimits;
-  readonly metadata: Readonly<Record<string, unknown>>;
+/** What is known of a cluster before it has hosts: all of `Cluster` that configuration decides, and how to pick. */
+export interface ClusterSettings extends Omit<Cluster, "loadBalancer" | "hosts" | "resolveAuthority"> {
   readonly makePicker: MakePicker;
   readonly panicThresholdPercent: number;
-  readonly stats: ClusterStats;
 }
 
 /** Resolves names of STRICT_DNS and LOGICAL_DNS clusters for as long as the cluster lives. */
