@@ -14,9 +14,10 @@ import {
 } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { HeadFields } from "./head-fields.ts";
+import { faultOfPartialHead } from "./partial-head.ts";
 import { parseRequestHead, type RequestHeadLimits } from "./request-head.ts";
 import { SocketOutput } from "./socket-output.ts";
-import { statusLine } from "./status-line.ts";
+import { mayHaveBody, statusLine } from "./status-line.ts";
 
 /** How long a connection that we end waits for the peer's end, so that it can read our last answer (Envoy: delayed_close_timeout). */
 const lingerMs = 1000;
@@ -209,7 +210,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   }
 
   #waitForHead(data: Buffer, position: number): void {
-    const fault = this.#faultOfPartialHead(data, position);
+    const fault = faultOfPartialHead(data, position, this.#settings.maxHeadBytes);
     if (fault !== undefined) {
       this.#refuse(fault);
       return;
@@ -218,20 +219,6 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
       this.#dataPath.timers.arm(this.#phaseTimer, this.#settings.headersTimeoutMs, this.#dataPath.turn.nowMs);
     }
     this.#held = Buffer.from(position === 0 ? data : data.subarray(position));
-  }
-
-  // What can be no request is answered at once and not when a time-out ends the wait for the rest.
-  #faultOfPartialHead(data: Buffer, position: number): HttpProtocolError | undefined {
-    if (data.length - position > this.#settings.maxHeadBytes) {
-      return new HttpProtocolError(431, "http1.headers_too_large");
-    }
-    const first = data[position]!;
-    // 13: the CR of an empty line whose LF has not come yet.
-    if ((first < 65 || first > 90) && first !== 13) return new HttpProtocolError(400, "http1.codec_error");
-    for (let at = data.indexOf(10, position); at >= 0; at = data.indexOf(10, at + 1)) {
-      if (at === position || data[at - 1] !== 13) return new HttpProtocolError(400, "http1.bare_lf");
-    }
-    return undefined;
   }
 
   #startRequest(text: string, end: number): boolean {
@@ -497,11 +484,6 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#unsentBytes = waitingBytes;
     this.#dataPath.timers.arm(this.#phaseTimer, stallMs, this.#dataPath.turn.nowMs);
   }
-}
-
-/** RFC 9112 §6.1, §6.3: neither a body nor a transfer coding goes with these. */
-function mayHaveBody(status: number): boolean {
-  return status !== 204 && status !== 304 && status >= 200;
 }
 
 function fieldLines(entries: readonly string[]): string {
