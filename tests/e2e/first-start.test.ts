@@ -14,9 +14,7 @@ describe("a shop that has just started", () => {
   after(() => shop[Symbol.asyncDispose]());
 
   test("says Ready last, with a table of URLs", async () => {
-    const output = shop.up.stdout();
-    assert.match(
-      output,
+    await shop.up.waitForOutput(
       new RegExp(`\\nReady\\n\\n +http://localhost:${shop.port} +tulle-ingressgateway\\.tulle-system\\n`),
     );
     assert.ok((await shop.pods()).every((pod) => pod.ready && pod.restarts === 0));

@@ -16,7 +16,7 @@ interface FakePod {
 /** Progress over pods of the test's own; `shown` is everything written, `screen` what a terminal would show of it. */
 function show(
   terminal: { columns: number } | undefined,
-  { follows = true } = {},
+  { follows = true, onWrite = () => {} }: { follows?: boolean; onWrite?: (text: string) => void } = {},
 ): {
   progress: UpProgress;
   pods: FakePod[];
@@ -30,7 +30,10 @@ function show(
     cwd: "/srv/mesh",
     isTerminal: terminal !== undefined,
     columns: terminal?.columns,
-    stdout: (text: string) => void (shown += text),
+    stdout: (text: string): void => {
+      onWrite(text);
+      shown += text;
+    },
     stderr: (text: string) => void (shown += text),
   };
   const pods: FakePod[] = [];
@@ -135,6 +138,13 @@ test("at the end the block gives way to Ready and the URLs", () => {
     set("web-1", "running", false);
     assert.equal(screen().at(-1), "shop/web-1: not ready");
   }
+});
+
+test("whoever reads Ready from a pipe has read the table with it", () => {
+  const writes: string[] = [];
+  const { progress } = show(undefined, { onWrite: (text) => void writes.push(text) });
+  progress.ready(instance);
+  assert.match(writes.at(-1)!, /Nothing to run[^]*http:\/\/localhost:8080[^]*Ctrl-C ends it\.\n$/);
 });
 
 test("in a narrow window the table has two lines a row", () => {

@@ -32,6 +32,8 @@ export class UpProgress {
   #supervisor: Supervisor | undefined;
   /** Lines of the block that stand on the terminal now. */
   #drawnLines = 0;
+  /** Text that waits to be written with what follows it. */
+  #held: string[] | undefined;
   #isAnnounced = false;
   #isStarting = true;
   #isStopping = false;
@@ -89,9 +91,17 @@ export class UpProgress {
     }
   }
 
-  /** The start is complete. */
+  /** The start is complete. Heading and table leave in one write: whoever waits for "Ready" in a pipe has the URLs with it. */
   ready(instance: Instance): void {
     this.close();
+    const held: string[] = [];
+    this.#held = held;
+    this.#showReady(instance);
+    this.#held = undefined;
+    this.#block(held.join(""));
+  }
+
+  #showReady(instance: Instance): void {
     const pods = this.#supervisor?.pods() ?? [];
     const blocked = pods.filter((pod) => pod.phase === "blocked");
     const seconds = ((performance.now() - this.#startedAtMs) / 1000).toFixed(1);
@@ -226,6 +236,10 @@ export class UpProgress {
   }
 
   #block(text: string): void {
+    if (this.#held !== undefined) {
+      this.#held.push(text);
+      return;
+    }
     const hadBlock = this.#drawnLines > 0;
     this.#erase();
     this.#context.stdout(text);
