@@ -422,6 +422,9 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "envoy/extensions/filters/network/rbac/v3/rbac_pb": [
     "RBAC"
   ],
+  "envoy/extensions/filters/network/sni_cluster/v3/sni_cluster_pb": [
+    "SniCluster"
+  ],
   "envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb": [
     "TcpProxy"
   ],
