@@ -12,4 +12,10 @@ export {
   type WorkloadTokenKey,
   type WorkloadTokenSigningKey,
 } from "./token/workload-token-key.ts";
-export { authorityAudience, serviceAccountSubject, type WorkloadIdentityClaims } from "./token/workload-token.ts";
+export {
+  authorityAudience,
+  localTokenIssuer,
+  serviceAccountSubject,
+  type WorkloadIdentityClaims,
+  workloadTokenKeyFile,
+} from "./token/workload-token.ts";

@@ -15,6 +15,12 @@ export const maxTokenLifetimeMs = 24 * 3_600_000;
 /** Istio's audience for requests to the authority. */
 export const authorityAudience = "istio-ca";
 
+/** Who hands out tokens on a platform without a token service of its own; Kubernetes names another issuer. */
+export const localTokenIssuer = "https://tulle.local";
+
+/** Where that platform keeps its key: a name in the state directory, which the authority reads too. */
+export const workloadTokenKeyFile = "workload-token-key.pem";
+
 /** `system:serviceaccount:<namespace>:<service account>`, Kubernetes' name for the pair. */
 export function serviceAccountSubject(identity: Pick<WorkloadIdentityClaims, "namespace" | "serviceAccount">): string {
   return `system:serviceaccount:${identity.namespace}:${identity.serviceAccount}`;
