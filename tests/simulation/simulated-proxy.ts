@@ -97,7 +97,7 @@ export class SimulatedProxy {
         applicationProtocols: [],
       }),
     );
-    const table = chain?.network.routeTable.current;
+    const table = chain?.network.type === "http_connection_manager" ? chain.network.routeTable.current : undefined;
     assert.ok(table, `no route table at ${to}`);
     const isConnect = method === "CONNECT";
     const request = {

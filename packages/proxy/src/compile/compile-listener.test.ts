@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { accepted, fromConfiguration, problemsOf, requestHead, streamInfo } from "../hand-built/from-configuration.ts";
+import { managerOf } from "../hand-built/hand-built-runtime.ts";
 import type { ConnectionProperties } from "../runtime/proxy-runtime.ts";
 import { compileListener } from "./compile-listener.ts";
 import { detachedScope } from "./compile-scope.ts";
@@ -104,7 +105,7 @@ for (const { name, matches, connection: properties, expected } of chains) {
 
 test("Envoy's defaults of a connection manager", () => {
   const { listener, routeNames } = accepted(compile({ filter_chains: [chain("a")] }));
-  const { network } = listener.filterChains[0]!;
+  const network = managerOf(listener.filterChains[0]);
   const { routeTable, filters, accessLogs, stats, upgradeTypes, ...rest } = network;
   const plain = Object.fromEntries(Object.entries(rest).filter(([, value]) => typeof value !== "function"));
   assert.deepEqual(plain, {
@@ -158,7 +159,8 @@ test("settings of a connection manager", () => {
     internal_address_config: { cidr_ranges: [range("10.0.0.0", 8)] },
     forward_client_cert_details: "ALWAYS_FORWARD_ONLY",
   };
-  const { network } = accepted(compile({ filter_chains: [chain("a", undefined, settings)] })).listener.filterChains[0]!;
+  const { listener } = accepted(compile({ filter_chains: [chain("a", undefined, settings)] }));
+  const network = managerOf(listener.filterChains[0]);
   assert.equal(network.serverName, "istio-envoy");
   assert.equal(network.serverHeaderTransformation, "pass_through");
   assert.equal(network.connectionIdleTimeoutMs, 1500);
@@ -177,8 +179,8 @@ test("routes by RDS lead to the slot of that name, and the listener asks for it"
   const rds = { route_config_name: "http.8080", config_source: { ads: {} } };
   const { listener, routeNames } = accepted(compile({ filter_chains: [chain("a", undefined, { rds })] }));
   assert.deepEqual([...routeNames], ["http.8080"]);
-  assert.equal(listener.filterChains[0]?.network.routeTable.name, "http.8080");
-  assert.equal(listener.filterChains[0]?.network.routeTable.current, undefined);
+  assert.equal(managerOf(listener.filterChains[0]).routeTable.name, "http.8080");
+  assert.equal(managerOf(listener.filterChains[0]).routeTable.current, undefined);
 });
 
 test("access logs: format, filter and file", () => {
@@ -216,7 +218,7 @@ test("access logs: format, filter and file", () => {
   ] as const) {
     info.responseCode = code;
     info.responseFlags = flags;
-    for (const log of compiled.listener.filterChains[0]!.network.accessLogs) log.log(info);
+    for (const log of managerOf(compiled.listener.filterChains[0]).accessLogs) log.log(info);
   }
   assert.deepEqual(opened, ["/var/log/x", "/dev/stdout"]);
   assert.deepEqual(lines, ["404 /p\n", "503 /p\n", '{"code":503}\n']);
@@ -232,7 +234,7 @@ test("an unknown filter that is optional is skipped with a warning", () => {
     router,
   ];
   const result = compile({ filter_chains: [chain("a", undefined, { http_filters })] });
-  assert.equal(accepted(result).listener.filterChains[0]?.network.filters.length, 1);
+  assert.equal(managerOf(accepted(result).listener.filterChains[0]).filters.length, 1);
   assert.match(problemsOf(result).join(), /Didn't find a registered implementation for 'wasm'.*skipped/);
 });
 

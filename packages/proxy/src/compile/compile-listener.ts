@@ -8,23 +8,23 @@ import {
   type FilterChain as FilterChainMessage,
   FilterChainMatchSchema,
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
-import { HttpConnectionManagerSchema } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { statDescription } from "../cluster/cluster-stats.ts";
+import type { NetworkFilter } from "../connection/network-filter.ts";
+import { networkFilterOfType } from "../filters/network/table.ts";
 import type {
   ConnectionProperties,
   FilterChain,
-  HttpConnectionManagerConfig,
   ListenAddress,
   Listener,
   ListenerStats,
+  TerminalNetworkFilter,
 } from "../runtime/proxy-runtime.ts";
 import { checkFields } from "./check-fields.ts";
 import { type ChainCriteria, compileChainCriteria, findChain } from "./compile-filter-chain-match.ts";
-import { compileHttpConnectionManager } from "./compile-http-connection-manager.ts";
 import type { CompileScope } from "./compile-scope.ts";
 import { type Compiled, Place, Problems, compiled } from "./problems.ts";
 import { isRawBuffer } from "./transport-socket.ts";
-import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
+import { unwrapTypedConfig } from "./typed-config.ts";
 
 const defaultBufferLimitBytes = 1024 * 1024;
 
@@ -90,8 +90,8 @@ export function buildListener(
   };
   const filterChains = buildFilterChains(message, build, place);
   const defaultChain = message.defaultFilterChain;
-  const defaultNetwork =
-    defaultChain === undefined ? undefined : buildNetwork(defaultChain, build, place.field("default_filter_chain"));
+  const defaultLinks =
+    defaultChain === undefined ? undefined : buildLinks(defaultChain, build, place.field("default_filter_chain"));
   if (message.filterChains.length === 0 && defaultChain === undefined) {
     problems.error(place, `error adding listener '${message.name}': no filter chains specified`);
   }
@@ -102,9 +102,7 @@ export function buildListener(
     addresses: addresses.filter((address) => address !== undefined),
     filterChains,
     defaultFilterChain:
-      defaultNetwork === undefined
-        ? undefined
-        : { name: defaultChain!.name, matches: () => true, network: defaultNetwork },
+      defaultLinks === undefined ? undefined : { name: defaultChain!.name, matches: () => true, ...defaultLinks },
     perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
     bindToPort: message.bindToPort ?? message.deprecatedV1?.bindToPort ?? true,
     stats: listenerStats(scope, message.statPrefix, addresses[0]),
@@ -163,7 +161,7 @@ function checkListenerFilters(message: ListenerMessage, place: Place, problems: 
 function buildFilterChains(message: ListenerMessage, build: ListenerBuild, place: Place): FilterChain[] {
   const { problems } = build;
   const criteria: ChainCriteria[] = [];
-  const chains: { readonly name: string; readonly network: HttpConnectionManagerConfig }[] = [];
+  const chains: (ChainLinks & { readonly name: string })[] = [];
   const seen = new Map<string, string>();
   for (const [index, chain] of message.filterChains.entries()) {
     const at = place.field("filter_chains", index);
@@ -176,16 +174,12 @@ function buildFilterChains(message: ListenerMessage, build: ListenerBuild, place
     }
     seen.set(text, chain.name);
     criteria.push(compileChainCriteria(match, at.field("filter_chain_match"), problems));
-    const network = buildNetwork(chain, build, at);
-    if (network !== undefined) chains.push({ name: chain.name, network });
+    const links = buildLinks(chain, build, at);
+    if (links !== undefined) chains.push({ name: chain.name, ...links });
   }
   if (chains.length !== criteria.length) return [];
   const find = chainFinder(criteria);
-  return chains.map(({ name, network }, index) => ({
-    name,
-    network,
-    matches: (connection) => find(connection) === index,
-  }));
+  return chains.map((chain, index) => ({ ...chain, matches: (connection) => find(connection) === index }));
 }
 
 /** Chains are asked one after another about the same connection: the search runs once for it. */
@@ -201,29 +195,41 @@ function chainFinder(criteria: readonly ChainCriteria[]): (connection: Connectio
   };
 }
 
-function buildNetwork(
-  chain: FilterChainMessage,
-  build: ListenerBuild,
-  place: Place,
-): HttpConnectionManagerConfig | undefined {
+/** What a connection passes once its chain has been found. */
+type ChainLinks = Pick<FilterChain, "transport" | "networkFilters" | "network">;
+
+function buildLinks(chain: FilterChainMessage, build: ListenerBuild, place: Place): ChainLinks | undefined {
   const { problems } = build;
   if (chain.transportSocket !== undefined && !isRawBuffer(chain.transportSocket)) {
     problems.error(place.field("transport_socket"), `'${chain.transportSocket.name}' is not supported`);
   }
-  const [filter, ...others] = chain.filters;
-  if (filter === undefined || others.length > 0) {
-    problems.error(place.field("filters"), "exactly one network filter is supported, the HTTP connection manager");
-    return undefined;
+  const networkFilters: NetworkFilter[] = [];
+  let network: TerminalNetworkFilter | undefined;
+  for (const [index, filter] of chain.filters.entries()) {
+    const at = place.field("filters", index);
+    const isLast = index === chain.filters.length - 1;
+    const config = filter.configType.case === "typedConfig" ? unwrapTypedConfig(filter.configType.value) : undefined;
+    const registration = config && networkFilterOfType(config.typeUrl);
+    if (config === undefined || registration === undefined) {
+      const type = config?.typeUrl.replace(/^.*\//, "") ?? "";
+      problems.error(at, `Didn't find a registered implementation for '${filter.name}' with type URL: '${type}'`);
+      continue;
+    }
+    if (registration.isTerminal !== isLast) problems.error(at, orderFault(filter.name, registration.isTerminal));
+    const filterBuild = { name: filter.name, listener: build, place: at.field("typed_config") };
+    if (registration.isTerminal) {
+      network = registration.compile(config, filterBuild);
+    } else {
+      const compiledFilter = registration.compile(config, filterBuild);
+      if (compiledFilter !== undefined) networkFilters.push(compiledFilter);
+    }
   }
-  const at = place.field("filters", 0);
-  const config = filter.configType.case === "typedConfig" ? unwrapTypedConfig(filter.configType.value) : undefined;
-  if (config?.typeUrl !== typeUrlOf(HttpConnectionManagerSchema)) {
-    problems.error(
-      at,
-      `Didn't find a registered implementation for '${filter.name}' with type URL: '${config?.typeUrl.replace(/^.*\//, "") ?? ""}'`,
-    );
-    return undefined;
-  }
-  const manager = decodeTypedConfig(HttpConnectionManagerSchema, config, at.field("typed_config"), problems);
-  return manager && compileHttpConnectionManager(manager, build, at.field("typed_config"));
+  if (chain.filters.length === 0) problems.error(place.field("filters"), "a terminal network filter is required");
+  return network && { transport: { type: "raw" }, networkFilters, network };
+}
+
+function orderFault(name: string, isTerminal: boolean): string {
+  return isTerminal
+    ? `Error: terminal filter named ${name} of type ${name} must be the last filter in a network filter chain.`
+    : `Error: non-terminal filter named ${name} of type ${name} is the last filter in a network filter chain.`;
 }

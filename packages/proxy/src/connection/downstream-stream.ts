@@ -74,10 +74,11 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     this.info = new StreamInfo(
       dataPath.clock.wallMs(),
       nowMs,
-      connection.localAddress,
-      connection.remoteAddress,
-      connection.serverName,
+      connection.info.localAddress,
+      connection.info.remoteAddress,
+      connection.info.serverName,
     );
+    this.info.downstreamPeerCertificate = connection.info.tls?.peer;
     config.stats.downstreamRequestsTotal.increment();
     config.stats.downstreamRequestsActive.add(1);
   }
@@ -103,8 +104,8 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (this.dataPath.httpLog.debugEnabled) this.#logRequest(endStream);
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
     if (!this.#checkHead(head)) return;
-    stripHostPort(head, this.#connection.localPort, config);
-    mutateRequestHeaders(head, this.info, this.#connection.remoteIp, this.#connection.scheme, config);
+    stripHostPort(head, this.#connection.info.localPort, config);
+    mutateRequestHeaders(head, this.info, this.#connection.info.remoteIp, this.#connection.scheme, config);
     this.clearRouteCache();
     if (this.#idleTimeoutMs > 0) this.#connection.watchIdle(this, this.#idleTimeoutMs);
     if (head.upgrade !== undefined && !this.#mayUpgrade(head.upgrade)) {
@@ -428,7 +429,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   #logRequest(endStream: boolean): void {
     const { authority, method, path } = this.request;
     this.dataPath.httpLog.debug("request headers complete", {
-      connection: this.#connection.id,
+      connection: this.#connection.info.id,
       method,
       authority,
       path,
@@ -438,7 +439,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
 
   #logResponse(response: ResponseHead, endStream: boolean): void {
     this.dataPath.httpLog.debug("encoding headers", {
-      connection: this.#connection.id,
+      connection: this.#connection.info.id,
       status: response.status,
       details: this.info.responseCodeDetails,
       endStream,

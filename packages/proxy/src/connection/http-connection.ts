@@ -1,6 +1,5 @@
 // The connection manager of one downstream connection: makes a stream for each request of its codec, with the configuration
 // that was current when the connection was accepted (Envoy: `ConnectionManagerImpl`).
-import type { Socket } from "node:net";
 import { Http1ServerConnection } from "../codec/http1/server-connection.ts";
 import type {
   HttpProtocolError,
@@ -8,35 +7,17 @@ import type {
   ResponseSender,
   ServerConnectionOwner,
 } from "../codec/stream-codec.ts";
-import { ipPortText } from "../cluster/cluster.ts";
-import { adoptSocket } from "../listener/adopt-socket.ts";
 import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "./data-path.ts";
+import type { DownstreamConnection, DownstreamConnectionOptions } from "./downstream-connection.ts";
 import { DownstreamStream } from "./downstream-stream.ts";
 import { CallbackTimer } from "./timer-wheel.ts";
 
-export interface HttpConnectionOptions {
-  /** Accepted with `pauseOnConnect`. */
-  readonly socket: Socket;
-  readonly config: HttpConnectionManagerConfig;
-  readonly bufferLimitBytes: number;
-  readonly serverName: string;
-  readonly scheme: "http" | "https";
-  readonly dataPath: DataPath;
-  readonly onClosed: (connection: HttpConnection) => void;
-}
-
-let lastId = 0;
-
-export class HttpConnection implements ServerConnectionOwner {
-  readonly id = (lastId += 1);
+export class HttpConnection implements DownstreamConnection, ServerConnectionOwner {
+  readonly info: ConnectionInfo;
   readonly config: HttpConnectionManagerConfig;
   readonly dataPath: DataPath;
-  readonly localAddress: string;
-  readonly localPort: number;
-  readonly remoteAddress: string;
-  readonly remoteIp: string;
-  readonly serverName: string;
   readonly scheme: "http" | "https";
   readonly bufferLimitBytes: number;
   /** Its configuration has been replaced or its listener is going: the next answer is the last. */
@@ -49,21 +30,15 @@ export class HttpConnection implements ServerConnectionOwner {
   #countedSent = 0;
   #countedReceived = 0;
 
-  constructor(options: HttpConnectionOptions) {
-    const { config, dataPath } = options;
-    const socket = adoptSocket(options.socket, dataPath, options.bufferLimitBytes, (chunk) =>
-      this.#codec.onData(chunk),
-    );
+  constructor(config: HttpConnectionManagerConfig, options: DownstreamConnectionOptions) {
+    const { dataPath } = options;
+    const socket = options.openSocket((chunk) => this.#codec.onData(chunk));
+    this.info = options.info;
     this.config = config;
     this.dataPath = dataPath;
-    this.serverName = options.serverName;
-    this.scheme = options.scheme;
+    this.scheme = options.info.tls === undefined ? "http" : "https";
     this.bufferLimitBytes = options.bufferLimitBytes;
     this.#onClosed = options.onClosed;
-    this.remoteIp = plainIp(socket.remoteAddress);
-    this.localPort = socket.localPort ?? 0;
-    this.localAddress = ipPortText(plainIp(socket.localAddress), this.localPort);
-    this.remoteAddress = ipPortText(this.remoteIp, socket.remotePort ?? 0);
     config.stats.downstreamConnectionsTotal.increment();
     config.stats.downstreamConnectionsActive.add(1);
     this.#codec = new Http1ServerConnection(
@@ -82,7 +57,7 @@ export class HttpConnection implements ServerConnectionOwner {
       dataPath,
     );
     if (dataPath.connectionLog.debugEnabled) {
-      dataPath.connectionLog.debug("new connection", { connection: this.id, remote: this.remoteAddress });
+      dataPath.connectionLog.debug("new connection", { connection: this.info.id, remote: this.info.remoteAddress });
     }
   }
 
@@ -129,7 +104,7 @@ export class HttpConnection implements ServerConnectionOwner {
   }
 
   onConnectionError(sender: ResponseSender, error: HttpProtocolError): void {
-    this.dataPath.httpLog.debug("protocol error", { connection: this.id, details: error.details });
+    this.dataPath.httpLog.debug("protocol error", { connection: this.info.id, details: error.details });
     new DownstreamStream(this, sender).onConnectionError(error);
   }
 
@@ -142,7 +117,7 @@ export class HttpConnection implements ServerConnectionOwner {
     this.dataPath.timers.disarm(this.#idleTimer);
     this.config.stats.downstreamConnectionsActive.add(-1);
     if (this.dataPath.connectionLog.debugEnabled) {
-      this.dataPath.connectionLog.debug("closed", { connection: this.id });
+      this.dataPath.connectionLog.debug("closed", { connection: this.info.id });
     }
     this.#onClosed(this);
   }
@@ -154,10 +129,4 @@ export class HttpConnection implements ServerConnectionOwner {
     this.#countedReceived = bytesReceived;
     this.#countedSent = bytesSent;
   }
-}
-
-/** IPv4 clients of a dual-stack socket without the `::ffff:` of their mapped address. */
-function plainIp(ip: string | undefined): string {
-  if (ip === undefined) return "";
-  return ip.startsWith("::ffff:") && ip.includes(".") ? ip.slice(7) : ip;
 }

@@ -8,9 +8,11 @@ import type { RequestHead } from "../http/message.ts";
 import type { ForwardAction, RetryPolicy, RouteAction, RouteMatch, RouteTable } from "../route/route-table.ts";
 import type {
   AccessLog,
+  FilterChain,
   HttpConnectionManagerConfig,
   HttpConnectionManagerStats,
   Listener,
+  TerminalNetworkFilter,
 } from "../runtime/proxy-runtime.ts";
 import { Slot } from "../runtime/slot.ts";
 
@@ -200,11 +202,17 @@ export function handBuiltConnectionManager(
   };
 }
 
-export function handBuiltListener(network: HttpConnectionManagerConfig, port = 0, name = "hand-built"): Listener {
+/** The connection manager of a chain that has one; a broken test otherwise. */
+export function managerOf(chain: FilterChain | undefined): HttpConnectionManagerConfig {
+  if (chain?.network.type !== "http_connection_manager") throw new Error("no connection manager");
+  return chain.network;
+}
+
+export function handBuiltListener(network: TerminalNetworkFilter, port = 0, name = "hand-built"): Listener {
   return {
     name,
     addresses: [{ ip: "127.0.0.1", port }],
-    filterChains: [{ name: "only", matches: () => true, network }],
+    filterChains: [{ name: "only", matches: () => true, transport: { type: "raw" }, networkFilters: [], network }],
     defaultFilterChain: undefined,
     perConnectionBufferLimitBytes: 1024 * 1024,
     bindToPort: true,

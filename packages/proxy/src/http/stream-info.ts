@@ -1,16 +1,9 @@
 // What is known about one request while it lives: filled by the data path, read by access log, metrics and filters.
 // One class, all fields set in the constructor, so that every request has the same shape (Envoy: `StreamInfo`).
 import type { Cluster, Host } from "../cluster/cluster.ts";
+import type { PeerCertificate } from "../connection/connection-info.ts";
 import type { Route } from "../route/route-table.ts";
 import type { RequestHead, ResponseHead } from "./message.ts";
-
-/** The certificate that the client showed, as policies compare it. A TLS connection without one has empty lists. */
-export interface PeerCertificate {
-  readonly uriSans: readonly string[];
-  readonly dnsSans: readonly string[];
-  /** RFC 2253 text of the subject. */
-  readonly subject: string;
-}
 
 export class StreamInfo {
   /** Wall clock, for `%START_TIME%`. */

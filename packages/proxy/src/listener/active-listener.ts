@@ -1,16 +1,19 @@
 // One listener that accepts: chooses the filter chain for each connection, knows its open connections, and drains them when
 // what they began with is no longer configured.
 import type { Socket } from "node:net";
+import { ConnectionInfo } from "../connection/connection-info.ts";
 import type { DataPath } from "../connection/data-path.ts";
+import type { DownstreamConnection, DownstreamConnectionOptions } from "../connection/downstream-connection.ts";
 import { HttpConnection } from "../connection/http-connection.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
-import type { ConnectionProperties, FilterChain, Listener } from "../runtime/proxy-runtime.ts";
+import type { FilterChain, Listener, TerminalNetworkFilter } from "../runtime/proxy-runtime.ts";
+import { adoptSocket } from "./adopt-socket.ts";
 
 export class ActiveListener {
   #listener: Listener;
   readonly #dataPath: DataPath;
   /** Open connections and the filter chain that each began with. */
-  readonly #connections = new Map<HttpConnection, FilterChain>();
+  readonly #connections = new Map<DownstreamConnection, FilterChain>();
   #draining = false;
   /** Who waits for the end of the last connection: a process that drains, a listener that is removed meanwhile. */
   #onEmpty: (() => void)[] = [];
@@ -32,7 +35,7 @@ export class ActiveListener {
   replace(listener: Listener, drainTimeMs: number): void {
     this.#listener = listener;
     const kept = new Set([...listener.filterChains, listener.defaultFilterChain]);
-    const leaving: HttpConnection[] = [];
+    const leaving: DownstreamConnection[] = [];
     for (const [connection, chain] of this.#connections) if (!kept.has(chain)) leaving.push(connection);
     if (leaving.length === 0) return;
     for (const connection of leaving) connection.drain();
@@ -68,21 +71,41 @@ export class ActiveListener {
   accept(socket: Socket): void {
     const { stats } = this.#listener;
     stats.connectionsTotal.increment();
-    const chain = this.#chooseChain(connectionProperties(socket));
+    const info = new ConnectionInfo(socket);
+    const chain = this.#chooseChain(info);
     if (chain === undefined) {
       stats.noFilterChainMatch.increment();
       this.#dataPath.connectionLog.debug("no filter chain matches", { listener: this.#listener.name });
       socket.destroy();
       return;
     }
+    this.#open(socket, info, chain);
+  }
+
+  #chooseChain(connection: ConnectionInfo): FilterChain | undefined {
+    for (const chain of this.#listener.filterChains) if (chain.matches(connection)) return chain;
+    return this.#listener.defaultFilterChain;
+  }
+
+  #open(socket: Socket, info: ConnectionInfo, chain: FilterChain): void {
+    const refusing = chain.networkFilters.find((filter) => filter.onNewConnection(info) === "close");
+    if (refusing !== undefined) {
+      this.#dataPath.connectionLog.debug("closed by a network filter", {
+        connection: info.id,
+        filter: refusing.name,
+        reason: info.terminationDetails ?? "",
+      });
+      socket.destroy();
+      return;
+    }
+    const { perConnectionBufferLimitBytes, stats } = this.#listener;
+    const dataPath = this.#dataPath;
     stats.connectionsActive.add(1);
-    const connection = new HttpConnection({
-      socket,
-      config: chain.network,
-      bufferLimitBytes: this.#listener.perConnectionBufferLimitBytes,
-      serverName: "",
-      scheme: "http",
-      dataPath: this.#dataPath,
+    const connection = openConnection(chain.network, {
+      info,
+      openSocket: (onRead) => adoptSocket(socket, dataPath, perConnectionBufferLimitBytes, onRead),
+      bufferLimitBytes: perConnectionBufferLimitBytes,
+      dataPath,
       onClosed: (closed) => {
         // Those that counted its beginning; the listener may have been replaced meanwhile.
         stats.connectionsActive.add(-1);
@@ -93,26 +116,13 @@ export class ActiveListener {
     this.#connections.set(connection, chain);
   }
 
-  #chooseChain(properties: ConnectionProperties): FilterChain | undefined {
-    for (const chain of this.#listener.filterChains) if (chain.matches(properties)) return chain;
-    return this.#listener.defaultFilterChain;
-  }
-
-  #onClosed(connection: HttpConnection): void {
+  #onClosed(connection: DownstreamConnection): void {
     this.#connections.delete(connection);
     if (this.#connections.size > 0) return;
     for (const tell of this.#onEmpty.splice(0)) tell();
   }
 }
 
-function connectionProperties(socket: Socket): ConnectionProperties {
-  return {
-    localIp: socket.localAddress ?? "",
-    localPort: socket.localPort ?? 0,
-    remoteIp: socket.remoteAddress ?? "",
-    remotePort: socket.remotePort ?? 0,
-    transportProtocol: "raw_buffer",
-    serverName: "",
-    applicationProtocols: [],
-  };
+function openConnection(network: TerminalNetworkFilter, options: DownstreamConnectionOptions): DownstreamConnection {
+  return network.type === "tcp_proxy" ? network.open(options) : new HttpConnection(network, options);
 }

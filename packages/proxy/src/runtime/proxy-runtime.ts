@@ -2,6 +2,8 @@
 // one replaces it in one synchronous step (`RuntimeOwner.swap`), and requests in flight finish on what they resolved.
 import type { Counter, Gauge, Histogram } from "@tulle/telemetry";
 import type { Cluster } from "../cluster/cluster.ts";
+import type { DownstreamConnection, DownstreamConnectionOptions } from "../connection/downstream-connection.ts";
+import type { NetworkFilter } from "../connection/network-filter.ts";
 import type { HttpFilter } from "../http/filter.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { RouteTable } from "../route/route-table.ts";
@@ -51,8 +53,30 @@ export interface ConnectionProperties {
 export interface FilterChain {
   readonly name: string;
   matches(connection: ConnectionProperties): boolean;
-  /** The terminal network filter; TCP proxy and TLS come with later issues as further types. */
-  readonly network: HttpConnectionManagerConfig;
+  readonly transport: DownstreamTransport;
+  /** Those before the terminal one, in order. */
+  readonly networkFilters: readonly NetworkFilter[];
+  readonly network: TerminalNetworkFilter;
+}
+
+/** How bytes travel: as they are, or within TLS that ends here. */
+export type DownstreamTransport = { readonly type: "raw" } | DownstreamTls;
+
+/** Envoy: DownstreamTlsContext, compiled. */
+export interface DownstreamTls {
+  readonly type: "tls";
+  /** FilterChain.transport_socket_connect_timeout; 0 = none. */
+  readonly handshakeTimeoutMs: number;
+}
+
+export type TerminalNetworkFilter = HttpConnectionManagerConfig | TcpProxyConfig;
+
+/** Envoy: TcpProxy, compiled. */
+export interface TcpProxyConfig {
+  readonly type: "tcp_proxy";
+  readonly statPrefix: string;
+  /** Takes the connection; it has passed the chain's network filters. */
+  open(options: DownstreamConnectionOptions): DownstreamConnection;
 }
 
 /** Envoy: HttpConnectionManager, compiled. */

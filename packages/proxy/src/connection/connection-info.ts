@@ -1,0 +1,66 @@
+// What is known about one downstream connection: made when it is accepted and shared by all streams on it
+// (Envoy: `ConnectionInfoProvider` and the connection's own `StreamInfo`).
+import type { Socket } from "node:net";
+import { ipPortText } from "../cluster/cluster.ts";
+
+/** The certificate that the client showed, as policies compare it. A TLS connection without one has empty lists. */
+export interface PeerCertificate {
+  readonly uriSans: readonly string[];
+  readonly dnsSans: readonly string[];
+  /** RFC 2253 text of the subject. */
+  readonly subject: string;
+}
+
+/** What a finished TLS handshake has settled. */
+export interface DownstreamTlsInfo {
+  readonly peer: PeerCertificate;
+  /** `TLSv1.3` */
+  readonly version: string;
+  /** OpenSSL's name, such as `TLS_AES_128_GCM_SHA256`. */
+  readonly cipher: string;
+}
+
+let lastId = 0;
+
+export class ConnectionInfo {
+  readonly id = (lastId += 1);
+  /** Without the `::ffff:` of a mapped IPv4 address, as for the remote one. */
+  readonly localIp: string;
+  readonly localPort: number;
+  /** The peer of the TCP connection. */
+  readonly remoteIp: string;
+  readonly remotePort: number;
+  /** `ip:port` */
+  readonly localAddress: string;
+  readonly remoteAddress: string;
+  /** Server name that the client asked for, lower case, empty = none (Envoy: `requestedServerName`). */
+  serverName = "";
+  /** ALPN protocols that the client offers, or what the HTTP inspector found. */
+  applicationProtocols: readonly string[] = [];
+  transportProtocol: "raw_buffer" | "tls" = "raw_buffer";
+  /** Undefined = the connection is plain. */
+  tls: DownstreamTlsInfo | undefined = undefined;
+  /** What network filters leave for those behind them, by key, such as `envoy.tcp_proxy.cluster`. */
+  readonly filterState = new Map<string, unknown>();
+  /** What network filters left for logs, by filter name. */
+  dynamicMetadata: Record<string, Record<string, unknown>> | undefined = undefined;
+  /** `%CONNECTION_TERMINATION_DETAILS%` */
+  terminationDetails: string | undefined = undefined;
+  /** `%DOWNSTREAM_TRANSPORT_FAILURE_REASON%` */
+  transportFailureReason: string | undefined = undefined;
+
+  constructor(socket: Socket) {
+    this.localIp = plainIp(socket.localAddress);
+    this.localPort = socket.localPort ?? 0;
+    this.remoteIp = plainIp(socket.remoteAddress);
+    this.remotePort = socket.remotePort ?? 0;
+    this.localAddress = ipPortText(this.localIp, this.localPort);
+    this.remoteAddress = ipPortText(this.remoteIp, this.remotePort);
+  }
+}
+
+/** IPv4 clients of a dual-stack socket without the `::ffff:` of their mapped address. */
+function plainIp(ip: string | undefined): string {
+  if (ip === undefined) return "";
+  return ip.startsWith("::ffff:") && ip.includes(".") ? ip.slice(7) : ip;
+}

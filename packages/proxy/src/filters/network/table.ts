@@ -1,0 +1,13 @@
+// Every network filter that the proxy knows. Connections pass them in the order of the filter chain's own list; this table
+// only says which types exist. A new filter is a folder beside this file and a row here.
+import { typeUrlPrefix } from "../../compile/typed-config.ts";
+import type { NetworkFilterRegistration } from "../network-filter-registration.ts";
+import { httpConnectionManagerRegistration } from "./http-connection-manager-registration.ts";
+
+export const networkFilters: readonly NetworkFilterRegistration[] = [httpConnectionManagerRegistration];
+
+const byType = new Map(networkFilters.flatMap((filter) => filter.types.map((type) => [typeUrlPrefix + type, filter])));
+
+export function networkFilterOfType(typeUrl: string): NetworkFilterRegistration | undefined {
+  return byType.get(typeUrl);
+}
