@@ -8,7 +8,19 @@ import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
 import { hostPool, type PoolWaiter, type UpstreamConnection } from "../../upstream/host-pool.ts";
 import { TcpUpstream } from "../../upstream/tcp-upstream.ts";
-import type { RouterRequest } from "./router-request.ts";
+
+/** Whose try it is: the router's request, or one that the proxy itself sends. */
+export interface AttemptOwner {
+  onConnected(attempt: UpstreamAttempt, sender: RequestSender, localAddress: string | undefined): void;
+  onInformational(status: number, headers: HeaderMap): void;
+  onResponseHead(attempt: UpstreamAttempt, head: ResponseHead, endStream: boolean): void;
+  onResponseData(attempt: UpstreamAttempt, chunk: Buffer, endStream: boolean): void;
+  onResponseTrailers(trailers: HeaderMap): void;
+  /** `detail` is the transport's own words, or empty. */
+  onReset(attempt: UpstreamAttempt, reason: StreamResetReason, detail: string, responded: boolean): void;
+  onPerTryTimeout(attempt: UpstreamAttempt, details: string): void;
+  onUpstreamDrained(): void;
+}
 
 /**
  * - `waiting`: for a connection.
@@ -20,7 +32,7 @@ type State = "waiting" | "sending" | "responding" | "done";
 
 export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   readonly host: Host;
-  readonly #request: RouterRequest;
+  readonly #request: AttemptOwner;
   readonly #cluster: Cluster;
   readonly #dataPath: DataPath;
   #state: State = "waiting";
@@ -29,7 +41,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   #idleTimer: CallbackTimer | undefined = undefined;
   #idleTimeoutMs = 0;
 
-  constructor(request: RouterRequest, cluster: Cluster, host: Host, dataPath: DataPath) {
+  constructor(request: AttemptOwner, cluster: Cluster, host: Host, dataPath: DataPath) {
     super();
     this.#request = request;
     this.#cluster = cluster;
