@@ -33,6 +33,8 @@ export interface MeshStateOptions {
   readonly debounce: DebounceTimes;
   /** Fetches the keys of token issuers; none are when missing. */
   readonly jwks?: Pick<JwksKeys, "keys" | "want">;
+  /** Of the authority whose certificates the workloads have; nothing is encrypted when missing. */
+  readonly trustDomain?: string | undefined;
   readonly onChange: (change: MeshChange) => void;
 }
 
@@ -72,8 +74,8 @@ export class MeshState {
   }
 
   #buildSnapshot(): MeshSnapshot {
-    const { reader, jwks } = this.#options;
-    const snapshot = buildSnapshot(reader, jwks?.keys);
+    const { reader, jwks, trustDomain } = this.#options;
+    const snapshot = buildSnapshot(reader, { fetchedKeys: jwks?.keys, trustDomain });
     jwks?.want(snapshot.requestAuthentications ?? []);
     return snapshot;
   }

@@ -13,15 +13,21 @@ import { securityPolicies } from "./security-policies.ts";
 /** The part of a store that is read here; lists come in the order in which objects were first seen. */
 export type ResourceReader = Pick<Store, "list">;
 
-/** `fetchedKeys`: the key sets that were fetched, by `jwksLocationKey`. */
-export function buildSnapshot(
-  store: ResourceReader,
-  fetchedKeys: ReadonlyMap<string, string> = new Map(),
-): MeshSnapshot {
+/** What a snapshot is made of besides resources. */
+export interface SnapshotOptions {
+  /** The key sets that were fetched, by `jwksLocationKey`. */
+  readonly fetchedKeys?: ReadonlyMap<string, string> | undefined;
+  /** See `MeshSnapshot.trustDomain`. */
+  readonly trustDomain?: string | undefined;
+}
+
+export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = {}): MeshSnapshot {
+  const { fetchedKeys = new Map(), trustDomain } = options;
   const services = inOrder(store.list("Service")).map(meshService);
   const hostnames = new Set(services.map((service) => service.hostname));
   const isService = (hostname: string): boolean => hostnames.has(hostname);
   return deepFreeze({
+    ...(trustDomain === undefined ? {} : { trustDomain }),
     services,
     gateways: inOrder(store.list("Gateway")).map(meshGateway),
     virtualServices: inOrder(store.list("VirtualService")).map((resource) => meshVirtualService(resource, isService)),

@@ -95,6 +95,8 @@ export interface MeshRequestAuthentication extends PolicyScope {
 
 /** All lists stand in the order that decides conflicts: creation time where it is known, else first seen. */
 export interface MeshSnapshot {
+  /** Of the authority that signs the workloads' certificates. Missing when there is none: then nothing is encrypted. */
+  readonly trustDomain?: string;
   readonly services: readonly MeshService[];
   readonly gateways: readonly MeshGateway[];
   readonly virtualServices: readonly MeshVirtualService[];
