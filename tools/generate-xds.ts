@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { clone, create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { clone, create, fromBinary, fromJsonString, toBinary } from "@bufbuild/protobuf";
 import {
   type FileDescriptorProto,
   CodeGeneratorRequestSchema,
@@ -72,10 +72,21 @@ function withoutCustomOptions(file: FileDescriptorProto): FileDescriptorProto {
   return stripped;
 }
 
+/** The one service of Istio's that is spoken; its file has another folder than its package, and its module is large. */
+const istioCa = fromJsonString(
+  FileDescriptorProtoSchema,
+  readFileSync(join(descriptorsFolder, "istio-ca.json"), "utf8"),
+);
 const entries = readFileSync(join(descriptorsFolder, "entries.txt"), "utf8")
   .split("\n")
   .filter((line) => line !== "" && !line.startsWith("#"));
-const goPackages = [...new Set(entries.map((entry) => `github.com/envoyproxy/go-control-plane/${dirname(entry)}`))]
+const goPackages = [
+  ...new Set(
+    entries
+      .filter((entry) => entry !== istioCa.name)
+      .map((entry) => `github.com/envoyproxy/go-control-plane/${dirname(entry)}`),
+  ),
+]
   .map((path) => path.replace("github.com/envoyproxy/go-control-plane/xds/", "github.com/cncf/xds/go/xds/"))
   .map((path) => path.replace("github.com/envoyproxy/go-control-plane/udpa/", "github.com/cncf/xds/go/udpa/"));
 writeFileSync(
@@ -90,7 +101,8 @@ ${goPackages.map((path) => `\t_ "${path}"`).join("\n")}
 );
 
 const descriptorSet = fromBinary(FileDescriptorSetSchema, run("go", ["run", "."], descriptorsFolder));
-const files = closureOf(entries, new Map(descriptorSet.file.map((file) => [file.name, withoutCustomOptions(file)])));
+const described = [...descriptorSet.file, istioCa].map((file) => [file.name, withoutCustomOptions(file)] as const);
+const files = closureOf(entries, new Map(described));
 const request = create(CodeGeneratorRequestSchema, {
   fileToGenerate: files.map((file) => file.name).filter((name) => !name.startsWith("google/protobuf/")),
   parameter: "target=ts,import_extension=ts,erasable_syntax=true",

@@ -5,6 +5,8 @@ import type { BackOffLimits } from "./back-off.ts";
 import type { Clock } from "./clock.ts";
 import type { SubscribedNames } from "./ads-server-api.ts";
 import type { ResourceMessages, ResourceTypeName } from "./resource-types.ts";
+import type { ClientTlsSource } from "./transport-security.ts";
+import type { XdsService } from "./wire.ts";
 
 export interface ResourceError {
   readonly name: string;
@@ -51,7 +53,7 @@ export interface AdsClientHandlers {
   onState?(state: AdsClientState): void;
 }
 
-/** `http://host:port` or `unix:/path`. */
+/** `http://host:port`, `https://host:port` (with TLS) or `unix:/path`. */
 export type AdsTarget = string;
 
 export interface AdsClient {
@@ -67,6 +69,10 @@ export interface AdsClientOptions {
   readonly handlers: AdsClientHandlers;
   /** Between tries to connect; 200 ms doubled up to 10 s, jittered, by default. */
   readonly backOff?: BackOffLimits;
+  /** The gRPC service that carries the stream; `ads` unless told. */
+  readonly service?: XdsService;
+  /** With it the target is `https://host:port`; read for each connection anew. */
+  readonly tls?: ClientTlsSource;
   /** For tests; the system's clock and `Math.random` otherwise. */
   readonly clock?: Clock;
   readonly random?: () => number;

@@ -121,11 +121,16 @@ class GrpcAdsClient implements AdsClient {
     const ifCurrent = (work: () => void): void => {
       if (this.#stream === stream) work();
     };
-    const stream = openByteStream(this.#options.target, {
-      onOpen: () => ifCurrent(() => this.#step({ kind: "opened" })),
-      onMessage: (bytes) => ifCurrent(() => this.#received(bytes)),
-      onEnd: (reason) => ifCurrent(() => this.#ended(reason)),
-    });
+    const { target, tls, service } = this.#options;
+    const stream = openByteStream(
+      target,
+      {
+        onOpen: () => ifCurrent(() => this.#step({ kind: "opened" })),
+        onMessage: (bytes) => ifCurrent(() => this.#received(bytes)),
+        onEnd: (reason) => ifCurrent(() => this.#ended(reason)),
+      },
+      { ...(tls === undefined ? {} : { tls }), ...(service === undefined ? {} : { service }) },
+    );
     this.#stream = stream;
   }
 

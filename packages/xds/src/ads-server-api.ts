@@ -4,6 +4,9 @@ import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
 import type { Clock } from "./clock.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
+import type { PeerIdentity, ServerTls, ServerTlsCredentials } from "./transport-security.ts";
+import type { UnaryHandlers } from "./unary-calls.ts";
+import type { XdsService } from "./wire.ts";
 
 /** `*` is the wildcard subscription: all listeners, or all clusters. */
 export type SubscribedNames = ReadonlySet<string> | "*";
@@ -49,6 +52,8 @@ export interface AdsConnection {
   readonly id: number;
   /** The peer's address as gRPC gives it: `127.0.0.1:4711` or `unix:…`. */
   readonly peer: string;
+  /** As its certificate proves; undefined when it showed none or the server speaks no TLS. */
+  readonly peerIdentity: PeerIdentity | undefined;
   readonly node: Node;
   readonly connectedAtMs: number;
   /**
@@ -88,6 +93,11 @@ export interface Rejection {
 
 /** Implemented by the control plane. A handler that throws ends that stream with INTERNAL; its stack is the disconnection's reason. */
 export interface AdsServerHandlers {
+  /**
+   * Asked before `onConnect`: why this proxy may not have what it asks for, undefined when it may. The words go to the proxy, the
+   * stream ends with PERMISSION_DENIED, and no other handler hears of it.
+   */
+  refusal?(connection: Pick<AdsConnection, "peer" | "peerIdentity" | "node">): string | undefined;
   /** The first request has arrived, so that the node is known. */
   onConnect(connection: AdsConnection): void;
   /** The first subscription to a type, or one whose names have changed. Answer by `connection.set`, now or later. */
@@ -137,6 +147,12 @@ export interface AdsServerOptions {
   readonly clock?: Clock;
   /** Put into each response's `control_plane.identifier`. */
   readonly controlPlaneId?: string;
+  /** The gRPC service whose streams are taken; `ads` unless told. */
+  readonly service?: XdsService;
+  /** On a TCP address only. */
+  readonly tls?: ServerTls;
+  /** Answered on the same port. */
+  readonly unaryHandlers?: UnaryHandlers;
 }
 
 export interface RunningAdsServer {
@@ -144,6 +160,11 @@ export interface RunningAdsServer {
   readonly address: AdsAddress;
   /** The streams whose node is known. */
   readonly connections: readonly AdsConnection[];
+  /**
+   * Replaces what is shown to new connections; streams that stand go on. Only for a server with TLS.
+   * @throws if key and certificate do not fit
+   */
+  setCredentials(credentials: ServerTlsCredentials): void;
   /** Ends all streams and closes the socket. */
   close(): Promise<void>;
 }

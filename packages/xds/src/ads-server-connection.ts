@@ -15,6 +15,7 @@ import { type Node, NodeSchema } from "./generated/envoy/config/core/v3/base_pb.
 import type { DiscoveryRequest } from "./generated/envoy/service/discovery/v3/discovery_pb.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 import { type SotwServerAction, type SotwServerEvent, SotwServerStream } from "./sotw/server-stream.ts";
+import type { PeerIdentity } from "./transport-security.ts";
 import { decodeRequest, encodeResponse } from "./wire.ts";
 
 interface ConnectionOptions {
@@ -30,6 +31,7 @@ interface ConnectionOptions {
 export class AdsServerConnection implements AdsConnection {
   readonly id: number;
   readonly peer: string;
+  readonly peerIdentity: PeerIdentity | undefined;
   readonly connectedAtMs: number;
   node: Node = create(NodeSchema);
   /** The first request has come, so that the handlers know of this stream. */
@@ -47,6 +49,7 @@ export class AdsServerConnection implements AdsConnection {
   constructor(options: ConnectionOptions) {
     this.id = options.id;
     this.peer = options.stream.peer;
+    this.peerIdentity = options.stream.peerIdentity;
     this.#handlers = options.handlers;
     this.#controlPlaneId = options.controlPlaneId;
     this.#clock = options.clock;
@@ -112,12 +115,17 @@ export class AdsServerConnection implements AdsConnection {
       return false;
     }
     this.node = request.node;
+    const refusal = this.#handlers.refusal?.(this);
+    if (refusal !== undefined) {
+      this.#fail("PERMISSION_DENIED", refusal);
+      return false;
+    }
     this.isConnected = true;
     this.#handlers.onConnect(this);
     return true;
   }
 
-  #fail(kind: "INVALID_ARGUMENT" | "INTERNAL", details: string, reason: string = details): void {
+  #fail(kind: "INVALID_ARGUMENT" | "INTERNAL" | "PERMISSION_DENIED", details: string, reason: string = details): void {
     this.closed(reason);
     this.#stream.fail(kind, details);
   }

@@ -25,9 +25,13 @@ export async function serveAds(options: AdsServerOptions): Promise<RunningAdsSer
   // Distinct between servers too, so that an answer to a predecessor is not taken for one to this server.
   const serverId = randomBytes(4).toString("hex");
   let lastId = 0;
+  const { address, service, tls, unaryHandlers } = options;
   const server = await serveByteStreams({
-    address: options.address,
+    address,
     limits,
+    ...(service === undefined ? {} : { service }),
+    ...(tls === undefined ? {} : { tls }),
+    ...(unaryHandlers === undefined ? {} : { unaryHandlers }),
     onStream: (stream) => {
       lastId += 1;
       const connection = new AdsServerConnection({
@@ -55,6 +59,7 @@ export async function serveAds(options: AdsServerOptions): Promise<RunningAdsSer
     get connections() {
       return [...open].filter((connection) => connection.isConnected);
     },
+    setCredentials: (credentials) => server.setCredentials(credentials),
     close: () => server.close(),
   };
 }

@@ -1,19 +1,26 @@
 // A gRPC server of the ADS method that hands over streams of opaque messages: what the ADS server and the agent's relay
 // are built on. Bytes are decoded by them, where a broken message ends its stream with a reason.
 import { chmodSync, lstatSync, unlinkSync } from "node:fs";
-import type { Server, ServerDuplexStream, ServiceDefinition, handleBidiStreamingCall } from "@grpc/grpc-js";
+import type { Server, ServerDuplexStream, ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
 import type { AdsAddress } from "./ads-server-api.ts";
 import { loadGrpc } from "./load-grpc.ts";
-import { adsMethods } from "./wire.ts";
+import { answerUnary } from "./answer-unary.ts";
+import { TlsListener, type TlsPeer } from "./tls-listener.ts";
+import type { PeerIdentity, ServerTls, ServerTlsCredentials } from "./transport-security.ts";
+import type { GrpcStatusName, UnaryHandlers } from "./unary-calls.ts";
+import { type XdsService, xdsMethods } from "./wire.ts";
 
 export interface ServerByteStream {
   /** The peer's address as gRPC gives it. */
   readonly peer: string;
+  /** Of a verified client, DER, the leaf first; empty when it showed none or the server speaks no TLS. */
+  readonly peerCertificates: readonly Uint8Array[];
+  readonly peerIdentity: PeerIdentity | undefined;
   /** False when the transport's buffer is full: `onDrain` follows. */
   write(bytes: Uint8Array): boolean;
   /** Ends the stream with status OK. */
   end(): void;
-  fail(status: "INVALID_ARGUMENT" | "INTERNAL" | "RESOURCE_EXHAUSTED", details: string): void;
+  fail(status: GrpcStatusName, details: string): void;
 }
 
 export interface ServerByteStreamEvents {
@@ -35,19 +42,35 @@ export interface ByteStreamServerLimits {
 export interface RunningByteStreamServer {
   /** The address that was bound, with the port taken. */
   readonly address: AdsAddress;
+  /**
+   * Replaces what is shown to new connections; streams that stand go on. Only for a server with TLS.
+   * @throws if key and certificate do not fit
+   */
+  setCredentials(credentials: ServerTlsCredentials): void;
   /** Ends all streams and closes the socket. */
   close(): Promise<void>;
+}
+
+export interface ByteStreamServerOptions {
+  readonly address: AdsAddress;
+  readonly limits: ByteStreamServerLimits;
+  readonly onStream: (stream: ServerByteStream) => ServerByteStreamEvents;
+  /** The service whose streams are taken; `ads` unless told. */
+  readonly service?: XdsService;
+  /** On a TCP address only. */
+  readonly tls?: ServerTls;
+  readonly unaryHandlers?: UnaryHandlers;
 }
 
 type BytesCall = ServerDuplexStream<Buffer, Buffer>;
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
-function method(path: string) {
+function method(path: string, isStream: boolean) {
   return {
     path,
-    requestStream: true,
-    responseStream: true,
+    requestStream: isStream,
+    responseStream: isStream,
     requestSerialize: asBuffer,
     requestDeserialize: asBuffer,
     responseSerialize: asBuffer,
@@ -55,19 +78,10 @@ function method(path: string) {
   };
 }
 
-const service: ServiceDefinition = {
-  StreamAggregatedResources: method(adsMethods.sotw),
-  DeltaAggregatedResources: method(adsMethods.delta),
-};
-
 /** Starts to serve; rejects if the address cannot be bound. */
-export async function serveByteStreams(options: {
-  readonly address: AdsAddress;
-  readonly limits: ByteStreamServerLimits;
-  readonly onStream: (stream: ServerByteStream) => ServerByteStreamEvents;
-}): Promise<RunningByteStreamServer> {
+export async function serveByteStreams(options: ByteStreamServerOptions): Promise<RunningByteStreamServer> {
   const grpc = await loadGrpc();
-  const { limits } = options;
+  const { limits, unaryHandlers = {}, tls } = options;
   const open = new Set<BytesCall>();
   const server = new grpc.Server({
     "grpc.max_receive_message_length": limits.maxRequestBytes,
@@ -76,8 +90,12 @@ export async function serveByteStreams(options: {
     "grpc.keepalive_timeout_ms": limits.keepAliveTimeoutMs,
     "grpc.keepalive_permit_without_calls": 1,
   });
+  const insecure = grpc.ServerCredentials.createInsecure();
+  const listener = tls === undefined ? undefined : listenerFor(tls, limits, server.createConnectionInjector(insecure));
+  const peerOf = (call: { getPeer(): string }): TlsPeer =>
+    listener?.peer(call.getPeer()) ?? { certificates: [], identity: undefined };
   const fail = (call: BytesCall, code: number, details: string): void => void call.emit("error", { code, details });
-  const streamAggregatedResources: handleBidiStreamingCall<Buffer, Buffer> = (call: BytesCall) => {
+  const stream = (call: BytesCall): void => {
     if (open.size >= limits.maxStreams) {
       fail(call, grpc.status.RESOURCE_EXHAUSTED, `more than ${limits.maxStreams} streams`);
       return;
@@ -85,32 +103,68 @@ export async function serveByteStreams(options: {
     open.add(call);
     // Tells the client that the stream stands, before there is anything to send.
     call.sendMetadata(new grpc.Metadata());
+    const { certificates, identity } = peerOf(call);
     const events = options.onStream({
       peer: call.getPeer(),
+      peerCertificates: certificates,
+      peerIdentity: identity,
       write: (bytes) => call.write(asBuffer(bytes)),
       end: () => call.end(),
       fail: (status, details) => fail(call, grpc.status[status], details),
     });
     listen(call, events, () => open.delete(call));
   };
+  const methods = xdsMethods[options.service ?? "ads"];
+  const service: ServiceDefinition = {
+    sotw: method(methods.sotw, true),
+    delta: method(methods.delta, true),
+    ...Object.fromEntries(Object.keys(unaryHandlers).map((path) => [path, method(path, false)])),
+  };
+  const answers: UntypedServiceImplementation = Object.fromEntries(
+    Object.entries(unaryHandlers).map(([path, handler]) => [path, answerUnary(grpc, handler, peerOf)]),
+  );
   server.addService(service, {
-    StreamAggregatedResources: streamAggregatedResources,
-    DeltaAggregatedResources: (call: BytesCall) =>
-      fail(call, grpc.status.UNIMPLEMENTED, "use StreamAggregatedResources"),
+    ...answers,
+    sotw: stream,
+    delta: (call: BytesCall) => fail(call, grpc.status.UNIMPLEMENTED, `use ${methods.sotw.split("/").at(-1)}`),
   });
-  const address = await bind(server, grpc.ServerCredentials.createInsecure(), options.address);
+  const address =
+    listener === undefined
+      ? await bind(server, insecure, options.address)
+      : await bindListener(listener, options.address);
   return {
     address,
+    setCredentials: (credentials) => {
+      if (listener === undefined) throw new Error("the server speaks no TLS");
+      listener.setCredentials(credentials);
+    },
     close: async () => {
       for (const call of open) call.end();
       const { promise, resolve } = Promise.withResolvers<void>();
       server.tryShutdown(() => resolve());
       // Streams of clients that do not answer would hold a graceful shutdown for ever.
       server.forceShutdown();
-      await promise;
+      await Promise.all([promise, listener?.close()]);
       if ("path" in address) removeSocket(address.path);
     },
   };
+}
+
+function listenerFor(
+  tls: ServerTls,
+  limits: ByteStreamServerLimits,
+  injector: ReturnType<Server["createConnectionInjector"]>,
+): TlsListener {
+  return new TlsListener(tls, {
+    // Twice, because a client renews its certificate beside its stream.
+    maxConnections: 2 * limits.maxStreams,
+    accept: (socket) => injector.injectConnection(socket),
+  });
+}
+
+async function bindListener(listener: TlsListener, address: AdsAddress): Promise<AdsAddress> {
+  if ("path" in address) throw new Error("TLS is served on TCP addresses only");
+  return { host: address.host, port: await listener.listen(address.host, address.port) };
 }
 
 function listen(call: BytesCall, events: ServerByteStreamEvents, forget: () => boolean): void {

@@ -1,9 +1,11 @@
 // A bidirectional gRPC stream of opaque messages, on a connection of its own: what the ADS client and the agent's relay
 // speak through.
-import type { ChannelOptions, Client, ClientDuplexStream, Metadata } from "@grpc/grpc-js";
+import type { Client, ClientDuplexStream } from "@grpc/grpc-js";
 import type { AdsTarget } from "./ads-client-api.ts";
+import { openChannel } from "./grpc-channel.ts";
 import { loadGrpc } from "./load-grpc.ts";
-import { adsMethods } from "./wire.ts";
+import type { ClientTlsSource } from "./transport-security.ts";
+import { type XdsService, xdsMethods } from "./wire.ts";
 
 export interface ByteStreamEvents {
   /** The connection stands, and messages can be written. */
@@ -37,16 +39,24 @@ export const defaultByteStreamLimits: ByteStreamLimits = {
   keepAliveTimeoutMs: 60_000,
 };
 
+export interface ByteStreamOptions {
+  readonly limits?: ByteStreamLimits;
+  /** With it the target is `https://host:port`. Read once, when the connection is made. */
+  readonly tls?: ClientTlsSource;
+  /** `ads` unless told. */
+  readonly service?: XdsService;
+}
+
 /**
- * Opens `http://host:port` or `unix:/path`; returns at once and reports by events. gRPC's own reconnection is not used:
+ * Opens `http://host:port`, `https://host:port` or `unix:/path`; returns at once and reports by events. gRPC's own reconnection is not used:
  * one call, one connection, so that back-off is decided in one place only.
  */
 export function openByteStream(
   target: AdsTarget,
   events: ByteStreamEvents,
-  limits: ByteStreamLimits = defaultByteStreamLimits,
+  options: ByteStreamOptions = {},
 ): ByteStream {
-  const stream = new GrpcByteStream(target, events, limits);
+  const stream = new GrpcByteStream(target, events, options);
   stream.open().catch((error: unknown) => stream.end(String(error)));
   return stream;
 }
@@ -54,16 +64,16 @@ export function openByteStream(
 class GrpcByteStream implements ByteStream {
   readonly #target: AdsTarget;
   readonly #events: ByteStreamEvents;
-  readonly #limits: ByteStreamLimits;
+  readonly #options: ByteStreamOptions;
   #client: Client | undefined;
   #call: ClientDuplexStream<Uint8Array, Buffer> | undefined;
   #isClosed = false;
   #isPaused = false;
 
-  constructor(target: AdsTarget, events: ByteStreamEvents, limits: ByteStreamLimits) {
+  constructor(target: AdsTarget, events: ByteStreamEvents, options: ByteStreamOptions) {
     this.#target = target;
     this.#events = events;
-    this.#limits = limits;
+    this.#options = options;
   }
 
   write(bytes: Uint8Array): void {
@@ -93,35 +103,42 @@ class GrpcByteStream implements ByteStream {
   }
 
   async open(): Promise<void> {
+    const { limits = defaultByteStreamLimits, tls } = this.#options;
     const grpc = await loadGrpc();
     if (this.#isClosed) return;
-    const options = channelOptions(this.#target, this.#limits);
-    const client = new grpc.Client(grpcTarget(this.#target), grpc.credentials.createInsecure(), options);
+    const client = await openChannel(this.#target, limits, tls?.());
+    if (this.#isClosed) {
+      client.close();
+      return;
+    }
     this.#client = client;
     const channel = client.getChannel();
-    const deadline = Date.now() + this.#limits.connectTimeoutMs;
+    const deadline = Date.now() + limits.connectTimeoutMs;
     const watch = (): void => {
       if (this.#isClosed) return;
       const state = channel.getConnectivityState(true);
-      if (state === grpc.connectivityState.READY) this.#start(client, new grpc.Metadata());
-      else if (state === grpc.connectivityState.TRANSIENT_FAILURE) this.end(`cannot connect to ${this.#target}`);
+      if (state === grpc.connectivityState.READY) this.#start(client);
+      else if (state === grpc.connectivityState.TRANSIENT_FAILURE) this.#fail(client);
       else {
         channel.watchConnectivityState(state, deadline, (error) => {
           if (error === undefined) watch();
-          else this.end(`cannot connect to ${this.#target} in ${this.#limits.connectTimeoutMs} ms`);
+          else this.end(`cannot connect to ${this.#target} in ${limits.connectTimeoutMs} ms`);
         });
       }
     };
     watch();
   }
 
-  #start(client: Client, metadata: Metadata): void {
-    const call = client.makeBidiStreamRequest(
-      adsMethods.sotw,
+  #makeCall(client: Client): ClientDuplexStream<Uint8Array, Buffer> {
+    return client.makeBidiStreamRequest(
+      xdsMethods[this.#options.service ?? "ads"].sotw,
       (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
       (bytes: Buffer) => bytes,
-      metadata,
     );
+  }
+
+  #start(client: Client): void {
+    const call = this.#makeCall(client);
     this.#call = call;
     call.on("data", (bytes: Buffer) => {
       if (!this.#isClosed) this.#events.onMessage(bytes);
@@ -131,28 +148,13 @@ class GrpcByteStream implements ByteStream {
     if (this.#isPaused) call.pause();
     this.#events.onOpen();
   }
-}
 
-function channelOptions(target: AdsTarget, limits: ByteStreamLimits): ChannelOptions {
-  const keepAlive = {
-    "grpc.keepalive_time_ms": limits.keepAliveIntervalMs,
-    "grpc.keepalive_timeout_ms": limits.keepAliveTimeoutMs,
-  };
-  return {
-    "grpc.max_receive_message_length": limits.maxMessageBytes,
-    "grpc.max_send_message_length": limits.maxMessageBytes,
-    // A subchannel shared with an earlier try would bring that one's back-off along.
-    "grpc.use_local_subchannel_pool": 1,
-    "grpc.enable_http_proxy": 0,
-    "grpc.service_config_disable_resolution": 1,
-    ...(target.startsWith("unix:") ? {} : keepAlive),
-  };
-}
-
-/** gRPC's name for a target. @throws if it is neither an `http:` URL nor a Unix socket */
-function grpcTarget(target: AdsTarget): string {
-  if (target.startsWith("unix:")) return target;
-  const url = new URL(target);
-  if (url.protocol !== "http:") throw new Error(`${target}: expected http://host:port or unix:/path`);
-  return `${url.hostname}:${url.port === "" ? "80" : url.port}`;
+  /** A channel says that it cannot connect, but why it tells only to a call. */
+  #fail(client: Client): void {
+    const call = this.#makeCall(client);
+    this.#call = call;
+    call.on("data", () => undefined);
+    call.on("error", (failure: Error) => this.end(`cannot connect to ${this.#target}: ${failure.message}`));
+    call.on("end", () => this.end(`cannot connect to ${this.#target}`));
+  }
 }

@@ -14,11 +14,20 @@ import {
 import { StatusSchema } from "./generated/google/rpc/status_pb.ts";
 import type { SotwRequest } from "./sotw/client-stream.ts";
 
+/** Which gRPC service carries the stream: all types together, or secrets alone (an agent's socket for its proxy). */
+export type XdsService = "ads" | "sds";
+
 /** gRPC method paths; unused by name elsewhere, so that no service descriptor needs loading. */
-export const adsMethods = {
-  sotw: "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
-  delta: "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
-} as const;
+export const xdsMethods: Readonly<Record<XdsService, { readonly sotw: string; readonly delta: string }>> = {
+  ads: {
+    sotw: "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+    delta: "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+  },
+  sds: {
+    sotw: "/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets",
+    delta: "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets",
+  },
+};
 
 // google.rpc.Code.INVALID_ARGUMENT; servers only look whether `error_detail` is there.
 const invalidArgument = 3;

@@ -612,6 +612,10 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "google/rpc/status_pb": [
     "Status"
   ],
+  "istio/v1/auth/ca_pb": [
+    "IstioCertificateRequest",
+    "IstioCertificateResponse"
+  ],
   "udpa/type/v1/typed_struct_pb": [
     "TypedStruct"
   ],

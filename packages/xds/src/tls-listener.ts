@@ -1,0 +1,136 @@
+// The TLS side of a gRPC server. gRPC's own shows a call neither the client's chain nor a certificate that OpenSSL did not like,
+// so connections are accepted and judged here, and those that are good are handed over.
+import type { X509Certificate } from "node:crypto";
+import { constants } from "node:crypto";
+import { once } from "node:events";
+import type { AddressInfo, Socket } from "node:net";
+import { type SecureContextOptions, type Server, type TLSSocket, createServer } from "node:tls";
+import {
+  type PeerIdentity,
+  type RefusedClient,
+  type ServerTls,
+  type ServerTlsCredentials,
+  minTlsVersion,
+} from "./transport-security.ts";
+
+export interface TlsPeer {
+  /** DER, the leaf first; empty when the client showed none. */
+  readonly certificates: readonly Uint8Array[];
+  readonly identity: PeerIdentity | undefined;
+}
+
+const noPeer: TlsPeer = { certificates: [], identity: undefined };
+const handshakeTimeoutMs = 10_000;
+/** A peer may send longer chains; what is beyond is not looked at, and the path to a root is then incomplete. */
+const maxChainCertificates = 10;
+
+export class TlsListener {
+  readonly #server: Server;
+  readonly #tls: ServerTls;
+  readonly #accept: (socket: TLSSocket) => void;
+  /** By remote address and port: all that a gRPC call tells of its connection. */
+  readonly #peers = new Map<string, TlsPeer>();
+  readonly #sockets = new Set<Socket>();
+
+  constructor(
+    tls: ServerTls,
+    options: { readonly maxConnections: number; readonly accept: (socket: TLSSocket) => void },
+  ) {
+    this.#tls = tls;
+    this.#accept = options.accept;
+    this.#server = createServer({
+      ...contextOptions(tls.credentials),
+      ALPNProtocols: ["h2"],
+      requestCert: true,
+      rejectUnauthorized: false,
+      handshakeTimeout: handshakeTimeoutMs,
+    });
+    this.#server.maxConnections = options.maxConnections;
+    this.#server.on("connection", (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.on("close", () => this.#sockets.delete(socket));
+    });
+    this.#server.on("tlsClientError", (error: Error, socket: TLSSocket) =>
+      this.#refuse(socket, { reason: "handshake", message: error.message }),
+    );
+    this.#server.on("secureConnection", (socket: TLSSocket) => this.#secured(socket));
+  }
+
+  /** Rejects if the address cannot be bound. */
+  async listen(host: string, port: number): Promise<number> {
+    this.#server.listen({ host, port });
+    await once(this.#server, "listening");
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  peer(remote: string): TlsPeer {
+    return this.#peers.get(remote) ?? noPeer;
+  }
+
+  /** For connections from now on; those that stand are left alone. @throws if key and certificate do not fit */
+  setCredentials(credentials: ServerTlsCredentials): void {
+    this.#server.setSecureContext(contextOptions(credentials));
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  #secured(socket: TLSSocket): void {
+    // Its errors end the calls on it; unheard they would end the process.
+    socket.on("error", () => undefined);
+    if (socket.alpnProtocol !== "h2") {
+      this.#refuse(socket, { reason: "no-http2", message: "the client did not offer HTTP/2 by ALPN" });
+      return;
+    }
+    const certificates = chainOf(socket);
+    let identity: PeerIdentity | undefined;
+    if (certificates.length > 0) {
+      const verdict = this.#tls.verifyClient(certificates);
+      if (!verdict.ok) {
+        this.#refuse(socket, verdict);
+        return;
+      }
+      ({ identity } = verdict);
+    }
+    const remote = remoteOf(socket);
+    this.#peers.set(remote, { certificates, identity });
+    socket.on("close", () => this.#peers.delete(remote));
+    this.#accept(socket);
+  }
+
+  #refuse(socket: TLSSocket, { reason, message }: Omit<RefusedClient, "peer">): void {
+    const peer = remoteOf(socket);
+    socket.destroy();
+    this.#tls.onRefused?.({ peer, reason, message });
+  }
+}
+
+function contextOptions({ privateKeyPem, certChainPem, clientRootsPem }: ServerTlsCredentials): SecureContextOptions {
+  return {
+    key: privateKeyPem,
+    cert: certChainPem,
+    ca: clientRootsPem,
+    minVersion: minTlsVersion,
+    // A resumed session brings the leaf alone, without the authorities between it and the root (RFC 8446 §2.2): it could not
+    // be judged again, and streams that live for days gain nothing from it.
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  };
+}
+
+function remoteOf(socket: TLSSocket): string {
+  return `${socket.remoteAddress ?? "unknown"}:${socket.remotePort ?? 0}`;
+}
+
+function chainOf(socket: TLSSocket): readonly Uint8Array[] {
+  const chain: Uint8Array[] = [];
+  let certificate: X509Certificate | undefined = socket.getPeerX509Certificate();
+  while (certificate !== undefined && chain.length < maxChainCertificates) {
+    chain.push(certificate.raw);
+    certificate = certificate.issuerCertificate;
+  }
+  return chain;
+}
