@@ -9,6 +9,9 @@ export interface Explanation {
 /** `lineIndex` is the line of the error in `text`, counted from 0. */
 export function explainSyntax(error: YAMLError, text: string, lineIndex: number): Explanation {
   const line = (text.split("\n")[lineIndex] ?? "").trim();
+  const isSecret = secretDocument.test(text);
+  const excerpt = (part: string): string => (isSecret ? "(a line near a Secret is not shown)" : quoted(part));
+  const reason = (): string => (isSecret ? "its text is not shown, since it holds a Secret" : lower(error.message));
   switch (error.code) {
     case "TAB_AS_INDENT":
       return {
@@ -40,7 +43,7 @@ export function explainSyntax(error: YAMLError, text: string, lineIndex: number)
       return error.message.includes("quote")
         ? { message: "a quoted text does not end", suggestion: "Add the closing quote." }
         : {
-            message: `something is missing here (${lower(error.message)})`,
+            message: `something is missing here (${reason()})`,
             suggestion: 'Write "name: value", and close every bracket.',
           };
     case "BAD_ALIAS":
@@ -54,12 +57,12 @@ export function explainSyntax(error: YAMLError, text: string, lineIndex: number)
         suggestion: "Put the text in quotes.",
       };
     case "TAG_RESOLVE_FAILED":
-      return { message: `a tag that nobody knows: ${lower(error.message)}`, suggestion: "Leave the tag out." };
+      return { message: `a tag that nobody knows: ${reason()}`, suggestion: "Leave the tag out." };
     case "RESOURCE_EXHAUSTION":
       return { message: "the document is nested too deep to be read", suggestion: "Split it into several documents." };
     default:
       return {
-        message: `the document cannot be read: ${lower(error.message)}`,
+        message: `the document cannot be read: ${reason()}`,
         suggestion: "Check the indentation and the quotes around this place.",
       };
   }
@@ -73,6 +76,9 @@ function keyOfLine(line: string): string {
   return line.replace(/^(?:- )+/, "").split(":")[0] ?? line;
 }
 
-function excerpt(line: string): string {
+/** A key that was pasted with the wrong indentation must not stand in a message, which goes to logs and to every reader. */
+const secretDocument = /\bkind["']?\s*:\s*["']?Secret\b|-----BEGIN/;
+
+function quoted(line: string): string {
   return JSON.stringify(line.length > 60 ? `${line.slice(0, 59)}…` : line);
 }

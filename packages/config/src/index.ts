@@ -24,6 +24,7 @@ export type {
   ResourceKey,
   ResourceOf,
   Retries,
+  Secret,
   Service,
   ServiceAccount,
   ServicePort,
@@ -42,6 +43,15 @@ export { serviceNameLabel } from "./kinds/endpoint-slice.ts";
 export { claimPath, headerOfKey } from "./kinds/authorization-keys.ts";
 export { isPathTemplate } from "./kinds/authorization-formats.ts";
 export { splitIpBlock } from "./schema/ip-block.ts";
+export type { AuthorityCredential, ReadCredential, ServerCredential } from "./credentials.ts";
+export {
+  authoritiesSuffix,
+  authorityCredential,
+  concealSecrets,
+  localhostSecret,
+  serverCredential,
+} from "./credentials.ts";
+export { tlsSecretType } from "./kinds/secret.ts";
 export type { JsonWebKeySet } from "./json-web-key-set.ts";
 export { parseKeySet } from "./json-web-key-set.ts";
 export type { PolicyScope } from "./policy-scope.ts";

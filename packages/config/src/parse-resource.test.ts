@@ -1,6 +1,7 @@
 /** Documents that are wrong resources: code, resource, file:line:column, message and hint, as a person reads them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { kinds } from "./kinds/kinds.ts";
 import { loadText } from "./load.ts";
 import { renderFinding } from "./render-finding.ts";
 import { keyOf, keyText } from "./resource.ts";
@@ -67,9 +68,7 @@ spec: { clusterIP: "*", clusterIPs: [None, 10.0.0.1, "::1", ""] }
   {
     name: "no kind",
     input: "apiVersion: v1\nmetadata: { name: a }\n",
-    findings: [
-      'Error [TUL0002] (m.yaml:1:1) the resource has no "kind"\n  Kinds of the mesh are Namespace, ServiceAccount, Service, EndpointSlice, Pod, Deployment, Gateway, VirtualService, DestinationRule, AuthorizationPolicy, RequestAuthentication.',
-    ],
+    findings: [`Error [TUL0002] (m.yaml:1:1) the resource has no "kind"\n  Kinds of the mesh are ${kinds.join(", ")}.`],
   },
   {
     name: "unknown version of a known kind",

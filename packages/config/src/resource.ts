@@ -32,6 +32,7 @@ export type VirtualService = ResourceOf<"VirtualService">;
 export type DestinationRule = ResourceOf<"DestinationRule">;
 export type AuthorizationPolicy = ResourceOf<"AuthorizationPolicy">;
 export type RequestAuthentication = ResourceOf<"RequestAuthentication">;
+export type Secret = ResourceOf<"Secret">;
 
 export type GatewayServer = Gateway["spec"]["servers"][number];
 export type HttpRoute = NonNullable<VirtualService["spec"]["http"]>[number];

@@ -10,6 +10,7 @@ import { gateway } from "./gateway.ts";
 import { namespace } from "./namespace.ts";
 import { pod } from "./pod.ts";
 import { requestAuthentication } from "./request-authentication.ts";
+import { secret } from "./secret.ts";
 import { service } from "./service.ts";
 import { serviceAccount } from "./service-account.ts";
 import { virtualService } from "./virtual-service.ts";
@@ -26,6 +27,7 @@ export const kindDefinitions = {
   DestinationRule: destinationRule,
   AuthorizationPolicy: authorizationPolicy,
   RequestAuthentication: requestAuthentication,
+  Secret: secret,
 } as const;
 
 export type Kind = keyof typeof kindDefinitions;

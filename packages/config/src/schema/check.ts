@@ -37,6 +37,8 @@ class Checker {
   readonly #unknownField: "error" | "warning";
   /** Above zero inside a field that is not implemented: its parts are not warned of one by one. */
   #insideNotImplemented = 0;
+  /** Above zero inside a field whose values are nobody's business. */
+  #insideSecret = 0;
 
   constructor(unknownField: "error" | "warning") {
     this.#unknownField = unknownField;
@@ -176,7 +178,9 @@ class Checker {
         this.#add("TUL0001", "warning", fieldPath, `"${name}" is not implemented yet and has no effect`);
       }
       if (isNotImplemented) this.#insideNotImplemented += 1;
+      if (field.secret === true) this.#insideSecret += 1;
       entries.push([name, this.check(field.node, item, fieldPath, [...parents, node])]);
+      if (field.secret === true) this.#insideSecret -= 1;
       if (isNotImplemented) this.#insideNotImplemented -= 1;
     }
     const checked = Object.fromEntries(entries);
@@ -232,7 +236,8 @@ class Checker {
   }
 
   #wrongType(wanted: string, value: unknown, path: Path): unknown {
-    this.#error(path, `expected ${wanted}, found ${describeValue(value)}`, typeHint(wanted, value));
+    if (this.#insideSecret > 0) this.#error(path, `expected ${wanted}, found another type of value`);
+    else this.#error(path, `expected ${wanted}, found ${describeValue(value)}`, typeHint(wanted, value));
     return value;
   }
 

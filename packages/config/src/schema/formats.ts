@@ -255,6 +255,27 @@ export const clusterAddress: Format = {
       : `${quote(value)} is not a ${describe(clusterAddress)}`,
 };
 
+/** A value of a Secret. The message says nothing of it. */
+export const base64: Format = {
+  name: "base64",
+  description: "base64 (RFC 4648 section 4)",
+  check: (value) =>
+    /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(value.replaceAll(/\s/g, ""))
+      ? undefined
+      : "the value is not base64; text without encoding belongs into stringData",
+  jsonSchema: { format: "byte" },
+};
+
+/** A key of a Secret's data (Kubernetes: IsConfigMapKey). */
+export const secretKey: Format = {
+  name: "key",
+  description: 'at most 253 letters, digits, "-", "_" and "."',
+  check: (value) =>
+    value.length <= 253 && /^[-._a-zA-Z0-9]+$/.test(value) && value !== "." && value !== ".."
+      ? undefined
+      : `${quote(value)} is not a ${describe(secretKey)}`,
+};
+
 /** Text that may not be empty. */
 export const nonEmpty: Format = {
   name: "text",

@@ -80,6 +80,8 @@ export interface FieldNode {
   readonly deprecated?: string;
   /** The value of a field that was left out. */
   readonly default?: unknown;
+  /** No value of it may be told to anybody. */
+  readonly secret?: boolean;
 }
 export type Node = StringNode | EnumNode | NumberNode | BooleanNode | IntOrStringNode | ListNode | MapNode | ObjectNode;
 
@@ -198,4 +200,9 @@ export function notYet<T>(schema: Schema<T>, description: string): Field<T, fals
 /** A field that still works, with the advice what to write instead. */
 export function deprecated<T, R extends boolean>(field: Field<T, R>, instead: string): Field<T, R> {
   return { ...field, deprecated: instead };
+}
+
+/** A field whose values no message repeats. */
+export function secret<T, R extends boolean>(field: Field<T, R>): Field<T, R> {
+  return { ...field, secret: true };
 }
