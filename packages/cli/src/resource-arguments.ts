@@ -66,6 +66,7 @@ async function readStdin(stdin: NodeJS.ReadableStream): Promise<Buffer> {
 const applyOrder: readonly Kind[] = [
   "Namespace",
   "ServiceAccount",
+  "PeerAuthentication",
   "RequestAuthentication",
   "AuthorizationPolicy",
   "Service",

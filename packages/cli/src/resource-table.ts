@@ -69,6 +69,15 @@ const columns: Columns = {
     { title: "RULES", value: ({ spec }) => String(spec.rules?.length ?? 0) },
     { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector?.matchLabels) },
   ],
+  PeerAuthentication: [
+    { title: "MODE", value: ({ spec }) => spec.mtls?.mode ?? "UNSET" },
+    {
+      title: "PORTS",
+      value: ({ spec }) =>
+        join(Object.entries(spec.portLevelMtls ?? {}).map(([port, { mode = "UNSET" }]) => `${port}=${mode}`)),
+    },
+    { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector?.matchLabels) },
+  ],
   RequestAuthentication: [
     { title: "ISSUERS", value: ({ spec }) => join((spec.jwtRules ?? []).map(({ issuer }) => issuer)) },
     { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector?.matchLabels) },

@@ -7,6 +7,7 @@ export type {
   AuthorizationPolicy,
   AuthorizationRule,
   AuthorizationSource,
+  ClientTls,
   Destination,
   DestinationRule,
   Deployment,
@@ -19,6 +20,7 @@ export type {
   JwtRule,
   MeshResource,
   Namespace,
+  PeerAuthentication,
   Pod,
   RequestAuthentication,
   ResourceKey,
@@ -54,6 +56,8 @@ export {
 export { tlsSecretType } from "./kinds/secret.ts";
 export type { JsonWebKeySet } from "./json-web-key-set.ts";
 export { parseKeySet } from "./json-web-key-set.ts";
+export type { MutualTlsMode, MutualTlsModes, PeerAuthenticationScope } from "./mutual-tls-mode.ts";
+export { modeOfPort, mutualTlsModes, peerAuthenticationScope } from "./mutual-tls-mode.ts";
 export type { PolicyScope } from "./policy-scope.ts";
 export { isDryRun, policyHolds, policyScope, rootNamespaces } from "./policy-scope.ts";
 export type { PlaceTable } from "./places.ts";

@@ -32,6 +32,7 @@ export type VirtualService = ResourceOf<"VirtualService">;
 export type DestinationRule = ResourceOf<"DestinationRule">;
 export type AuthorizationPolicy = ResourceOf<"AuthorizationPolicy">;
 export type RequestAuthentication = ResourceOf<"RequestAuthentication">;
+export type PeerAuthentication = ResourceOf<"PeerAuthentication">;
 export type Secret = ResourceOf<"Secret">;
 
 export type GatewayServer = Gateway["spec"]["servers"][number];
@@ -42,6 +43,7 @@ export type Destination = WeightedDestination["destination"];
 export type Retries = NonNullable<HttpRoute["retries"]>;
 export type Subset = NonNullable<DestinationRule["spec"]["subsets"]>[number];
 export type TrafficPolicy = NonNullable<DestinationRule["spec"]["trafficPolicy"]>;
+export type ClientTls = NonNullable<TrafficPolicy["tls"]>;
 export type ServicePort = Service["spec"]["ports"][number];
 export type AuthorizationRule = NonNullable<AuthorizationPolicy["spec"]["rules"]>[number];
 export type AuthorizationSource = NonNullable<AuthorizationRule["from"]>[number]["source"];

@@ -145,6 +145,8 @@ const istioFields: readonly { readonly kind: Kind; readonly at: string; readonly
   },
   { kind: "RequestAuthentication", at: "spec.jwtRules.fromHeaders", fields: "name,prefix" },
   { kind: "RequestAuthentication", at: "spec.jwtRules.outputClaimToHeaders", fields: "header,claim" },
+  { kind: "PeerAuthentication", at: "spec", fields: "selector,mtls,portLevelMtls" },
+  { kind: "PeerAuthentication", at: "spec.mtls", fields: "mode" },
 ];
 
 function nodeAt(kind: Kind, path: string): Node {
@@ -169,7 +171,13 @@ for (const { kind, at, fields } of istioFields) {
   });
 }
 
-type IstioKind = "Gateway" | "VirtualService" | "DestinationRule" | "AuthorizationPolicy" | "RequestAuthentication";
+type IstioKind =
+  | "Gateway"
+  | "VirtualService"
+  | "DestinationRule"
+  | "AuthorizationPolicy"
+  | "RequestAuthentication"
+  | "PeerAuthentication";
 
 /** The fields of the mesh's own kinds that have an effect; every other one warns. */
 const implementedFields: Readonly<Record<IstioKind, readonly string[]>> = {
@@ -223,12 +231,8 @@ const implementedFields: Readonly<Record<IstioKind, readonly string[]>> = {
     "subsets",
     "subsets.labels",
     "subsets.name",
-    "subsets.trafficPolicy",
-    "subsets.trafficPolicy.loadBalancer",
-    "subsets.trafficPolicy.loadBalancer.simple",
-    "trafficPolicy",
-    "trafficPolicy.loadBalancer",
-    "trafficPolicy.loadBalancer.simple",
+    ...trafficPolicyFields("subsets.trafficPolicy"),
+    ...trafficPolicyFields("trafficPolicy"),
   ],
   AuthorizationPolicy: [
     "action",
@@ -270,7 +274,18 @@ const implementedFields: Readonly<Record<IstioKind, readonly string[]>> = {
     "selector",
     "selector.matchLabels",
   ],
+  PeerAuthentication: ["mtls", "mtls.mode", "portLevelMtls", "portLevelMtls.mode", "selector", "selector.matchLabels"],
 };
+
+function trafficPolicyFields(at: string): readonly string[] {
+  const ports = `${at}.portLevelSettings`;
+  const tls = ["caCertificates", "caCrl", "clientCertificate", "credentialName", "insecureSkipVerify", "mode"];
+  const perPort = (base: string): readonly string[] => [
+    ...["", ".loadBalancer", ".loadBalancer.simple", ".tls"].map((name) => base + name),
+    ...[...tls, "privateKey", "sni", "subjectAltNames"].map((name) => `${base}.tls.${name}`),
+  ];
+  return [...perPort(at), ...perPort(ports), `${ports}.port`, `${ports}.port.number`].sort();
+}
 
 function inSource(name: string): string {
   return `rules.from.source.${name}`;

@@ -8,6 +8,7 @@ import { destinationRule } from "./destination-rule.ts";
 import { endpointSlice } from "./endpoint-slice.ts";
 import { gateway } from "./gateway.ts";
 import { namespace } from "./namespace.ts";
+import { peerAuthentication } from "./peer-authentication.ts";
 import { pod } from "./pod.ts";
 import { requestAuthentication } from "./request-authentication.ts";
 import { secret } from "./secret.ts";
@@ -27,6 +28,7 @@ export const kindDefinitions = {
   DestinationRule: destinationRule,
   AuthorizationPolicy: authorizationPolicy,
   RequestAuthentication: requestAuthentication,
+  PeerAuthentication: peerAuthentication,
   Secret: secret,
 } as const;
 

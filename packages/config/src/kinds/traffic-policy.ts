@@ -13,6 +13,7 @@ import {
   required,
   string,
 } from "../schema/schema.ts";
+import type { ObjectValue, Report } from "../schema/schema.ts";
 import { duration, durationOrZero, hostName, nonEmpty } from "../schema/formats.ts";
 
 const uint32 = integer({ minimum: 0, maximum: 4_294_967_295 });
@@ -175,35 +176,64 @@ const outlierDetection = object({
   ),
 });
 
-const clientTls = object({
-  mode: notYet(enumeration(["DISABLE", "SIMPLE", "MUTUAL", "ISTIO_MUTUAL"]), "How connections are encrypted."),
-  clientCertificate: notYet(string(), "File with the client certificate."),
-  privateKey: notYet(string(), "File with its key."),
-  caCertificates: notYet(string(), "File with the authorities that the server is checked against."),
-  credentialName: notYet(string(), "Secret that holds them."),
-  subjectAltNames: notYet(list(string()), "Names that the server certificate may carry."),
-  sni: notYet(string(), "Server name sent."),
-  insecureSkipVerify: notYet(boolean(), "No check of the server certificate."),
-  caCrl: notYet(string(), "File with revoked certificates."),
-});
+const clientTlsFields = {
+  mode: optional(
+    enumeration(["DISABLE", "SIMPLE", "MUTUAL", "ISTIO_MUTUAL"]),
+    "How connections are encrypted: not at all, with the server's certificate, with both sides', with those of the mesh.",
+  ),
+  clientCertificate: optional(string(nonEmpty), "File with the client certificate."),
+  privateKey: optional(string(nonEmpty), "File with its key."),
+  caCertificates: optional(
+    string(nonEmpty),
+    "File with the authorities that the server is checked against; those of the machine when missing.",
+  ),
+  credentialName: optional(string(nonEmpty), "Secret that holds them, for gateways."),
+  subjectAltNames: optional(list(string(nonEmpty)), "Names of which the server certificate has to carry one."),
+  sni: optional(string(nonEmpty), "Server name sent; the request's host when missing."),
+  insecureSkipVerify: optional(boolean(), "No check of the server certificate."),
+  caCrl: optional(string(nonEmpty), "File with revoked certificates."),
+} as const;
+
+const clientTls = object(clientTlsFields, { rules: [credentialsFit] });
+
+/** Istio's validation of client TLS settings. */
+function credentialsFit(tls: ObjectValue<typeof clientTlsFields>, report: Report): void {
+  const { mode = "DISABLE", credentialName, insecureSkipVerify = false } = tls;
+  if (mode !== "SIMPLE" && mode !== "MUTUAL") return;
+  const files = (["clientCertificate", "privateKey", "caCertificates", "caCrl"] as const).filter(
+    (name) => tls[name] !== undefined,
+  );
+  if (credentialName !== undefined && files.length > 0) {
+    report({ path: [files[0]!], message: `"${files[0]}" cannot stand beside "credentialName"` });
+  }
+  if (mode === "MUTUAL" && credentialName === undefined) {
+    for (const name of ["clientCertificate", "privateKey"] as const) {
+      if (tls[name] === undefined) report({ message: `the mode MUTUAL needs "${name}", or "credentialName"` });
+    }
+  }
+  const checks = (["caCertificates", "subjectAltNames", "caCrl"] as const).filter((name) => tls[name] !== undefined);
+  if (insecureSkipVerify && checks.length > 0) {
+    report({ path: [checks[0]!], message: `"${checks[0]}" has no effect where "insecureSkipVerify" is true` });
+  }
+}
 
 const perPortFields = {
   loadBalancer: optional(loadBalancer, "How endpoints are chosen."),
   connectionPool: notYet(connectionPool, "Limits of connections and requests."),
   outlierDetection: notYet(outlierDetection, "When an endpoint is left out."),
-  tls: notYet(clientTls, "TLS towards the endpoints."),
+  tls: optional(clientTls, "TLS towards the endpoints; mutual TLS to workloads that have a proxy when missing."),
 } as const;
 
 export const trafficPolicy = object({
   ...perPortFields,
-  portLevelSettings: notYet(
+  portLevelSettings: optional(
     list(
       object({
-        port: notYet(object({ number: optional(port, "Port of the Service.") }), "Which port."),
+        port: required(object({ number: required(port, "Port of the Service.") }), "Which port."),
         ...perPortFields,
       }),
     ),
-    "Settings for single ports.",
+    "Settings for single ports; those of the other fields do not hold for them.",
   ),
   tunnel: notYet(
     object({
