@@ -1,6 +1,6 @@
 // The pages under `/debug/`, `/ready` and `/metrics`: what istiod shows of itself, for people and for tools that know istiod.
 import type { MetricRegistry } from "@tulle/telemetry";
-import type { Store } from "@tulle/config";
+import { concealSecrets, type Store } from "@tulle/config";
 import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
 import type { EncodedResource, ResourceTypeName } from "@tulle/xds";
 import type { ConnectedProxy } from "../serve/pusher.ts";
@@ -31,7 +31,7 @@ export function debugRoutes(options: DebugRoutesOptions): readonly ApiRoute[] {
     page("/debug/syncz", "whether each proxy holds what was sent", () =>
       syncStatus(options.connected(), options.instanceId),
     ),
-    page("/debug/configz", "every resource", () => options.store.all()),
+    page("/debug/configz", "every resource", () => options.store.all().map(concealSecrets)),
     page("/debug/registryz", "every Service", () => options.mesh().snapshot.services),
     page("/debug/endpointz", "the endpoints of every Service port", () => endpoints(options.mesh())),
     page("/debug/connections", "open xDS streams", () => connections(options)),

@@ -12,6 +12,8 @@ export interface ApiRequest {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
+  /** The caller has shown the token, or uses the Unix socket: it may write, and see what Secrets hold. */
+  readonly isOwner: boolean;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
@@ -155,11 +157,12 @@ async function dispatch(
     response.setHeader("allow", onPath.map((each) => each.method).join(", "));
     throw new ApiFailure(405, `${method} is not possible here`);
   }
-  if (route.method !== "GET" && !trusted && !hasToken(request, options.token)) {
+  const isOwner = trusted || hasToken(request, options.token);
+  if (route.method !== "GET" && !isOwner) {
     response.setHeader("www-authenticate", "Bearer");
     throw new ApiFailure(401, "changes need the token of the state directory: Authorization: Bearer <token>");
   }
-  return route.handle({ method, path: url.pathname, query: url.searchParams, request, response });
+  return route.handle({ method, path: url.pathname, query: url.searchParams, isOwner, request, response });
 }
 
 function parseUrl(text: string): URL {

@@ -2,6 +2,7 @@
 import type { ServerResponse } from "node:http";
 import {
   bookmarkIntervalMs,
+  concealSecrets,
   type Kind,
   type Store,
   type StoreChange,
@@ -23,14 +24,22 @@ export class WatchStreams {
   }
 
   /** Takes the response over. Without a version the watcher is told everything that is there. @throws {ApiFailure} */
-  open(response: ServerResponse, kinds: ReadonlySet<Kind>, resourceVersion: number | undefined): void {
+  open(
+    response: ServerResponse,
+    kinds: ReadonlySet<Kind>,
+    resourceVersion: number | undefined,
+    isOwner: boolean,
+  ): void {
     if (this.#open.size >= maxWatchers) throw new ApiFailure(503, `more than ${maxWatchers} watchers`);
     const wanted = ({ resource }: Pick<StoreChange, "resource">): boolean =>
       kinds.size === 0 || kinds.has(resource.kind);
     const first = this.#firstChanges(resourceVersion).filter(wanted);
     response.writeHead(200, { "content-type": watchContentType });
     const tell = (changes: readonly StoreChange[]): void => {
-      const text = changes.filter(wanted).map(eventLine).join("");
+      const text = changes
+        .filter(wanted)
+        .map((change) => eventLine(change, isOwner))
+        .join("");
       if (text !== "") this.#write(response, text);
     };
     tell(first);
@@ -70,7 +79,7 @@ export class WatchStreams {
   }
 }
 
-function eventLine({ type, resource, resourceVersion }: StoreChange): string {
-  const event: WatchEvent = { type, resourceVersion, resource };
+function eventLine({ type, resource, resourceVersion }: StoreChange, isOwner: boolean): string {
+  const event: WatchEvent = { type, resourceVersion, resource: isOwner ? resource : concealSecrets(resource) };
   return `${JSON.stringify(event)}\n`;
 }

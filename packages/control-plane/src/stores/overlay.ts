@@ -47,7 +47,7 @@ export class Overlay {
         findings.push({
           code: "TUL0002",
           severity: "error",
-          message: `the saved resource cannot be read: ${(error as Error).message}`,
+          message: `the saved resource cannot be read${reason(name, error)}`,
           place: { file, line: 1, column: 1 },
         });
       }
@@ -86,4 +86,9 @@ export class Overlay {
   #fileOf({ kind, namespace, name }: ResourceKey): string {
     return path.join(this.#folder, `${[namespace, name, kind].map(encodeURIComponent).join("~")}.json`);
   }
+}
+
+/** V8 quotes what stands around a mistake in JSON; of a Secret nothing may be quoted. */
+function reason(fileName: string, error: unknown): string {
+  return fileName.endsWith("~Secret.json") ? "" : `: ${(error as Error).message}`;
 }
