@@ -147,8 +147,10 @@ export interface AdsServerOptions {
   readonly clock?: Clock;
   /** Put into each response's `control_plane.identifier`. */
   readonly controlPlaneId?: string;
-  /** The gRPC service whose streams are taken; `ads` unless told. */
+  /** The gRPC service whose streams `handlers` take; `ads` unless told. */
   readonly service?: XdsService;
+  /** Take streams of the SDS service beside those of ADS. */
+  readonly secretHandlers?: AdsServerHandlers;
   /** On a TCP address only. */
   readonly tls?: ServerTls;
   /** Answered on the same port. */
@@ -158,7 +160,7 @@ export interface AdsServerOptions {
 export interface RunningAdsServer {
   /** The address that was bound, with the port taken. */
   readonly address: AdsAddress;
-  /** The streams whose node is known. */
+  /** The streams whose node is known, of all services. */
   readonly connections: readonly AdsConnection[];
   /**
    * Replaces what is shown to new connections; streams that stand go on. Only for a server with TLS.

@@ -25,11 +25,11 @@ export async function serveAds(options: AdsServerOptions): Promise<RunningAdsSer
   // Distinct between servers too, so that an answer to a predecessor is not taken for one to this server.
   const serverId = randomBytes(4).toString("hex");
   let lastId = 0;
-  const { address, service, tls, unaryHandlers } = options;
+  const { address, service = "ads", tls, unaryHandlers, secretHandlers } = options;
   const server = await serveByteStreams({
     address,
     limits,
-    ...(service === undefined ? {} : { service }),
+    services: secretHandlers === undefined ? [service] : [service, "sds"],
     ...(tls === undefined ? {} : { tls }),
     ...(unaryHandlers === undefined ? {} : { unaryHandlers }),
     onStream: (stream) => {
@@ -37,7 +37,7 @@ export async function serveAds(options: AdsServerOptions): Promise<RunningAdsSer
       const connection = new AdsServerConnection({
         id: lastId,
         noncePrefix: `${serverId}-${lastId}-`,
-        handlers: options.handlers,
+        handlers: stream.service === service ? options.handlers : secretHandlers!,
         limits,
         controlPlaneId: options.controlPlaneId ?? "",
         clock: options.clock ?? systemClock,

@@ -1,7 +1,7 @@
 // A gRPC server of the ADS method that hands over streams of opaque messages: what the ADS server and the agent's relay
 // are built on. Bytes are decoded by them, where a broken message ends its stream with a reason.
 import { chmodSync, lstatSync, unlinkSync } from "node:fs";
-import type { Server, ServerDuplexStream, ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
+import type { Server, ServerDuplexStream } from "@grpc/grpc-js";
 import type { AdsAddress } from "./ads-server-api.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import { answerUnary } from "./answer-unary.ts";
@@ -13,6 +13,7 @@ import { type XdsService, xdsMethods } from "./wire.ts";
 export interface ServerByteStream {
   /** The peer's address as gRPC gives it. */
   readonly peer: string;
+  readonly service: XdsService;
   /** Of a verified client, DER, the leaf first; empty when it showed none or the server speaks no TLS. */
   readonly peerCertificates: readonly Uint8Array[];
   readonly peerIdentity: PeerIdentity | undefined;
@@ -55,8 +56,8 @@ export interface ByteStreamServerOptions {
   readonly address: AdsAddress;
   readonly limits: ByteStreamServerLimits;
   readonly onStream: (stream: ServerByteStream) => ServerByteStreamEvents;
-  /** The service whose streams are taken; `ads` unless told. */
-  readonly service?: XdsService;
+  /** The services whose streams are taken; `ads` alone unless told. */
+  readonly services?: readonly XdsService[];
   /** On a TCP address only. */
   readonly tls?: ServerTls;
   readonly unaryHandlers?: UnaryHandlers;
@@ -95,7 +96,7 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
   const peerOf = (call: { getPeer(): string }): TlsPeer =>
     listener?.peer(call.getPeer()) ?? { certificates: [], identity: undefined };
   const fail = (call: BytesCall, code: number, details: string): void => void call.emit("error", { code, details });
-  const stream = (call: BytesCall): void => {
+  const stream = (call: BytesCall, service: XdsService): void => {
     if (open.size >= limits.maxStreams) {
       fail(call, grpc.status.RESOURCE_EXHAUSTED, `more than ${limits.maxStreams} streams`);
       return;
@@ -106,6 +107,7 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     const { certificates, identity } = peerOf(call);
     const events = options.onStream({
       peer: call.getPeer(),
+      service,
       peerCertificates: certificates,
       peerIdentity: identity,
       write: (bytes) => call.write(asBuffer(bytes)),
@@ -114,20 +116,19 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     });
     listen(call, events, () => open.delete(call));
   };
-  const methods = xdsMethods[options.service ?? "ads"];
-  const service: ServiceDefinition = {
-    sotw: method(methods.sotw, true),
-    delta: method(methods.delta, true),
-    ...Object.fromEntries(Object.keys(unaryHandlers).map((path) => [path, method(path, false)])),
-  };
-  const answers: UntypedServiceImplementation = Object.fromEntries(
-    Object.entries(unaryHandlers).map(([path, handler]) => [path, answerUnary(grpc, handler, peerOf)]),
-  );
-  server.addService(service, {
-    ...answers,
-    sotw: stream,
-    delta: (call: BytesCall) => fail(call, grpc.status.UNIMPLEMENTED, `use ${methods.sotw.split("/").at(-1)}`),
-  });
+  for (const service of options.services ?? ["ads"]) {
+    const { sotw, delta } = xdsMethods[service];
+    server.addService(
+      { sotw: method(sotw, true), delta: method(delta, true) },
+      {
+        sotw: (call: BytesCall) => stream(call, service),
+        delta: (call: BytesCall) => fail(call, grpc.status.UNIMPLEMENTED, `use ${sotw.split("/").at(-1)}`),
+      },
+    );
+  }
+  for (const [path, handler] of Object.entries(unaryHandlers)) {
+    server.addService({ call: method(path, false) }, { call: answerUnary(grpc, handler, peerOf) });
+  }
   const address =
     listener === undefined
       ? await bind(server, insecure, options.address)
