@@ -7,6 +7,8 @@ export { generateKey } from "./keys/generate-key.ts";
 export type { KeyAlgorithm } from "./keys/key-algorithm.ts";
 export { parsePrivateKey, privateKeyPem } from "./keys/private-key.ts";
 export { type Certificate, parseCertificate, parseCertificates } from "./x509/certificate.ts";
+export { type VerifiedPath, verifyPath } from "./x509/verify-path.ts";
+export { type ParsedRevocationLists, parseRevocationLists, type RevocationList } from "./x509/revocation-list.ts";
 export { createCsr } from "./csr/create-csr.ts";
 export { type CertificateRequest, type ParsedCsr, parseCsr } from "./csr/parse-csr.ts";
 export type { AuthorityMaterial } from "./authority/authority-material.ts";

@@ -107,6 +107,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     clusterSlot: (name) => owner.clusterSlots.get(name),
     knownClusterSlot: (name) => owner.clusterSlots.known(name),
     routeTableSlot: (name) => owner.routeTableSlots.get(name),
+    secretSlot: (name, source, timeoutMs) => owner.secretSlots.get(name, source, timeoutMs),
     metrics,
     logging,
     openAccessLog: (path) => accessLogs.open(path),

@@ -7,6 +7,7 @@ import { type DnsLookup, systemDnsLookup } from "../cluster/dns-lookup.ts";
 import type { FormatEnvironment } from "../format/operator.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import { Slot } from "../runtime/slot.ts";
+import { type SecretSlot, type SecretSource, SecretSlotTable } from "../tls/secret-slot.ts";
 
 /** Takes whole lines. */
 export type LogFile = Pick<AccessLogFile, "write">;
@@ -17,6 +18,8 @@ export interface CompileScope extends FormatEnvironment {
   /** The slot only if something asked for it before; for names that requests bring (cluster_header). */
   knownClusterSlot(name: string): Slot<Cluster> | undefined;
   routeTableSlot(name: string): Slot<RouteTable>;
+  /** The slot of that secret from that source; whoever is compiled with it is what it is subscribed for. */
+  secretSlot(name: string, source: SecretSource, initialFetchTimeoutMs: number): SecretSlot;
   readonly metrics: MetricRegistry;
   readonly logging: Logging;
   /** @throws when the file cannot be opened. */
@@ -61,10 +64,12 @@ export class SlotTable<T> {
 export function detachedScope(overrides: Partial<CompileScope> = {}): CompileScope {
   const clusters = new SlotTable<Cluster>();
   const routeTables = new SlotTable<RouteTable>();
+  const secrets = new SecretSlotTable();
   return {
     clusterSlot: (name) => clusters.get(name),
     knownClusterSlot: (name) => clusters.known(name),
     routeTableSlot: (name) => routeTables.get(name),
+    secretSlot: (name, source, timeoutMs) => secrets.get(name, source, timeoutMs),
     metrics: new MetricRegistry(),
     logging: new Logging({ sink: () => {} }),
     openAccessLog: () => ({ write: () => {} }),

@@ -1,6 +1,8 @@
 // Which fields of Envoy's messages the proxy acts on, which make no difference here and why, and which are ignored with
 // a warning. Every other field that is set refuses the resource (check-fields.ts); messages without a row are read whole.
 
+import { tlsFieldTable } from "./tls-field-table.ts";
+
 export interface FieldRow {
   /** Names separated by white space. */
   readonly used: string;
@@ -17,6 +19,7 @@ const noRateLimit = "descriptors act only on a rate limit filter, which is refus
 const socketTuning = "performance of sockets only";
 
 export const fieldTable: Readonly<Record<string, FieldRow>> = {
+  ...tlsFieldTable,
   "envoy.config.route.v3.RouteConfiguration": {
     used: `name virtual_hosts validate_clusters most_specific_header_mutations_wins ignore_port_in_host_matching
       typed_per_filter_config max_direct_response_body_size_bytes metadata ${headerChanges}`,
@@ -88,13 +91,11 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
 
   "envoy.config.listener.v3.Listener": {
     used: `name address additional_addresses stat_prefix filter_chains default_filter_chain
-      per_connection_buffer_limit_bytes listener_filters bind_to_port deprecated_v1 access_log use_original_dst
-      traffic_direction`,
+      per_connection_buffer_limit_bytes listener_filters listener_filters_timeout continue_on_listener_filters_timeout
+      bind_to_port deprecated_v1 access_log use_original_dst traffic_direction`,
     harmless: {
       metadata: "read by no filter",
       drain_type: "drains on removal and on change either way",
-      listener_filters_timeout: "no listener filter waits for bytes yet",
-      continue_on_listener_filters_timeout: "no listener filter waits for bytes yet",
       connection_balance_config: "one accepting thread",
       reuse_port: socketTuning,
       enable_reuse_port: socketTuning,
@@ -112,11 +113,8 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   "envoy.config.listener.v3.AdditionalAddress": { used: "address", harmless: { tcp_keepalive: socketTuning } },
   "envoy.config.listener.v3.Listener.DeprecatedV1": { used: "bind_to_port" },
   "envoy.config.listener.v3.FilterChain": {
-    used: "filter_chain_match filters name transport_socket",
-    harmless: {
-      metadata: "read by no filter",
-      transport_socket_connect_timeout: "bounds a TLS handshake, which is refused by itself",
-    },
+    used: "filter_chain_match filters name transport_socket transport_socket_connect_timeout",
+    harmless: { metadata: "read by no filter" },
   },
   "envoy.config.listener.v3.FilterChainMatch": {
     used: `destination_port prefix_ranges direct_source_prefix_ranges source_type source_prefix_ranges source_ports
@@ -124,6 +122,14 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   },
   "envoy.config.listener.v3.Filter": { used: "name typed_config" },
   "envoy.config.listener.v3.ListenerFilter": { used: "name typed_config filter_disabled" },
+  "envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector": {
+    used: "max_client_hello_size close_connection_on_client_hello_parsing_errors",
+    harmless: { initial_read_buffer_size: "performance only" },
+    warned: {
+      enable_ja3_fingerprinting: "fingerprints are not made",
+      enable_ja4_fingerprinting: "fingerprints are not made",
+    },
+  },
 
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager": {
     used: `codec_type stat_prefix rds route_config http_filters common_http_protocol_options http_protocol_options

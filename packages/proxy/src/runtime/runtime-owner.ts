@@ -5,6 +5,7 @@ import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { SlotTable } from "../compile/compile-scope.ts";
 import type { ListenerHost } from "../listener/listener-host.ts";
 import type { RouteTable } from "../route/route-table.ts";
+import { SecretSlotTable } from "../tls/secret-slot.ts";
 import type { Listener, ProxyRuntime } from "./proxy-runtime.ts";
 import type { Slot } from "./slot.ts";
 
@@ -23,6 +24,7 @@ export interface RuntimeOwnerOptions {
 export class RuntimeOwner {
   readonly clusterSlots = new SlotTable<Cluster>();
   readonly routeTableSlots = new SlotTable<RouteTable>();
+  readonly secretSlots = new SecretSlotTable();
   /** Clusters that static listeners may choose, whether they exist yet or not. */
   readonly staticClusterNames = new Set<string>();
   readonly #listenerHost: ListenerHost;
