@@ -279,9 +279,57 @@ spec:
       hosts: ["*"]
 `,
     findings: [
-      "Warning [TUL0001] (Gateway default/gw m.yaml:8:39) HTTPS is not implemented yet and has no effect",
       'Error [IST0106] (Gateway default/gw m.yaml:8:28) the port name "web" is used by servers[0] already\n  Give each server of a Gateway its own port name.',
       'Error [IST0106] (Gateway default/gw m.yaml:8:7) the server speaks HTTPS and has no tls settings\n  Add "tls" with a mode and a credentialName, or use protocol HTTP.',
+    ],
+  },
+  {
+    name: "TLS settings of a Gateway that do not go together",
+    input: `apiVersion: networking.tulle.io/v1
+kind: Gateway
+metadata: { name: gw }
+spec:
+  servers:
+    - port: { number: 80, name: http, protocol: HTTP }
+      hosts: ["*"]
+      tls: { mode: SIMPLE, credentialName: a }
+    - port: { number: 443, name: https, protocol: HTTPS }
+      hosts: ["a.example"]
+      tls: { mode: MUTUAL, serverCertificate: a.crt, privateKey: a.key }
+    - port: { number: 443, name: https-b, protocol: HTTPS }
+      hosts: ["b.example"]
+      tls: { mode: ISTIO_MUTUAL, credentialName: b }
+    - port: { number: 443, name: https-c, protocol: HTTPS }
+      hosts: ["c.example"]
+      tls: { mode: SIMPLE, credentialName: c, minProtocolVersion: TLSV1_3, maxProtocolVersion: TLSV1_2 }
+    - port: { number: 443, name: https-d, protocol: HTTPS }
+      hosts: ["d.example"]
+      tls: { mode: SIMPLE, credentialName: d, subjectAltNames: [x], httpsRedirect: true }
+`,
+    findings: [
+      'Error [IST0106] (Gateway default/gw m.yaml:11:14) MUTUAL needs a certificate: "caCertificates" missing\n  Name a Secret by "credentialName", or files of the gateway\'s machine.',
+      "Error [IST0106] (Gateway default/gw m.yaml:14:34) ISTIO_MUTUAL takes no certificate: the workload's own is used",
+      "Error [IST0106] (Gateway default/gw m.yaml:17:76) the newest version is older than the oldest one",
+      "Warning [IST0133] (Gateway default/gw m.yaml:20:47) SIMPLE does not check client certificates, so that their names have no effect\n  Use MUTUAL or OPTIONAL_MUTUAL.",
+    ],
+  },
+  {
+    name: "TLS settings of servers without TLS, and nothing to redirect",
+    input: `apiVersion: networking.tulle.io/v1
+kind: Gateway
+metadata: { name: gw }
+spec:
+  servers:
+    - port: { number: 80, name: http, protocol: HTTP }
+      hosts: ["*"]
+      tls: { mode: SIMPLE, credentialName: a }
+    - port: { number: 443, name: https, protocol: HTTPS }
+      hosts: ["*"]
+      tls: { mode: SIMPLE, credentialName: a, httpsRedirect: true }
+`,
+    findings: [
+      "Error [IST0106] (Gateway default/gw m.yaml:8:14) a server that speaks HTTP has no TLS\n  Use protocol HTTPS to end TLS for HTTP, or TLS for other protocols.",
+      "Error [IST0106] (Gateway default/gw m.yaml:11:47) a server that speaks HTTPS has nothing to redirect\n  Set it at the server that speaks plain HTTP.",
     ],
   },
   {

@@ -1,57 +1,14 @@
 /** Gateway: which ports and hosts a gateway workload listens on. Field list of Istio 1.25. */
-import {
-  boolean,
-  enumeration,
-  integer,
-  list,
-  map,
-  notYet,
-  object,
-  optional,
-  required,
-  string,
-} from "../schema/schema.ts";
+import { enumeration, integer, list, map, notYet, object, optional, required, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { gatewayHost, labelKey, labelValue, nonEmpty } from "../schema/formats.ts";
 import { defineKind, networkingApiVersions } from "./definition.ts";
+import { serverTls } from "./gateway-tls.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
 
 const protocol = enumeration(["HTTP", "HTTPS", "HTTP2", "GRPC", "GRPC-WEB", "TCP", "TLS", "MONGO", "REDIS", "MYSQL"], {
   ignoreCase: true,
-  notImplemented: ["HTTPS", "HTTP2", "GRPC", "GRPC-WEB", "TCP", "TLS", "MONGO", "REDIS", "MYSQL"],
-});
-
-const tlsVersion = enumeration(["TLS_AUTO", "TLSV1_0", "TLSV1_1", "TLSV1_2", "TLSV1_3"]);
-
-const serverTls = object({
-  httpsRedirect: notYet(boolean(), "Answer plain HTTP with a redirect to HTTPS."),
-  mode: notYet(
-    enumeration(["PASSTHROUGH", "SIMPLE", "MUTUAL", "AUTO_PASSTHROUGH", "ISTIO_MUTUAL", "OPTIONAL_MUTUAL"]),
-    "How TLS is ended here.",
-  ),
-  serverCertificate: notYet(string(), "File with the certificate chain."),
-  privateKey: notYet(string(), "File with the private key."),
-  caCertificates: notYet(string(), "File with the authorities that clients are checked against."),
-  caCrl: notYet(string(), "File with revoked client certificates."),
-  credentialName: notYet(string(), "Secret that holds certificate and key."),
-  credentialNames: notYet(list(string()), "Secrets that hold certificates and keys (after Istio 1.25)."),
-  subjectAltNames: notYet(list(string()), "Names that a client certificate may carry."),
-  verifyCertificateSpki: notYet(list(string()), "Accepted hashes of the public key of client certificates."),
-  verifyCertificateHash: notYet(list(string()), "Accepted hashes of client certificates."),
-  minProtocolVersion: notYet(tlsVersion, "Oldest TLS version."),
-  maxProtocolVersion: notYet(tlsVersion, "Newest TLS version."),
-  cipherSuites: notYet(list(string()), "Cipher suites up to TLS 1.2."),
-  tlsCertificates: notYet(
-    list(
-      object({
-        serverCertificate: notYet(string(), "File with the certificate chain."),
-        privateKey: notYet(string(), "File with the private key."),
-        caCertificates: notYet(string(), "File with the authorities that clients are checked against."),
-      }),
-    ),
-    "Several certificates from files (after Istio 1.25).",
-  ),
-  caCertCredentialName: notYet(string(), "Secret with the authorities for clients (after Istio 1.25)."),
+  notImplemented: ["HTTP2", "GRPC", "GRPC-WEB", "MONGO", "REDIS", "MYSQL"],
 });
 
 const serverFields = {
@@ -66,7 +23,7 @@ const serverFields = {
   ),
   bind: notYet(string(), "Address to listen on."),
   hosts: required(list(string(gatewayHost), { minItems: 1 }), "Hosts served, `*` for all."),
-  tls: notYet(serverTls, "TLS settings of the server."),
+  tls: optional(serverTls, "TLS settings of the server."),
   defaultEndpoint: notYet(string(), "Where traffic goes when no route matches."),
   name: notYet(string(), "Name of the server, for statistics."),
 } as const;
@@ -94,6 +51,20 @@ function portNamesDiffer(spec: ObjectValue<typeof gatewayFields>, report: Report
 function tlsWhereNeeded(spec: ObjectValue<typeof gatewayFields>, report: Report): void {
   spec.servers.forEach((server, index) => {
     const isTls = server.port.protocol === "HTTPS" || server.port.protocol === "TLS";
+    if (isTls && server.tls?.httpsRedirect === true) {
+      report({
+        path: ["servers", index, "tls", "httpsRedirect"],
+        message: `a server that speaks ${server.port.protocol} has nothing to redirect`,
+        suggestion: "Set it at the server that speaks plain HTTP.",
+      });
+    }
+    if (!isTls && server.tls?.mode !== undefined) {
+      report({
+        path: ["servers", index, "tls", "mode"],
+        message: `a server that speaks ${server.port.protocol} has no TLS`,
+        suggestion: "Use protocol HTTPS to end TLS for HTTP, or TLS for other protocols.",
+      });
+    }
     if (isTls && server.tls === undefined) {
       report({
         path: ["servers", index],

@@ -189,6 +189,10 @@ const implementedFields: Readonly<Record<IstioKind, readonly string[]>> = {
     "servers.port.name",
     "servers.port.number",
     "servers.port.protocol",
+    "servers.tls",
+    ...["caCertificates", "caCrl", "cipherSuites", "credentialName", "httpsRedirect"].map(inServerTls),
+    ...["maxProtocolVersion", "minProtocolVersion", "mode", "privateKey", "serverCertificate"].map(inServerTls),
+    ...["subjectAltNames", "verifyCertificateHash", "verifyCertificateSpki"].map(inServerTls),
   ],
   VirtualService: [
     "gateways",
@@ -225,6 +229,8 @@ const implementedFields: Readonly<Record<IstioKind, readonly string[]>> = {
     "http.route.destination.subset",
     "http.route.weight",
     "http.timeout",
+    ...layer4Fields("tcp"),
+    ...layer4Fields("tls", "sniHosts"),
   ],
   DestinationRule: [
     "host",
@@ -285,6 +291,16 @@ function trafficPolicyFields(at: string): readonly string[] {
     ...[...tls, "privateKey", "sni", "subjectAltNames"].map((name) => `${base}.tls.${name}`),
   ];
   return [...perPort(at), ...perPort(ports), `${ports}.port`, `${ports}.port.number`].sort();
+}
+
+function inServerTls(name: string): string {
+  return `servers.tls.${name}`;
+}
+
+function layer4Fields(at: string, ...further: readonly string[]): readonly string[] {
+  const match = ["gateways", "port", ...further].map((name) => `match.${name}`);
+  const destination = ["", ".host", ".port", ".port.number", ".subset"].map((name) => `route.destination${name}`);
+  return [at, ...["match", ...match, "route", ...destination, "route.weight"].map((name) => `${at}.${name}`)];
 }
 
 function inSource(name: string): string {

@@ -23,15 +23,19 @@ const labels = map(string(labelValue), labelKey);
 const layer4Destinations = list(
   object({
     destination: required(destination, "Where connections go."),
-    weight: notYet(integer({ minimum: 0 }), "Share."),
+    weight: optional(integer({ minimum: 0 }), "Share of the connections, in relation to the other destinations."),
   }),
+  { minItems: 1 },
 );
 
 const layer4Match = {
   destinationSubnets: notYet(list(string(nonEmpty)), "Destination addresses."),
-  port: notYet(port, "Port that the client asked for."),
+  port: optional(port, "Port that the client asked for."),
   sourceLabels: notYet(labels, "Labels of the client."),
-  gateways: notYet(list(string(gatewayReference)), "Gateways that the match is for."),
+  gateways: optional(
+    list(string(gatewayReference)),
+    "Gateways that the match is for; all of the VirtualService when missing.",
+  ),
   sourceNamespace: notYet(string(dnsLabel), "Namespace of the client."),
 } as const;
 
@@ -40,15 +44,15 @@ const tlsRoute = object({
     list(object({ sniHosts: required(list(string(wildcardHost), { minItems: 1 }), "Server names."), ...layer4Match })),
     "Conditions.",
   ),
-  route: notYet(layer4Destinations, "Where connections go."),
+  route: required(layer4Destinations, "Where connections go."),
 });
 
 const tcpRoute = object({
-  match: notYet(
+  match: optional(
     list(object({ ...layer4Match, sourceSubnet: deprecated(notYet(string(), "Client address."), "sourceLabels") })),
     "Conditions.",
   ),
-  route: notYet(layer4Destinations, "Where connections go."),
+  route: required(layer4Destinations, "Where connections go."),
 });
 
 const virtualServiceFields = {
@@ -58,14 +62,28 @@ const virtualServiceFields = {
     "Gateways that carry the routes; `mesh` stands for all sidecars, and is meant when the list is missing.",
   ),
   http: optional(list(httpRoute), "Routes of HTTP requests; the first that matches is taken."),
-  tls: notYet(list(tlsRoute), "Routes of TLS connections that are passed through."),
-  tcp: notYet(list(tcpRoute), "Routes of TCP connections."),
+  tls: optional(list(tlsRoute), "Routes of TLS connections that gateways pass through."),
+  tcp: optional(list(tcpRoute), "Routes of TCP connections at gateways."),
   exportTo: notYet(list(string()), "Namespaces that see the routes."),
 } as const;
 
 function hasRoutes(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
   if ((spec.http?.length ?? 0) + (spec.tls?.length ?? 0) + (spec.tcp?.length ?? 0) > 0) return;
   report({ message: "the VirtualService has no routes", suggestion: 'Add "http" with at least one route.' });
+}
+
+/** Sidecars without interception carry HTTP alone. */
+function layer4AtGateways(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
+  const isForMesh = spec.gateways === undefined || spec.gateways.length === 0 || spec.gateways.includes("mesh");
+  for (const name of ["tls", "tcp"] as const) {
+    if (!isForMesh || spec[name] === undefined || spec[name].length === 0) continue;
+    report({
+      code: "TUL0001",
+      path: [name],
+      message: `"${name}" routes hold at gateways; for the mesh they are not implemented yet and have no effect`,
+      suggestion: "Bind the VirtualService to a gateway.",
+    });
+  }
 }
 
 function hostsFit(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
@@ -106,7 +124,7 @@ export const virtualService = defineKind({
   schema: object(
     {
       metadata: required(subdomainNamedMetadata, "Metadata."),
-      spec: required(object(virtualServiceFields, { rules: [hasRoutes, hostsFit] }), "The routes."),
+      spec: required(object(virtualServiceFields, { rules: [hasRoutes, layer4AtGateways, hostsFit] }), "The routes."),
     },
     { unread: ["status"] },
   ),

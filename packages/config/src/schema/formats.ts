@@ -276,6 +276,13 @@ export const secretKey: Format = {
       : `${quote(value)} is not a ${describe(secretKey)}`,
 };
 
+/** A Secret named by a gateway: its name alone, since it lies in the namespace of the gateway's pods. */
+export const credentialName: Format = {
+  name: "name of a Secret",
+  description: "the name of a Secret in the namespace of the gateway's pods",
+  check: (value) => dnsSubdomain.check(value.replace(/^kubernetes:\/\//, "")),
+};
+
 /** Text that may not be empty. */
 export const nonEmpty: Format = {
   name: "text",

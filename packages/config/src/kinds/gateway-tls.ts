@@ -1,0 +1,129 @@
+/** The `tls` of a Gateway's server, and what has to go together in it. Rules are those of Istio's validation. */
+import { boolean, enumeration, list, notYet, object, optional, string } from "../schema/schema.ts";
+import type { ObjectValue, Report } from "../schema/schema.ts";
+import type { Format } from "../schema/formats.ts";
+import { credentialName, nonEmpty } from "../schema/formats.ts";
+
+const modes = ["PASSTHROUGH", "SIMPLE", "MUTUAL", "AUTO_PASSTHROUGH", "ISTIO_MUTUAL", "OPTIONAL_MUTUAL"] as const;
+
+/** From the oldest on. */
+const versions = ["TLS_AUTO", "TLSV1_0", "TLSV1_1", "TLSV1_2", "TLSV1_3"] as const;
+
+/** Suites up to TLS 1.2 that Envoy's TLS library knows (BoringSSL); those of TLS 1.3 are always the same. */
+const cipherSuites = [
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+  "ECDHE-ECDSA-AES128-SHA",
+  "ECDHE-RSA-AES128-SHA",
+  "ECDHE-ECDSA-AES256-SHA",
+  "ECDHE-RSA-AES256-SHA",
+  "AES128-GCM-SHA256",
+  "AES256-GCM-SHA384",
+  "AES128-SHA",
+  "AES256-SHA",
+] as const;
+
+const spkiHash: Format = {
+  name: "hash of a public key",
+  description: "the SHA-256 of the public key (SubjectPublicKeyInfo), in base64",
+  check: (value) =>
+    /^[A-Za-z0-9+/]{43}=$/.test(value) ? undefined : "it is no SHA-256 in base64 (44 characters, the last one a =)",
+};
+
+const certificateHash: Format = {
+  name: "hash of a certificate",
+  description: "the SHA-256 of the certificate, in hexadecimal, with or without colons",
+  check: (value) =>
+    /^(?:[0-9A-Fa-f]{64}|(?:[0-9A-Fa-f]{2}:){31}[0-9A-Fa-f]{2})$/.test(value)
+      ? undefined
+      : "it is no SHA-256 in hexadecimal (64 digits, with or without colons between pairs)",
+};
+
+const fileName = string(nonEmpty);
+
+const serverTlsFields = {
+  httpsRedirect: optional(boolean(), "Answer plain HTTP with a redirect to HTTPS."),
+  mode: optional(enumeration(modes), "How TLS is ended here; PASSTHROUGH when missing."),
+  serverCertificate: optional(fileName, "File with the certificate chain, on the gateway's machine."),
+  privateKey: optional(fileName, "File with the private key, on the gateway's machine."),
+  caCertificates: optional(fileName, "File with the authorities that clients are checked against."),
+  caCrl: optional(fileName, "File with revoked client certificates."),
+  credentialName: optional(string(credentialName), "Secret with certificate and key, in the gateway pods' namespace."),
+  credentialNames: notYet(list(string(credentialName)), "Secrets that hold certificates and keys (after Istio 1.25)."),
+  subjectAltNames: optional(list(string(nonEmpty)), "Names of which a client certificate has to have one."),
+  verifyCertificateSpki: optional(list(string(spkiHash)), "Accepted hashes of the public key of client certificates."),
+  verifyCertificateHash: optional(list(string(certificateHash)), "Accepted hashes of client certificates."),
+  minProtocolVersion: optional(enumeration(versions), "Oldest TLS version; 1.2 when missing."),
+  maxProtocolVersion: optional(enumeration(versions), "Newest TLS version; 1.3 when missing."),
+  cipherSuites: optional(list(enumeration(cipherSuites)), "Cipher suites up to TLS 1.2."),
+  tlsCertificates: notYet(
+    list(
+      object({
+        serverCertificate: optional(fileName, "File with the certificate chain."),
+        privateKey: optional(fileName, "File with the private key."),
+        caCertificates: optional(fileName, "File with the authorities that clients are checked against."),
+      }),
+    ),
+    "Several certificates from files (after Istio 1.25).",
+  ),
+  caCertCredentialName: notYet(string(credentialName), "Secret with the authorities for clients (after Istio 1.25)."),
+} as const;
+
+type ServerTlsFields = ObjectValue<typeof serverTlsFields>;
+
+/** Modes in which the gateway shows a certificate of its own choice. */
+const ownCertificate: ReadonlySet<string> = new Set(["SIMPLE", "MUTUAL", "OPTIONAL_MUTUAL"]);
+const asksClients: ReadonlySet<string> = new Set(["MUTUAL", "OPTIONAL_MUTUAL"]);
+
+function certificateFits(tls: ServerTlsFields, report: Report): void {
+  const { mode } = tls;
+  if (mode === undefined) return;
+  const files = ["serverCertificate", "privateKey", "caCertificates"] as const;
+  const given = [...files, "credentialName" as const].filter((name) => tls[name] !== undefined);
+  if (!ownCertificate.has(mode)) {
+    const because = mode === "ISTIO_MUTUAL" ? "the workload's own is used" : "connections pass as they are";
+    for (const name of given) report({ path: [name], message: `${mode} takes no certificate: ${because}` });
+    return;
+  }
+  if (tls.credentialName !== undefined) {
+    for (const name of given.filter((each) => each !== "credentialName")) {
+      report({ path: [name], message: `"credentialName" names the certificate already` });
+    }
+    return;
+  }
+  const needed = files.filter((name) => name !== "caCertificates" || asksClients.has(mode));
+  const missing = needed.filter((name) => tls[name] === undefined);
+  if (missing.length === 0) return;
+  report({
+    path: ["mode"],
+    message: `${mode} needs a certificate: ${missing.map((name) => `"${name}"`).join(", ")} missing`,
+    suggestion: 'Name a Secret by "credentialName", or files of the gateway\'s machine.',
+  });
+}
+
+function versionsFit({ minProtocolVersion, maxProtocolVersion }: ServerTlsFields, report: Report): void {
+  const rank = (version: (typeof versions)[number] | undefined): number =>
+    version === undefined ? 0 : versions.indexOf(version);
+  const [least, most] = [rank(minProtocolVersion), rank(maxProtocolVersion)];
+  if (least > 0 && most > 0 && least > most) {
+    report({ path: ["maxProtocolVersion"], message: "the newest version is older than the oldest one" });
+  }
+}
+
+/** Envoy refuses a check of names without an authority: anybody could write any name into a certificate of their own. */
+function namesAreVouchedFor({ mode, subjectAltNames = [] }: ServerTlsFields, report: Report): void {
+  if (mode === "SIMPLE" && subjectAltNames.length > 0) {
+    report({
+      code: "IST0133",
+      path: ["subjectAltNames"],
+      message: "SIMPLE does not check client certificates, so that their names have no effect",
+      suggestion: "Use MUTUAL or OPTIONAL_MUTUAL.",
+    });
+  }
+}
+
+export const serverTls = object(serverTlsFields, { rules: [certificateFits, versionsFit, namesAreVouchedFor] });
