@@ -23,6 +23,7 @@ const counters = {
   upstreamConnectionsTotal: "upstream_cx_total",
   upstreamConnectFailures: "upstream_cx_connect_fail",
   upstreamConnectTimeouts: "upstream_cx_connect_timeout",
+  upstreamConnectAttemptsExceeded: "upstream_cx_connect_attempts_exceeded",
   upstreamConnectionOverflow: "upstream_cx_overflow",
   upstreamBytesReceived: "upstream_cx_rx_bytes_total",
   upstreamBytesSent: "upstream_cx_tx_bytes_total",

@@ -97,6 +97,8 @@ export interface ClusterStats {
   readonly upstreamConnectionsActive: Gauge;
   readonly upstreamConnectFailures: Counter;
   readonly upstreamConnectTimeouts: Counter;
+  /** Connections of a TCP proxy that were given up. */
+  readonly upstreamConnectAttemptsExceeded: Counter;
   readonly upstreamConnectionOverflow: Counter;
   readonly upstreamBytesReceived: Counter;
   readonly upstreamBytesSent: Counter;

@@ -184,6 +184,28 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
     },
     warned: { header_key_format: "names go out in lower case, which RFC 9110 §5.1 makes equal" },
   },
+  "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy": {
+    used: `stat_prefix cluster weighted_clusters idle_timeout access_log max_connect_attempts
+      max_downstream_connection_duration max_downstream_connection_duration_jitter_percentage`,
+    harmless: { hash_policy: "read only by hashing load balancers, which are refused by themselves" },
+    warned: {
+      metadata_match: "every host of the cluster is taken, since there are no subsets of hosts",
+      access_log_options: "connections are logged once, at their end",
+      access_log_flush_interval: "connections are logged once, at their end",
+      flush_access_log_on_connected: "connections are logged once, at their end",
+    },
+  },
+  "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster": { used: "clusters" },
+  "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight": {
+    used: "name weight",
+    warned: { metadata_match: "every host of the cluster is taken, since there are no subsets of hosts" },
+  },
+  "envoy.extensions.filters.network.rbac.v3.RBAC": {
+    used: "rules matcher shadow_rules shadow_matcher shadow_rules_stat_prefix stat_prefix",
+    harmless: { enforcement_type: "what the rules ask for stays the same as long as a connection lasts" },
+    warned: { delay_deny: "a connection that is denied is closed at once" },
+  },
+  "envoy.extensions.filters.network.sni_cluster.v3.SniCluster": { used: "" },
   "envoy.config.accesslog.v3.AccessLog": { used: "name filter typed_config" },
   "envoy.extensions.access_loggers.file.v3.FileAccessLog": {
     used: "path format json_format typed_json_format log_format",

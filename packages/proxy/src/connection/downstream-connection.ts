@@ -3,6 +3,7 @@
 import type { Socket } from "node:net";
 import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "./data-path.ts";
+import type { NetworkFilter } from "./network-filter.ts";
 
 export interface DownstreamConnection {
   /** Ends it after what it is doing: an HTTP connection with its next answer. */
@@ -13,6 +14,8 @@ export interface DownstreamConnection {
 
 export interface DownstreamConnectionOptions {
   readonly info: ConnectionInfo;
+  /** Those that the connection has passed. */
+  readonly networkFilters: readonly NetworkFilter[];
   /**
    * Gives the socket, once; TLS is established. What arrives comes to `onRead` as a view that is valid during the call,
    * first what listener filters have looked at (in a later turn of the event loop, never within this call). `end`, `error`

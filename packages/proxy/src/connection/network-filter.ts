@@ -1,6 +1,10 @@
 // The surface of network filters that stand before the terminal one of a chain: they judge a connection as a whole
 // (Envoy: `Network::ReadFilter::onNewConnection`).
+import type { StreamInfo } from "../http/stream-info.ts";
 import type { ConnectionInfo } from "./connection-info.ts";
+
+/** `opened`: it leads to a host, or will never lead to one. `continues`: now and then while it lasts. `closed`: once, last. */
+export type TcpPhase = "opened" | "continues" | "closed";
 
 export interface NetworkFilter {
   /** The name in the filter chain's list. */
@@ -10,4 +14,6 @@ export interface NetworkFilter {
    * `ConnectionInfo.terminationDetails` as the reason where the filter has set it. Must not throw.
    */
   onNewConnection(connection: ConnectionInfo): "continue" | "close";
+  /** What a TCP proxy at the end of the chain tells of the connection, those that a filter has closed included. */
+  onTcpSession?(info: StreamInfo, phase: TcpPhase): void;
 }

@@ -2,7 +2,7 @@
 // cannot know yet (TLS of a peer, traces) is a missing value; an operator that is not in the table is an error.
 import { randomUUID } from "node:crypto";
 import { withoutControlCharacters } from "../http/header-value.ts";
-import { type ResponseFlag, responseFlagsText } from "../http/response-flags.ts";
+import { type ResponseFlag, connectionFlagsText, responseFlagsText } from "../http/response-flags.ts";
 import type { CompiledOperator, FormatValue, OperatorCompiler } from "./operator.ts";
 import { compileTimeFormat, isoTime } from "./start-time.ts";
 
@@ -196,7 +196,10 @@ const pathHeader: OperatorCompiler = (argument, environment) => {
   return { value: (info, request, response) => pathWithoutQuery(read(info, request, response)), isNumber: false };
 };
 
-const noUpstream = (bits: number): string | undefined => (bits === 0 ? undefined : responseFlagsText(bits));
+function shortFlags({ responseFlags: bits, isConnection }: Parameters<FormatValue>[0]): string | undefined {
+  if (bits === 0) return undefined;
+  return isConnection ? connectionFlagsText(bits) : responseFlagsText(bits);
+}
 
 export const operators: Readonly<Record<string, OperatorCompiler>> = {
   REQ: headerOperator(requestHeaderValue),
@@ -208,13 +211,13 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   QUERY_PARAM: compileQueryParameter,
   START_TIME: compileTime,
   // What was no request came on an HTTP/1.1 connection all the same, whatever version it claimed.
-  PROTOCOL: text((_info, request) => request?.protocol ?? "HTTP/1.1"),
+  PROTOCOL: text((info, request) => (info.isConnection ? undefined : (request?.protocol ?? "HTTP/1.1"))),
   // While headers of a response are being changed it has not been sent yet, and `info` does not know its status.
   RESPONSE_CODE: number((info, _request, response) =>
     String(info.responseCode === 0 ? (response?.status ?? 0) : info.responseCode),
   ),
   RESPONSE_CODE_DETAILS: text((info) => info.responseCodeDetails?.replaceAll(" ", "_")),
-  RESPONSE_FLAGS: text((info) => noUpstream(info.responseFlags)),
+  RESPONSE_FLAGS: text(shortFlags),
   RESPONSE_FLAGS_LONG: text((info) => longFlags(info.responseFlags)),
   CONNECTION_TERMINATION_DETAILS: text((info) => info.connectionTerminationDetails),
   BYTES_RECEIVED: number((info) => String(info.bytesReceived)),
@@ -251,7 +254,7 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   GRPC_STATUS_NUMBER: number((_info, _request, response) => response?.headers.get("grpc-status")),
   LOCAL_REPLY_BODY: missing,
   VIRTUAL_CLUSTER_NAME: missing,
-  ACCESS_LOG_TYPE: text(() => "DownstreamEnd"),
+  ACCESS_LOG_TYPE: text((info) => (info.isConnection ? "TcpConnectionEnd" : "DownstreamEnd")),
 };
 
 /** Operators that read a peer's or our own certificate: missing values on a plain connection. */

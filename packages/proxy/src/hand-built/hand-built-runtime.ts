@@ -40,6 +40,7 @@ export function clusterStats(): ClusterStats {
     upstreamConnectionsActive: new Gauge(),
     upstreamConnectFailures: new Counter(),
     upstreamConnectTimeouts: new Counter(),
+    upstreamConnectAttemptsExceeded: new Counter(),
     upstreamConnectionOverflow: new Counter(),
     upstreamBytesReceived: new Counter(),
     upstreamBytesSent: new Counter(),

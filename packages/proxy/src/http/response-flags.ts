@@ -47,3 +47,9 @@ export function responseFlagsText(bits: number): string {
   }
   return text;
 }
+
+/** The same of a connection: its attempts come before the word that there were too many (`UF,URX`). */
+export function connectionFlagsText(bits: number): string {
+  const text = responseFlagsText(bits);
+  return text.startsWith("URX,") ? `${text.slice(4)},URX` : text;
+}

@@ -21,6 +21,9 @@ export class StreamInfo {
   /** Set by a TLS connection; undefined = the connection is plain. */
   downstreamPeerCertificate: PeerCertificate | undefined = undefined;
 
+  /** No request but a connection whose bytes a TCP proxy passes on. */
+  isConnection = false;
+
   request: RequestHead | undefined = undefined;
   /** The head that went to the client, once it did. */
   response: ResponseHead | undefined = undefined;

@@ -88,21 +88,24 @@ export class ActiveListener {
   }
 
   #open(socket: Socket, info: ConnectionInfo, chain: FilterChain): void {
-    const refusing = chain.networkFilters.find((filter) => filter.onNewConnection(info) === "close");
+    const { networkFilters, network } = chain;
+    const dataPath = this.#dataPath;
+    const refusing = networkFilters.find((filter) => filter.onNewConnection(info) === "close");
     if (refusing !== undefined) {
-      this.#dataPath.connectionLog.debug("closed by a network filter", {
+      dataPath.connectionLog.debug("closed by a network filter", {
         connection: info.id,
         filter: refusing.name,
         reason: info.terminationDetails ?? "",
       });
       socket.destroy();
+      if (network.type === "tcp_proxy") network.onRefused({ info, dataPath, networkFilters });
       return;
     }
     const { perConnectionBufferLimitBytes, stats } = this.#listener;
-    const dataPath = this.#dataPath;
     stats.connectionsActive.add(1);
-    const connection = openConnection(chain.network, {
+    const connection = openConnection(network, {
       info,
+      networkFilters,
       openSocket: (onRead) => adoptSocket(socket, dataPath, perConnectionBufferLimitBytes, onRead),
       bufferLimitBytes: perConnectionBufferLimitBytes,
       dataPath,

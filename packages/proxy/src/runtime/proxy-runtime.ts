@@ -77,6 +77,8 @@ export interface TcpProxyConfig {
   readonly statPrefix: string;
   /** Takes the connection; it has passed the chain's network filters. */
   open(options: DownstreamConnectionOptions): DownstreamConnection;
+  /** A network filter has closed the connection: it counts and is logged all the same. */
+  onRefused(options: Pick<DownstreamConnectionOptions, "info" | "dataPath" | "networkFilters">): void;
 }
 
 /** Envoy: HttpConnectionManager, compiled. */

@@ -3,8 +3,16 @@
 import { typeUrlPrefix } from "../../compile/typed-config.ts";
 import type { NetworkFilterRegistration } from "../network-filter-registration.ts";
 import { httpConnectionManagerRegistration } from "./http-connection-manager-registration.ts";
+import { networkRbacRegistration } from "./rbac/network-rbac-registration.ts";
+import { sniClusterRegistration } from "./sni-cluster/sni-cluster-registration.ts";
+import { tcpProxyRegistration } from "./tcp-proxy/tcp-proxy-registration.ts";
 
-export const networkFilters: readonly NetworkFilterRegistration[] = [httpConnectionManagerRegistration];
+export const networkFilters: readonly NetworkFilterRegistration[] = [
+  networkRbacRegistration,
+  sniClusterRegistration,
+  httpConnectionManagerRegistration,
+  tcpProxyRegistration,
+];
 
 const byType = new Map(networkFilters.flatMap((filter) => filter.types.map((type) => [typeUrlPrefix + type, filter])));
 

@@ -4,6 +4,7 @@ import type { Logger } from "@tulle/telemetry";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts";
 import type { StreamInfo } from "../../http/stream-info.ts";
 import type { Rules } from "./compile-rules.ts";
+import { deniedDetails } from "./denied-details.ts";
 import type { RbacStats } from "./rbac-stats.ts";
 
 export interface RbacPolicies {
@@ -98,11 +99,6 @@ function addResult(info: StreamInfo, prefix: string, { isAllowed, policy }: Deci
   const result: Record<string, unknown> = { [`${prefix}engine_result`]: isAllowed ? "allowed" : "denied" };
   if (policy !== undefined) result[`${prefix}effective_policy_id`] = policy;
   addMetadata(info, rbacNamespace, result);
-}
-
-/** The space of a name would end the field of an access log (Envoy: responseDetail). */
-function deniedDetails(policy: string): string {
-  return `rbac_access_denied_matched_policy[${policy.replaceAll(/\s/g, "_")}]`;
 }
 
 function addMetadata(info: StreamInfo, namespace: string, fields: Readonly<Record<string, unknown>>): void {

@@ -1,0 +1,13 @@
+// A connection as access logs, metrics and rules see it: a stream without a request.
+import type { ConnectionInfo } from "../../connection/connection-info.ts";
+import { StreamInfo } from "../../http/stream-info.ts";
+
+/** Times of its beginning, of the wall clock and the monotonic one; rules ask for neither. */
+export function connectionStreamInfo(connection: ConnectionInfo, wallMs = 0, monotonicMs = 0): StreamInfo {
+  const { localAddress, remoteAddress, serverName } = connection;
+  const info = new StreamInfo(wallMs, monotonicMs, localAddress, remoteAddress, serverName);
+  info.downstreamPeerCertificate = connection.tls?.peer;
+  info.dynamicMetadata = connection.dynamicMetadata;
+  info.isConnection = true;
+  return info;
+}

@@ -1,0 +1,98 @@
+// Decides by policies whether a connection goes on (extensions.filters.network.rbac.v3.RBAC): rules that hold, and shadow rules
+// that only say what they would have done. Envoy asks at the first bytes of the client, with a connection to the host made and the
+// host's greeting passed on; here the answer comes first.
+import type { Logger } from "@tulle/telemetry";
+import type { ConnectionInfo } from "../../../connection/connection-info.ts";
+import type { NetworkFilter } from "../../../connection/network-filter.ts";
+import { HeaderMap } from "../../../http/header-map.ts";
+import type { RequestHead } from "../../../http/message.ts";
+import type { Rules } from "../../rbac/compile-rules.ts";
+import { deniedDetails } from "../../rbac/denied-details.ts";
+import { connectionStreamInfo } from "../connection-stream-info.ts";
+import type { NetworkRbacStats } from "./network-rbac-stats.ts";
+
+export interface NetworkRbacOptions {
+  readonly name: string;
+  /** Undefined = nothing is refused. */
+  readonly rules: Rules | undefined;
+  readonly shadowRules: Rules | undefined;
+  readonly shadowRulesStatPrefix: string;
+  readonly stats: NetworkRbacStats;
+  readonly log: Logger;
+}
+
+const rbacNamespace = "envoy.filters.network.rbac";
+const commonNamespace = "envoy.common";
+
+/** What rules on a path find: nothing. Rules on headers are refused with their configuration. */
+const noRequest: RequestHead = {
+  method: "",
+  scheme: "",
+  authority: "",
+  path: "",
+  protocol: "HTTP/1.1",
+  headers: new HeaderMap(),
+  hasHost: false,
+  upgrade: undefined,
+};
+
+interface Decision {
+  readonly isAllowed: boolean;
+  readonly policy: string | undefined;
+}
+
+export class NetworkRbacFilter implements NetworkFilter {
+  readonly name: string;
+  readonly #options: NetworkRbacOptions;
+
+  constructor(options: NetworkRbacOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  onNewConnection(connection: ConnectionInfo): "continue" | "close" {
+    const { rules, shadowRules, stats } = this.#options;
+    if (shadowRules !== undefined) this.#judgeInShadow(connection, shadowRules);
+    if (rules === undefined) return "continue";
+    const decision = decide(connection, rules);
+    (decision.isAllowed ? stats.allowed : stats.denied).increment();
+    this.#log("enforced", connection, decision);
+    if (decision.isAllowed) return "continue";
+    connection.terminationDetails = deniedDetails(decision.policy ?? "none");
+    return "close";
+  }
+
+  #judgeInShadow(connection: ConnectionInfo, rules: Rules): void {
+    const { stats, shadowRulesStatPrefix: prefix } = this.#options;
+    const decision = decide(connection, rules);
+    const { isAllowed, policy } = decision;
+    (isAllowed ? stats.shadowAllowed : stats.shadowDenied).increment();
+    this.#log("shadow", connection, decision);
+    const result: Record<string, unknown> = { [`${prefix}shadow_engine_result`]: isAllowed ? "allowed" : "denied" };
+    if (policy !== undefined) result[`${prefix}shadow_effective_policy_id`] = policy;
+    addMetadata(connection, rbacNamespace, result);
+  }
+
+  #log(mode: "enforced" | "shadow", { id }: ConnectionInfo, { isAllowed, policy = "none" }: Decision): void {
+    const { log } = this.#options;
+    if (log.debugEnabled) log.debug(`${mode} ${isAllowed ? "allowed" : "denied"}`, { connection: id, policy });
+  }
+}
+
+function decide(connection: ConnectionInfo, rules: Rules): Decision {
+  const policy = rules.matchedPolicy(noRequest, connectionStreamInfo(connection));
+  switch (rules.action) {
+    case "allow":
+      return { isAllowed: policy !== undefined, policy };
+    case "deny":
+      return { isAllowed: policy === undefined, policy };
+    case "log":
+      addMetadata(connection, commonNamespace, { access_log_hint: policy !== undefined });
+      return { isAllowed: true, policy };
+  }
+}
+
+function addMetadata(connection: ConnectionInfo, namespace: string, fields: Readonly<Record<string, unknown>>): void {
+  const metadata = (connection.dynamicMetadata ??= {});
+  metadata[namespace] = { ...metadata[namespace], ...fields };
+}

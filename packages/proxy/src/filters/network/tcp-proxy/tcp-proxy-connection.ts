@@ -1,0 +1,300 @@
+// One downstream connection of a TCP proxy: finds a host, passes bytes both ways within the buffer limits, passes each side's end
+// on by itself, and tells metrics and access logs in the end, once (Envoy: `TcpProxy::Filter`).
+import type { Socket } from "node:net";
+import type { Cluster } from "../../../cluster/cluster.ts";
+import { SocketOutput } from "../../../codec/http1/socket-output.ts";
+import type { StreamResetReason } from "../../../codec/stream-codec.ts";
+import type { DownstreamConnection, DownstreamConnectionOptions } from "../../../connection/downstream-connection.ts";
+import { CallbackTimer } from "../../../connection/timer-wheel.ts";
+import { type ResponseFlag, responseFlags } from "../../../http/response-flags.ts";
+import type { StreamInfo } from "../../../http/stream-info.ts";
+import type { Slot } from "../../../runtime/slot.ts";
+import { resetSocket } from "../../../upstream/reset-socket.ts";
+import { TcpConnection, type TcpConnectionOwner } from "../../../upstream/tcp-connection.ts";
+import { connectionStreamInfo } from "../connection-stream-info.ts";
+import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
+import { endSession, reportSession } from "./tcp-session-account.ts";
+
+/**
+ * - `connecting`: the client is not read; a host is being tried.
+ * - `open`: bytes go both ways; either side may have ended its own.
+ * - `flushing`: the client has gone in peace, and the host has not taken all of what it sent.
+ * - `closed`.
+ */
+type State = "connecting" | "open" | "flushing" | "closed";
+
+/** Time between two reports of a long connection (Istio: tcp_reporting_duration). */
+const reportIntervalMs = 5000;
+
+export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOwner {
+  readonly #settings: TcpProxySettings;
+  readonly #options: DownstreamConnectionOptions;
+  readonly #info: StreamInfo;
+  readonly #clusterSlot: Slot<Cluster> | undefined;
+  readonly #socket: Socket;
+  readonly #output: SocketOutput;
+  readonly #idleTimer = new CallbackTimer(() => this.#onIdleTimer());
+  readonly #durationTimer = new CallbackTimer(() => this.#onMaxDuration());
+  readonly #reportTimer = new CallbackTimer(() => this.#onReportTimer());
+  #state: State = "connecting";
+  #cluster: Cluster | undefined = undefined;
+  #upstream: TcpConnection | undefined = undefined;
+  /** The client broke the connection off. */
+  #wasReset = false;
+  #wasDestroyed = false;
+  #lastActivityMs = 0;
+
+  constructor(settings: TcpProxySettings, options: DownstreamConnectionOptions) {
+    const { dataPath, info } = options;
+    const { turn } = dataPath;
+    this.#settings = settings;
+    this.#options = options;
+    this.#info = connectionStreamInfo(info, dataPath.clock.wallMs(), turn.nowMs);
+    this.#clusterSlot = settings.chooseCluster(info);
+    settings.stats.connectionsTotal.increment();
+    const socket = options.openSocket((chunk) => turn.run(() => this.#onClientData(chunk)));
+    this.#socket = socket;
+    // There is no place yet for what it sends.
+    socket.pause();
+    this.#output = new SocketOutput(socket, dataPath, options.bufferLimitBytes, () => this.#onClientDrained());
+    socket.on("end", () => turn.run(() => this.#onClientEnd()));
+    socket.on("error", () => {
+      this.#wasReset = true;
+    });
+    socket.on("close", () => turn.run(() => this.#onClientGone()));
+    this.#armMaxDuration();
+    dataPath.connectionLog.debug("new tcp proxy session", { connection: info.id, remote: info.remoteAddress });
+    turn.run(() => this.#connect());
+  }
+
+  /** Nothing says where a conversation could be broken off: it goes on until the listener's time is over, as in Envoy. */
+  drain(): void {}
+
+  destroy(): void {
+    this.#wasDestroyed = true;
+    this.#socket.destroy();
+  }
+
+  // The way to a host
+
+  #connect(): void {
+    const cluster = this.#clusterSlot?.current;
+    this.#cluster = cluster;
+    this.#info.cluster = cluster;
+    if (cluster === undefined) {
+      this.#settings.stats.noRoute.increment();
+      this.#fail("NC");
+    } else if (cluster.stats.upstreamConnectionsActive.value >= cluster.circuitBreakers.maxConnections) {
+      cluster.stats.upstreamConnectionOverflow.increment();
+      this.#fail("UO");
+    } else if (this.#info.attemptCount >= this.#settings.maxConnectAttempts) {
+      cluster.stats.upstreamConnectAttemptsExceeded.increment();
+      this.#fail("URX");
+    } else {
+      this.#tryHost(cluster);
+    }
+  }
+
+  #tryHost(cluster: Cluster): void {
+    const host = cluster.loadBalancer.chooseHost(undefined);
+    if (host === undefined) {
+      cluster.stats.noHealthyHosts.increment();
+      this.#fail("UH");
+      return;
+    }
+    const { dataPath, info } = this.#options;
+    this.#info.attemptCount += 1;
+    this.#info.upstreamHost = host;
+    cluster.stats.upstreamRequestsPendingTotal.increment();
+    this.#upstream = new TcpConnection(host, cluster, this, dataPath);
+    dataPath.upstreamLog.debug("connecting", {
+      connection: info.id,
+      cluster: cluster.name,
+      host: host.addressText,
+    });
+  }
+
+  #fail(flag: ResponseFlag): void {
+    this.#info.responseFlags |= responseFlags[flag].bit;
+    reportSession(this.#options, this.#info, "opened");
+    this.destroy();
+  }
+
+  onConnectFailure(_reason: StreamResetReason, detail: string): void {
+    this.#upstream = undefined;
+    this.#info.upstreamHost!.stats.requestsError += 1;
+    this.#info.responseFlags |= responseFlags.UF.bit;
+    if (detail !== "") this.#info.upstreamTransportFailureReason = detail;
+    this.#connect();
+  }
+
+  onConnected(): void {
+    const host = this.#info.upstreamHost!;
+    const { stats } = this.#cluster!;
+    this.#state = "open";
+    this.#info.upstreamLocalAddress = this.#upstream!.localAddress;
+    stats.upstreamRequestsTotal.increment();
+    stats.upstreamRequestsActive.add(1);
+    host.stats.requestsTotal += 1;
+    host.activeRequests += 1;
+    this.#touch();
+    this.#armIdleTimer(this.#settings.idleTimeoutMs);
+    if (reportSession(this.#options, this.#info, "opened")) this.#armReportTimer();
+    this.#socket.resume();
+  }
+
+  // From the client to the host
+
+  #onClientData(chunk: Buffer): void {
+    const upstream = this.#upstream;
+    this.#info.bytesReceived += chunk.length;
+    this.#settings.stats.bytesReceived.add(chunk.length);
+    if (upstream === undefined) return;
+    this.#touch();
+    upstream.write(chunk);
+    if (!upstream.isOverHighWatermark()) return;
+    this.#settings.stats.pausedReading.increment();
+    this.#socket.pause();
+  }
+
+  onDrained(): void {
+    this.#touch();
+    if (this.#state !== "open") return;
+    this.#settings.stats.resumedReading.increment();
+    this.#socket.resume();
+  }
+
+  #onClientEnd(): void {
+    this.#touch();
+    this.#upstream?.end();
+  }
+
+  // From the host to the client
+
+  onData(chunk: Buffer): void {
+    this.#touch();
+    this.#info.bytesSent += chunk.length;
+    this.#settings.stats.bytesSent.add(chunk.length);
+    this.#output.writeBody(chunk);
+    if (this.#output.isOverHighWatermark()) this.#upstream!.pause();
+  }
+
+  #onClientDrained(): void {
+    this.#touch();
+    this.#upstream?.resume();
+  }
+
+  onEnd(): void {
+    this.#touch();
+    this.#output.end();
+  }
+
+  onClosed(wasReset: boolean): void {
+    this.#upstream = undefined;
+    this.#forgetHost();
+    if (this.#state === "flushing") {
+      this.#endFlush();
+    } else if (wasReset) {
+      this.#info.responseFlags |= responseFlags.UR.bit;
+      this.#wasDestroyed = true;
+      resetSocket(this.#socket);
+    }
+  }
+
+  // Time
+
+  #touch(): void {
+    this.#lastActivityMs = this.#options.dataPath.turn.nowMs;
+  }
+
+  #armIdleTimer(delayMs: number): void {
+    const { timers, turn } = this.#options.dataPath;
+    if (delayMs > 0) timers.arm(this.#idleTimer, delayMs, turn.nowMs);
+  }
+
+  #onIdleTimer(): void {
+    const leftMs = this.#lastActivityMs + this.#settings.idleTimeoutMs - this.#options.dataPath.turn.nowMs;
+    if (leftMs > 0) {
+      this.#armIdleTimer(leftMs);
+      return;
+    }
+    this.#settings.stats.idleTimeouts.increment();
+    if (this.#state !== "flushing") {
+      this.destroy();
+      return;
+    }
+    this.#upstream?.abandon();
+    this.#upstream = undefined;
+    this.#forgetHost();
+    this.#endFlush();
+  }
+
+  #armMaxDuration(): void {
+    const { maxDurationMs, maxDurationJitterPercent } = this.#settings;
+    if (maxDurationMs === 0) return;
+    const { timers, turn, random } = this.#options.dataPath;
+    const jitterMs = maxDurationMs * (maxDurationJitterPercent / 100) * random();
+    timers.arm(this.#durationTimer, maxDurationMs + jitterMs, turn.nowMs);
+  }
+
+  #onMaxDuration(): void {
+    this.#settings.stats.maxDurations.increment();
+    this.#info.responseFlags |= responseFlags.DT.bit;
+    this.destroy();
+  }
+
+  #armReportTimer(): void {
+    const { timers, turn } = this.#options.dataPath;
+    timers.arm(this.#reportTimer, reportIntervalMs, turn.nowMs);
+  }
+
+  #onReportTimer(): void {
+    reportSession(this.#options, this.#info, "continues");
+    this.#armReportTimer();
+  }
+
+  // The end
+
+  #onClientGone(): void {
+    const { dataPath, info, onClosed } = this.#options;
+    dataPath.timers.disarm(this.#durationTimer);
+    dataPath.timers.disarm(this.#reportTimer);
+    endSession(this.#settings, this.#options, this.#info);
+    dataPath.connectionLog.debug("closed", { connection: info.id });
+    this.#leaveHost();
+    onClosed(this);
+  }
+
+  #leaveHost(): void {
+    const upstream = this.#upstream;
+    const inPeace = this.#state === "open" && !this.#wasReset && !this.#wasDestroyed;
+    if (upstream !== undefined && inPeace) {
+      this.#state = "flushing";
+      this.#settings.stats.upstreamFlushTotal.increment();
+      this.#settings.stats.upstreamFlushActive.add(1);
+      return;
+    }
+    this.#upstream = undefined;
+    if (upstream !== undefined) {
+      upstream.abandon(this.#wasReset);
+      this.#forgetHost();
+    }
+    this.#close();
+  }
+
+  #endFlush(): void {
+    this.#settings.stats.upstreamFlushActive.add(-1);
+    this.#close();
+  }
+
+  #close(): void {
+    this.#state = "closed";
+    this.#options.dataPath.timers.disarm(this.#idleTimer);
+  }
+
+  #forgetHost(): void {
+    if (this.#state === "connecting") return;
+    this.#cluster!.stats.upstreamRequestsActive.add(-1);
+    this.#info.upstreamHost!.activeRequests -= 1;
+  }
+}

@@ -1,0 +1,36 @@
+// What a TCP proxy tells of its connections: those before it in the filter chain while they last, access logs in the end.
+import type { DownstreamConnectionOptions } from "../../../connection/downstream-connection.ts";
+import type { TcpPhase } from "../../../connection/network-filter.ts";
+import type { StreamInfo } from "../../../http/stream-info.ts";
+import { connectionStreamInfo } from "../connection-stream-info.ts";
+import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
+
+type SessionOptions = Pick<DownstreamConnectionOptions, "info" | "dataPath" | "networkFilters">;
+
+/** Whether anybody listens. */
+export function reportSession({ networkFilters }: SessionOptions, info: StreamInfo, phase: TcpPhase): boolean {
+  let isHeard = false;
+  for (const filter of networkFilters) {
+    if (filter.onTcpSession === undefined) continue;
+    filter.onTcpSession(info, phase);
+    isHeard = true;
+  }
+  return isHeard;
+}
+
+export function endSession(settings: TcpProxySettings, options: SessionOptions, info: StreamInfo): void {
+  info.durationMs = options.dataPath.turn.nowMs - info.startMonotonicMs;
+  info.connectionTerminationDetails = options.info.terminationDetails;
+  reportSession(options, info, "closed");
+  for (const log of settings.accessLogs) log.log(info);
+}
+
+/** A connection that a filter of the chain has closed before it came here counts as one all the same. */
+export function accountRefused(settings: TcpProxySettings, options: SessionOptions): void {
+  const { clock, turn } = options.dataPath;
+  const info = connectionStreamInfo(options.info, clock.wallMs(), turn.nowMs);
+  info.cluster = settings.chooseCluster(options.info)?.current;
+  settings.stats.connectionsTotal.increment();
+  reportSession(options, info, "opened");
+  endSession(settings, options, info);
+}

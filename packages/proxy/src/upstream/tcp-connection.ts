@@ -1,0 +1,139 @@
+// One connection to a host whose bytes are passed on as they are: the far side of the TCP proxy and of a CONNECT that ends here
+// (Envoy: `TcpUpstream`, `Tcp::ConnPool`). Each side can be ended by itself.
+import type { Socket } from "node:net";
+import { SocketOutput } from "../codec/http1/socket-output.ts";
+import type { StreamResetReason } from "../codec/stream-codec.ts";
+import { type Cluster, type Host, ipPortText } from "../cluster/cluster.ts";
+import type { DataPath } from "../connection/data-path.ts";
+import { CallbackTimer } from "../connection/timer-wheel.ts";
+import { connectSocket, transportErrorText } from "./connect-socket.ts";
+import { resetSocket } from "./reset-socket.ts";
+
+/** What happens to the connection; every call is within a turn. */
+export interface TcpConnectionOwner {
+  onConnected(): void;
+  /** It never came about, and nothing else follows. `detail` is the transport's own words, empty for none. */
+  onConnectFailure(reason: StreamResetReason, detail: string): void;
+  /** `chunk` is a view that is valid during the call. */
+  onData(chunk: Buffer): void;
+  /** The host sends no more. */
+  onEnd(): void;
+  /** What was written has left after `isOverHighWatermark` was true. */
+  onDrained(): void;
+  /** It is gone after it was up; `wasReset`: not by its own ends. */
+  onClosed(wasReset: boolean): void;
+}
+
+export class TcpConnection {
+  readonly #socket: Socket;
+  readonly #output: SocketOutput;
+  readonly #owner: TcpConnectionOwner;
+  readonly #cluster: Cluster;
+  readonly #host: Host;
+  readonly #dataPath: DataPath;
+  readonly #connectTimer = new CallbackTimer(() => this.#onConnectTimeout());
+  #connected = false;
+  /** The owner wants to hear no more. */
+  #abandoned = false;
+  #timedOut = false;
+  #error: NodeJS.ErrnoException | undefined = undefined;
+
+  constructor(host: Host, cluster: Cluster, owner: TcpConnectionOwner, dataPath: DataPath) {
+    this.#host = host;
+    this.#cluster = cluster;
+    this.#owner = owner;
+    this.#dataPath = dataPath;
+    cluster.stats.upstreamConnectionsTotal.increment();
+    cluster.stats.upstreamConnectionsActive.add(1);
+    host.stats.connectionsTotal += 1;
+    host.stats.connectionsActive += 1;
+    const socket = connectSocket(host, cluster, dataPath, (chunk) => this.#onData(chunk));
+    this.#socket = socket;
+    this.#output = new SocketOutput(socket, dataPath, cluster.perConnectionBufferLimitBytes, () =>
+      this.#tell(() => owner.onDrained()),
+    );
+    socket.on("connect", () => this.#onConnect());
+    socket.on("end", () => this.#tell(() => owner.onEnd()));
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      this.#error = error;
+    });
+    socket.on("close", () => this.#onClose());
+    const { connectTimeoutMs } = cluster;
+    if (connectTimeoutMs > 0) dataPath.timers.arm(this.#connectTimer, connectTimeoutMs, dataPath.turn.nowMs);
+  }
+
+  get localAddress(): string | undefined {
+    const { localAddress, localPort } = this.#socket;
+    return localAddress === undefined ? undefined : ipPortText(localAddress, localPort ?? 0);
+  }
+
+  write(chunk: Buffer): void {
+    this.#cluster.stats.upstreamBytesSent.add(chunk.length);
+    this.#output.writeBody(chunk);
+  }
+
+  /** Ends our side behind what has been written. */
+  end(): void {
+    this.#output.end();
+  }
+
+  isOverHighWatermark(): boolean {
+    return this.#output.isOverHighWatermark();
+  }
+
+  /** Stops and restarts reading. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  /** Ends both sides now and says nothing more to the owner; `withReset` tells the host that what it sent was in vain. */
+  abandon(withReset = false): void {
+    this.#abandoned = true;
+    if (withReset && this.#connected) resetSocket(this.#socket);
+    else this.#socket.destroy();
+  }
+
+  #tell(action: () => void): void {
+    if (!this.#abandoned) this.#dataPath.turn.run(action);
+  }
+
+  #onData(chunk: Buffer): void {
+    this.#cluster.stats.upstreamBytesReceived.add(chunk.length);
+    this.#tell(() => this.#owner.onData(chunk));
+  }
+
+  #onConnect(): void {
+    this.#connected = true;
+    this.#dataPath.timers.disarm(this.#connectTimer);
+    this.#tell(() => this.#owner.onConnected());
+  }
+
+  #onConnectTimeout(): void {
+    this.#timedOut = true;
+    this.#socket.destroy();
+  }
+
+  #onClose(): void {
+    const { stats } = this.#cluster;
+    stats.upstreamConnectionsActive.add(-1);
+    this.#host.stats.connectionsActive -= 1;
+    this.#dataPath.timers.disarm(this.#connectTimer);
+    if (this.#connected) {
+      this.#tell(() => this.#owner.onClosed(this.#error !== undefined));
+      return;
+    }
+    if (this.#abandoned) return;
+    stats.upstreamConnectFailures.increment();
+    this.#host.stats.connectFailures += 1;
+    if (this.#timedOut) {
+      stats.upstreamConnectTimeouts.increment();
+      this.#tell(() => this.#owner.onConnectFailure("connection_timeout", ""));
+      return;
+    }
+    this.#tell(() => this.#owner.onConnectFailure("remote_connection_failure", transportErrorText(this.#error)));
+  }
+}
