@@ -1,7 +1,7 @@
 // What one proxy depends on, and nothing else. A view has two sections: `shared` is the same for many proxies (all sidecars of
 // a namespace), `own` is this proxy's. Each has a key made of its content, so that equal sections are translated once.
 import { createHash } from "node:crypto";
-import type { PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { MutualTlsMode, PortProtocol, TrafficPolicy } from "@tulle/config";
 import type { MeshAuthorizationPolicy, MeshJwtRule } from "../snapshot/mesh-snapshot.ts";
 import type { MeshService, MeshSubset, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import type { InterceptionMode, PublishedPort } from "./proxy.ts";
@@ -23,6 +23,8 @@ export interface SidecarShared {
   readonly type: "sidecar";
   readonly namespace: string;
   readonly services: readonly ScopedService[];
+  /** See `MeshSnapshot.trustDomain`. */
+  readonly trustDomain?: string;
   /** Those for the mesh, each with the hosts that no earlier one has taken. */
   readonly virtualServices: readonly MeshVirtualService[];
 }
@@ -51,6 +53,8 @@ export interface GatewayShared {
   readonly virtualServices: readonly MeshVirtualService[];
   /** Only Services that a route leads to. */
   readonly services: readonly ScopedService[];
+  /** See `MeshSnapshot.trustDomain`. */
+  readonly trustDomain?: string;
 }
 
 /** A port of the workload itself that Services lead to. */
@@ -66,6 +70,13 @@ export interface WorkloadSecurity {
   /** By issuer. */
   readonly jwtRules: readonly ScopedJwtRule[];
   readonly policies: readonly MeshAuthorizationPolicy[];
+  /** Missing without an authority, and where it is DISABLE: then the port takes plain text alone. */
+  readonly mutualTls?: PortMutualTls;
+}
+
+export interface PortMutualTls {
+  readonly mode: Exclude<MutualTlsMode, "DISABLE">;
+  readonly trustDomain: string;
 }
 
 /** Without where its keys come from: the same keys from another place change nothing for a proxy. */

@@ -1,4 +1,5 @@
 // (snapshot, sidecar) → view: every Service of the mesh with its rules, and the workload's own ports.
+import { modeOfPort, mutualTlsModes } from "@tulle/config";
 import type { MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { effectiveRule } from "./effective-rule.ts";
 import type { PodPort, Proxy } from "./proxy.ts";
@@ -9,9 +10,14 @@ export function sidecarShared(snapshot: MeshSnapshot, namespace: string): Sideca
   return {
     type: "sidecar",
     namespace,
+    ...trustDomainOf(snapshot),
     services: snapshot.services.map((service) => scopedService(snapshot, service, namespace)),
     virtualServices: meshVirtualServices(snapshot.virtualServices),
   };
+}
+
+export function trustDomainOf({ trustDomain }: MeshSnapshot): { readonly trustDomain?: string } {
+  return trustDomain === undefined ? {} : { trustDomain };
 }
 
 export function scopedService(snapshot: MeshSnapshot, service: MeshService, namespace: string): ScopedService {
@@ -50,15 +56,32 @@ export function sidecarOwn(snapshot: MeshSnapshot, proxy: Proxy): SidecarOwn {
 /** One entry a target port: where several Services lead to it, the first one names it. */
 function inboundPorts(snapshot: MeshSnapshot, proxy: Proxy): readonly InboundPort[] {
   const byTargetPort = new Map<number, InboundPort>();
+  const mutualTls = mutualTlsOfPorts(snapshot, proxy);
   for (const service of servicesOf(snapshot, proxy)) {
     for (const { number: servicePort, targetPort: wanted, protocol } of service.ports) {
       const targetPort = resolveTargetPort(wanted, proxy.podPorts);
       if (targetPort === undefined || byTargetPort.has(targetPort)) continue;
       const { name, namespace, hostname } = service;
-      byTargetPort.set(targetPort, { targetPort, protocol, servicePort, service: { name, namespace, hostname } });
+      byTargetPort.set(targetPort, {
+        targetPort,
+        protocol,
+        servicePort,
+        service: { name, namespace, hostname },
+        ...mutualTls(targetPort),
+      });
     }
   }
   return [...byTargetPort.values()].sort((a, b) => a.targetPort - b.targetPort);
+}
+
+function mutualTlsOfPorts(snapshot: MeshSnapshot, proxy: Proxy): (port: number) => Pick<InboundPort, "mutualTls"> {
+  const { trustDomain, peerAuthentications = [] } = snapshot;
+  if (trustDomain === undefined) return () => ({});
+  const modes = mutualTlsModes(peerAuthentications, proxy);
+  return (port) => {
+    const mode = modeOfPort(modes, port);
+    return mode === "DISABLE" ? {} : { mutualTls: { mode, trustDomain } };
+  };
 }
 
 /** The Services that select this workload. */

@@ -4,6 +4,12 @@ import type { Clock } from "@tulle/xds";
 import { buildEndpoints } from "../snapshot/build-endpoints.ts";
 import { buildSnapshot, type ResourceReader } from "../snapshot/build-snapshot.ts";
 import type { EndpointSnapshot, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
+import {
+  sameIdentities,
+  serviceAccount,
+  serviceIdentities,
+  type ServiceIdentities,
+} from "../snapshot/service-identities.ts";
 import type { JwksKeys } from "../jwks/jwks-keys.ts";
 import { Debounce, type DebounceTimes } from "./debounce.ts";
 
@@ -16,6 +22,7 @@ const routingKinds: ReadonlySet<Kind> = new Set([
   "DestinationRule",
   "AuthorizationPolicy",
   "RequestAuthentication",
+  "PeerAuthentication",
 ]);
 
 export interface MeshChange {
@@ -44,11 +51,13 @@ export class MeshState {
   readonly #unwatch: () => void;
   #snapshot: MeshSnapshot;
   #endpoints: EndpointSnapshot;
+  #identities: ServiceIdentities = new Map();
   #pending: { routing: boolean; sinceMs: number } | undefined;
 
   constructor(options: MeshStateOptions) {
     this.#options = options;
     options.reader.refresh();
+    this.#refreshIdentities();
     this.#snapshot = this.#buildSnapshot();
     this.#endpoints = buildEndpoints(options.reader, this.#snapshot);
     this.#debounce = new Debounce(options.debounce, options.clock, () => this.#rebuild());
@@ -75,9 +84,19 @@ export class MeshState {
 
   #buildSnapshot(): MeshSnapshot {
     const { reader, jwks, trustDomain } = this.#options;
-    const snapshot = buildSnapshot(reader, { fetchedKeys: jwks?.keys, trustDomain });
+    const snapshot = buildSnapshot(reader, { fetchedKeys: jwks?.keys, trustDomain, identities: this.#identities });
     jwks?.want(snapshot.requestAuthentications ?? []);
     return snapshot;
+  }
+
+  /** Whether they have changed. */
+  #refreshIdentities(): boolean {
+    const { reader, trustDomain } = this.#options;
+    if (trustDomain === undefined) return false;
+    const identities = serviceIdentities(reader, trustDomain);
+    if (sameIdentities(identities, this.#identities)) return false;
+    this.#identities = identities;
+    return true;
   }
 
   #changed(changes: readonly StoreChange[]): void {
@@ -98,6 +117,8 @@ export class MeshState {
     if (change === undefined) return;
     this.#pending = undefined;
     const { reader, onChange } = this.#options;
+    // Callers accept the identities behind a Service: a new one changes clusters, before its first endpoint is sent.
+    if (this.#refreshIdentities()) change.routing = true;
     if (change.routing) {
       reader.refresh();
       this.#snapshot = this.#buildSnapshot();
@@ -113,6 +134,7 @@ function matters({ type, resource, previous }: StoreChange): boolean {
   return JSON.stringify(identity(resource)) !== JSON.stringify(identity(previous));
 }
 
-function identity({ metadata }: MeshResource): unknown {
-  return [metadata.labels, metadata.ownerReferences];
+function identity(resource: MeshResource): unknown {
+  const { metadata } = resource;
+  return [metadata.labels, metadata.ownerReferences, resource.kind === "Pod" ? serviceAccount(resource.spec) : ""];
 }

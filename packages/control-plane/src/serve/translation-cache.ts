@@ -43,8 +43,8 @@ export class TranslationCache {
 
   shared(view: Keyed<SharedSection>): SharedResources {
     return remembered(this.#shared, view.key, () => {
-      const { type, services } = view.value;
-      const clustersKey = keyed([type, services]).key;
+      const { type, trustDomain, services } = view.value;
+      const clustersKey = keyed([type, trustDomain, services]).key;
       const clusters = remembered(this.#clusters, clustersKey, () => translateSharedClusters(view.value));
       return { ...clusters, clustersKey, routes: translateSharedRoutes(view.value) };
     });

@@ -1,11 +1,17 @@
 // EndpointSlices and Pods → EndpointSnapshot: which addresses stand behind each port of each Service right now, and what the
 // mesh knows of the pod at each of them.
-import { serviceNameLabel, type EndpointSlice, type Pod } from "@tulle/config";
+import { modeOfPort, mutualTlsModes, type MutualTlsModes, serviceNameLabel } from "@tulle/config";
+import type { EndpointSlice, Pod } from "@tulle/config";
 import type { ResourceReader } from "./build-snapshot.ts";
 import type { EndpointSnapshot, MeshEndpoint, MeshPort, MeshService, MeshSnapshot } from "./mesh-snapshot.ts";
 import { servicePortKey } from "./mesh-snapshot.ts";
 
-export function buildEndpoints(store: ResourceReader, snapshot: Pick<MeshSnapshot, "services">): EndpointSnapshot {
+/** Says that a pod's proxy takes mutual TLS (Istio: label.SecurityTlsMode); whoever gives a pod its sidecar sets it. */
+export const tlsModeLabel = "security.istio.io/tlsMode";
+
+type SnapshotPart = Pick<MeshSnapshot, "services" | "trustDomain" | "peerAuthentications">;
+
+export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): EndpointSnapshot {
   const pods = new Map(store.list("Pod").map((pod) => [`${pod.metadata.namespace}/${pod.metadata.name}`, pod]));
   const slices = new Map<string, EndpointSlice[]>();
   for (const slice of store.list("EndpointSlice")) {
@@ -16,11 +22,12 @@ export function buildEndpoints(store: ResourceReader, snapshot: Pick<MeshSnapsho
     if (list === undefined) slices.set(key, [slice]);
     else list.push(slice);
   }
+  const takesMutualTls = mutualTlsOfPods(snapshot);
   const byServicePort = new Map<string, readonly MeshEndpoint[]>();
   for (const service of snapshot.services) {
     const own = slices.get(`${service.namespace}/${service.name}`) ?? [];
     for (const port of service.ports) {
-      const endpoints = own.flatMap((slice) => endpointsOfPort(slice, service, port, pods));
+      const endpoints = own.flatMap((slice) => endpointsOfPort(slice, service, port, pods, takesMutualTls));
       byServicePort.set(servicePortKey(service.hostname, port.number), sorted(endpoints));
     }
   }
@@ -32,6 +39,7 @@ function endpointsOfPort(
   service: MeshService,
   port: MeshPort,
   pods: ReadonlyMap<string, Pod>,
+  takesMutualTls: TakesMutualTls,
 ): MeshEndpoint[] {
   const number = slice.ports.find((each) => (each.name ?? "") === port.name)?.port;
   if (number === undefined || slice.addressType === "FQDN") return [];
@@ -47,8 +55,22 @@ function endpointsOfPort(
         labels: pod?.metadata.labels ?? {},
         workload: pod === undefined ? (target?.name ?? "") : workloadName(pod),
         namespace,
+        ...(pod !== undefined && takesMutualTls(pod, number) ? { tlsMode: "istio" as const } : {}),
       };
     });
+}
+
+type TakesMutualTls = (pod: Pod, port: number) => boolean;
+
+function mutualTlsOfPods({ trustDomain, peerAuthentications = [] }: SnapshotPart): TakesMutualTls {
+  const modesOfPods = new Map<Pod, MutualTlsModes>();
+  return (pod, port) => {
+    const { namespace, labels = {} } = pod.metadata;
+    if (trustDomain === undefined || labels[tlsModeLabel] !== "istio") return false;
+    let modes = modesOfPods.get(pod);
+    if (modes === undefined) modesOfPods.set(pod, (modes = mutualTlsModes(peerAuthentications, { namespace, labels })));
+    return modeOfPort(modes, port) !== "DISABLE";
+  };
 }
 
 /**

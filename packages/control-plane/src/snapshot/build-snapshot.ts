@@ -1,6 +1,7 @@
 // store → MeshSnapshot: pure, and the only place that reads user resources for routing. What it is given has been checked.
-import { portProtocol, resolveGateway, resolveHost, serviceHost } from "@tulle/config";
-import type { Destination, DestinationRule, Gateway, HttpRoute, Service, Store, VirtualService } from "@tulle/config";
+import { peerAuthenticationScope, portProtocol, resolveGateway, resolveHost, serviceHost } from "@tulle/config";
+import type { Destination, DestinationRule, Gateway, HttpRoute, Service, Store } from "@tulle/config";
+import type { TcpRoute, TlsRoute, VirtualService } from "@tulle/config";
 import type {
   MeshDestinationRule,
   MeshGateway,
@@ -9,6 +10,7 @@ import type {
   MeshVirtualService,
 } from "./mesh-snapshot.ts";
 import { securityPolicies } from "./security-policies.ts";
+import { serviceIdentities, type ServiceIdentities } from "./service-identities.ts";
 
 /** The part of a store that is read here; lists come in the order in which objects were first seen. */
 export type ResourceReader = Pick<Store, "list">;
@@ -19,11 +21,16 @@ export interface SnapshotOptions {
   readonly fetchedKeys?: ReadonlyMap<string, string> | undefined;
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string | undefined;
+  /** Worked out from the resources when missing. */
+  readonly identities?: ServiceIdentities | undefined;
 }
 
 export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = {}): MeshSnapshot {
   const { fetchedKeys = new Map(), trustDomain } = options;
-  const services = inOrder(store.list("Service")).map(meshService);
+  const identities =
+    trustDomain === undefined ? undefined : (options.identities ?? serviceIdentities(store, trustDomain));
+  const services = inOrder(store.list("Service")).map((service) => meshService(service, identities));
+  const peerAuthentications = inOrder(store.list("PeerAuthentication")).map(peerAuthenticationScope);
   const hostnames = new Set(services.map((service) => service.hostname));
   const isService = (hostname: string): boolean => hostnames.has(hostname);
   return deepFreeze({
@@ -39,6 +46,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
       inOrder(store.list("RequestAuthentication")),
       fetchedKeys,
     ),
+    ...(peerAuthentications.length === 0 ? {} : { peerAuthentications }),
   });
 }
 
@@ -64,7 +72,9 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-function meshService({ metadata, spec }: Service): MeshService {
+const none: readonly string[] = [];
+
+function meshService({ metadata, spec }: Service, identities: ServiceIdentities | undefined): MeshService {
   const addresses = spec.clusterIPs ?? (spec.clusterIP === undefined ? [] : [spec.clusterIP]);
   return {
     hostname: serviceHost(metadata.name, metadata.namespace),
@@ -78,6 +88,9 @@ function meshService({ metadata, spec }: Service): MeshService {
       targetPort: port.targetPort ?? port.port,
       protocol: portProtocol(port),
     })),
+    ...(identities === undefined
+      ? {}
+      : { identities: identities.get(`${metadata.namespace}/${metadata.name}`) ?? none }),
   };
 }
 

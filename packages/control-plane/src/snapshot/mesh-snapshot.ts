@@ -1,7 +1,8 @@
 // The frozen picture of the mesh that every later stage reads: names resolved, ports typed, order settled. Endpoints are a
 // picture of their own, so that an endpoint that comes or goes never rebuilds a route.
-import type { AuthorizationPolicy, AuthorizationRule, HttpRoute, JwtRule, PolicyScope } from "@tulle/config";
-import type { PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { AuthorizationPolicy, AuthorizationRule, GatewayServer, HttpRoute, JwtRule } from "@tulle/config";
+import type { PolicyScope, TcpRoute, TlsRoute } from "@tulle/config";
+import type { PeerAuthenticationScope, PortProtocol, TrafficPolicy } from "@tulle/config";
 
 export interface MeshPort {
   /** Empty where a Service with one port gives it no name. */
@@ -20,6 +21,8 @@ export interface MeshService {
   readonly addresses: readonly string[];
   readonly selector: Readonly<Record<string, string>>;
   readonly ports: readonly MeshPort[];
+  /** SPIFFE ids of the workloads behind it. Missing without an authority. */
+  readonly identities?: readonly string[];
 }
 
 export interface MeshGatewayServer {
@@ -114,6 +117,8 @@ export interface MeshEndpoint {
   /** Name of the Deployment (or other owner) that made the pod. */
   readonly workload: string;
   readonly namespace: string;
+  /** Oldest first, as `mutualTlsModes` wants them. */
+  readonly peerAuthentications?: readonly PeerAuthenticationScope[];
 }
 
 /** Ready endpoints by `hostname:servicePort`, sorted by address so that equal sets are equal. */
@@ -124,3 +129,5 @@ export interface EndpointSnapshot {
 export function servicePortKey(hostname: string, port: number): string {
   return `${hostname}:${port}`;
 }
+  /** "istio" where the workload's proxy takes mutual TLS at this port; missing where it takes plain text alone. */
+  readonly tlsMode?: "istio";

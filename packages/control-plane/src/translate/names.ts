@@ -11,6 +11,11 @@ export function outboundClusterName(hostname: string, port: number, subset = "")
   return `outbound|${port}|${subset}|${hostname}`;
 }
 
+/** A cluster's name as a TLS server name, by which gateways pass connections on (Istio: BuildDNSSrvSubsetKey). */
+export function sniName(hostname: string, port: number, subset = ""): string {
+  return `outbound_.${port}_.${subset}_.${hostname}`;
+}
+
 export function inboundClusterName(targetPort: number): string {
   return `inbound|${targetPort}||`;
 }

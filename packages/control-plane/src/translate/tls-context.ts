@@ -17,7 +17,8 @@ import {
 import {
   type SubjectAltNameMatcherSchema,
   SubjectAltNameMatcher_SanType as SanType,
-  type TlsParametersSchema,
+  type TlsParameters,
+  TlsParametersSchema,
   TlsParameters_TlsProtocol as TlsProtocol,
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/common_pb";
 import {
@@ -63,8 +64,11 @@ const workloadMinimum: TlsVersion = "TLSV1_3";
 
 const protocols = { TLSV1_2: TlsProtocol.TLSv1_2, TLSV1_3: TlsProtocol.TLSv1_3 } as const;
 
-export function tlsParams(minimum: TlsVersion): MessageInitShape<typeof TlsParametersSchema> {
-  return { tlsMinimumProtocolVersion: protocols[minimum], tlsMaximumProtocolVersion: TlsProtocol.TLSv1_3 };
+export function tlsParams(minimum: TlsVersion): TlsParameters {
+  return create(TlsParametersSchema, {
+    tlsMinimumProtocolVersion: protocols[minimum],
+    tlsMaximumProtocolVersion: TlsProtocol.TLSv1_3,
+  });
 }
 
 /** A secret of the agent beside the proxy: `default`, `ROOTCA`. Proxies wait for it, since without it nothing may pass. */

@@ -1,6 +1,6 @@
 // Services → clusters: one for each HTTP port, one more for each subset, and the two that stand for "nowhere" and "anywhere".
 import { create } from "@bufbuild/protobuf";
-import { isHttp, type PortProtocol, type TrafficPolicy } from "@tulle/config";
+import { isHttp, type PortProtocol } from "@tulle/config";
 import { type CircuitBreakers, CircuitBreakersSchema } from "@tulle/xds/envoy/config/cluster/v3/circuit_breaker_pb";
 import {
   type Cluster,
@@ -19,6 +19,8 @@ import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams
 import type { ScopedService, SidecarOwn } from "../scope/proxy-view.ts";
 import type { MeshPort, MeshSubset } from "../snapshot/mesh-snapshot.ts";
 import { adsConfigSource, configReference, durationOfMs, istioMetadata, pack, socketAddress } from "./messages.ts";
+import { type PortTrafficPolicy, portTrafficPolicy } from "./port-traffic-policy.ts";
+import { type ClusterContext, upstreamTls } from "./upstream-tls.ts";
 import { blackHoleCluster, inboundClusterName, outboundClusterName, passthroughCluster } from "./names.ts";
 
 /** Istio's mesh default (connectTimeout). */
@@ -48,16 +50,20 @@ export function outboundClusters(services: readonly ScopedService[]): readonly O
   );
 }
 
-export function translateOutboundCluster({ name, service, port, subset }: OutboundCluster): Cluster {
+export function translateOutboundCluster(cluster: OutboundCluster, context: ClusterContext): Cluster {
+  const { name, service, port, subset } = cluster;
   const { rule } = service;
+  const policy = portTrafficPolicy(rule, subset, port.number);
+  const { autoSni = false, autoSanValidation = false, ...sockets } = upstreamTls(cluster, context, policy.tls);
   return create(ClusterSchema, {
     name,
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.EDS },
     edsClusterConfig: { edsConfig: adsConfigSource(), serviceName: name },
     connectTimeout: durationOfMs(connectTimeoutMs),
-    lbPolicy: loadBalancer(subset?.trafficPolicy, rule?.trafficPolicy),
+    lbPolicy: loadBalancer(policy),
     circuitBreakers: circuitBreakers(),
-    typedExtensionProtocolOptions: protocolOptions(port.protocol),
+    typedExtensionProtocolOptions: protocolOptions(port.protocol, { autoSni, autoSanValidation }),
+    ...sockets,
     metadata: istioMetadata({
       ...(rule === undefined ? {} : { config: configReference("destination-rule", rule.namespace, rule.name) }),
       default_original_port: port.number,
@@ -68,8 +74,8 @@ export function translateOutboundCluster({ name, service, port, subset }: Outbou
 }
 
 /** Endpoints are chosen by least request unless a policy says otherwise (Istio: LoadBalancerSettings.simple). */
-function loadBalancer(...policies: readonly (TrafficPolicy | undefined)[]): Cluster_LbPolicy {
-  switch (policies.find((policy) => policy?.loadBalancer?.simple !== undefined)?.loadBalancer?.simple) {
+function loadBalancer(policy: PortTrafficPolicy): Cluster_LbPolicy {
+  switch (policy.loadBalancer?.simple) {
     case "ROUND_ROBIN":
       return Cluster_LbPolicy.ROUND_ROBIN;
     case "RANDOM":
@@ -96,17 +102,25 @@ function circuitBreakers(): CircuitBreakers {
 }
 
 /** HTTP/2 with prior knowledge where the port's name asks for it; HTTP/1.1 is what a cluster speaks by itself. */
-function protocolOptions(protocol: PortProtocol): Cluster["typedExtensionProtocolOptions"] {
-  if (protocol !== "http2" && protocol !== "grpc") return {};
+function protocolOptions(
+  protocol: PortProtocol,
+  names: { readonly autoSni: boolean; readonly autoSanValidation: boolean } = noNames,
+): Cluster["typedExtensionProtocolOptions"] {
+  const isHttp2 = protocol === "http2" || protocol === "grpc";
+  const hasNames = isHttp(protocol) && (names.autoSni || names.autoSanValidation);
+  if (!isHttp2 && !hasNames) return {};
   return {
     "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": pack(HttpProtocolOptionsSchema, {
+      ...(hasNames ? { upstreamHttpProtocolOptions: names } : {}),
       upstreamProtocolOptions: {
         case: "explicitHttpConfig",
-        value: { protocolConfig: { case: "http2ProtocolOptions", value: {} } },
+        value: { protocolConfig: { case: isHttp2 ? "http2ProtocolOptions" : "httpProtocolOptions", value: {} } },
       },
     }),
   };
 }
+
+const noNames = { autoSni: false, autoSanValidation: false };
 
 /** The workload's own port, at the address where its application listens. */
 export function translateInboundCluster(own: SidecarOwn, port: SidecarOwn["inbound"][number]): Cluster {

@@ -10,8 +10,10 @@ import type { LbEndpoint } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_co
 import { LbEndpointSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_components_pb";
 import { selects } from "../scope/scope-sidecar.ts";
 import { type EndpointSnapshot, type MeshEndpoint, servicePortKey } from "../snapshot/mesh-snapshot.ts";
+import { type Metadata, MetadataSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { istioMetadata, socketAddress } from "./messages.ts";
 import type { OutboundCluster } from "./translate-clusters.ts";
+import { tlsModeKey } from "./upstream-tls.ts";
 
 /** The endpoints of a cluster: those of its Service's port that carry the subset's labels. */
 export function endpointsOf(cluster: OutboundCluster, endpoints: EndpointSnapshot): readonly MeshEndpoint[] {
@@ -45,7 +47,22 @@ function lbEndpoint(endpoint: MeshEndpoint, clusterId: string): LbEndpoint {
     hostIdentifier: { case: "endpoint", value: { address: socketAddress(endpoint.address, endpoint.port) } },
     healthStatus: HealthStatus.HEALTHY,
     loadBalancingWeight: 1,
-    metadata: istioMetadata({ workload: workloadText(endpoint, clusterId), labels: metricLabels(endpoint.labels) }),
+    metadata: endpointMetadata(endpoint, clusterId),
+  });
+}
+
+/** What the metrics of callers say of the workload, and by which socket they reach it (Envoy: transport_socket_matches). */
+function endpointMetadata(endpoint: MeshEndpoint, clusterId: string): Metadata {
+  const { labels, tlsMode } = endpoint;
+  const { filterMetadata } = istioMetadata({
+    workload: workloadText(endpoint, clusterId),
+    labels: metricLabels(labels),
+  });
+  return create(MetadataSchema, {
+    filterMetadata: {
+      ...filterMetadata,
+      ...(tlsMode === undefined ? {} : { "envoy.transport_socket_match": { [tlsModeKey]: tlsMode } }),
+    },
   });
 }
 

@@ -9,6 +9,8 @@ import {
   inboundConnectionManager,
   outboundConnectionManager,
 } from "./http-connection-manager.ts";
+import { FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
+import { inboundFilterChains } from "./inbound-filter-chains.ts";
 import { socketAddress } from "./messages.ts";
 import { gatewayRouteName, httpProxyPort, httpProxyRoute, listenerName } from "./names.ts";
 
@@ -42,16 +44,12 @@ export function translateInboundListener(own: SidecarOwn, port: InboundPort): Li
     address: socketAddress(own.address, port.targetPort),
     additionalAddresses: publishedAddresses(own, port.targetPort),
     trafficDirection: TrafficDirection.INBOUND,
-    filterChains: [
-      {
-        filters: [
-          {
-            name: httpConnectionManager,
-            configType: { case: "typedConfig", value: inboundConnectionManager(`inbound_${name}`, port, own.security) },
-          },
-        ],
-      },
-    ],
+    ...inboundFilterChains("http", port.mutualTls, [
+      create(FilterSchema, {
+        name: httpConnectionManager,
+        configType: { case: "typedConfig", value: inboundConnectionManager(`inbound_${name}`, port, own.security) },
+      }),
+    ]),
   });
 }
 

@@ -40,10 +40,10 @@ export interface OwnResources {
   readonly listeners: readonly EncodedResource[];
 }
 
-export function translateSharedClusters({ type, services }: SharedSection): SharedClusters {
+export function translateSharedClusters({ type, trustDomain, services }: SharedSection): SharedClusters {
   const outbound = outboundClusters(services);
   const fixed = type === "sidecar" ? [translateBlackHole(), translatePassthrough()] : [translateBlackHole()];
-  const clusters = [...outbound.map(translateOutboundCluster), ...fixed];
+  const clusters = [...outbound.map((cluster) => translateOutboundCluster(cluster, { type, trustDomain })), ...fixed];
   return { outbound, clusters: clusters.map((each) => encodeResource(ClusterSchema, each)) };
 }
 

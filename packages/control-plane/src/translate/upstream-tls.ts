@@ -1,0 +1,166 @@
+// How connections to a cluster's endpoints are encrypted: as the DestinationRule says, else with the mesh's certificates
+// wherever the endpoint takes them (Istio: auto mTLS, ClusterBuilder.buildUpstreamTLSSettings).
+import { create } from "@bufbuild/protobuf";
+import { type ClientTls, isHttp } from "@tulle/config";
+import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import {
+  type Cluster_TransportSocketMatch,
+  Cluster_TransportSocketMatchSchema,
+} from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { type DataSource, DataSourceSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import {
+  CertificateValidationContextSchema,
+  TlsCertificateSchema,
+} from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/common_pb";
+import {
+  type CommonTlsContext,
+  CommonTlsContext_CombinedCertificateValidationContextSchema,
+  CommonTlsContextSchema,
+  UpstreamTlsContextSchema,
+} from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
+import type { OutboundCluster } from "./translate-clusters.ts";
+import { sniName } from "./names.ts";
+import {
+  adsSecretConfig,
+  exactName,
+  istioMutualTls,
+  meshHttp1Alpn,
+  meshHttp2Alpn,
+  meshTcpAlpn,
+  rawSocket,
+  tlsParams,
+  upstreamTlsSocket,
+} from "./tls-context.ts";
+
+/** What a proxy's clusters have in common. */
+export interface ClusterContext {
+  readonly type: "sidecar" | "router";
+  /** See `MeshSnapshot.trustDomain`. */
+  readonly trustDomain?: string | undefined;
+}
+
+export interface UpstreamTls extends Partial<Pick<Cluster, "transportSocket" | "transportSocketMatches">> {
+  /** The name in the request's Host is sent, and asked for in the server's certificate. */
+  readonly autoSni?: boolean;
+  readonly autoSanValidation?: boolean;
+}
+
+/** Where the machine's authorities lie on Debian, Alpine and what comes from them; Envoy looks for none itself. */
+const machineRoots = "/etc/ssl/certs/ca-certificates.crt";
+
+/** Metadata of endpoints by which a proxy picks the socket (Istio: model.TLSModeLabelShortname). */
+export const tlsModeKey = "tlsMode";
+
+export function upstreamTls(
+  cluster: OutboundCluster,
+  context: ClusterContext,
+  tls: ClientTls | undefined,
+): UpstreamTls {
+  if (tls === undefined) return autoMutualTls(cluster, context);
+  switch (tls.mode) {
+    case "ISTIO_MUTUAL":
+      return meshTls(cluster, context, tls);
+    case "SIMPLE":
+    case "MUTUAL":
+      return originatedTls(cluster, context, tls);
+    default:
+      return {};
+  }
+}
+
+function autoMutualTls(cluster: OutboundCluster, { trustDomain }: ClusterContext): UpstreamTls {
+  if (trustDomain === undefined) return {};
+  const match = (
+    name: string,
+    fields: Cluster_TransportSocketMatch["match"],
+    transportSocket: ReturnType<typeof rawSocket>,
+  ) => create(Cluster_TransportSocketMatchSchema, { name, match: fields ?? {}, transportSocket });
+  return {
+    transportSocketMatches: [
+      match("tlsMode-istio", { [tlsModeKey]: "istio" }, meshSocket(cluster, trustDomain, {})),
+      match("tlsMode-disabled", {}, rawSocket()),
+    ],
+  };
+}
+
+/** Without an authority there is no certificate to show: then it stays plain text, which the finding IST0167 tells. */
+function meshTls(cluster: OutboundCluster, { trustDomain }: ClusterContext, tls: ClientTls): UpstreamTls {
+  return trustDomain === undefined ? {} : { transportSocket: meshSocket(cluster, trustDomain, tls) };
+}
+
+function meshSocket({ service, port, subset }: OutboundCluster, trustDomain: string, tls: ClientTls) {
+  const context = istioMutualTls({
+    trustDomain,
+    sni: tls.sni ?? sniName(service.hostname, port.number, subset?.name),
+    subjectAltNames: tls.subjectAltNames ?? service.identities ?? [],
+    alpn: isHttp(port.protocol) ? (speaksHttp2(port) ? meshHttp2Alpn : meshHttp1Alpn) : meshTcpAlpn,
+  });
+  return upstreamTlsSocket(context);
+}
+
+/** SIMPLE and MUTUAL: towards servers whose certificates are not the mesh's (Istio: constructUpstreamTLS). */
+function originatedTls({ port }: OutboundCluster, { type }: ClusterContext, tls: ClientTls): UpstreamTls {
+  const { subjectAltNames = [], sni, insecureSkipVerify = false } = tls;
+  const context = create(UpstreamTlsContextSchema, {
+    commonTlsContext: create(CommonTlsContextSchema, {
+      tlsParams: tlsParams("TLSV1_2"),
+      ...ownCertificate(tls, type),
+      validationContextType: serverCheck(tls, type),
+      alpnProtocols: speaksHttp2(port) ? ["h2"] : [],
+    }),
+    sni: sni ?? "",
+  });
+  return {
+    transportSocket: upstreamTlsSocket(context),
+    autoSni: sni === undefined,
+    autoSanValidation: sni === undefined && subjectAltNames.length === 0 && !insecureSkipVerify,
+  };
+}
+
+function speaksHttp2({ protocol }: OutboundCluster["port"]): boolean {
+  return protocol === "http2" || protocol === "grpc";
+}
+
+type TlsContext = Pick<
+  CommonTlsContext,
+  "tlsCertificates" | "tlsCertificateSdsSecretConfigs" | "validationContextType"
+>;
+
+function ownCertificate(tls: ClientTls, type: ClusterContext["type"]): Partial<TlsContext> {
+  if (tls.mode !== "MUTUAL") return {};
+  const { clientCertificate, privateKey, credentialName } = tls;
+  if (clientCertificate !== undefined && privateKey !== undefined) {
+    const files = { certificateChain: file(clientCertificate), privateKey: file(privateKey) };
+    return { tlsCertificates: [create(TlsCertificateSchema, files)] };
+  }
+  if (credentialName === undefined || type !== "router") return {};
+  return { tlsCertificateSdsSecretConfigs: [adsSecretConfig(`kubernetes://${credentialName}`)] };
+}
+
+/**
+ * A sidecar gets no Secret (as in Istio, where it then sends plain text). Here it asks for a certificate that the machine
+ * trusts, and shows none of its own: what the rule wants encrypted is never sent in the clear.
+ */
+function serverCheck(tls: ClientTls, type: ClusterContext["type"]): TlsContext["validationContextType"] {
+  const { subjectAltNames = [], credentialName, caCertificates, caCrl, insecureSkipVerify = false } = tls;
+  const names = { matchTypedSubjectAltNames: insecureSkipVerify ? [] : subjectAltNames.map(exactName) };
+  if (insecureSkipVerify)
+    return { case: "validationContext", value: create(CertificateValidationContextSchema, names) };
+  if (credentialName !== undefined && type === "router") {
+    const value = create(CommonTlsContext_CombinedCertificateValidationContextSchema, {
+      defaultValidationContext: names,
+      validationContextSdsSecretConfig: adsSecretConfig(`kubernetes://${credentialName}-cacert`),
+    });
+    return { case: "combinedValidationContext", value };
+  }
+  const value = create(CertificateValidationContextSchema, {
+    ...names,
+    trustedCa: file(caCertificates ?? machineRoots),
+    ...(caCrl === undefined ? {} : { crl: file(caCrl) }),
+  });
+  return { case: "validationContext", value };
+}
+
+function file(filename: string): DataSource {
+  return create(DataSourceSchema, { specifier: { case: "filename", value: filename } });
+}
