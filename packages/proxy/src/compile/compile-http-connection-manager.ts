@@ -10,6 +10,7 @@ import {
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
 import { counterGroup, statDescription } from "../cluster/cluster-stats.ts";
 import { filterOfType } from "../filters/table.ts";
+import { whereRoutesEnable } from "../filters/where-routes-enable.ts";
 import type { HttpFilter } from "../http/filter.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { HttpConnectionManagerConfig, HttpConnectionManagerStats } from "../runtime/proxy-runtime.ts";
@@ -200,19 +201,22 @@ function compileFilters(message: HttpConnectionManager, build: ListenerBuild, pl
       else problems.error(at, words);
       continue;
     }
-    if (entry.disabled) {
-      if (registration.isTerminal) problems.error(at, "a terminal filter cannot be disabled");
-      continue;
-    }
+    if (entry.disabled && registration.isTerminal) problems.error(at, "a terminal filter cannot be disabled");
     const filter = registration.compile(config, {
       name: entry.name,
       scope,
       isInbound: build.isInbound,
       statPrefix: message.statPrefix,
+      clusterNames: build.clusterNames,
+      secretSlots: build.secretSlots,
       place: at.field("typed_config"),
       problems,
     });
-    known.push({ name: entry.name, isTerminal: registration.isTerminal, filter });
+    known.push({
+      name: entry.name,
+      isTerminal: registration.isTerminal,
+      filter: entry.disabled && filter !== undefined ? whereRoutesEnable(filter, entry.name) : filter,
+    });
   }
   checkOrder(known, place, problems);
   return known.map((entry) => entry.filter).filter((filter) => filter !== undefined);

@@ -19,6 +19,7 @@ import type {
   ListenerStats,
   TerminalNetworkFilter,
 } from "../runtime/proxy-runtime.ts";
+import type { SecretSlot } from "../tls/secret-slot.ts";
 import { checkFields } from "./check-fields.ts";
 import { type ChainCriteria, compileChainCriteria, findChain } from "./compile-filter-chain-match.ts";
 import type { CompileScope } from "./compile-scope.ts";
@@ -34,6 +35,8 @@ export interface CompiledListener {
   readonly routeNames: ReadonlySet<string>;
   /** Clusters that its inline route tables may choose. */
   readonly clusterNames: ReadonlySet<string>;
+  /** Secrets of its filter chains and filters: the listener is warm once they have come. */
+  readonly secretSlots: ReadonlySet<SecretSlot>;
 }
 
 export interface ListenerOptions {
@@ -59,6 +62,7 @@ export interface ListenerBuild {
   readonly isInbound: boolean;
   readonly routeNames: Set<string>;
   readonly clusterNames: Set<string>;
+  readonly secretSlots: Set<SecretSlot>;
 }
 
 export function buildListener(
@@ -87,6 +91,7 @@ export function buildListener(
     isInbound: message.trafficDirection === TrafficDirection.INBOUND,
     routeNames: new Set(),
     clusterNames: new Set(),
+    secretSlots: new Set(),
   };
   const filterChains = buildFilterChains(message, build, place);
   const defaultChain = message.defaultFilterChain;
@@ -107,7 +112,7 @@ export function buildListener(
     bindToPort: message.bindToPort ?? message.deprecatedV1?.bindToPort ?? true,
     stats: listenerStats(scope, message.statPrefix, addresses[0]),
   };
-  return { listener, routeNames: build.routeNames, clusterNames: build.clusterNames };
+  return { listener, routeNames: build.routeNames, clusterNames: build.clusterNames, secretSlots: build.secretSlots };
 }
 
 function listenerStats(scope: CompileScope, statPrefix: string, address: ListenAddress | undefined): ListenerStats {

@@ -3,6 +3,7 @@ import { fromBinary } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { FilterConfigSchema } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import { filterOfRouteType } from "../filters/table.ts";
+import { enablementKey } from "../filters/where-routes-enable.ts";
 import type { Place, Problems } from "./problems.ts";
 import { typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
 
@@ -20,6 +21,8 @@ export function compilePerFilterConfigs(
   const merged = new Map(above);
   for (const name of names) {
     const value = compileOne(name, configs[name]!, place.key("", name), problems);
+    // A filter that is off by itself is on where a route says anything of it.
+    merged.set(enablementKey(name), true);
     if (value !== undefined) merged.set(name, value);
   }
   return merged;
@@ -32,6 +35,8 @@ function compileOne(name: string, any: Any, place: Place, problems: Problems): u
     const wrapper = fromBinary(FilterConfigSchema, any.value);
     if (wrapper.disabled) problems.error(place.field("disabled"), "this field is not supported");
     inner = wrapper.config;
+    // An empty configuration is no override: it only enables the filter.
+    if (inner?.typeUrl === "" && !wrapper.disabled) return undefined;
     isOptional = wrapper.isOptional;
   }
   const config = unwrapTypedConfig(inner);

@@ -3,6 +3,7 @@ import type { TypedConfig } from "../compile/typed-config.ts";
 import type { CompileScope } from "../compile/compile-scope.ts";
 import type { Place, Problems } from "../compile/problems.ts";
 import type { HttpFilter } from "../http/filter.ts";
+import type { SecretSlot } from "../tls/secret-slot.ts";
 
 export interface FilterBuild {
   /** The name in the HTTP connection manager's list. */
@@ -12,6 +13,9 @@ export interface FilterBuild {
   readonly isInbound: boolean;
   /** Of the connection manager: a filter's own metrics stand below it. */
   readonly statPrefix: string;
+  /** Clusters that the filter itself sends requests to are added here, and the secrets that it needs there. */
+  readonly clusterNames: Set<string>;
+  readonly secretSlots: Set<SecretSlot>;
   readonly place: Place;
   readonly problems: Problems;
 }

@@ -5,6 +5,7 @@ import type { FilterRegistration } from "./filter-registration.ts";
 import { dynamicForwardProxyRegistration } from "./dynamic-forward-proxy-registration.ts";
 import { istioStatsRegistration } from "./istio-stats/istio-stats-registration.ts";
 import { jwtAuthnRegistration } from "./jwt-authn/jwt-authn-registration.ts";
+import { oauth2Registration } from "./oauth2/oauth2-registration.ts";
 import { rbacRegistration } from "./rbac/rbac-registration.ts";
 import { routerRegistration } from "./router-registration.ts";
 
@@ -12,6 +13,7 @@ export const httpFilters: readonly FilterRegistration[] = [
   istioStatsRegistration,
   dynamicForwardProxyRegistration,
   jwtAuthnRegistration,
+  oauth2Registration,
   rbacRegistration,
   routerRegistration,
 ];

@@ -27,7 +27,16 @@ export function compileFilter(
   const problems = new Problems();
   const filter = filterOfType(typeUrl)!.compile(
     { typeUrl, form: "binary", bytes: toBinary(schema, message) },
-    { name: "probed", scope, isInbound: true, statPrefix: "test", place: Place.root, problems },
+    {
+      name: "probed",
+      scope,
+      isInbound: true,
+      statPrefix: "test",
+      clusterNames: new Set(),
+      secretSlots: new Set(),
+      place: Place.root,
+      problems,
+    },
   );
   return { filter, problems: problems.list.map(problemText) };
 }

@@ -9,6 +9,12 @@ export interface ParityListener {
   readonly manager?: object;
 }
 
+/** What listeners of a table need besides the back end. */
+export interface ParityResources {
+  readonly clusters?: readonly { readonly name: string; readonly port: number }[];
+  readonly secrets?: readonly object[];
+}
+
 const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
 const address = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });
 
@@ -18,6 +24,7 @@ export function parityBootstrap(
   backEndPort: number,
   logPath: string,
   metadataNamespace: string,
+  more: ParityResources = {},
 ): string {
   const format = `%REQ(x-parity)%\t%RESPONSE_CODE_DETAILS%\t%DYNAMIC_METADATA(${metadataNamespace})%\n`;
   const router = { name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } };
@@ -59,16 +66,22 @@ export function parityBootstrap(
           },
         ],
       })),
+      ...(more.secrets !== undefined && { secrets: more.secrets }),
       clusters: [
-        {
-          name: "app",
-          type: "STATIC",
-          load_assignment: {
-            cluster_name: "app",
-            endpoints: [{ lb_endpoints: [{ endpoint: { address: address(backEndPort) } }] }],
-          },
-        },
+        ...(more.clusters ?? []).map(({ name, port }) => staticCluster(name, port)),
+        staticCluster("app", backEndPort),
       ],
     },
   });
+}
+
+function staticCluster(name: string, port: number): object {
+  return {
+    name,
+    type: "STATIC",
+    load_assignment: {
+      cluster_name: name,
+      endpoints: [{ lb_endpoints: [{ endpoint: { address: address(port) } }] }],
+    },
+  };
 }

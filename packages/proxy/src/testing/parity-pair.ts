@@ -10,7 +10,7 @@ import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
 import { startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
 import { runProxy } from "../run-proxy.ts";
-import { type ParityListener, parityBootstrap } from "./parity-bootstrap.ts";
+import { type ParityListener, type ParityResources, parityBootstrap } from "./parity-bootstrap.ts";
 
 export interface ParityCall {
   readonly listener: string;
@@ -33,6 +33,8 @@ export interface Seen {
 export interface ParityPair {
   /** What each of the two made of every call, in the calls' order. */
   run(calls: readonly ParityCall[]): Promise<{ readonly ours: readonly Seen[]; readonly envoys: readonly Seen[] }>;
+  /** One call, for tables whose next call depends on the answer. */
+  ask(side: "ours" | "envoys", call: ParityCall): Promise<Answer>;
   /** Values of all counters whose name the expression matches, on each. */
   counters(name: RegExp): Promise<{ readonly ours: Counters; readonly envoys: Counters }>;
   stop(): Promise<void>;
@@ -40,7 +42,7 @@ export interface ParityPair {
 
 export type Counters = Readonly<Record<string, number>>;
 
-interface Answer {
+export interface Answer {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
   readonly body: string;
@@ -62,11 +64,12 @@ interface Side {
 export async function startParityPair(
   listeners: readonly ParityListener[],
   metadataNamespace: string,
+  more: ParityResources = {},
 ): Promise<ParityPair> {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "tulle-parity-"));
   const backEnd = await startBackEnd();
   const { port } = backEnd.address() as net.AddressInfo;
-  const bootstrapFor = (log: string): string => parityBootstrap(listeners, port, log, metadataNamespace);
+  const bootstrapFor = (log: string): string => parityBootstrap(listeners, port, log, metadataNamespace, more);
   const ours = await startOurs(path.join(folder, "ours.log"), bootstrapFor);
   const envoy = await startEnvoy(folder, listeners.length, bootstrapFor);
   let sent = 0;
@@ -76,6 +79,7 @@ export async function startParityPair(
       sent += calls.length;
       return { ours: await runOn(ours, calls, first), envoys: await runOn(envoy, calls, first) };
     },
+    ask: (side, call) => get((side === "ours" ? ours : envoy).ports.get(call.listener)!, call),
     async counters(name) {
       return { ours: await countersOf(ours, name), envoys: await countersOf(envoy, name) };
     },

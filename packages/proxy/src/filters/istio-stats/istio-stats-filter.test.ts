@@ -50,6 +50,8 @@ function filter(metrics: MetricRegistry, isInbound: boolean, settings: object = 
     scope,
     isInbound,
     statPrefix: "test",
+    clusterNames: new Set(),
+    secretSlots: new Set(),
     place: Place.root,
     problems,
   });
