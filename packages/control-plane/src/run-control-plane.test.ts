@@ -78,7 +78,7 @@ class FakeProxy implements Disposable {
   ) {
     this.#refuse = refuse;
     this.#client = connectAds({
-      target: `http://127.0.0.1:${running.xdsAddress.port}`,
+      target: `http://127.0.0.1:${running.xdsAddress!.port}`,
       node: create(NodeSchema, { id, metadata: { INTERCEPTION_MODE: "NONE", ...metadata } }),
       handlers: { onResponse: (response) => this.#take(response) },
     });
@@ -421,7 +421,7 @@ test("an address that is taken is an error, and nothing stays open behind it", a
   const folder = await mkdtemp(path.join(tmpdir(), "control-plane-"));
   const free = { host: "127.0.0.1", port: 0 };
   for (const { xdsAddress, httpAddress } of [
-    { xdsAddress: running.xdsAddress, httpAddress: free },
+    { xdsAddress: running.xdsAddress!, httpAddress: free },
     { xdsAddress: free, httpAddress: running.httpAddress },
   ]) {
     await assert.rejects(

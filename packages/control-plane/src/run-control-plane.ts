@@ -10,9 +10,15 @@ import {
   type Store,
 } from "@tulle/config";
 import { type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
-import { type AdsServerLimits, type Clock, serveAds, systemClock } from "@tulle/xds";
+import { openWorkloadTokenKey, type WorkloadTokenKey, workloadTokenKeyFile } from "@tulle/identity/workload-token";
+import { type AdsServerLimits, type Clock, type RunningAdsServer, serveAds, systemClock } from "@tulle/xds";
 import { readOrMakeToken } from "./api/api-token.ts";
 import { debugRoutes } from "./api/debug-routes.ts";
+import { type CaMetrics, caMetrics } from "./ca/ca-metrics.ts";
+import { caRoutes } from "./ca/ca-routes.ts";
+import { type KnownPods, knownPods } from "./ca/known-pods.ts";
+import { MeshAuthority } from "./ca/mesh-authority.ts";
+import { serveProvenWorkloads } from "./ca/serve-proven-workloads.ts";
 import { serveHttpApi } from "./api/http-api.ts";
 import { type ResourceStatus, resourceRoutes } from "./api/resource-routes.ts";
 import { makeInstanceId } from "./instance-id.ts";
@@ -35,9 +41,17 @@ export interface ControlPlaneOptions {
   readonly directory?: string;
   /** Where applied resources, the token and the API's socket lie. Made when missing. */
   readonly stateDirectory: string;
-  /** Port 0 takes a free one. */
-  readonly xdsAddress: { readonly host: string; readonly port: number };
-  readonly httpAddress: { readonly host: string; readonly port: number };
+  /** Port 0 takes a free one, here and below. Without TLS, for whoever may connect; none when missing. */
+  readonly xdsAddress?: Address;
+  /** With TLS, for workloads that show their certificate, or ask for it. With it comes the certificate authority. */
+  readonly xdsTlsAddress?: Address;
+  readonly httpAddress: Address;
+  /** `cluster.local` unless told. */
+  readonly trustDomain?: string;
+  /** See `MeshAuthorityOptions`, as the next two. */
+  readonly cacertsDirectory?: string;
+  readonly workloadTtlMs?: number;
+  readonly maxWorkloadTtlMs?: number;
   /** Forget what was applied before. */
   readonly fresh?: boolean;
   /** Whoever runs the pods; see `LayeredStoreOptions.runtimeOwner`. */
@@ -53,10 +67,17 @@ export interface ControlPlaneOptions {
   readonly logging?: Logging;
 }
 
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
 export interface RunningControlPlane {
   readonly instanceId: string;
-  readonly xdsAddress: { readonly host: string; readonly port: number };
-  readonly httpAddress: { readonly host: string; readonly port: number };
+  /** Undefined where none was asked for. */
+  readonly xdsAddress: Address | undefined;
+  readonly xdsTlsAddress: Address | undefined;
+  readonly httpAddress: Address;
   /** Writes need no token here. */
   readonly socketPath: string;
   readonly store: Store;
@@ -84,35 +105,34 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     open.defer(() => keysFile.close());
     const saved = options.fresh === true ? new Map<string, never>() : await readSavedKeys(keysPath);
     const keys = { saved, save: (all: SavedKeys) => keysFile.save(all) };
-    const core = buildCore(options, store, keys, controlPlaneMetrics(metrics, version), clock, log);
+    const security = await openSecurity(options, metrics, clock, logging.logger("ca"));
+    if (security !== undefined) open.defer(async () => security.authority.close());
+    const core = buildCore(options, store, keys, security, controlPlaneMetrics(metrics, version), clock, log);
     const { mesh, pusher, cache, accepted } = core;
     open.defer(() => mesh.close());
     open.defer(() => core.jwks.close());
-    const xds = await serveAds({
-      address: options.xdsAddress,
-      handlers: pusher,
-      controlPlaneId: instanceId,
-      clock,
-      ...(options.xdsLimits === undefined ? {} : { limits: options.xdsLimits }),
-    });
-    open.defer(() => xds.close());
+    const servers = await serveXds(options, instanceId, core, security, clock);
+    open.use(servers);
     const resources = resourceRoutes({ store, findings: core.findings, statusOf: (key) => statusOf(key, core) });
     const debug = { store, mesh: () => mesh, cache, connected: () => pusher.connected, metrics, instanceId, version };
     const socketPath = path.join(stateDirectory, "control-plane.sock");
-    const routes = [...resources.routes, ...debugRoutes(debug)];
+    const authorityRoutes = security === undefined ? [] : caRoutes(security.authority);
+    const routes = [...resources.routes, ...authorityRoutes, ...debugRoutes(debug)];
     const http = await serveHttpApi({ address: options.httpAddress, socketPath, token, log, routes });
     open.defer(() => http.close());
     open.defer(() => resources.close());
-    const xdsAddress = "port" in xds.address ? xds.address : options.xdsAddress;
+    const { plaintext: xdsAddress, tls: xdsTlsAddress } = servers;
     log.info("control plane serves", {
       instance: instanceId,
-      xds: `${xdsAddress.host}:${xdsAddress.port}`,
-      http: `${http.address.host}:${http.address.port}`,
+      xds: addressText(xdsAddress),
+      xdsTls: addressText(xdsTlsAddress),
+      http: addressText(http.address),
       findings: store.findings().length + accepted.findings.length,
     });
     return {
       instanceId,
       xdsAddress,
+      xdsTlsAddress,
       httpAddress: http.address,
       socketPath,
       store,
@@ -123,6 +143,78 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     await open.disposeAsync();
     throw error;
   }
+}
+
+function addressText(address: Address | undefined): string | undefined {
+  return address === undefined ? undefined : `${address.host}:${address.port}`;
+}
+
+/** What there is of identity where the port with TLS is served. */
+interface Security {
+  readonly authority: MeshAuthority;
+  readonly metrics: CaMetrics;
+  readonly tokenKey: WorkloadTokenKey;
+  readonly log: Logger;
+}
+
+async function openSecurity(
+  options: ControlPlaneOptions,
+  registry: MetricRegistry,
+  clock: Clock,
+  log: Logger,
+): Promise<Security | undefined> {
+  const { stateDirectory, trustDomain = "cluster.local", cacertsDirectory, workloadTtlMs, maxWorkloadTtlMs } = options;
+  if (options.xdsTlsAddress === undefined) return undefined;
+  const opened = await openWorkloadTokenKey(path.join(stateDirectory, workloadTokenKeyFile));
+  if (!opened.ok) throw new Error(opened.message);
+  const metrics = caMetrics(registry);
+  const authority = await MeshAuthority.open({
+    stateDirectory,
+    trustDomain,
+    clock,
+    log,
+    metrics,
+    ...(cacertsDirectory === undefined ? {} : { cacertsDirectory }),
+    ...(workloadTtlMs === undefined ? {} : { workloadTtlMs }),
+    ...(maxWorkloadTtlMs === undefined ? {} : { maxWorkloadTtlMs }),
+  });
+  return { authority, metrics, tokenKey: opened.key, log };
+}
+
+interface XdsServers extends AsyncDisposable {
+  readonly plaintext: Address | undefined;
+  readonly tls: Address | undefined;
+}
+
+async function serveXds(
+  options: ControlPlaneOptions,
+  controlPlaneId: string,
+  { pusher, pods }: Core,
+  security: Security | undefined,
+  clock: Clock,
+): Promise<XdsServers> {
+  const { xdsAddress, xdsTlsAddress, xdsLimits: limits } = options;
+  const shared = { controlPlaneId, clock, ...(limits === undefined ? {} : { limits }) };
+  const open = new AsyncDisposableStack();
+  const opened = (server: RunningAdsServer): Address | undefined => {
+    open.defer(() => server.close());
+    return "port" in server.address ? server.address : undefined;
+  };
+  try {
+    const plaintext = xdsAddress && opened(await serveAds({ ...shared, address: xdsAddress, handlers: pusher }));
+    if (xdsTlsAddress === undefined || security === undefined) return disposable({ plaintext, tls: undefined }, open);
+    const { authority, metrics, log, tokenKey } = security;
+    const server = { ...shared, address: xdsTlsAddress };
+    const proven = { server, handlers: pusher, authority, tokenKeys: [tokenKey], pods, metrics, log };
+    return disposable({ plaintext, tls: opened(await serveProvenWorkloads(proven)) }, open);
+  } catch (error) {
+    await open.disposeAsync();
+    throw error;
+  }
+}
+
+function disposable(servers: Pick<XdsServers, "plaintext" | "tls">, open: AsyncDisposableStack): XdsServers {
+  return { ...servers, [Symbol.asyncDispose]: () => open.disposeAsync() };
 }
 
 function openStore(options: ControlPlaneOptions, clock: Clock, log: Logger): Promise<LayeredStore> {
@@ -145,6 +237,7 @@ interface Core {
   readonly cache: TranslationCache;
   readonly accepted: AcceptedResources;
   readonly jwks: JwksKeys;
+  readonly pods: KnownPods;
   readonly findings: () => readonly Finding[];
 }
 
@@ -152,6 +245,7 @@ function buildCore(
   { clusterId = "local", debounce = defaultDebounce }: ControlPlaneOptions,
   store: Store,
   keys: Pick<JwksKeysOptions, "saved" | "save">,
+  security: Security | undefined,
   metrics: ControlPlaneMetrics,
   clock: Clock,
   log: Logger,
@@ -185,15 +279,18 @@ function buildCore(
     clock,
     debounce,
     jwks,
+    trustDomain: security?.authority.trustDomain,
     onChange: (change) => {
       countResources(mesh);
       pusher.meshChanged(change);
     },
   });
-  const pusher = new Pusher({ mesh, cache, metrics, log, podPorts });
+  const pods = knownPods(store);
+  const podLabels = (namespace: string, name: string) => pods.get(namespace, name)?.labels;
+  const pusher = new Pusher({ mesh, cache, metrics, log, podPorts, podLabels });
   countResources(mesh);
   const findings = (): readonly Finding[] => [...store.findings(), ...accepted.findings, ...jwks.findings()];
-  return { mesh, pusher, cache, accepted, jwks, findings };
+  return { mesh, pusher, cache, accepted, jwks, pods, findings };
 }
 
 function statusOf(key: ResourceKey, { accepted, pusher }: Core): ResourceStatus | undefined {

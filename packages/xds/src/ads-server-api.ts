@@ -93,11 +93,6 @@ export interface Rejection {
 
 /** Implemented by the control plane. A handler that throws ends that stream with INTERNAL; its stack is the disconnection's reason. */
 export interface AdsServerHandlers {
-  /**
-   * Asked before `onConnect`: why this proxy may not have what it asks for, undefined when it may. The words go to the proxy, the
-   * stream ends with PERMISSION_DENIED, and no other handler hears of it.
-   */
-  refusal?(connection: Pick<AdsConnection, "peer" | "peerIdentity" | "node">): string | undefined;
   /** The first request has arrived, so that the node is known. */
   onConnect(connection: AdsConnection): void;
   /** The first subscription to a type, or one whose names have changed. Answer by `connection.set`, now or later. */
@@ -151,6 +146,11 @@ export interface AdsServerOptions {
   readonly service?: XdsService;
   /** Take streams of the SDS service beside those of ADS. */
   readonly secretHandlers?: AdsServerHandlers;
+  /**
+   * Asked once the node is known: why this client may not have what it asks for, undefined when it may. The words go to the client,
+   * the stream ends with PERMISSION_DENIED, and no handler hears of it.
+   */
+  readonly refusal?: (connection: Pick<AdsConnection, "peer" | "peerIdentity" | "node">) => string | undefined;
   /** On a TCP address only. */
   readonly tls?: ServerTls;
   /** Answered on the same port. */

@@ -5,6 +5,7 @@ import type {
   AdsConnection,
   AdsServerHandlers,
   AdsServerLimits,
+  AdsServerOptions,
   SubscribedNames,
   TypeStatus,
 } from "./ads-server-api.ts";
@@ -22,6 +23,7 @@ interface ConnectionOptions {
   readonly id: number;
   readonly noncePrefix: string;
   readonly handlers: AdsServerHandlers;
+  readonly refusal: AdsServerOptions["refusal"];
   readonly limits: AdsServerLimits;
   readonly controlPlaneId: string;
   readonly clock: Clock;
@@ -37,6 +39,7 @@ export class AdsServerConnection implements AdsConnection {
   /** The first request has come, so that the handlers know of this stream. */
   isConnected = false;
   readonly #handlers: AdsServerHandlers;
+  readonly #refusal: AdsServerOptions["refusal"];
   readonly #controlPlaneId: string;
   readonly #clock: Clock;
   readonly #stream: ServerByteStream;
@@ -51,6 +54,7 @@ export class AdsServerConnection implements AdsConnection {
     this.peer = options.stream.peer;
     this.peerIdentity = options.stream.peerIdentity;
     this.#handlers = options.handlers;
+    this.#refusal = options.refusal;
     this.#controlPlaneId = options.controlPlaneId;
     this.#clock = options.clock;
     this.#stream = options.stream;
@@ -115,7 +119,7 @@ export class AdsServerConnection implements AdsConnection {
       return false;
     }
     this.node = request.node;
-    const refusal = this.#handlers.refusal?.(this);
+    const refusal = this.#refusal?.(this);
     if (refusal !== undefined) {
       this.#fail("PERMISSION_DENIED", refusal);
       return false;

@@ -18,13 +18,14 @@ export const defaultAdsServerLimits: AdsServerLimits = {
   keepAliveTimeoutMs: 15 * 60_000,
 };
 
+let lastId = 0;
+
 /** Starts to serve; rejects if the address cannot be bound. */
 export async function serveAds(options: AdsServerOptions): Promise<RunningAdsServer> {
   const limits = { ...defaultAdsServerLimits, ...options.limits };
   const open = new Set<AdsServerConnection>();
   // Distinct between servers too, so that an answer to a predecessor is not taken for one to this server.
   const serverId = randomBytes(4).toString("hex");
-  let lastId = 0;
   const { address, service = "ads", tls, unaryHandlers, secretHandlers } = options;
   const server = await serveByteStreams({
     address,
@@ -37,6 +38,7 @@ export async function serveAds(options: AdsServerOptions): Promise<RunningAdsSer
       const connection = new AdsServerConnection({
         id: lastId,
         noncePrefix: `${serverId}-${lastId}-`,
+        refusal: options.refusal,
         handlers: stream.service === service ? options.handlers : secretHandlers!,
         limits,
         controlPlaneId: options.controlPlaneId ?? "",

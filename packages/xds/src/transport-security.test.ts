@@ -101,9 +101,9 @@ test("clients that are turned away, each with words on both sides", async (conte
   const authority = await testAuthority(context);
   const other = await testAuthority(context);
   const { refused, port } = await startServer(context, authority, {
+    refusal: ({ node, peerIdentity }) =>
+      `${node.id.split("~")[2]} is not of ${peerIdentity?.serviceAccount ?? "nobody"}`,
     handlers: {
-      refusal: ({ node, peerIdentity }) =>
-        `${node.id.split("~")[2]} is not of ${peerIdentity?.serviceAccount ?? "nobody"}`,
       onConnect: () => assert.fail("nobody is let in"),
       onSubscribe: () => undefined,
       onDisconnect: () => undefined,

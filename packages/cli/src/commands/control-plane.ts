@@ -11,7 +11,12 @@ import { tulleVersion } from "./version.ts";
 interface Options {
   readonly manifests?: string;
   readonly state: string;
-  readonly xds: Address;
+  /** False with --no-xds. */
+  readonly xds: Address | false;
+  readonly xdsTls?: Address;
+  readonly trustDomain: string;
+  readonly cacerts?: string;
+  readonly workloadCertTtl: number;
   readonly http: Address;
   readonly fresh?: boolean;
   readonly clusterId: string;
@@ -34,7 +39,24 @@ export function register(command: Command, context: CommandContext): void {
   command
     .option("--manifests <folder>", "folder of manifests to serve and to watch (its sub-folders are not read)")
     .option("--state <folder>", "where applied resources, the token and the API's socket lie", ".tulle")
-    .addOption(addressOption("--xds", "where proxies connect", 15_010))
+    .addOption(addressOption("--xds", "where proxies connect without TLS", 15_010))
+    .option("--no-xds", "serve none without TLS")
+    .addOption(
+      new Option(
+        "--xds-tls <host:port>",
+        "where proxies connect with certificates, and get them: 15012 by custom; the mesh's authority comes with it",
+      ).argParser(address),
+    )
+    .option("--trust-domain <name>", "who the authority's certificates vouch for", "cluster.local")
+    .option(
+      "--cacerts <folder>",
+      "an authority of your own: ca-cert.pem, ca-key.pem, root-cert.pem, cert-chain.pem (cacerts in the state folder, where there is one)",
+    )
+    .addOption(
+      new Option("--workload-cert-ttl <duration>", "life of workloads' certificates (20s, 90m, 24h)")
+        .argParser(duration)
+        .default(24 * 3_600_000, "24h"),
+    )
     .addOption(addressOption("--http", "where the HTTP API listens", 15_014))
     .option("--fresh", "forget what 'tulle apply' brought in earlier runs")
     .option("--cluster-id <name>", "CLUSTER in status listings and metrics", "local")
@@ -55,7 +77,11 @@ export function register(command: Command, context: CommandContext): void {
     const running = await runControlPlane({
       ...(manifests === undefined ? {} : { directory: manifests }),
       stateDirectory: path.resolve(context.cwd, options.state),
-      xdsAddress: options.xds,
+      ...(options.xds === false ? {} : { xdsAddress: options.xds }),
+      ...(options.xdsTls === undefined ? {} : { xdsTlsAddress: options.xdsTls }),
+      ...(options.cacerts === undefined ? {} : { cacertsDirectory: path.resolve(context.cwd, options.cacerts) }),
+      trustDomain: options.trustDomain,
+      workloadTtlMs: options.workloadCertTtl,
       httpAddress: options.http,
       fresh: options.fresh ?? false,
       clusterId: options.clusterId,
@@ -73,7 +99,7 @@ export function register(command: Command, context: CommandContext): void {
 function startFailure(error: NodeJS.ErrnoException): CommandFailure {
   if (error.code === "EADDRINUSE" || /EADDRINUSE|No address added/.test(error.message)) {
     return new CommandFailure(`an address is taken: ${error.message}`, {
-      hint: "Another control plane may run there: choose others with --xds and --http.",
+      hint: "Another control plane may run there: choose others with --xds, --xds-tls and --http.",
       cause: error,
     });
   }
@@ -86,6 +112,15 @@ function address(text: string): Address {
   const port = Number(match?.groups?.["port"]);
   if (host === undefined || port > 65_535) throw new InvalidArgumentError("It must be <host>:<port>.");
   return { host, port };
+}
+
+/** Milliseconds. An agent needs time to renew before the end. */
+function duration(text: string): number {
+  const match = /^(\d{1,6})(s|m|h)$/.exec(text);
+  const unitMs = { s: 1000, m: 60_000, h: 3_600_000 }[match?.[2] ?? ""] ?? Number.NaN;
+  const durationMs = Number(match?.[1]) * unitMs;
+  if (!(durationMs >= 10_000)) throw new InvalidArgumentError("It must be at least 10s, such as 20s, 90m or 24h.");
+  return durationMs;
 }
 
 function logLevel(text: string): LogLevel {

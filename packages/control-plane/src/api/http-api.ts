@@ -25,7 +25,7 @@ export type ApiAnswer =
   | undefined;
 
 export interface ApiRoute {
-  readonly method: "GET" | "PUT" | "DELETE";
+  readonly method: "GET" | "PUT" | "POST" | "DELETE";
   /** The whole path, or its beginning when it ends in `/`. */
   readonly path: string;
   readonly summary: string;

@@ -46,6 +46,8 @@ export interface PusherOptions {
   readonly log: Logger;
   /** Named ports of a pod, for proxies whose metadata does not say them. */
   readonly podPorts: (namespace: string, pod: string) => readonly PodPort[];
+  /** Of a pod, for proxies that have proved to be it: what they say of themselves could lead to what is another's. */
+  readonly podLabels: (namespace: string, pod: string) => Readonly<Record<string, string>> | undefined;
 }
 
 export class Pusher implements AdsServerHandlers {
@@ -150,7 +152,7 @@ export class Pusher implements AdsServerHandlers {
   #push(entry: Entry, what: Pending): void {
     const { cache, mesh } = this.#options;
     const before = entry.view;
-    const proxy = this.#withPodPorts(entry);
+    const proxy = this.#withPod(entry);
     if (what === "routing" || before === undefined || proxy !== entry.proxy) {
       entry.proxy = proxy;
       entry.view = scope(mesh.snapshot, proxy);
@@ -182,11 +184,15 @@ export class Pusher implements AdsServerHandlers {
     entry.connection.set("EDS", entry.endpoints);
   }
 
-  /** The same object as before while the pod's ports are the same: a pod may become known after its proxy. */
-  #withPodPorts({ node, proxy }: Entry): Proxy {
-    if (node.podPorts.length > 0) return proxy;
-    const podPorts = this.#options.podPorts(node.namespace, node.name);
-    return isDeepStrictEqual(podPorts, proxy.podPorts) ? proxy : { ...node, podPorts };
+  /** The same object as before while nothing has changed: a pod may become known after its proxy. */
+  #withPod({ connection, node, proxy }: Entry): Proxy {
+    const { podPorts: portsOf, podLabels: labelsOf } = this.#options;
+    const { namespace, name } = node;
+    const podPorts = node.podPorts.length > 0 ? node.podPorts : portsOf(namespace, name);
+    const isProven = connection.peerIdentity !== undefined;
+    const labels = isProven ? (labelsOf(namespace, name) ?? proxy.labels) : node.labels;
+    const isSame = isDeepStrictEqual(podPorts, proxy.podPorts) && isDeepStrictEqual(labels, proxy.labels);
+    return isSame ? proxy : { ...node, podPorts, labels };
   }
 
   #forgetUnused(): void {

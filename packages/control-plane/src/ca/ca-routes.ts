@@ -1,0 +1,85 @@
+// The authority over HTTP: what it is and trusts, and the operator's word to change its root.
+import type { Certificate } from "@tulle/identity";
+import { type ApiAnswer, ApiFailure, type ApiRoute } from "../api/http-api.ts";
+import { type MeshAuthority, RotationRefused } from "./mesh-authority.ts";
+
+export interface AuthorityStatus {
+  readonly trustDomain: string;
+  /** - `steady`. - `introducing`: new roots are trusted, the old authority signs. - `retiring`: the new one signs, old roots are trusted. */
+  readonly phase: "steady" | "introducing" | "retiring";
+  /** RFC 3339; missing in a steady phase. */
+  readonly phaseEnds?: string;
+  readonly isBroughtAlong: boolean;
+  readonly signing: CertificateStatus;
+  /** All that workloads are to trust. */
+  readonly roots: readonly CertificateStatus[];
+}
+
+export interface CertificateStatus {
+  readonly subject: string;
+  readonly serial: string;
+  readonly notBefore: string;
+  readonly notAfter: string;
+}
+
+export function caRoutes(authority: MeshAuthority): readonly ApiRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/api/v1/ca",
+      summary: "the certificate authority and the trusted roots",
+      handle: () => ({ status: 200, json: statusOf(authority) }),
+    },
+    {
+      method: "POST",
+      path: "/api/v1/ca/rotate-root",
+      summary: "begin the change to a new root (?introduceSeconds=&overlapSeconds=)",
+      handle: ({ query }) => rotate(authority, query),
+    },
+  ];
+}
+
+async function rotate(authority: MeshAuthority, query: URLSearchParams): Promise<ApiAnswer> {
+  const introduceMs = milliseconds(query, "introduceSeconds");
+  const overlapMs = milliseconds(query, "overlapSeconds");
+  try {
+    const changed = await authority.rotateRoot({
+      ...(introduceMs === undefined ? {} : { introduceMs }),
+      ...(overlapMs === undefined ? {} : { overlapMs }),
+    });
+    if (!changed) throw new ApiFailure(409, "the folder of the authority holds what is in use already");
+  } catch (error) {
+    if (error instanceof RotationRefused) throw new ApiFailure(409, error.message);
+    throw error;
+  }
+  return { status: 200, json: statusOf(authority) };
+}
+
+function milliseconds(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null) return undefined;
+  // Ten years are longer than any authority of ours lives.
+  if (!/^\d{1,9}$/.test(text)) throw new ApiFailure(400, `${name} must be whole seconds`);
+  return Number(text) * 1000;
+}
+
+function statusOf({ signing, isBroughtAlong }: MeshAuthority): AuthorityStatus {
+  const { state, rotationDueMs } = signing;
+  return {
+    trustDomain: signing.trustDomain,
+    phase: state.phase,
+    ...(rotationDueMs === undefined ? {} : { phaseEnds: new Date(rotationDueMs).toISOString() }),
+    isBroughtAlong,
+    signing: certificateStatus(state.signing.certificate),
+    roots: signing.roots.map(certificateStatus),
+  };
+}
+
+function certificateStatus({ subject, serial, notBeforeMs, notAfterMs }: Certificate): CertificateStatus {
+  return {
+    subject,
+    serial,
+    notBefore: new Date(notBeforeMs).toISOString(),
+    notAfter: new Date(notAfterMs).toISOString(),
+  };
+}

@@ -1,0 +1,70 @@
+// The authority's desk: one certificate request comes in over gRPC, and a certificate or a reason goes out. Both are written down.
+import { type SigningRefusal, spiffeIdText } from "@tulle/identity";
+import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
+import type { Logger } from "@tulle/telemetry";
+import type { CertificateAnswer, CertificateCall } from "@tulle/xds";
+import type { CaMetrics } from "./ca-metrics.ts";
+import type { KnownPods } from "./known-pods.ts";
+import type { MeshAuthority } from "./mesh-authority.ts";
+import { proveCaller } from "./prove-caller.ts";
+
+export interface CertificateDesk {
+  readonly authority: Pick<MeshAuthority, "signing" | "now">;
+  readonly tokenKeys: readonly WorkloadTokenKey[];
+  readonly pods: KnownPods;
+  readonly metrics: CaMetrics;
+  readonly log: Logger;
+}
+
+/** What the caller is told of a request that is not signed. */
+const statusOf: Readonly<
+  Record<SigningRefusal["code"], "INVALID_ARGUMENT" | "PERMISSION_DENIED" | "UNAUTHENTICATED" | "UNAVAILABLE">
+> = {
+  "malformed-csr": "INVALID_ARGUMENT",
+  "bad-csr-signature": "INVALID_ARGUMENT",
+  "unsuitable-key": "INVALID_ARGUMENT",
+  "ttl-not-allowed": "INVALID_ARGUMENT",
+  "foreign-identity": "PERMISSION_DENIED",
+  "foreign-trust-domain": "PERMISSION_DENIED",
+  "asks-to-be-authority": "PERMISSION_DENIED",
+  "authority-expired": "UNAVAILABLE",
+};
+
+export async function answerCertificateRequest(
+  desk: CertificateDesk,
+  call: CertificateCall,
+): Promise<CertificateAnswer> {
+  const { authority, metrics, log, tokenKeys, pods } = desk;
+  const { signing } = authority;
+  metrics.requests.increment();
+  const { trustDomain } = signing;
+  const caller = await proveCaller(call, { trustDomain, tokenKeys, pods, nowMs: authority.now() });
+  if (!caller.ok) {
+    metrics.authenticationFailures.increment();
+    log.warning("a certificate was refused", { peer: call.peer, reason: caller.message });
+    return { ok: false, status: caller.status, details: caller.message };
+  }
+  const { csrPem, ttlMs } = call;
+  const { identity } = caller;
+  const signed = signing.signWorkload({ csrPem, identity, ...(ttlMs === undefined ? {} : { ttlMs }) });
+  if (!signed.ok) {
+    metrics.signingFailures(signed.code).increment();
+    log.warning("a certificate was refused", {
+      peer: call.peer,
+      caller: spiffeIdText(identity),
+      requested: signed.requestedNames.join(","),
+      reason: signed.message,
+    });
+    return { ok: false, status: statusOf[signed.code], details: signed.message };
+  }
+  metrics.issued.increment();
+  log.info("a certificate was issued", {
+    identity: spiffeIdText(identity),
+    by: caller.by,
+    peer: call.peer,
+    serial: signed.certificate.serial,
+    until: new Date(signed.certificate.notAfterMs).toISOString(),
+  });
+  // Istio's clients take the last entry for the root; with several roots it holds all of them, as theirs does.
+  return { ok: true, certChain: [...signed.chain.map(({ pem }) => pem), signing.trustBundlePem] };
+}

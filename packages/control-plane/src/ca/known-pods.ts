@@ -1,0 +1,35 @@
+// What the store knows of the pods whose workloads ask for certificates and configuration: a proof of identity is worth
+// something only while the mesh runs such a pod.
+import type { Store } from "@tulle/config";
+
+export interface KnownPods {
+  /** Undefined for a pod that the store does not have. */
+  get(namespace: string, name: string): KnownPod | undefined;
+  /** Whether some pod runs under the service account. */
+  isInUse(namespace: string, serviceAccount: string): boolean;
+}
+
+export interface KnownPod {
+  readonly serviceAccount: string;
+  /** Undefined on platforms that give pods none. */
+  readonly uid: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export function knownPods(store: Pick<Store, "get" | "list">): KnownPods {
+  return {
+    get: (namespace, name) => {
+      const pod = store.get("Pod", namespace, name);
+      if (pod === undefined) return undefined;
+      const { metadata, spec } = pod;
+      return { serviceAccount: serviceAccountOf(spec), uid: metadata.uid, labels: metadata.labels ?? {} };
+    },
+    isInUse: (namespace, serviceAccount) =>
+      store.list("Pod", namespace).some(({ spec }) => serviceAccountOf(spec) === serviceAccount),
+  };
+}
+
+/** Kubernetes fills in both fields; the second is the older name of the first. */
+function serviceAccountOf(spec: { readonly serviceAccountName?: string; readonly serviceAccount?: string }): string {
+  return spec.serviceAccountName ?? spec.serviceAccount ?? "default";
+}

@@ -1,0 +1,49 @@
+// The port with TLS (15012): ADS and SDS for workloads that have proved who they are, and certificates for those that are about to.
+import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
+import type { Logger } from "@tulle/telemetry";
+import {
+  type AdsServerHandlers,
+  type AdsServerOptions,
+  certificateService,
+  type RunningAdsServer,
+  serveAds,
+} from "@tulle/xds";
+import type { CaMetrics } from "./ca-metrics.ts";
+import { answerCertificateRequest } from "./certificate-requests.ts";
+import type { KnownPods } from "./known-pods.ts";
+import type { MeshAuthority } from "./mesh-authority.ts";
+import { ownConfigurationOnly } from "./own-configuration.ts";
+import { trustBundleStreams } from "./trust-bundle-streams.ts";
+
+export interface ProvenWorkloadsOptions {
+  /** Where, within which limits, and in whose name. */
+  readonly server: Pick<AdsServerOptions, "address" | "limits" | "clock" | "controlPlaneId">;
+  readonly handlers: AdsServerHandlers;
+  readonly authority: MeshAuthority;
+  readonly tokenKeys: readonly WorkloadTokenKey[];
+  readonly pods: KnownPods;
+  readonly metrics: CaMetrics;
+  readonly log: Logger;
+}
+
+/** Rejects if the address cannot be bound. */
+export async function serveProvenWorkloads(options: ProvenWorkloadsOptions): Promise<RunningAdsServer> {
+  const { authority, handlers, metrics, log, pods } = options;
+  const server = await serveAds({
+    ...options.server,
+    handlers,
+    secretHandlers: trustBundleStreams(authority),
+    refusal: ownConfigurationOnly(pods, metrics, log),
+    unaryHandlers: certificateService((call) => answerCertificateRequest(options, call)),
+    tls: {
+      credentials: authority.credentials,
+      verifyClient: (chain) => authority.verifyClient(chain),
+      onRefused: ({ peer, reason, message }) => {
+        metrics.refusedConnections(reason).increment();
+        log.warning("a connection was refused", { peer, reason, detail: message });
+      },
+    },
+  });
+  authority.follow(() => server.setCredentials(authority.credentials));
+  return server;
+}
