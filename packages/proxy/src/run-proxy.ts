@@ -11,6 +11,7 @@ import { BootstrapError } from "./bootstrap/read-bootstrap.ts";
 import { systemDnsLookup } from "./cluster/dns-lookup.ts";
 import type { CompileScope } from "./compile/compile-scope.ts";
 import { problemText } from "./compile/problems.ts";
+import { systemClock } from "./connection/clock.ts";
 import { DataPath } from "./connection/data-path.ts";
 import { parseListenDescriptors } from "./listener/inherited-descriptors.ts";
 import { ListenerHost } from "./listener/listener-host.ts";
@@ -113,6 +114,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     openAccessLog: (path) => accessLogs.open(path),
     lookup: systemDnsLookup,
     random: Math.random,
+    clock: systemClock,
     defaultSourceAddress: bootstrap.sourceAddress,
     environment,
     hostname: hostname(),

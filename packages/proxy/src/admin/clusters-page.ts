@@ -37,19 +37,24 @@ function hostCounters(host: Host): readonly HostCounter[] {
   ];
 }
 
+function healthFlags({ ejected, healthy }: Host): string {
+  const flags = `${ejected ? "/failed_outlier_check" : ""}${healthy ? "" : "/failed_eds_health"}`;
+  return flags === "" ? "healthy" : flags;
+}
+
 function hostLines(cluster: RuntimeCluster, host: Host): string[] {
   const counters = [...hostCounters(host)].sort((a, b) => (a.name < b.name ? -1 : 1));
   const attributes = [
     `hostname::${host.hostname}`,
-    `health_flags::${host.healthy ? "healthy" : "/failed_eds_health"}`,
+    `health_flags::${healthFlags(host)}`,
     `weight::${host.weight}`,
     "region::",
     "zone::",
     "sub_zone::",
     "canary::false",
     "priority::0",
-    "success_rate::-1",
-    "local_origin_success_rate::-1",
+    `success_rate::${host.outlier?.externalRate.percent ?? -1}`,
+    `local_origin_success_rate::${host.outlier?.localOriginRate.percent ?? -1}`,
   ];
   return [...counters.map(({ name, value }) => `${name}::${value}`), ...attributes].map(
     (line) => `${cluster.name}::${host.addressText}::${line}`,
@@ -89,7 +94,10 @@ function clusterJson(cluster: RuntimeCluster, addedViaApi: boolean): unknown {
         ...(value !== 0 && { value: String(value) }),
         name,
       })),
-      health_status: { eds_health_status: host.healthy ? "HEALTHY" : "UNHEALTHY" },
+      health_status: {
+        ...(host.ejected && { failed_outlier_check: true }),
+        eds_health_status: host.healthy ? "HEALTHY" : "UNHEALTHY",
+      },
       weight: host.weight,
       ...(host.hostname !== "" && { hostname: host.hostname }),
       locality: {},

@@ -1,6 +1,8 @@
 // A compiled cluster: what the router needs to send a request upstream. Immutable but for its host set, which endpoint
 // updates replace, and its counters (Envoy: config.cluster.v3.Cluster, ClusterLoadAssignment).
 import type { Counter, Gauge } from "@tulle/telemetry";
+import type { UpstreamTransport } from "../tls/upstream-tls.ts";
+import type { HostOutlierState, OutlierDetection } from "./outlier-detection.ts";
 
 export type ClusterType = "static" | "eds" | "strict_dns" | "logical_dns" | "dynamic_forward_proxy" | "original_dst";
 
@@ -18,6 +20,10 @@ export class Host {
   /** Endpoint metadata as plain JSON by filter name (`istio`, `envoy.lb` …). */
   metadata: Readonly<Record<string, unknown>>;
   healthy: boolean;
+  /** Outlier detection keeps it out of the balancer's choice for now. */
+  ejected = false;
+  /** Made and owned by outlier detection. */
+  outlier: HostOutlierState | undefined = undefined;
   activeRequests = 0;
   /** False once an endpoint update has dropped it: its connections drain. */
   active = true;
@@ -106,12 +112,25 @@ export interface ClusterStats {
   readonly noHealthyHosts: Counter;
 }
 
+export interface AutoServerName {
+  /** auto_san_validation: the host's certificate must be for it. */
+  readonly verifiesCertificate: boolean;
+}
+
 /** Envoy: Cluster.circuit_breakers, default priority; what is not set is Envoy's default of 1024 (retries 3). */
 export interface CircuitBreakerLimits {
   readonly maxConnections: number;
   readonly maxPendingRequests: number;
   readonly maxRequests: number;
   readonly maxRetries: number;
+  /** In place of `maxRetries` where it is set (Envoy: Thresholds.retry_budget). */
+  readonly retryBudget: RetryBudget | undefined;
+}
+
+/** Retries under way may be this share of the requests under way, or `minConcurrency` if that is more. */
+export interface RetryBudget {
+  readonly percent: number;
+  readonly minConcurrency: number;
 }
 
 export interface Cluster {
@@ -134,9 +153,15 @@ export interface Cluster {
   /** Cluster metadata as plain JSON by filter name. */
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly loadBalancer: LoadBalancer;
+  /** Hears how tries went; undefined where no host is ever ejected. */
+  readonly outlierDetection: OutlierDetection | undefined;
   /** All hosts of now, healthy or not. */
   readonly hosts: readonly Host[];
   readonly stats: ClusterStats;
+  /** How to speak to a host (transport_socket, transport_socket_matches); absent = plain TCP to all. */
+  readonly transportOf?: ((host: Host) => UpstreamTransport) | undefined;
+  /** The server name of TLS is the request's authority (UpstreamHttpProtocolOptions.auto_sni); absent = it is configured. */
+  readonly autoServerName?: AutoServerName | undefined;
   /**
    * dynamic_forward_proxy only: the host for an authority, resolved by DNS with a bounded cache; a failure gives
    * `undefined` (503 DF).

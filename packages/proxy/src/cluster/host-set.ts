@@ -64,9 +64,9 @@ export class HostSet implements LoadBalancer {
     }
   }
 
-  /** To be called when the health of a host has changed. */
+  /** To be called when the health of a host has changed, or a host was ejected or is back. */
   refresh(): void {
-    const healthy = this.#hosts.filter((host) => host.healthy);
+    const healthy = this.#hosts.filter((host) => host.healthy && !host.ejected);
     const percent = this.#hosts.length === 0 ? 100 : (100 * healthy.length) / this.#hosts.length;
     const eligible = percent < this.#options.panicThresholdPercent ? this.#hosts : healthy;
     this.#picker = this.#options.makePicker(eligible);

@@ -4,11 +4,17 @@ import { drainHostPool } from "../upstream/host-pool.ts";
 import type { CircuitBreakerLimits, Cluster, ClusterStats, ClusterType, Host, LoadBalancer } from "./cluster.ts";
 import type { DynamicForwardHosts } from "./dynamic-forward-hosts.ts";
 import { type EndpointDescription, HostSet, type MakePicker } from "./host-set.ts";
+import type { OutlierDetection } from "./outlier-detection.ts";
 
 /** What is known of a cluster before it has hosts: all of `Cluster` that configuration decides, and how to pick. */
-export interface ClusterSettings extends Omit<Cluster, "loadBalancer" | "hosts" | "resolveAuthority"> {
+export interface ClusterSettings extends Omit<
+  Cluster,
+  "loadBalancer" | "hosts" | "resolveAuthority" | "outlierDetection"
+> {
   readonly makePicker: MakePicker;
   readonly panicThresholdPercent: number;
+  /** Undefined where no host is ever ejected; `onChange` is called when the choice of hosts has changed. */
+  readonly makeOutlierDetection: ((onChange: () => void) => OutlierDetection) | undefined;
 }
 
 /** Resolves names of STRICT_DNS and LOGICAL_DNS clusters for as long as the cluster lives. */
@@ -31,6 +37,7 @@ export class RuntimeCluster implements Cluster {
   readonly circuitBreakers: CircuitBreakerLimits;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly loadBalancer: LoadBalancer;
+  readonly outlierDetection: OutlierDetection | undefined;
   readonly stats: ClusterStats;
   readonly resolveAuthority?: (authority: string) => Promise<Host | undefined>;
   readonly #hostSet: HostSet;
@@ -56,6 +63,7 @@ export class RuntimeCluster implements Cluster {
       onDropped: drainHostPool,
     });
     this.loadBalancer = this.#hostSet;
+    this.outlierDetection = settings.makeOutlierDetection?.(() => this.#hostSet.refresh());
     this.#source = source;
     this.#dynamicHosts = dynamicHosts;
     if (dynamicHosts !== undefined) this.resolveAuthority = (authority) => dynamicHosts.resolve(authority);
@@ -68,6 +76,7 @@ export class RuntimeCluster implements Cluster {
   /** Replaces the endpoints; hosts whose address stays are kept. */
   updateEndpoints(endpoints: readonly EndpointDescription[]): void {
     this.#hostSet.update(endpoints);
+    this.outlierDetection?.setHosts(this.#hostSet.hosts);
   }
 
   /** Begins to resolve names; resolves when the cluster has what it needs (at once for the types without DNS). */
@@ -80,5 +89,6 @@ export class RuntimeCluster implements Cluster {
     this.#source?.stop();
     this.#dynamicHosts?.stop();
     this.updateEndpoints([]);
+    this.outlierDetection?.stop();
   }
 }

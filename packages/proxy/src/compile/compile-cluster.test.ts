@@ -40,6 +40,7 @@ test("a static cluster with Envoy's defaults", () => {
     maxPendingRequests: 1024,
     maxRequests: 1024,
     maxRetries: 3,
+    retryBudget: undefined,
   });
   assert.equal(cluster.sourceAddress, undefined);
   assert.deepEqual(

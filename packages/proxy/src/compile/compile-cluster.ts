@@ -8,8 +8,10 @@ import {
 import { isIP } from "node:net";
 import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { ClusterConfigSchema as DynamicForwardSchema } from "@tulle/xds/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb";
-import type { CircuitBreakerLimits, ClusterType } from "../cluster/cluster.ts";
+import type { CircuitBreakers_Thresholds_RetryBudget } from "@tulle/xds/envoy/config/cluster/v3/circuit_breaker_pb";
+import type { CircuitBreakerLimits, ClusterType, RetryBudget } from "../cluster/cluster.ts";
 import { makeClusterStats } from "../cluster/cluster-stats.ts";
+import { makeOutlierStats, OutlierDetection } from "../cluster/outlier-detection.ts";
 import { DnsEndpoints } from "../cluster/dns-endpoints.ts";
 import type { DnsLookupFamily } from "../cluster/dns-lookup.ts";
 import { DynamicForwardHosts } from "../cluster/dynamic-forward-hosts.ts";
@@ -17,6 +19,7 @@ import { type ClusterSettings, RuntimeCluster } from "../cluster/runtime-cluster
 import { checkFields } from "./check-fields.ts";
 import { checkResourceSource } from "./check-resource-source.ts";
 import { buildEndpoints, buildNamedEndpoints } from "./compile-endpoints.ts";
+import { compileOutlierDetection } from "./compile-outlier-detection.ts";
 import { compileLoadBalancing } from "./compile-load-balancing.ts";
 import { compileUpstreamProtocol } from "./compile-upstream-protocol.ts";
 import type { CompileScope } from "./compile-scope.ts";
@@ -116,6 +119,7 @@ function clusterSettings(
     sourceAddress: sourceAddress(message, scope, place, problems),
     circuitBreakers: circuitBreakers(message),
     metadata: message.metadata?.filterMetadata ?? {},
+    makeOutlierDetection: outlierDetection(message, observabilityName, scope, place, problems),
     makePicker: compileLoadBalancing(message, type, scope.random, place, problems),
     panicThresholdPercent: message.commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicThresholdPercent,
     stats: makeClusterStats(scope.metrics, observabilityName),
@@ -144,7 +148,29 @@ function circuitBreakers(message: ClusterMessage): CircuitBreakerLimits {
     maxPendingRequests: thresholds?.maxPendingRequests ?? 1024,
     maxRequests: thresholds?.maxRequests ?? 1024,
     maxRetries: thresholds?.maxRetries ?? 3,
+    retryBudget: retryBudget(thresholds?.retryBudget),
   };
+}
+
+/** Envoy: CircuitBreakers.Thresholds.RetryBudget, with its defaults. */
+function retryBudget(message: CircuitBreakers_Thresholds_RetryBudget | undefined): RetryBudget | undefined {
+  if (message === undefined) return undefined;
+  return { percent: message.budgetPercent?.value ?? 20, minConcurrency: message.minRetryConcurrency ?? 3 };
+}
+
+function outlierDetection(
+  message: ClusterMessage,
+  clusterName: string,
+  scope: CompileScope,
+  place: Place,
+  problems: Problems,
+): ((onChange: () => void) => OutlierDetection) | undefined {
+  const settings = compileOutlierDetection(message.outlierDetection, place.field("outlier_detection"), problems);
+  if (settings === undefined) return undefined;
+  const stats = makeOutlierStats(scope.metrics, clusterName);
+  const { clock, random } = scope;
+  const log = scope.logging.logger("upstream");
+  return (onChange) => new OutlierDetection({ clusterName, settings, stats, clock, random, log, onChange });
 }
 
 function lookupFamily(family: number): DnsLookupFamily {

@@ -3,6 +3,7 @@
 import { Logging, MetricRegistry } from "@tulle/telemetry";
 import type { AccessLogFile } from "../access-log/access-log-file.ts";
 import type { Cluster } from "../cluster/cluster.ts";
+import { type Clock, systemClock } from "../connection/clock.ts";
 import { type DnsLookup, systemDnsLookup } from "../cluster/dns-lookup.ts";
 import type { FormatEnvironment } from "../format/operator.ts";
 import type { RouteTable } from "../route/route-table.ts";
@@ -27,6 +28,8 @@ export interface CompileScope extends FormatEnvironment {
   readonly lookup: DnsLookup;
   /** In [0, 1): load balancers. */
   readonly random: () => number;
+  /** When ejected hosts are looked at again. */
+  readonly clock: Clock;
   /** cluster_manager.upstream_bind_config of the bootstrap. */
   readonly defaultSourceAddress: string | undefined;
 }
@@ -75,6 +78,7 @@ export function detachedScope(overrides: Partial<CompileScope> = {}): CompileSco
     openAccessLog: () => ({ write: () => {} }),
     lookup: systemDnsLookup,
     random: Math.random,
+    clock: systemClock,
     defaultSourceAddress: undefined,
     environment: {},
     hostname: "localhost",

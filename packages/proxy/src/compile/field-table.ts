@@ -231,7 +231,8 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       lb_policy load_assignment max_requests_per_connection circuit_breakers common_http_protocol_options
       http_protocol_options typed_extension_protocol_options dns_refresh_rate respect_dns_ttl dns_lookup_family
       upstream_bind_config least_request_lb_config round_robin_lb_config common_lb_config transport_socket
-      transport_socket_matches metadata load_balancing_policy dns_failure_refresh_rate http2_protocol_options`,
+      transport_socket_matches metadata load_balancing_policy dns_failure_refresh_rate http2_protocol_options
+      outlier_detection`,
     harmless: {
       stats_matcher: "statistics only",
       wait_for_warm_on_init: "clusters are always waited for",
@@ -249,7 +250,6 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       original_dst_lb_config: "ORIGINAL_DST is refused by itself",
     },
     warned: {
-      outlier_detection: "hosts are not ejected yet",
       typed_dns_resolver_config: "the system's resolver is used",
     },
   },
@@ -272,9 +272,23 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   "envoy.config.cluster.v3.Cluster.RoundRobinLbConfig": { used: "" },
   "envoy.config.cluster.v3.CircuitBreakers": { used: "thresholds" },
   "envoy.config.cluster.v3.CircuitBreakers.Thresholds": {
-    used: "priority max_connections max_pending_requests max_requests max_retries",
+    used: "priority max_connections max_pending_requests max_requests max_retries retry_budget",
     harmless: { track_remaining: "statistics only", max_connection_pools: "one pool a host" },
-    warned: { retry_budget: "max_retries bounds retries" },
+  },
+  "envoy.config.cluster.v3.CircuitBreakers.Thresholds.RetryBudget": {
+    used: "budget_percent min_retry_concurrency",
+  },
+  "envoy.config.cluster.v3.OutlierDetection": {
+    used: `consecutive_5xx interval base_ejection_time max_ejection_percent enforcing_consecutive_5xx
+      enforcing_success_rate success_rate_minimum_hosts success_rate_request_volume success_rate_stdev_factor
+      consecutive_gateway_failure enforcing_consecutive_gateway_failure split_external_local_origin_errors
+      consecutive_local_origin_failure enforcing_consecutive_local_origin_failure enforcing_local_origin_success_rate
+      failure_percentage_threshold enforcing_failure_percentage enforcing_failure_percentage_local_origin
+      failure_percentage_minimum_hosts failure_percentage_request_volume max_ejection_time max_ejection_time_jitter
+      always_eject_one_host`,
+    harmless: {
+      successful_active_health_check_uneject_host: "no health checks",
+    },
   },
   "envoy.config.core.v3.BindConfig": {
     used: "source_address",

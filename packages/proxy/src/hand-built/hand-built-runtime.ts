@@ -81,7 +81,14 @@ export function handBuiltCluster(name: string, ports: readonly number[], overrid
     perConnectionBufferLimitBytes: 1024 * 1024,
     enableTrailers: false,
     sourceAddress: undefined,
-    circuitBreakers: { maxConnections: 1024, maxPendingRequests: 1024, maxRequests: 1024, maxRetries: 3 },
+    circuitBreakers: {
+      maxConnections: 1024,
+      maxPendingRequests: 1024,
+      maxRequests: 1024,
+      maxRetries: 3,
+      retryBudget: undefined,
+    },
+    outlierDetection: undefined,
     metadata: {},
     hosts,
     loadBalancer: {

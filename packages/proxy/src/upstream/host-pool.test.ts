@@ -17,7 +17,7 @@ import {
 
 const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
-const breakers = { maxConnections: 1024, maxPendingRequests: 1024, maxRequests: 1024, maxRetries: 3 };
+const breakers = { maxConnections: 1024, maxPendingRequests: 1024, maxRequests: 1024, maxRetries: 3, retryBudget: undefined };
 
 test("one connection serves one request after the other", async (t) => {
   const backend = await runBackend(t, (socket) => void socket.write(ok));

@@ -1,6 +1,6 @@
 // Whether and when one request is tried again: conditions and number from the route's policy and from the headers of a
 // trusted client, the cluster's limit of retries, back-off with full jitter (Envoy: `RetryStateImpl`).
-import type { Cluster } from "../../cluster/cluster.ts";
+import type { CircuitBreakerLimits, Cluster, ClusterStats } from "../../cluster/cluster.ts";
 import type { StreamResetReason } from "../../codec/stream-codec.ts";
 import type { RequestHead, ResponseHead } from "../../http/message.ts";
 import { retryConditions, type RetryPolicy } from "../../route/route-table.ts";
@@ -121,7 +121,7 @@ export class RetryState {
       return "limit-exceeded";
     }
     this.#retriesLeft -= 1;
-    if (stats.upstreamRetriesActive.value >= circuitBreakers.maxRetries) {
+    if (stats.upstreamRetriesActive.value >= retryLimit(circuitBreakers, stats)) {
       stats.upstreamRequestRetryOverflow.increment();
       return "overflow";
     }
@@ -157,6 +157,13 @@ export class RetryState {
       reason === "connection_timeout";
     return isConnectFailure && (on & retryConditions["connect-failure"]) !== 0;
   }
+}
+
+/** A budget follows the traffic (Envoy: `RetryBudgetImpl`). */
+function retryLimit({ maxRetries, retryBudget }: CircuitBreakerLimits, stats: ClusterStats): number {
+  if (retryBudget === undefined) return maxRetries;
+  const active = stats.upstreamRequestsActive.value + stats.upstreamRequestsPendingActive.value;
+  return Math.max(retryBudget.minConcurrency, (active * retryBudget.percent) / 100);
 }
 
 function conditionBits(text: string): number {

@@ -347,8 +347,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const stream = this.#stream;
     const { stats } = this.#cluster!;
     stats.upstreamRequestPerTryTimeouts.increment();
-    attempt.host.stats.requestTimeouts += 1;
-    attempt.cancel();
+    attempt.cancelForTimeout();
     if (stream.responseStarted) {
       stream.resetStream("UT", details);
       return;
@@ -366,11 +365,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   onTimeout(): void {
     const { stats } = this.#cluster!;
     stats.upstreamRequestTimeouts.increment();
-    const attempt = this.#attempt;
-    if (attempt !== undefined) {
-      attempt.host.stats.requestTimeouts += 1;
-      attempt.cancel();
-    }
+    this.#attempt?.cancelForTimeout();
     this.#replyTimeout("response_timeout");
   }
 

@@ -100,6 +100,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     stats.upstreamRequestsActive.add(1);
     host.stats.requestsTotal += 1;
     host.activeRequests += 1;
+    this.#cluster.outlierDetection?.onConnected(host);
     this.#request.onConnected(this, connection.sender, connection.localAddress);
   }
 
@@ -107,6 +108,8 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#state = "done";
     this.#dataPath.timers.disarm(this);
     this.host.stats.requestsError += 1;
+    // A limit of ours that is reached is not the host's fault.
+    if (reason !== "overflow") this.#cluster.outlierDetection?.onNoResponse(this.host, "reset");
     this.#request.onReset(this, reason, detail, false);
   }
 
@@ -118,6 +121,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#state = "responding";
     this.#dataPath.timers.disarm(this);
     this.#countStatus(head.status);
+    this.#cluster.outlierDetection?.onResponse(this.host, statusOf(head));
     if (this.#idleTimer !== undefined) this.armIdleTimeout(this.#idleTimeoutMs);
     if (endStream) this.#finish();
     this.#request.onResponseHead(this, head, endStream);
@@ -140,11 +144,19 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#cluster.stats.upstreamRequestResets.increment();
     if (reason === "protocol_error") this.#cluster.stats.upstreamProtocolErrors.increment();
     if (!responded) this.host.stats.requestsError += 1;
+    this.#cluster.outlierDetection?.onNoResponse(this.host, "reset");
     this.#request.onReset(this, reason, "", responded);
   }
 
   onUpstreamDrained(): void {
     this.#request.onUpstreamDrained();
+  }
+
+  /** Gives the try up because its time is over. */
+  cancelForTimeout(): void {
+    this.host.stats.requestTimeouts += 1;
+    this.#cluster.outlierDetection?.onNoResponse(this.host, "timeout");
+    this.cancel();
   }
 
   /** Gives the try up; nothing is heard of it any more. */
@@ -183,4 +195,16 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     else if (status >= 300) stats.upstreamRequests3xx.increment();
     else if (status >= 200) stats.upstreamRequests2xx.increment();
   }
+}
+
+/** What a gRPC status means in HTTP, by its number (Envoy: Grpc::Utility::grpcToHttpStatus). */
+const httpStatusOfGrpc: readonly number[] = [
+  200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401,
+];
+
+/** A gRPC answer without a body says how it went in its head. */
+function statusOf(head: ResponseHead): number {
+  const grpcStatus = head.headers.get("grpc-status");
+  if (grpcStatus === undefined) return head.status;
+  return httpStatusOfGrpc[Number(grpcStatus)] ?? head.status;
 }
