@@ -22,9 +22,9 @@ export interface ScopedService extends MeshService {
 export interface SidecarShared {
   readonly type: "sidecar";
   readonly namespace: string;
-  readonly services: readonly ScopedService[];
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string;
+  readonly services: readonly ScopedService[];
   /** Those for the mesh, each with the hosts that no earlier one has taken. */
   readonly virtualServices: readonly MeshVirtualService[];
 }
@@ -48,13 +48,13 @@ export interface GatewayPortServer {
 export interface GatewayShared {
   readonly type: "router";
   readonly namespace: string;
+  /** See `MeshSnapshot.trustDomain`. */
+  readonly trustDomain?: string;
   readonly ports: readonly GatewayPort[];
   /** Those bound to one of the Gateways. */
   readonly virtualServices: readonly MeshVirtualService[];
   /** Only Services that a route leads to. */
   readonly services: readonly ScopedService[];
-  /** See `MeshSnapshot.trustDomain`. */
-  readonly trustDomain?: string;
 }
 
 /** A port of the workload itself that Services lead to. */
@@ -63,13 +63,6 @@ export interface InboundPort {
   readonly protocol: PortProtocol;
   readonly servicePort: number;
   readonly service: { readonly name: string; readonly namespace: string; readonly hostname: string };
-}
-
-/** The policies that hold for a workload. */
-export interface WorkloadSecurity {
-  /** By issuer. */
-  readonly jwtRules: readonly ScopedJwtRule[];
-  readonly policies: readonly MeshAuthorizationPolicy[];
   /** Missing without an authority, and where it is DISABLE: then the port takes plain text alone. */
   readonly mutualTls?: PortMutualTls;
 }
@@ -77,6 +70,13 @@ export interface WorkloadSecurity {
 export interface PortMutualTls {
   readonly mode: Exclude<MutualTlsMode, "DISABLE">;
   readonly trustDomain: string;
+}
+
+/** The policies that hold for a workload. */
+export interface WorkloadSecurity {
+  /** By issuer. */
+  readonly jwtRules: readonly ScopedJwtRule[];
+  readonly policies: readonly MeshAuthorizationPolicy[];
 }
 
 /** Without where its keys come from: the same keys from another place change nothing for a proxy. */

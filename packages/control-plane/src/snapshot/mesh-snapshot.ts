@@ -107,6 +107,8 @@ export interface MeshSnapshot {
   /** Missing when there are none, as the next. */
   readonly authorizationPolicies?: readonly MeshAuthorizationPolicy[];
   readonly requestAuthentications?: readonly MeshRequestAuthentication[];
+  /** Oldest first, as `mutualTlsModes` wants them. */
+  readonly peerAuthentications?: readonly PeerAuthenticationScope[];
 }
 
 export interface MeshEndpoint {
@@ -117,8 +119,8 @@ export interface MeshEndpoint {
   /** Name of the Deployment (or other owner) that made the pod. */
   readonly workload: string;
   readonly namespace: string;
-  /** Oldest first, as `mutualTlsModes` wants them. */
-  readonly peerAuthentications?: readonly PeerAuthenticationScope[];
+  /** "istio" where the workload's proxy takes mutual TLS at this port; missing where it takes plain text alone. */
+  readonly tlsMode?: "istio";
 }
 
 /** Ready endpoints by `hostname:servicePort`, sorted by address so that equal sets are equal. */
@@ -129,5 +131,3 @@ export interface EndpointSnapshot {
 export function servicePortKey(hostname: string, port: number): string {
   return `${hostname}:${port}`;
 }
-  /** "istio" where the workload's proxy takes mutual TLS at this port; missing where it takes plain text alone. */
-  readonly tlsMode?: "istio";
