@@ -31,6 +31,8 @@ export type {
   ServiceAccount,
   ServicePort,
   Subset,
+  TcpRoute,
+  TlsRoute,
   TrafficPolicy,
   VirtualService,
   WeightedDestination,

@@ -37,6 +37,8 @@ export type Secret = ResourceOf<"Secret">;
 
 export type GatewayServer = Gateway["spec"]["servers"][number];
 export type HttpRoute = NonNullable<VirtualService["spec"]["http"]>[number];
+export type TlsRoute = NonNullable<VirtualService["spec"]["tls"]>[number];
+export type TcpRoute = NonNullable<VirtualService["spec"]["tcp"]>[number];
 export type HttpMatch = NonNullable<HttpRoute["match"]>[number];
 export type WeightedDestination = NonNullable<HttpRoute["route"]>[number];
 export type Destination = WeightedDestination["destination"];

@@ -120,7 +120,7 @@ test("a key that is pasted with the wrong indentation stands in no finding", () 
 function parsed(fields: Record<string, unknown>): Secret {
   const { resource } = parseResource(secret(fields));
   assert.equal(resource?.kind, "Secret");
-  return resource as Secret;
+  return resource;
 }
 
 test("stringData beats data, and cert and key beat tls.crt and tls.key", () => {

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import type { MutualTlsMode, PortProtocol, TrafficPolicy } from "@tulle/config";
 import type { MeshAuthorizationPolicy, MeshJwtRule } from "../snapshot/mesh-snapshot.ts";
 import type { MeshService, MeshSubset, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import type { GatewayListener } from "./gateway-view.ts";
 import type { InterceptionMode, PublishedPort } from "./proxy.ts";
 
 /** The DestinationRules that hold for a Service, seen from one namespace, merged into one. */
@@ -31,6 +32,8 @@ export interface SidecarShared {
 
 /** One listener of a gateway workload, with every Gateway server that shares it. */
 export interface GatewayPort {
+  /** Of a server that ends TLS, which has a route table of its own; the others of a port share theirs. */
+  readonly routeName?: string;
   /** What the pod listens on. */
   readonly targetPort: number;
   /** What the Gateway resource calls it; part of virtual host names. */
@@ -42,6 +45,8 @@ export interface GatewayPortServer {
   /** `namespace/name` of the Gateway. */
   readonly gateway: string;
   readonly hosts: readonly string[];
+  /** Missing where it is not asked for. */
+  readonly httpsRedirect?: true;
 }
 
 /** What the gateway workloads with equal labels route. */
@@ -55,6 +60,8 @@ export interface GatewayShared {
   readonly virtualServices: readonly MeshVirtualService[];
   /** Only Services that a route leads to. */
   readonly services: readonly ScopedService[];
+  /** Hosts of Services that clients of other meshes reach by their TLS alone (AUTO_PASSTHROUGH); missing without any. */
+  readonly autoPassthrough?: readonly string[];
 }
 
 /** A port of the workload itself that Services lead to. */
@@ -97,7 +104,10 @@ export interface GatewayOwn {
   readonly type: "router";
   readonly address: string;
   readonly interceptionMode: InterceptionMode;
+  /** Ports that speak plain HTTP. */
   readonly targetPorts: readonly number[];
+  /** Ports of the other servers; missing when there are none. */
+  readonly connectionListeners?: readonly GatewayListener[];
   readonly publishedPorts: readonly PublishedPort[];
   /** Missing when no policy holds for the workload. */
   readonly security?: WorkloadSecurity;

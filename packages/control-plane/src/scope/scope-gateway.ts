@@ -1,63 +1,108 @@
 // (snapshot, gateway) → view: the Gateways that select the workload, the VirtualServices bound to them, and the Services that
 // these lead to.
-import type { MeshGateway, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import { hostCovers } from "@tulle/config";
+import type { MeshGateway, MeshGatewayServer, MeshService, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
+import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import { gatewayListeners, hostNames, serverKind } from "./gateway-listeners.ts";
 import type { Proxy } from "./proxy.ts";
 import type { GatewayOwn, GatewayPort, GatewayPortServer, GatewayShared } from "./proxy-view.ts";
-import { resolveTargetPort, scopedService, selects, servicesOf } from "./scope-sidecar.ts";
+import { resolveTargetPort, scopedService, selects, servicesOf, trustDomainOf } from "./scope-sidecar.ts";
 import { workloadSecurity } from "./workload-security.ts";
 
-/** Protocols of a Gateway server whose bytes are plain HTTP; the others have no listener yet, and their schema says so. */
-const plainHttp: ReadonlySet<string> = new Set(["HTTP", "HTTP2", "GRPC", "GRPC-WEB"]);
-
 export function gatewayShared(snapshot: MeshSnapshot, proxy: Proxy): GatewayShared {
-  const gateways = snapshot.gateways.filter((gateway) => selects(gateway.selector, proxy.labels));
+  const gateways = gatewaysOf(snapshot, proxy);
   const names = new Set(gateways.map(gatewayKey));
   const virtualServices = snapshot.virtualServices.filter((each) => each.gateways.some((name) => names.has(name)));
-  const wanted = destinationHosts(virtualServices);
+  const passed = autoPassthrough(snapshot.services, gateways);
+  const wanted = new Set([...destinationHosts(virtualServices), ...passed]);
   return {
     type: "router",
     namespace: proxy.namespace,
+    ...trustDomainOf(snapshot),
     ports: gatewayPorts(snapshot, proxy, gateways),
     virtualServices,
     services: snapshot.services
       .filter((service) => wanted.has(service.hostname))
       .map((service) => scopedService(snapshot, service, proxy.namespace)),
+    ...(passed.length === 0 ? {} : { autoPassthrough: passed }),
   };
 }
 
 export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy: Proxy): GatewayOwn {
+  const plain = shared.ports.filter(({ routeName }) => routeName === undefined).map(({ targetPort }) => targetPort);
+  const servers = gatewaysOf(snapshot, proxy).flatMap((gateway) =>
+    gateway.servers.map((server) => ({
+      gateway: gatewayKey(gateway),
+      server,
+      targetPort: gatewayTargetPort(snapshot, proxy, server.port),
+    })),
+  );
+  // A port speaks plain HTTP or something else: the first server decides, as in Istio's merge of Gateways.
+  const listeners = gatewayListeners(
+    servers.filter(({ targetPort }) => !plain.includes(targetPort)),
+    shared,
+  );
   return {
     type: "router",
     address: proxy.address,
     interceptionMode: proxy.interceptionMode,
-    targetPorts: shared.ports.map((port) => port.targetPort),
+    targetPorts: plain,
+    ...(listeners.length === 0 ? {} : { connectionListeners: listeners }),
     publishedPorts: proxy.publishedPorts,
     ...workloadSecurity(snapshot, proxy),
   };
+}
+
+function gatewaysOf(snapshot: MeshSnapshot, proxy: Proxy): readonly MeshGateway[] {
+  return snapshot.gateways.filter((gateway) => selects(gateway.selector, proxy.labels));
 }
 
 function gatewayKey(gateway: MeshGateway): string {
   return `${gateway.namespace}/${gateway.name}`;
 }
 
-function destinationHosts(virtualServices: readonly MeshVirtualService[]): ReadonlySet<string> {
-  const routes = virtualServices.flatMap((virtualService) => virtualService.http);
-  return new Set(routes.flatMap((route) => (route.route ?? []).map((each) => each.destination.host)));
+function destinationHosts(virtualServices: readonly MeshVirtualService[]): readonly string[] {
+  return virtualServices.flatMap(({ http, tls = [], tcp = [] }) =>
+    [...http, ...tls, ...tcp].flatMap((route) => (route.route ?? []).map((each) => each.destination.host)),
+  );
 }
 
+/** Services that some AUTO_PASSTHROUGH server has a host for. */
+function autoPassthrough(services: readonly MeshService[], gateways: readonly MeshGateway[]): readonly string[] {
+  const servers = gateways.flatMap(({ servers: all }) => all).filter((one) => one.tls?.mode === "AUTO_PASSTHROUGH");
+  const hosts = servers.flatMap(hostNames);
+  return services.map(({ hostname }) => hostname).filter((name) => hosts.some((host) => hostCovers(host, name)));
+}
+
+/** One entry for all plain servers of a port, and one for each that ends TLS. */
 function gatewayPorts(snapshot: MeshSnapshot, proxy: Proxy, gateways: readonly MeshGateway[]): readonly GatewayPort[] {
-  const byTargetPort = new Map<number, { targetPort: number; port: number; servers: GatewayPortServer[] }>();
+  const plain = new Map<number, { targetPort: number; port: number; servers: GatewayPortServer[] }>();
+  const secure: GatewayPort[] = [];
   for (const gateway of gateways) {
-    for (const { port, protocol, hosts } of gateway.servers) {
-      if (!plainHttp.has(protocol.toUpperCase())) continue;
+    for (const server of gateway.servers) {
+      const kind = serverKind(server);
+      if (kind !== "http" && kind !== "https") continue;
+      const { port } = server;
       const targetPort = gatewayTargetPort(snapshot, proxy, port);
-      const server = { gateway: gatewayKey(gateway), hosts };
-      const merged = byTargetPort.get(targetPort);
-      if (merged === undefined) byTargetPort.set(targetPort, { targetPort, port, servers: [server] });
-      else merged.servers.push(server);
+      const entry = portServer(gatewayKey(gateway), server);
+      const merged = plain.get(targetPort);
+      if (kind === "https") {
+        const routeName = httpsRouteName(gateway, server);
+        secure.push({ routeName, targetPort, port, servers: [entry] });
+      } else if (merged === undefined) plain.set(targetPort, { targetPort, port, servers: [entry] });
+      else merged.servers.push(entry);
     }
   }
-  return [...byTargetPort.values()].sort((a, b) => a.targetPort - b.targetPort);
+  return [...plain.values(), ...secure].sort((a, b) => a.targetPort - b.targetPort);
+}
+
+function portServer(gateway: string, { hosts, tls }: MeshGatewayServer): GatewayPortServer {
+  return { gateway, hosts, ...(tls?.httpsRedirect === true ? { httpsRedirect: true } : {}) };
+}
+
+/** Istio: gateway.GatewayRDSRouteName. */
+function httpsRouteName(gateway: Pick<MeshGateway, "name" | "namespace">, server: MeshGatewayServer): string {
+  return `https.${server.port}.${server.portName ?? ""}.${gateway.name}.${gateway.namespace}`;
 }
 
 /** A Gateway speaks of the ports of its workload's Service; a port that no such Service has is the pod's own (as in Istio). */

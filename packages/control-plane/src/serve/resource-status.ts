@@ -49,7 +49,8 @@ function sources(type: ResourceTypeName, resource: string, view: ProxyView): rea
   if (view.type === "sidecar")
     return type === "RDS" ? view.shared.value.virtualServices.map(virtualServiceKey) : policies;
   const ports = view.shared.value.ports.filter(
-    ({ targetPort }) => resource === listenerName("0.0.0.0", targetPort) || resource === gatewayRouteName(targetPort),
+    ({ targetPort, routeName = gatewayRouteName(targetPort) }) =>
+      resource === listenerName("0.0.0.0", targetPort) || resource === routeName,
   );
   const gateways = new Set(ports.flatMap((port) => port.servers.map((server) => server.gateway)));
   const keys = [...gateways].map((gateway) => {

@@ -103,6 +103,8 @@ function meshGateway({ metadata, spec }: Gateway): MeshGateway {
       port: server.port.number,
       protocol: server.port.protocol,
       hosts: server.hosts,
+      ...(server.tls === undefined ? {} : { tls: server.tls }),
+      ...(server.port.protocol === "HTTPS" || server.port.protocol === "TLS" ? { portName: server.port.name } : {}),
     })),
   };
 }
@@ -118,7 +120,26 @@ function meshVirtualService({ metadata, spec }: VirtualService, isService: IsSer
     gatewayHosts: [...new Set([...hosts, ...spec.hosts.map(asWritten)])],
     gateways: gateways.map((gateway) => resolveGateway(gateway, namespace)),
     http: (spec.http ?? []).map((route) => resolveDestinations(route, namespace, isService)),
+    ...(spec.tls === undefined ? {} : { tls: spec.tls.map((route) => connectionRoute(route, namespace, isService)) }),
+    ...(spec.tcp === undefined ? {} : { tcp: spec.tcp.map((route) => connectionRoute(route, namespace, isService)) }),
   };
+}
+
+function connectionRoute<R extends TlsRoute | TcpRoute>(route: R, namespace: string, isService: IsService): R {
+  return {
+    ...route,
+    ...(route.match === undefined
+      ? {}
+      : { match: route.match.map((match) => ({ ...match, ...resolvedGateways(match.gateways, namespace) })) }),
+    route: route.route.map((each) => ({
+      ...each,
+      destination: { ...each.destination, host: resolveHost(each.destination.host, namespace, isService) },
+    })),
+  };
+}
+
+function resolvedGateways(gateways: readonly string[] | undefined, namespace: string): object {
+  return gateways === undefined ? {} : { gateways: gateways.map((gateway) => resolveGateway(gateway, namespace)) };
 }
 
 function asWritten(host: string): string {

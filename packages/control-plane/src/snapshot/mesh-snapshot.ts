@@ -31,7 +31,14 @@ export interface MeshGatewayServer {
   readonly protocol: string;
   /** `namespace/host` as written; `*`, `.` or a name before the slash, which may be missing. */
   readonly hosts: readonly string[];
+  /** Missing for a server that speaks plain HTTP and redirects nobody. */
+  readonly tls?: GatewayServerTls;
+  /** Part of the name of a route table that TLS servers have for themselves; missing elsewhere. */
+  readonly portName?: string;
 }
+
+/** Checked as a whole; the mode of a server that speaks TLS is PASSTHROUGH when missing. */
+export type GatewayServerTls = NonNullable<GatewayServer["tls"]>;
 
 export interface MeshGateway {
   readonly name: string;
@@ -51,6 +58,9 @@ export interface MeshVirtualService {
   readonly gateways: readonly string[];
   /** As written, with the hosts of destinations made full names. */
   readonly http: readonly HttpRoute[];
+  /** Routes of connections; destinations by full name, gateways of matches by `namespace/name`. Missing when there are none. */
+  readonly tls?: readonly TlsRoute[];
+  readonly tcp?: readonly TcpRoute[];
 }
 
 export interface MeshSubset {

@@ -100,7 +100,7 @@ export function gatewayConnectionManager(statPrefix: string, routeName: string, 
 }
 
 /** Istio opens the file /dev/stdout, which Linux refuses where standard output is a socket, as under Node's `spawn`. */
-function accessLog(): AccessLog {
+export function accessLog(): AccessLog {
   const textFormat = { specifier: { case: "inlineString", value: accessLogFormat } } as const;
   return create(AccessLogSchema, {
     name: "envoy.access_loggers.stdout",

@@ -16,6 +16,11 @@ export function sniName(hostname: string, port: number, subset = ""): string {
   return `outbound_.${port}_.${subset}_.${hostname}`;
 }
 
+/** The same as a server name, since `|` may not stand in one (Istio: BuildDNSSrvSubsetKey). */
+export function sniClusterName(hostname: string, port: number, subset = ""): string {
+  return `outbound_.${port}_.${subset}_.${hostname}`;
+}
+
 export function inboundClusterName(targetPort: number): string {
   return `inbound|${targetPort}||`;
 }

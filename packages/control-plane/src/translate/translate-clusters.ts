@@ -35,10 +35,14 @@ export interface OutboundCluster {
   readonly subset: MeshSubset | undefined;
 }
 
-export function outboundClusters(services: readonly ScopedService[]): readonly OutboundCluster[] {
+/** Gateways also pass connections on; sidecars carry HTTP alone. */
+export function outboundClusters(
+  services: readonly ScopedService[],
+  type: "sidecar" | "router" = "sidecar",
+): readonly OutboundCluster[] {
   return services.flatMap((service) =>
     service.ports
-      .filter((port) => isHttp(port.protocol))
+      .filter((port) => (type === "router" ? port.protocol !== "udp" : isHttp(port.protocol)))
       .flatMap((port) =>
         [undefined, ...(service.rule?.subsets ?? [])].map((subset) => ({
           name: outboundClusterName(service.hostname, port.number, subset?.name),

@@ -1,18 +1,14 @@
-// Views → listeners: what a sidecar accepts for its workload and from its workload, and what a gateway accepts from outside.
+// Views → listeners: what a sidecar accepts for its workload and from its workload.
 import { create } from "@bufbuild/protobuf";
 import { type AdditionalAddress, AdditionalAddressSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
-import {
-  gatewayConnectionManager,
-  inboundConnectionManager,
-  outboundConnectionManager,
-} from "./http-connection-manager.ts";
+import { inboundConnectionManager, outboundConnectionManager } from "./http-connection-manager.ts";
 import { FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { inboundFilterChains } from "./inbound-filter-chains.ts";
 import { socketAddress } from "./messages.ts";
-import { gatewayRouteName, httpProxyPort, httpProxyRoute, listenerName } from "./names.ts";
+import { httpProxyPort, httpProxyRoute, listenerName } from "./names.ts";
 
 const httpConnectionManager = "envoy.filters.network.http_connection_manager";
 
@@ -53,33 +49,8 @@ export function translateInboundListener(own: SidecarOwn, port: InboundPort): Li
   });
 }
 
-/** Named as on Kubernetes; without interception a pod owns one address of the machine, and binds no other. */
-export function translateGatewayListener(own: GatewayOwn, targetPort: number): Listener {
-  const name = listenerName("0.0.0.0", targetPort);
-  const address = own.interceptionMode === "NONE" ? own.address : "0.0.0.0";
-  return create(ListenerSchema, {
-    name,
-    address: socketAddress(address, targetPort),
-    additionalAddresses: publishedAddresses(own, targetPort),
-    trafficDirection: TrafficDirection.OUTBOUND,
-    filterChains: [
-      {
-        filters: [
-          {
-            name: httpConnectionManager,
-            configType: {
-              case: "typedConfig",
-              value: gatewayConnectionManager(`outbound_${name}`, gatewayRouteName(targetPort), own.security),
-            },
-          },
-        ],
-      },
-    ],
-  });
-}
-
 /** Of a proxy that binds them itself, since it cannot inherit them. */
-function publishedAddresses(own: GatewayOwn | SidecarOwn, targetPort: number): AdditionalAddress[] {
+export function publishedAddresses(own: GatewayOwn | SidecarOwn, targetPort: number): AdditionalAddress[] {
   return own.publishedPorts
     .filter((published) => published.targetPort === targetPort)
     .map(({ address, port }) => create(AdditionalAddressSchema, { address: socketAddress(address, port) }));

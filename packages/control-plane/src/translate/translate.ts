@@ -19,11 +19,9 @@ import {
 } from "./translate-clusters.ts";
 import { httpProxyPort } from "./names.ts";
 import { translateGatewayRoutes } from "./translate-gateway-routes.ts";
-import {
-  translateGatewayListener,
-  translateInboundListener,
-  translateOutboundListener,
-} from "./translate-listeners.ts";
+import { translateGatewayListeners } from "./translate-gateway-listeners.ts";
+import { translateInboundListener, translateOutboundListener } from "./translate-listeners.ts";
+import { translateSniCluster } from "./sni-clusters.ts";
 import { translateSidecarRoutes } from "./translate-sidecar-routes.ts";
 
 export type SharedSection = SidecarShared | GatewayShared;
@@ -40,10 +38,13 @@ export interface OwnResources {
   readonly listeners: readonly EncodedResource[];
 }
 
-export function translateSharedClusters({ type, trustDomain, services }: SharedSection): SharedClusters {
-  const outbound = outboundClusters(services);
+export function translateSharedClusters(view: SharedSection): SharedClusters {
+  const { type, trustDomain, services } = view;
+  const outbound = outboundClusters(services, type);
   const fixed = type === "sidecar" ? [translateBlackHole(), translatePassthrough()] : [translateBlackHole()];
   const clusters = [...outbound.map((cluster) => translateOutboundCluster(cluster, { type, trustDomain })), ...fixed];
+  const passed = new Set(view.type === "router" ? view.autoPassthrough : []);
+  clusters.push(...outbound.filter(({ service }) => passed.has(service.hostname)).map(translateSniCluster));
   return { outbound, clusters: clusters.map((each) => encodeResource(ClusterSchema, each)) };
 }
 
@@ -57,7 +58,7 @@ export function translateSharedRoutes(view: SharedSection): readonly EncodedReso
 
 export function translateOwn(view: SidecarOwn | GatewayOwn): OwnResources {
   if (view.type === "router") {
-    const listeners = view.targetPorts.map((port) => translateGatewayListener(view, port));
+    const listeners = translateGatewayListeners(view);
     return { clusters: [], listeners: listeners.map((each) => encodeResource(ListenerSchema, each)) };
   }
   // The workload's port of that number is the proxy's own: its Service leads to the proxy, which answers 404.

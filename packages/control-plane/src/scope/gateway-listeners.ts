@@ -1,0 +1,217 @@
+// Gateway servers that take connections (HTTPS, TLS, TCP) → the filter chains of each port, as Istio's gateway builder makes them:
+// one for each server that ends TLS, one for each `tls` match where connections pass, one for each Service in AUTO_PASSTHROUGH.
+import { hostCovers, type TcpRoute, type TlsRoute } from "@tulle/config";
+import type { MeshGatewayServer } from "../snapshot/mesh-snapshot.ts";
+import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import { outboundClusterName, sniClusterName } from "../translate/names.ts";
+import { sharedHosts } from "./gateway-hosts.ts";
+import type {
+  ConnectionDestination,
+  GatewayChain,
+  GatewayChainTls,
+  GatewayListener,
+  GatewayTcpChain,
+} from "./gateway-view.ts";
+import type { GatewayPort, GatewayShared } from "./proxy-view.ts";
+
+/**
+ * - `http`, `tcp`: plain.
+ * - `https`: HTTP inside TLS that ends here. `tls`: the same with other bytes.
+ * - `passthrough`, `auto`: TLS that goes on as it is.
+ * - `none`: not carried yet, as its schema says.
+ */
+export type ServerKind = "http" | "https" | "tls" | "passthrough" | "auto" | "tcp" | "none";
+
+const plainHttp: ReadonlySet<string> = new Set(["HTTP", "HTTP2", "GRPC", "GRPC-WEB"]);
+
+export function serverKind({ protocol, tls }: Pick<MeshGatewayServer, "protocol" | "tls">): ServerKind {
+  if (plainHttp.has(protocol)) return "http";
+  if (protocol === "TCP") return "tcp";
+  if (protocol !== "HTTPS" && protocol !== "TLS") return "none";
+  switch (tls?.mode ?? "PASSTHROUGH") {
+    case "PASSTHROUGH":
+      return "passthrough";
+    case "AUTO_PASSTHROUGH":
+      return "auto";
+    default:
+      return protocol === "HTTPS" ? "https" : "tls";
+  }
+}
+
+/** The hosts of a server without the namespaces before them. */
+export function hostNames({ hosts }: Pick<MeshGatewayServer, "hosts">): readonly string[] {
+  return hosts.map((host) => host.slice(host.indexOf("/") + 1).toLowerCase());
+}
+
+export interface PlacedServer {
+  /** `namespace/name` of the Gateway. */
+  readonly gateway: string;
+  readonly server: MeshGatewayServer;
+  readonly targetPort: number;
+}
+
+export function gatewayListeners(servers: readonly PlacedServer[], shared: GatewayShared): readonly GatewayListener[] {
+  const byPort = Map.groupBy(servers, ({ targetPort }) => targetPort);
+  return [...byPort]
+    .map(([targetPort, own]) => ({
+      targetPort,
+      chains: withoutRepetition(own.flatMap((each) => serverChains(each, shared))),
+    }))
+    .filter(({ chains }) => chains.length > 0)
+    .sort((a, b) => a.targetPort - b.targetPort);
+}
+
+/** Of two chains for one name the first stays, so that a Gateway cannot take another's connections. */
+function withoutRepetition(chains: readonly GatewayChain[]): readonly GatewayChain[] {
+  const taken = new Set<string>();
+  return chains.flatMap((chain) => {
+    const names = chain.serverNames.length === 0 ? [""] : chain.serverNames;
+    const free = names.filter((name) => !taken.has(name));
+    for (const name of free) taken.add(name);
+    if (free.length === 0) return [];
+    return [{ ...chain, serverNames: free.filter((name) => name !== "") }];
+  });
+}
+
+function serverChains(placed: PlacedServer, shared: GatewayShared): readonly GatewayChain[] {
+  switch (serverKind(placed.server)) {
+    case "https":
+      return httpsChain(placed, shared);
+    case "tls":
+      return tcpChain(placed, shared, chainTls(placed.server, shared));
+    case "tcp":
+      return tcpChain(placed, shared, "none");
+    case "passthrough":
+      return passthroughChains(placed, shared);
+    case "auto":
+      return autoPassthroughChains(placed.server, shared);
+    default:
+      return [];
+  }
+}
+
+/** Undefined where the workload's own certificate is asked for and there is no authority that could have made it. */
+function chainTls({ tls }: MeshGatewayServer, { trustDomain }: GatewayShared): GatewayChainTls | undefined {
+  const { mode, httpsRedirect: _redirect, ...settings } = tls ?? {};
+  switch (mode) {
+    case "SIMPLE":
+    case "MUTUAL":
+    case "OPTIONAL_MUTUAL":
+      return { ...settings, mode };
+    case "ISTIO_MUTUAL":
+      return trustDomain === undefined ? undefined : { ...settings, mode, trustDomain };
+    default:
+      return undefined;
+  }
+}
+
+/** Names for a filter chain match; `*` stands for any, which a match says by naming none. */
+function serverNames(hosts: readonly string[]): readonly string[] {
+  return hosts.includes("*") ? [] : [...new Set(hosts)];
+}
+
+function httpsChain({ gateway, server, targetPort }: PlacedServer, shared: GatewayShared): readonly GatewayChain[] {
+  const tls = chainTls(server, shared);
+  const belongs = (port: GatewayPort): boolean =>
+    port.targetPort === targetPort && port.routeName?.startsWith(`https.${server.port}.${server.portName}.`) === true;
+  const routeName = shared.ports.find((port) => belongs(port) && port.servers[0]?.gateway === gateway)?.routeName;
+  if (tls === undefined || routeName === undefined) return [];
+  return [{ type: "http", name: routeName, serverNames: serverNames(hostNames(server)), routeName, tls }];
+}
+
+/** Connections whose bytes are nobody's business: the first route of the first VirtualService takes them. */
+function tcpChain(
+  placed: PlacedServer,
+  shared: GatewayShared,
+  tls: GatewayChainTls | "none" | undefined,
+): readonly GatewayTcpChain[] {
+  if (tls === undefined) return [];
+  const { server } = placed;
+  for (const virtualService of boundTo(placed, shared)) {
+    for (const route of virtualService.tcp ?? []) {
+      const matches = route.match ?? [];
+      if (matches.length > 0 && !matches.some((match) => isMeant(match, placed))) continue;
+      const names = tls === "none" ? [] : serverNames(hostNames(server));
+      const name = `tcp.${server.port}.${placed.gateway}`;
+      return [
+        {
+          type: "tcp",
+          name: names.length === 0 ? name : `${name}.${names[0]}`,
+          serverNames: names,
+          ...(tls === "none" ? {} : { tls }),
+          destinations: destinations(route.route, server.port, shared),
+        },
+      ];
+    }
+  }
+  return [];
+}
+
+function passthroughChains(placed: PlacedServer, shared: GatewayShared): readonly GatewayTcpChain[] {
+  return boundTo(placed, shared).flatMap((virtualService) =>
+    (virtualService.tls ?? []).flatMap((route) =>
+      route.match
+        .filter((match) => isMeant(match, placed))
+        .map(({ sniHosts }): GatewayTcpChain => {
+          const names = serverNames(sniHosts.map((host) => host.toLowerCase()));
+          return {
+            type: "tcp",
+            name: `tls.${placed.server.port}.${names[0] ?? "*"}`,
+            serverNames: names,
+            destinations: destinations(route.route, placed.server.port, shared),
+          };
+        }),
+    ),
+  );
+}
+
+/**
+ * Proxies of another mesh say by their server name which port and subset they want, and do TLS with the workload itself: nothing
+ * here can read or change what passes (Istio: builtAutoPassthroughFilterChains).
+ */
+function autoPassthroughChains(server: MeshGatewayServer, shared: GatewayShared): readonly GatewayTcpChain[] {
+  const hosts = hostNames(server);
+  return shared.services
+    .filter(({ hostname }) => hosts.some((host) => hostCovers(host, hostname)))
+    .flatMap(({ hostname, ports, rule }) =>
+      ports
+        .filter(({ protocol }) => protocol !== "udp")
+        .flatMap(({ number }) =>
+          [undefined, ...(rule?.subsets ?? [])].map((subset) => sniClusterName(hostname, number, subset?.name)),
+        )
+        .map((name): GatewayTcpChain => {
+          return {
+            type: "tcp",
+            name,
+            serverNames: [name],
+            isAutoPassthrough: true,
+            destinations: [{ cluster: name, weight: 1 }],
+          };
+        }),
+    );
+}
+
+function boundTo({ gateway, server }: PlacedServer, { virtualServices }: GatewayShared): readonly MeshVirtualService[] {
+  return virtualServices.filter((each) => sharedHosts({ gateway, hosts: server.hosts }, each).length > 0);
+}
+
+type Layer4Match = NonNullable<TcpRoute["match"]>[number] | TlsRoute["match"][number];
+
+function isMeant({ gateways = [], port }: Layer4Match, { gateway, server }: PlacedServer): boolean {
+  return (gateways.length === 0 || gateways.includes(gateway)) && (port === undefined || port === server.port);
+}
+
+/** One destination takes everything, whatever its weight; of several those without a weight get nothing. */
+function destinations(
+  routes: TcpRoute["route"],
+  port: number,
+  { services }: GatewayShared,
+): readonly ConnectionDestination[] {
+  const all = routes.map(({ destination, weight = 0 }) => {
+    const ports = services.find(({ hostname }) => hostname === destination.host)?.ports ?? [];
+    const number = destination.port?.number ?? (ports.length === 1 ? ports[0]!.number : port);
+    return { cluster: outboundClusterName(destination.host, number, destination.subset), weight };
+  });
+  if (all.length === 1) return [{ ...all[0]!, weight: 1 }];
+  return all.filter(({ weight }) => weight > 0);
+}

@@ -1,0 +1,83 @@
+// A gateway's view → its listeners: ports of plain HTTP, and ports whose filter chains are told apart by the server name that the
+// client asks for.
+import { create } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import {
+  type Filter,
+  type FilterChain,
+  FilterChainMatchSchema,
+  FilterChainSchema,
+  FilterSchema,
+} from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
+import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import type { GatewayChain, GatewayListener } from "../scope/gateway-view.ts";
+import type { GatewayOwn } from "../scope/proxy-view.ts";
+import { gatewayTcpFilters } from "./gateway-tcp-filters.ts";
+import { gatewayHttpAlpn, gatewayTls } from "./gateway-tls-context.ts";
+import { gatewayConnectionManager } from "./http-connection-manager.ts";
+import { tlsInspector } from "./inbound-filter-chains.ts";
+import { socketAddress } from "./messages.ts";
+import { gatewayRouteName, listenerName } from "./names.ts";
+import { downstreamTlsSocket, meshClientAlpn } from "./tls-context.ts";
+import { publishedAddresses } from "./translate-listeners.ts";
+
+export function translateGatewayListeners(own: GatewayOwn): readonly Listener[] {
+  return [
+    ...own.targetPorts.map((port) => plainListener(own, port)),
+    ...(own.connectionListeners ?? []).map((listener) => connectionListener(own, listener)),
+  ];
+}
+
+/** Named as on Kubernetes; without interception a pod owns one address of the machine, and binds no other. */
+function base(own: GatewayOwn, targetPort: number) {
+  const address = own.interceptionMode === "NONE" ? own.address : "0.0.0.0";
+  return {
+    name: listenerName("0.0.0.0", targetPort),
+    address: socketAddress(address, targetPort),
+    additionalAddresses: publishedAddresses(own, targetPort),
+    trafficDirection: TrafficDirection.OUTBOUND,
+  };
+}
+
+function plainListener(own: GatewayOwn, targetPort: number): Listener {
+  const filters = [httpFilter(own, targetPort, gatewayRouteName(targetPort))];
+  return create(ListenerSchema, { ...base(own, targetPort), filterChains: [{ filters }] });
+}
+
+function connectionListener(own: GatewayOwn, { targetPort, chains }: GatewayListener): Listener {
+  const needsHello = chains.some((chain) => chain.serverNames.length > 0 || chain.tls !== undefined);
+  return create(ListenerSchema, {
+    ...base(own, targetPort),
+    listenerFilters: needsHello ? [tlsInspector()] : [],
+    filterChains: chains.map((chain) => filterChain(own, targetPort, chain)),
+  });
+}
+
+function filterChain(own: GatewayOwn, targetPort: number, chain: GatewayChain): FilterChain {
+  const { name, serverNames, tls, type } = chain;
+  const alpn = type === "http" ? gatewayHttpAlpn : [];
+  const applicationProtocols = type === "tcp" && chain.isAutoPassthrough === true ? [...meshClientAlpn] : [];
+  const hasMatch = serverNames.length > 0 || applicationProtocols.length > 0;
+  return create(FilterChainSchema, {
+    name,
+    ...(hasMatch
+      ? { filterChainMatch: create(FilterChainMatchSchema, { serverNames: [...serverNames], applicationProtocols }) }
+      : {}),
+    filters:
+      type === "http" ? [httpFilter(own, targetPort, chain.routeName)] : gatewayTcpFilters(name, chain.destinations),
+    ...(tls === undefined ? {} : { transportSocket: downstreamTlsSocket(gatewayTls(tls, alpn)) }),
+  });
+}
+
+function httpFilter(own: GatewayOwn, targetPort: number, routeName: string): Filter {
+  const statPrefix = `outbound_${listenerName("0.0.0.0", targetPort)}`;
+  return networkFilter(
+    "envoy.filters.network.http_connection_manager",
+    gatewayConnectionManager(statPrefix, routeName, own.security),
+  );
+}
+
+function networkFilter(name: string, value: Any): Filter {
+  return create(FilterSchema, { name, configType: { case: "typedConfig", value } });
+}
