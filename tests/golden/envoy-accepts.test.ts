@@ -20,7 +20,7 @@ describe("a stock Envoy acknowledges every golden file", async () => {
     const files = [...(await storedFiles(name))].filter(([file]) => file.endsWith(".xds.yaml"));
     for (const [file, text] of files) {
       test(`${name}/${file}`, async () => {
-        assert.deepEqual(await envoy.offer(resourcesFromGolden(text)), []);
+        assert.deepEqual(await envoy.offer(resourcesFromGolden(envoy.withFiles(text))), []);
       });
     }
   }

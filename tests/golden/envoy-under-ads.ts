@@ -1,7 +1,7 @@
 // A real Envoy on an ADS server of this process: it is offered whole sets of resources, one after another, and says what it
 // thinks of each. What it runs as does not matter: it takes the set of any proxy.
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -9,6 +9,7 @@ import type { AdsConnection, EncodedResource, RejectedResource, RunningAdsServer
 import { serveAds } from "@tulle/xds";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { type StartedProcess, startProcess, waitFor } from "../tools/processes.ts";
+import { credentials, sdsCluster, serveSecrets, TestAuthority, workloadSecrets } from "../tools/workload-secrets.ts";
 
 const types = ["CDS", "EDS", "LDS", "RDS"] as const;
 
@@ -16,17 +17,20 @@ export type ResourceSet = Readonly<Record<(typeof types)[number], ReadonlyMap<st
 
 export class EnvoyUnderAds implements AsyncDisposable {
   readonly #server: RunningAdsServer;
+  readonly #secretServer: RunningAdsServer;
   readonly #envoy: StartedProcess;
   readonly #folder: string;
   readonly #connected: Promise<AdsConnection>;
 
   private constructor(
     server: RunningAdsServer,
+    secretServer: RunningAdsServer,
     envoy: StartedProcess,
     folder: string,
     connected: Promise<AdsConnection>,
   ) {
     this.#server = server;
+    this.#secretServer = secretServer;
     this.#envoy = envoy;
     this.#folder = folder;
     this.#connected = connected;
@@ -34,21 +38,40 @@ export class EnvoyUnderAds implements AsyncDisposable {
 
   static async start(): Promise<EnvoyUnderAds> {
     const connected = Promise.withResolvers<AdsConnection>();
+    const workload = await (await TestAuthority.create()).issue("test", "golden");
     const server = await serveAds({
       address: { host: "127.0.0.1", port: 0 },
       handlers: {
         onConnect: (connection) => connected.resolve(connection),
-        onSubscribe: () => undefined,
+        // Credentials of gateways come by ADS: whatever Secret is named is there.
+        onSubscribe: (connection, { type, names }) => {
+          if (type === "SDS" && names !== "*") connection.set("SDS", credentials(names, workload));
+        },
         onDisconnect: () => undefined,
       },
     });
     assert.ok("port" in server.address);
     const folder = await mkdtemp(path.join(tmpdir(), "envoy-under-ads-"));
+    await Promise.all([
+      writeFile(path.join(folder, "certificate.pem"), workload.chainPem),
+      writeFile(path.join(folder, "key.pem"), workload.keyPem),
+      writeFile(path.join(folder, "roots.pem"), workload.rootsPem),
+      copyFile(path.join(import.meta.dirname, "destination-rule-tls/revoked.pem"), path.join(folder, "revoked.pem")),
+    ]);
+    const socketPath = path.join(folder, "sds.sock");
+    const secretServer = await serveSecrets(socketPath, workloadSecrets(workload));
     const bootstrap = path.join(folder, "bootstrap.json");
-    await writeFile(bootstrap, JSON.stringify(envoyBootstrap(server.address.port)));
+    await writeFile(bootstrap, JSON.stringify(envoyBootstrap(server.address.port, socketPath)));
     const args = ["-c", bootstrap, "--disable-hot-restart", "--concurrency", "1", "-l", "warning"];
     const envoy = await startProcess(await envoyPath(), args);
-    return new EnvoyUnderAds(server, envoy, folder, connected.promise);
+    return new EnvoyUnderAds(server, secretServer, envoy, folder, connected.promise);
+  }
+
+  /** A golden file as this machine can take it: the files that it names are there. */
+  withFiles(text: string): string {
+    return text
+      .replaceAll("/etc/golden/", `${this.#folder}/`)
+      .replaceAll("/etc/ssl/certs/ca-certificates.crt", path.join(this.#folder, "roots.pem"));
   }
 
   /** Replaces everything that Envoy runs; what it refuses of it, once it has acknowledged or refused each resource. */
@@ -67,7 +90,7 @@ export class EnvoyUnderAds implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#envoy.stop();
-    await this.#server.close();
+    await Promise.all([this.#server.close(), this.#secretServer.close()]);
     await rm(this.#folder, { recursive: true, force: true });
   }
 }
@@ -83,7 +106,7 @@ function hasVerdict(connection: AdsConnection, resources: ResourceSet): boolean 
   return all.every(({ type, state }) => state === "SYNCED" || (resources[type].size === 0 && state !== "STALE"));
 }
 
-function envoyBootstrap(xdsPort: number): unknown {
+function envoyBootstrap(xdsPort: number, sdsPath: string): unknown {
   const socketAddress = { address: "127.0.0.1", port_value: xdsPort };
   const http2 = {
     "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
@@ -104,6 +127,7 @@ function envoyBootstrap(xdsPort: number): unknown {
     },
     static_resources: {
       clusters: [
+        sdsCluster(sdsPath),
         {
           name: "xds",
           type: "STATIC",

@@ -1,5 +1,7 @@
 // The golden cases: folders here, each with what the user wrote (`input.yaml`), which proxies are asked about (`proxies.yaml`),
+// what the control plane knows besides (`mesh.yaml`, if there is anything: the trust domain of its authority),
 // what the mesh looks like after the stage snapshot (`snapshot.yaml`), and what each proxy is sent (`<proxy>.xds.yaml`).
+import { existsSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import assert from "node:assert/strict";
@@ -44,7 +46,7 @@ export async function makeGoldenCase(name: string): Promise<GoldenCase> {
   assert.deepEqual(errors, [], "the input of a golden case holds only valid resources");
   const store = new MemoryStore();
   await store.applyAll(resources);
-  const snapshot = buildSnapshot(store);
+  const snapshot = buildSnapshot(store, await readMesh(path.join(folder, "mesh.yaml")));
   const endpoints = buildEndpoints(store, snapshot);
   const proxies = await readProxies(path.join(folder, "proxies.yaml"));
   const made = new Map<string, string>();
@@ -102,6 +104,10 @@ function resourcesAsJson(resources: ProxyResources): Record<GoldenType, unknown[
     );
   };
   return { CDS: json("CDS"), EDS: json("EDS"), LDS: json("LDS"), RDS: json("RDS") };
+}
+
+async function readMesh(file: string): Promise<{ readonly trustDomain?: string }> {
+  return existsSync(file) ? (parse(await readFile(file, "utf8")) as { readonly trustDomain?: string }) : {};
 }
 
 async function readProxies(file: string): Promise<readonly Proxy[]> {

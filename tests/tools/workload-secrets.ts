@@ -1,0 +1,104 @@
+// Certificates of a mesh that is there for a test: an authority, what it issues, and an SDS server that hands it to a proxy on
+// a Unix socket, as the agent does.
+import assert from "node:assert/strict";
+import { create } from "@bufbuild/protobuf";
+import { CertificateAuthority, createAuthority, createCsr, generateKey, privateKeyPem } from "@tulle/identity";
+import { type EncodedResource, encodeResource, type RunningAdsServer, serveAds } from "@tulle/xds";
+import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
+
+export interface WorkloadPem {
+  readonly keyPem: string;
+  readonly chainPem: string;
+  readonly rootsPem: string;
+}
+
+export class TestAuthority {
+  readonly #authority: CertificateAuthority;
+  readonly trustDomain: string;
+
+  private constructor(authority: CertificateAuthority, trustDomain: string) {
+    this.#authority = authority;
+    this.trustDomain = trustDomain;
+  }
+
+  static async create(trustDomain = "cluster.local"): Promise<TestAuthority> {
+    const signing = await createAuthority({ trustDomain, nowMs: Date.now() });
+    const authority = new CertificateAuthority({ trustDomain, state: { phase: "steady", signing } });
+    return new TestAuthority(authority, trustDomain);
+  }
+
+  get rootsPem(): string {
+    return this.#authority.trustBundlePem;
+  }
+
+  async issue(namespace: string, serviceAccount: string): Promise<WorkloadPem> {
+    const key = await generateKey();
+    const identity = { trustDomain: this.trustDomain, namespace, serviceAccount };
+    const signed = this.#authority.signWorkload({ csrPem: createCsr({ key, spiffeId: identity }), identity });
+    assert.ok(signed.ok, signed.ok ? "" : signed.message);
+    return { keyPem: privateKeyPem(key), chainPem: signed.chainPem, rootsPem: this.rootsPem };
+  }
+}
+
+/** `default` and `ROOTCA`, as the agent serves them. */
+export function workloadSecrets(workload: WorkloadPem): ReadonlyMap<string, EncodedResource> {
+  return new Map([
+    ["default", certificateSecret("default", workload)],
+    ["ROOTCA", rootsSecret("ROOTCA", workload)],
+  ]);
+}
+
+/** The credentials of gateways by their names, all of them the same: `kubernetes://<name>`, `kubernetes://<name>-cacert`. */
+export function credentials(names: Iterable<string>, workload: WorkloadPem): ReadonlyMap<string, EncodedResource> {
+  return new Map(
+    [...names].map((name) => [
+      name,
+      name.endsWith("-cacert") ? rootsSecret(name, workload) : certificateSecret(name, workload),
+    ]),
+  );
+}
+
+function certificateSecret(name: string, { keyPem, chainPem }: WorkloadPem): EncodedResource {
+  const value = { certificateChain: inline(chainPem), privateKey: inline(keyPem) };
+  return encodeResource(SecretSchema, create(SecretSchema, { name, type: { case: "tlsCertificate", value } }));
+}
+
+function rootsSecret(name: string, { rootsPem }: WorkloadPem): EncodedResource {
+  const value = { trustedCa: inline(rootsPem) };
+  return encodeResource(SecretSchema, create(SecretSchema, { name, type: { case: "validationContext", value } }));
+}
+
+function inline(pem: string): { readonly specifier: { readonly case: "inlineString"; readonly value: string } } {
+  return { specifier: { case: "inlineString", value: pem } };
+}
+
+export function serveSecrets(
+  socketPath: string,
+  secrets: ReadonlyMap<string, EncodedResource>,
+): Promise<RunningAdsServer> {
+  return serveAds({
+    address: { path: socketPath },
+    service: "sds",
+    handlers: {
+      onConnect: (connection) => connection.set("SDS", secrets),
+      onSubscribe: () => undefined,
+      onDisconnect: () => undefined,
+    },
+  });
+}
+
+/** The static cluster `sds-grpc` of a bootstrap. */
+export function sdsCluster(socketPath: string): unknown {
+  const endpoint = { address: { pipe: { path: socketPath } } };
+  return {
+    name: "sds-grpc",
+    type: "STATIC",
+    typed_extension_protocol_options: {
+      "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+        "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+        explicit_http_config: { http2_protocol_options: {} },
+      },
+    },
+    load_assignment: { cluster_name: "sds-grpc", endpoints: [{ lb_endpoints: [{ endpoint }] }] },
+  };
+}
