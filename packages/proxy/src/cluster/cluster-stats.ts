@@ -54,7 +54,7 @@ export function statDescription(
   const statName = `${scope.root}.${scope.name.replaceAll(":", "_")}.${stat}`;
   const responseClass = /^(.*_rq)_([1-5])xx$/.exec(stat);
   if (responseClass === null) {
-    return { name: `envoy_${scope.root}_${stat}`, labels: { [scope.label]: scope.name }, statName };
+    return { name: `envoy_${scope.root}_${stat.replaceAll(".", "_")}`, labels: { [scope.label]: scope.name }, statName };
   }
   return {
     name: `envoy_${scope.root}_${responseClass[1]}_xx`,

@@ -1,6 +1,6 @@
 // CommonTlsContext, for both sides of TLS (extensions.transport_sockets.tls.v3).
 import type { CommonTlsContext as CommonTlsContextMessage } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
-import { CommonTlsContext } from "../tls/common-tls-context.ts";
+import { CommonTlsContext, type ServerSettings } from "../tls/common-tls-context.ts";
 import type { ValidationContext } from "../tls/secret.ts";
 import { filledSecretSlot, type SecretSlot } from "../tls/secret-slot.ts";
 import { buildTlsCertificate, buildValidationContext } from "./compile-secret.ts";
@@ -22,6 +22,7 @@ export function compileCommonTlsContext(
   role: "client" | "server",
   build: TlsBuild,
   place: Place,
+  server?: ServerSettings,
 ): CommonTlsContext {
   const { problems } = build;
   const validation = compileValidation(message, build, place);
@@ -32,6 +33,7 @@ export function compileCommonTlsContext(
     ownValidation: validation.own,
     validationSlot: validation.slot,
     alpnProtocols: alpnProtocols(message, place, problems),
+    server,
   });
 }
 

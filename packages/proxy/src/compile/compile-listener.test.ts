@@ -275,14 +275,14 @@ const refused: readonly {
         {
           filters: [
             {
-              name: "tcp",
-              typed_config: { "@type": type("filters.network.tcp_proxy.v3.TcpProxy"), stat_prefix: "s", cluster: "c" },
+              name: "redis",
+              typed_config: { "@type": type("filters.http.router.v3.Router") },
             },
           ],
         },
       ],
     },
-    expected: [/^filter_chains\[0\]\.filters\[0\]: Didn't find a registered implementation for 'tcp'/],
+    expected: [/^filter_chains\[0\]\.filters\[0\]: Didn't find a registered implementation for 'redis'/],
   },
   {
     name: "TLS",
@@ -347,14 +347,49 @@ const refused: readonly {
     expected: [`${at}.access_log[0]: Didn't find a registered implementation for 'grpc' with type URL: ''`],
   },
   {
-    name: "what only a TLS inspector could tell",
+    name: "an unknown listener filter",
     json: {
       listener_filters: [
-        { name: "tls", typed_config: { "@type": type("filters.listener.tls_inspector.v3.TlsInspector") } },
+        { name: "dst", typed_config: { "@type": type("filters.listener.original_dst.v3.OriginalDst") } },
       ],
-      filter_chains: [chain("a", { server_names: ["x.com"] })],
+      filter_chains: [chain("a")],
     },
-    expected: ["listener_filters[0]: 'tls' is not supported"],
+    expected: [/^listener_filters\[0\]: Didn't find a registered implementation for 'dst'/],
+  },
+  {
+    name: "a hello that is larger than any",
+    json: {
+      listener_filters: [
+        {
+          name: "tls",
+          typed_config: {
+            "@type": type("filters.listener.tls_inspector.v3.TlsInspector"),
+            max_client_hello_size: 16385,
+          },
+        },
+      ],
+      filter_chains: [chain("a")],
+    },
+    expected: [
+      "listener_filters[0].typed_config.max_client_hello_size: max_client_hello_size of 16385 is greater than maximum of 16384.",
+    ],
+  },
+  {
+    name: "a server without a certificate",
+    json: {
+      filter_chains: [
+        {
+          ...chain("a"),
+          transport_socket: {
+            name: "tls",
+            typed_config: { "@type": type("transport_sockets.tls.v3.DownstreamTlsContext"), common_tls_context: {} },
+          },
+        },
+      ],
+    },
+    expected: [
+      "filter_chains[0].transport_socket.typed_config: Server TlsCertificates must have a certificate specified",
+    ],
   },
 ];
 

@@ -21,13 +21,17 @@ import type {
 } from "../runtime/proxy-runtime.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import { checkFields } from "./check-fields.ts";
+import { compileAccessLog } from "./compile-access-log.ts";
+import { compileDownstreamTransport } from "./compile-downstream-tls.ts";
 import { type ChainCriteria, compileChainCriteria, findChain } from "./compile-filter-chain-match.ts";
+import { compileListenerFilters } from "./compile-listener-filters.ts";
 import type { CompileScope } from "./compile-scope.ts";
+import { durationMs } from "./duration.ts";
 import { type Compiled, Place, Problems, compiled } from "./problems.ts";
-import { isRawBuffer } from "./transport-socket.ts";
 import { unwrapTypedConfig } from "./typed-config.ts";
 
 const defaultBufferLimitBytes = 1024 * 1024;
+const defaultListenerFiltersTimeoutMs = 15_000;
 
 export interface CompiledListener {
   readonly listener: Listener;
@@ -60,6 +64,8 @@ export interface ListenerBuild {
   readonly options: ListenerOptions;
   /** traffic_direction is INBOUND. */
   readonly isInbound: boolean;
+  /** Of the listener in the tree of statistics. */
+  readonly statName: string;
   readonly routeNames: Set<string>;
   readonly clusterNames: Set<string>;
   readonly secretSlots: Set<SecretSlot>;
@@ -80,15 +86,16 @@ export function buildListener(
     ),
   ];
   if (message.useOriginalDst === true) problems.error(place.field("use_original_dst"), "is not supported");
-  if (message.accessLog.length > 0) {
-    problems.warning(place.field("access_log"), "ignored: requests are logged by the connection manager");
-  }
-  checkListenerFilters(message, place, problems);
+  const accessLogs = message.accessLog.map((log, index) =>
+    compileAccessLog(log, scope, place.field("access_log", index), problems),
+  );
+  const statName = listenerStatName(message.statPrefix, addresses[0]);
   const build: ListenerBuild = {
     scope,
     problems,
     options,
     isInbound: message.trafficDirection === TrafficDirection.INBOUND,
+    statName,
     routeNames: new Set(),
     clusterNames: new Set(),
     secretSlots: new Set(),
@@ -108,20 +115,34 @@ export function buildListener(
     filterChains,
     defaultFilterChain:
       defaultLinks === undefined ? undefined : { name: defaultChain!.name, matches: () => true, ...defaultLinks },
+    listenerFilters: compileListenerFilters(message.listenerFilters, scope, place, problems),
+    listenerFiltersTimeoutMs: durationMs(message.listenerFiltersTimeout, defaultListenerFiltersTimeoutMs),
+    continuesAfterListenerFiltersTimeout: message.continueOnListenerFiltersTimeout,
+    accessLogs: accessLogs.filter((log) => log !== undefined),
     perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
     bindToPort: message.bindToPort ?? message.deprecatedV1?.bindToPort ?? true,
-    stats: listenerStats(scope, message.statPrefix, addresses[0]),
+    stats: listenerStats(scope, statName),
   };
+  if (problems.hasErrors) return undefined;
   return { listener, routeNames: build.routeNames, clusterNames: build.clusterNames, secretSlots: build.secretSlots };
 }
 
-function listenerStats(scope: CompileScope, statPrefix: string, address: ListenAddress | undefined): ListenerStats {
-  const name = statPrefix !== "" ? statPrefix : `${address?.ip}_${address?.port}`;
+function listenerStatName(statPrefix: string, address: ListenAddress | undefined): string {
+  return statPrefix !== "" ? statPrefix : `${address?.ip}_${address?.port}`;
+}
+
+function listenerStats(scope: CompileScope, name: string): ListenerStats {
   const stats = { root: "listener", name, label: "envoy_listener_address" };
   return {
     connectionsTotal: scope.metrics.counter(statDescription(stats, "downstream_cx_total")),
     connectionsActive: scope.metrics.gauge(statDescription(stats, "downstream_cx_active")),
     noFilterChainMatch: scope.metrics.counter(statDescription(stats, "no_filter_chain_match")),
+    preConnectionsActive: scope.metrics.gauge(statDescription(stats, "downstream_pre_cx_active")),
+    preConnectionTimeouts: scope.metrics.counter(statDescription(stats, "downstream_pre_cx_timeout")),
+    listenerFilterErrors: scope.metrics.counter(statDescription(stats, "downstream_listener_filter_error")),
+    listenerFilterRemoteCloses: scope.metrics.counter(
+      statDescription(stats, "downstream_listener_filter_remote_close"),
+    ),
   };
 }
 
@@ -140,27 +161,6 @@ function compileAddress(message: Address | undefined, place: Place, problems: Pr
     return undefined;
   }
   return { ip: socket.address, port: socket.portSpecifier.value };
-}
-
-const tlsInspectorType = "type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector";
-const httpInspectorType = "type.googleapis.com/envoy.extensions.filters.listener.http_inspector.v3.HttpInspector";
-
-/** Inspectors may stand there as long as no filter chain asks for what only they could know. */
-function checkListenerFilters(message: ListenerMessage, place: Place, problems: Problems): void {
-  const asksTls = message.filterChains.some((chain) => {
-    const match = chain.filterChainMatch;
-    return (match?.serverNames.length ?? 0) > 0 || match?.transportProtocol === "tls";
-  });
-  const asksProtocol = message.filterChains.some(
-    (chain) => (chain.filterChainMatch?.applicationProtocols.length ?? 0) > 0,
-  );
-  for (const [index, filter] of message.listenerFilters.entries()) {
-    const at = place.field("listener_filters", index);
-    const type = filter.configType.case === "typedConfig" ? filter.configType.value.typeUrl : filter.name;
-    if (type === tlsInspectorType && !asksTls && !asksProtocol) continue;
-    if (type === httpInspectorType && !asksProtocol) continue;
-    problems.error(at, `'${filter.name}' is not supported`);
-  }
 }
 
 function buildFilterChains(message: ListenerMessage, build: ListenerBuild, place: Place): FilterChain[] {
@@ -205,9 +205,7 @@ type ChainLinks = Pick<FilterChain, "transport" | "networkFilters" | "network">;
 
 function buildLinks(chain: FilterChainMessage, build: ListenerBuild, place: Place): ChainLinks | undefined {
   const { problems } = build;
-  if (chain.transportSocket !== undefined && !isRawBuffer(chain.transportSocket)) {
-    problems.error(place.field("transport_socket"), `'${chain.transportSocket.name}' is not supported`);
-  }
+  const transport = compileDownstreamTransport(chain, build, place);
   const networkFilters: NetworkFilter[] = [];
   let network: TerminalNetworkFilter | undefined;
   for (const [index, filter] of chain.filters.entries()) {
@@ -230,7 +228,7 @@ function buildLinks(chain: FilterChainMessage, build: ListenerBuild, place: Plac
     }
   }
   if (chain.filters.length === 0) problems.error(place.field("filters"), "a terminal network filter is required");
-  return network && { transport: { type: "raw" }, networkFilters, network };
+  return network && { transport, networkFilters, network };
 }
 
 function orderFault(name: string, isTerminal: boolean): string {

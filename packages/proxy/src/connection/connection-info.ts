@@ -2,6 +2,7 @@
 // (Envoy: `ConnectionInfoProvider` and the connection's own `StreamInfo`).
 import type { Socket } from "node:net";
 import { ipPortText } from "../cluster/cluster.ts";
+import type { DownstreamTlsInfo } from "./tls-info.ts";
 
 /** The certificate that the client showed, as policies compare it. A TLS connection without one has empty lists. */
 export interface PeerCertificate {
@@ -9,15 +10,6 @@ export interface PeerCertificate {
   readonly dnsSans: readonly string[];
   /** RFC 2253 text of the subject. */
   readonly subject: string;
-}
-
-/** What a finished TLS handshake has settled. */
-export interface DownstreamTlsInfo {
-  readonly peer: PeerCertificate;
-  /** `TLSv1.3` */
-  readonly version: string;
-  /** OpenSSL's name, such as `TLS_AES_128_GCM_SHA256`. */
-  readonly cipher: string;
 }
 
 let lastId = 0;

@@ -78,7 +78,11 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
       connection.info.remoteAddress,
       connection.info.serverName,
     );
-    this.info.downstreamPeerCertificate = connection.info.tls?.peer;
+    const tls = connection.info.tls;
+    if (tls !== undefined) {
+      this.info.downstreamTls = tls;
+      this.info.downstreamPeerCertificate = tls.peer;
+    }
     config.stats.downstreamRequestsTotal.increment();
     config.stats.downstreamRequestsActive.add(1);
   }

@@ -222,8 +222,20 @@ export function handBuiltListener(network: TerminalNetworkFilter, port = 0, name
     addresses: [{ ip: "127.0.0.1", port }],
     filterChains: [{ name: "only", matches: () => true, transport: { type: "raw" }, networkFilters: [], network }],
     defaultFilterChain: undefined,
+    listenerFilters: [],
+    listenerFiltersTimeoutMs: 0,
+    continuesAfterListenerFiltersTimeout: false,
+    accessLogs: [],
     perConnectionBufferLimitBytes: 1024 * 1024,
     bindToPort: true,
-    stats: { connectionsTotal: new Counter(), connectionsActive: new Gauge(), noFilterChainMatch: new Counter() },
+    stats: {
+      connectionsTotal: new Counter(),
+      connectionsActive: new Gauge(),
+      noFilterChainMatch: new Counter(),
+      preConnectionsActive: new Gauge(),
+      preConnectionTimeouts: new Counter(),
+      listenerFilterErrors: new Counter(),
+      listenerFilterRemoteCloses: new Counter(),
+    },
   };
 }

@@ -2,6 +2,7 @@
 // One class, all fields set in the constructor, so that every request has the same shape (Envoy: `StreamInfo`).
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { PeerCertificate } from "../connection/connection-info.ts";
+import type { DownstreamTlsInfo } from "../connection/tls-info.ts";
 import type { Route } from "../route/route-table.ts";
 import type { RequestHead, ResponseHead } from "./message.ts";
 
@@ -20,6 +21,9 @@ export class StreamInfo {
 
   /** Set by a TLS connection; undefined = the connection is plain. */
   downstreamPeerCertificate: PeerCertificate | undefined = undefined;
+  downstreamTls: DownstreamTlsInfo | undefined = undefined;
+  /** Why a TLS handshake with the client failed. */
+  downstreamTransportFailureReason: string | undefined = undefined;
 
   /** No request but a connection whose bytes a TCP proxy passes on. */
   isConnection = false;

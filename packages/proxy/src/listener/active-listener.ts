@@ -6,14 +6,27 @@ import type { DataPath } from "../connection/data-path.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../connection/downstream-connection.ts";
 import { HttpConnection } from "../connection/http-connection.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
-import type { FilterChain, Listener, TerminalNetworkFilter } from "../runtime/proxy-runtime.ts";
-import { adoptSocket } from "./adopt-socket.ts";
+import { responseFlags } from "../http/response-flags.ts";
+import type { DownstreamTls, FilterChain, Listener, TerminalNetworkFilter } from "../runtime/proxy-runtime.ts";
+import { ConnectionLog } from "./connection-log.ts";
+import { type IncomingSocket, untouchedSocket } from "./incoming-socket.ts";
+import { Inspection } from "./inspection.ts";
+import { readTlsInto } from "./read-tls-into.ts";
+import { TlsHandshake } from "./tls-handshake.ts";
+
+/** A connection whose chain has been chosen. */
+interface RoutedConnection {
+  readonly info: ConnectionInfo;
+  readonly chain: FilterChain;
+  readonly bufferLimitBytes: number;
+  ended(): void;
+}
 
 export class ActiveListener {
   #listener: Listener;
   readonly #dataPath: DataPath;
-  /** Open connections and the filter chain that each began with. */
-  readonly #connections = new Map<DownstreamConnection, FilterChain>();
+  /** Open connections and the filter chain that each began with; undefined = it has not been chosen yet. */
+  readonly #connections = new Map<DownstreamConnection, FilterChain | undefined>();
   #draining = false;
   /** Who waits for the end of the last connection: a process that drains, a listener that is removed meanwhile. */
   #onEmpty: (() => void)[] = [];
@@ -36,7 +49,8 @@ export class ActiveListener {
     this.#listener = listener;
     const kept = new Set([...listener.filterChains, listener.defaultFilterChain]);
     const leaving: DownstreamConnection[] = [];
-    for (const [connection, chain] of this.#connections) if (!kept.has(chain)) leaving.push(connection);
+    for (const [connection, chain] of this.#connections)
+      if (chain !== undefined && !kept.has(chain)) leaving.push(connection);
     if (leaving.length === 0) return;
     for (const connection of leaving) connection.drain();
     this.#after(drainTimeMs, () => {
@@ -69,17 +83,60 @@ export class ActiveListener {
   }
 
   accept(socket: Socket): void {
-    const { stats } = this.#listener;
-    stats.connectionsTotal.increment();
+    const listener = this.#listener;
+    const dataPath = this.#dataPath;
     const info = new ConnectionInfo(socket);
-    const chain = this.#chooseChain(info);
-    if (chain === undefined) {
-      stats.noFilterChainMatch.increment();
-      this.#dataPath.connectionLog.debug("no filter chain matches", { listener: this.#listener.name });
-      socket.destroy();
+    if (listener.listenerFilters.every((filter) => filter.isSkipped(info))) {
+      this.#route(untouchedSocket(socket, dataPath, listener.perConnectionBufferLimitBytes), info);
       return;
     }
-    this.#open(socket, info, chain);
+    const inspection = new Inspection({
+      socket,
+      info,
+      listener,
+      dataPath,
+      onInspected: (incoming) => {
+        this.#connections.delete(inspection);
+        this.#route(incoming, info);
+        this.#tellWhenEmpty();
+      },
+      onEnded: () => this.#onClosed(inspection),
+    });
+    this.#connections.set(inspection, undefined);
+  }
+
+  #route(socket: IncomingSocket, info: ConnectionInfo): void {
+    const listener = this.#listener;
+    const log = new ConnectionLog(listener.accessLogs, info, this.#dataPath);
+    const chain = this.#chooseChain(info);
+    if (chain === undefined) {
+      listener.stats.noFilterChainMatch.increment();
+      this.#dataPath.connectionLog.debug("no filter chain matches", { listener: listener.name });
+      socket.destroy();
+      info.terminationDetails = "filter_chain_not_found";
+      log.end(responseFlags.NR.bit);
+      return;
+    }
+    // Those that count its beginning count its end; the listener may be replaced meanwhile.
+    const { stats } = listener;
+    stats.connectionsTotal.increment();
+    stats.connectionsActive.add(1);
+    const connection: RoutedConnection = {
+      info,
+      chain,
+      bufferLimitBytes: listener.perConnectionBufferLimitBytes,
+      ended: () => {
+        stats.connectionsActive.add(-1);
+        log.end(0);
+      },
+    };
+    if (chain.transport.type === "raw")
+      this.#open(
+        connection,
+        (onRead) => socket.openRaw(onRead),
+        () => socket.destroy(),
+      );
+    else this.#shakeHands(connection, chain.transport, socket.forTls());
   }
 
   #chooseChain(connection: ConnectionInfo): FilterChain | undefined {
@@ -87,7 +144,38 @@ export class ActiveListener {
     return this.#listener.defaultFilterChain;
   }
 
-  #open(socket: Socket, info: ConnectionInfo, chain: FilterChain): void {
+  #shakeHands(connection: RoutedConnection, transport: DownstreamTls, socket: Socket): void {
+    const { info } = connection;
+    const handshake = new TlsHandshake({
+      socket,
+      info,
+      transport,
+      dataPath: this.#dataPath,
+      onEstablished: (tlsSocket) => {
+        this.#connections.delete(handshake);
+        const openSocket = (onRead: (chunk: Buffer) => void): Socket => {
+          readTlsInto(tlsSocket, this.#dataPath, onRead);
+          return tlsSocket;
+        };
+        this.#dataPath.turn.run(() => this.#open(connection, openSocket, () => tlsSocket.destroy()));
+        this.#tellWhenEmpty();
+      },
+      onFailed: () => {
+        this.#dataPath.connectionLog.info("TLS handshake failed", {
+          connection: info.id,
+          listener: this.#listener.name,
+          remote: info.remoteAddress,
+          reason: info.transportFailureReason ?? info.terminationDetails ?? "the client ended the connection",
+        });
+        connection.ended();
+        this.#onClosed(handshake);
+      },
+    });
+    this.#connections.set(handshake, connection.chain);
+  }
+
+  #open(routed: RoutedConnection, openSocket: DownstreamConnectionOptions["openSocket"], destroy: () => void): void {
+    const { info, chain, bufferLimitBytes } = routed;
     const { networkFilters, network } = chain;
     const dataPath = this.#dataPath;
     const refusing = networkFilters.find((filter) => filter.onNewConnection(info) === "close");
@@ -97,30 +185,33 @@ export class ActiveListener {
         filter: refusing.name,
         reason: info.terminationDetails ?? "",
       });
-      socket.destroy();
+      destroy();
       if (network.type === "tcp_proxy") network.onRefused({ info, dataPath, networkFilters });
+      routed.ended();
       return;
     }
-    const { perConnectionBufferLimitBytes, stats } = this.#listener;
-    stats.connectionsActive.add(1);
     const connection = openConnection(network, {
       info,
       networkFilters,
-      openSocket: (onRead) => adoptSocket(socket, dataPath, perConnectionBufferLimitBytes, onRead),
-      bufferLimitBytes: perConnectionBufferLimitBytes,
+      openSocket,
+      bufferLimitBytes,
       dataPath,
       onClosed: (closed) => {
-        // Those that counted its beginning; the listener may have been replaced meanwhile.
-        stats.connectionsActive.add(-1);
+        routed.ended();
         this.#onClosed(closed);
       },
     });
-    if (this.#draining) connection.drain();
+    const { filterChains, defaultFilterChain } = this.#listener;
+    if (this.#draining || (!filterChains.includes(chain) && chain !== defaultFilterChain)) connection.drain();
     this.#connections.set(connection, chain);
   }
 
   #onClosed(connection: DownstreamConnection): void {
     this.#connections.delete(connection);
+    this.#tellWhenEmpty();
+  }
+
+  #tellWhenEmpty(): void {
     if (this.#connections.size > 0) return;
     for (const tell of this.#onEmpty.splice(0)) tell();
   }

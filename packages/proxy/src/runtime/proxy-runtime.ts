@@ -4,9 +4,12 @@ import type { Counter, Gauge, Histogram } from "@tulle/telemetry";
 import type { Cluster } from "../cluster/cluster.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../connection/downstream-connection.ts";
 import type { NetworkFilter } from "../connection/network-filter.ts";
+import type { ListenerFilter } from "../filters/listener/listener-filter.ts";
 import type { HttpFilter } from "../http/filter.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { RouteTable } from "../route/route-table.ts";
+import type { CommonTlsContext } from "../tls/common-tls-context.ts";
+import type { TlsStats } from "../tls/tls-stats.ts";
 import type { Slot } from "./slot.ts";
 
 export interface ProxyRuntime {
@@ -27,6 +30,14 @@ export interface Listener {
   /** In order of specificity; the first whose match accepts the connection. */
   readonly filterChains: readonly FilterChain[];
   readonly defaultFilterChain: FilterChain | undefined;
+  /** They look at the first bytes of a connection, in order, before its chain is chosen. */
+  readonly listenerFilters: readonly ListenerFilter[];
+  /** 0 = none (Envoy: 15 s). */
+  readonly listenerFiltersTimeoutMs: number;
+  /** After the time-out a chain is chosen by what is known; otherwise the connection is closed. */
+  readonly continuesAfterListenerFiltersTimeout: boolean;
+  /** Listener.access_log: one line a connection, at its end. */
+  readonly accessLogs: readonly AccessLog[];
   readonly perConnectionBufferLimitBytes: number;
   /** False for a listener that only use_original_dst redirects to. */
   readonly bindToPort: boolean;
@@ -37,6 +48,11 @@ export interface ListenerStats {
   readonly connectionsTotal: Counter;
   readonly connectionsActive: Gauge;
   readonly noFilterChainMatch: Counter;
+  /** Connections that listener filters look at. */
+  readonly preConnectionsActive: Gauge;
+  readonly preConnectionTimeouts: Counter;
+  readonly listenerFilterErrors: Counter;
+  readonly listenerFilterRemoteCloses: Counter;
 }
 
 /** What a connection offers to filter-chain matching (Envoy: FilterChainMatch). */
@@ -65,8 +81,12 @@ export type DownstreamTransport = { readonly type: "raw" } | DownstreamTls;
 /** Envoy: DownstreamTlsContext, compiled. */
 export interface DownstreamTls {
   readonly type: "tls";
+  readonly context: CommonTlsContext;
+  readonly requiresClientCertificate: boolean;
   /** FilterChain.transport_socket_connect_timeout; 0 = none. */
   readonly handshakeTimeoutMs: number;
+  readonly handshakeTimeouts: Counter;
+  readonly stats: TlsStats;
 }
 
 export type TerminalNetworkFilter = HttpConnectionManagerConfig | TcpProxyConfig;

@@ -27,6 +27,15 @@ export interface CommonTlsContextOptions {
   readonly ownValidation: ValidationContext | undefined;
   readonly validationSlot: SecretSlot | undefined;
   readonly alpnProtocols: readonly string[];
+  readonly server?: ServerSettings | undefined;
+}
+
+/** What only the serving side decides. */
+export interface ServerSettings {
+  /** Sessions can be taken up again (RFC 5077, RFC 8446 §2.2). */
+  readonly tickets: boolean;
+  readonly timeoutSeconds: number;
+  readonly prefersClientCiphers: boolean;
 }
 
 /** One version of everything that a handshake needs. */
@@ -56,6 +65,7 @@ export class CommonTlsContext {
   readonly #certificates: readonly SecretSlot[];
   readonly #ownValidation: ValidationContext | undefined;
   readonly #validationSlot: SecretSlot | undefined;
+  readonly #server: ServerSettings | undefined;
   /** Sum of the slots' versions, which only grow. */
   #madeOf = -1;
   #material: TlsMaterial | undefined = undefined;
@@ -67,9 +77,14 @@ export class CommonTlsContext {
     this.#certificates = options.certificates;
     this.#ownValidation = options.ownValidation;
     this.#validationSlot = options.validationSlot;
+    this.#server = options.server;
     const secrets = [...options.certificates];
     if (options.validationSlot !== undefined) secrets.push(options.validationSlot);
     this.secrets = new Set(secrets);
+  }
+
+  get hasNoCertificate(): boolean {
+    return this.#certificates.length === 0;
   }
 
   /** The material of now; the same object until a secret changes. Undefined while a secret is missing: no connection can be made. */
@@ -102,6 +117,7 @@ export class CommonTlsContext {
         parameters: this.parameters,
         certificates: group,
         validation,
+        server: this.#server,
       }),
     }));
     return { certificates, validation, contexts };

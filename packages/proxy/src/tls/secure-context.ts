@@ -1,8 +1,8 @@
 // OpenSSL's side of TLS material. Equal material shares one SecureContext, which costs a millisecond and tens of kilobytes: a mesh's
 // thousand clusters show the same certificate and trust the same roots.
-import { createHash } from "node:crypto";
+import { constants, createHash } from "node:crypto";
 import { createSecureContext, type SecureContext, type SecureContextOptions } from "node:tls";
-import type { TlsParameters } from "./common-tls-context.ts";
+import type { ServerSettings, TlsParameters } from "./common-tls-context.ts";
 import type { TlsCertificate, ValidationContext } from "./secret.ts";
 
 export interface SecureContextRequest {
@@ -11,6 +11,7 @@ export interface SecureContextRequest {
   /** At most one of each kind of key. */
   readonly certificates: readonly TlsCertificate[];
   readonly validation: ValidationContext | undefined;
+  readonly server?: ServerSettings | undefined;
 }
 
 /** Node's types do not know it yet: a trusted intermediate ends the chain (X509_V_FLAG_PARTIAL_CHAIN), as in Envoy. */
@@ -31,7 +32,7 @@ export function sharedSecureContext(request: SecureContextRequest): SecureContex
   return context;
 }
 
-function contextKey({ role, parameters, certificates, validation }: SecureContextRequest): string {
+function contextKey({ role, parameters, certificates, validation, server }: SecureContextRequest): string {
   const { minVersion, maxVersion, ciphers, ecdhCurves, signatureAlgorithms } = parameters;
   return [
     role,
@@ -43,6 +44,7 @@ function contextKey({ role, parameters, certificates, validation }: SecureContex
     ...certificates.map(({ digest }) => digest),
     validation?.trustedCa?.digest ?? "",
     crlOf(validation)?.digest ?? "",
+    server === undefined ? "" : `${server.tickets} ${server.timeoutSeconds} ${server.prefersClientCiphers}`,
   ].join(" ");
 }
 
@@ -52,7 +54,7 @@ function crlOf(validation: ValidationContext | undefined): ValidationContext["cr
 }
 
 function newSecureContext(request: SecureContextRequest, key: string): SecureContext {
-  const { role, parameters, certificates, validation } = request;
+  const { role, parameters, certificates, validation, server } = request;
   const crl = crlOf(validation);
   const options: PartialChainOptions = {
     minVersion: parameters.minVersion,
@@ -60,7 +62,9 @@ function newSecureContext(request: SecureContextRequest, key: string): SecureCon
     ciphers: parameters.ciphers,
     ecdhCurve: parameters.ecdhCurves,
     ...(parameters.signatureAlgorithms !== "" && { sigalgs: parameters.signatureAlgorithms }),
-    honorCipherOrder: role === "server",
+    honorCipherOrder: role === "server" && server?.prefersClientCiphers !== true,
+    ...(server !== undefined && { sessionTimeout: server.timeoutSeconds }),
+    ...(server?.tickets === false && { secureOptions: constants.SSL_OP_NO_TICKET }),
     ...(certificates.length > 0 && {
       cert: certificates.map(({ chainPem }) => chainPem),
       key: certificates.map(({ keyPem }) => keyPem),

@@ -1,0 +1,35 @@
+// The surface of listener filters: they look at the first bytes of a connection, before its filter chain is chosen, and
+// leave what they found in its `ConnectionInfo` (Envoy: `Network::ListenerFilter`).
+import type { MetricRegistry } from "@tulle/telemetry";
+import type { TypedConfig } from "../../compile/typed-config.ts";
+import type { Place, Problems } from "../../compile/problems.ts";
+import type { ConnectionInfo } from "../../connection/connection-info.ts";
+
+/**
+ * - `continue`: it knows what it wanted to know, or that it never will.
+ * - `wait`: more bytes are needed.
+ * - `close`: the connection ends.
+ */
+export type InspectionStatus = "continue" | "wait" | "close";
+
+export interface ListenerFilter {
+  readonly name: string;
+  /** Has nothing to ask of this connection: filter_disabled, or what a filter before it found. */
+  isSkipped(connection: ConnectionInfo): boolean;
+  /** `data` is all that has come, from the first byte, at least one; it is asked again with each piece that comes. */
+  inspect(data: Buffer, connection: ConnectionInfo): InspectionStatus;
+}
+
+export interface ListenerFilterBuild {
+  readonly name: string;
+  readonly metrics: MetricRegistry;
+  readonly place: Place;
+  readonly problems: Problems;
+}
+
+export interface ListenerFilterRegistration {
+  /** Type URLs of `typed_config`, without `type.googleapis.com/`. */
+  readonly types: readonly string[];
+  /** Undefined after an error. */
+  compile(config: TypedConfig, build: ListenerFilterBuild): ListenerFilter | undefined;
+}

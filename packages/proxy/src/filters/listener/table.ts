@@ -1,0 +1,17 @@
+// Every listener filter that the proxy knows. Connections pass them in the order of the listener's own list; this table only
+// says which types exist.
+import { typeUrlPrefix } from "../../compile/typed-config.ts";
+import { httpInspectorRegistration } from "./http-inspector.ts";
+import type { ListenerFilterRegistration } from "./listener-filter.ts";
+import { tlsInspectorRegistration } from "./tls-inspector.ts";
+
+export const listenerFilters: readonly ListenerFilterRegistration[] = [
+  tlsInspectorRegistration,
+  httpInspectorRegistration,
+];
+
+const byType = new Map(listenerFilters.flatMap((filter) => filter.types.map((type) => [typeUrlPrefix + type, filter])));
+
+export function listenerFilterOfType(typeUrl: string): ListenerFilterRegistration | undefined {
+  return byType.get(typeUrl);
+}

@@ -1,0 +1,72 @@
+// envoy.filters.listener.tls_inspector: is it TLS, which name does the client ask for, which protocols does it offer.
+import type { Counter, MetricRegistry } from "@tulle/telemetry";
+import { TlsInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb";
+import { decodeTypedConfig } from "../../compile/typed-config.ts";
+import { readClientHello } from "./client-hello.ts";
+import type { ListenerFilterRegistration } from "./listener-filter.ts";
+import { inspectorCounters } from "./inspector-counters.ts";
+
+/** Envoy: max_client_hello_size, which may only be made smaller. */
+const maxClientHelloBytes = 16_384;
+
+interface TlsInspectorStats {
+  readonly tls_found: Counter;
+  readonly tls_not_found: Counter;
+  readonly alpn_found: Counter;
+  readonly alpn_not_found: Counter;
+  readonly sni_found: Counter;
+  readonly sni_not_found: Counter;
+  readonly client_hello_too_large: Counter;
+}
+
+function inspectorStats(metrics: MetricRegistry): TlsInspectorStats {
+  return inspectorCounters(metrics, "tls_inspector", [
+    "tls_found",
+    "tls_not_found",
+    "alpn_found",
+    "alpn_not_found",
+    "sni_found",
+    "sni_not_found",
+    "client_hello_too_large",
+  ]);
+}
+
+export const tlsInspectorRegistration: ListenerFilterRegistration = {
+  types: [TlsInspectorSchema.typeName],
+  compile(config, build) {
+    const message = decodeTypedConfig(TlsInspectorSchema, config, build.place, build.problems);
+    if (message === undefined) return undefined;
+    const maxBytes = message.maxClientHelloSize ?? maxClientHelloBytes;
+    if (maxBytes > maxClientHelloBytes) {
+      const words = `max_client_hello_size of ${maxBytes} is greater than maximum of ${maxClientHelloBytes}.`;
+      build.problems.error(build.place.field("max_client_hello_size"), words);
+    }
+    const closesOnError = message.closeConnectionOnClientHelloParsingErrors;
+    const stats = inspectorStats(build.metrics);
+    return {
+      name: build.name,
+      isSkipped: () => false,
+      inspect(data, connection) {
+        const outcome = readClientHello(data);
+        switch (outcome.type) {
+          case "incomplete":
+            if (data.length < maxBytes) return "wait";
+            stats.client_hello_too_large.increment();
+            return "close";
+          case "other":
+            if (closesOnError) return "close";
+            stats.tls_not_found.increment();
+            return "continue";
+          case "hello":
+            stats.tls_found.increment();
+            (outcome.serverName === "" ? stats.sni_not_found : stats.sni_found).increment();
+            (outcome.applicationProtocols.length === 0 ? stats.alpn_not_found : stats.alpn_found).increment();
+            connection.transportProtocol = "tls";
+            connection.serverName = outcome.serverName.toLowerCase();
+            connection.applicationProtocols = outcome.applicationProtocols;
+            return "continue";
+        }
+      },
+    };
+  },
+};

@@ -1,0 +1,36 @@
+// The access logs of a listener: one line for each connection, when it has ended (Envoy: Listener.access_log).
+import type { ConnectionInfo } from "../connection/connection-info.ts";
+import type { DataPath } from "../connection/data-path.ts";
+import { StreamInfo } from "../http/stream-info.ts";
+import type { AccessLog } from "../runtime/proxy-runtime.ts";
+
+export class ConnectionLog {
+  readonly #logs: readonly AccessLog[];
+  readonly #connection: ConnectionInfo;
+  readonly #dataPath: DataPath;
+  readonly #startTimeMs: number;
+  readonly #startMonotonicMs: number;
+
+  constructor(logs: readonly AccessLog[], connection: ConnectionInfo, dataPath: DataPath) {
+    this.#logs = logs;
+    this.#connection = connection;
+    this.#dataPath = dataPath;
+    this.#startTimeMs = logs.length === 0 ? 0 : dataPath.clock.wallMs();
+    this.#startMonotonicMs = logs.length === 0 ? 0 : dataPath.turn.nowMs;
+  }
+
+  /** `flags`: bits of `responseFlags`. */
+  end(flags: number): void {
+    if (this.#logs.length === 0) return;
+    const { localAddress, remoteAddress, serverName, tls, ...connection } = this.#connection;
+    const info = new StreamInfo(this.#startTimeMs, this.#startMonotonicMs, localAddress, remoteAddress, serverName);
+    info.responseFlags = flags;
+    info.downstreamTls = tls;
+    info.downstreamPeerCertificate = tls?.peer;
+    info.downstreamTransportFailureReason = connection.transportFailureReason;
+    info.connectionTerminationDetails = connection.terminationDetails;
+    info.dynamicMetadata = connection.dynamicMetadata;
+    info.durationMs = this.#dataPath.turn.nowMs - this.#startMonotonicMs;
+    for (const log of this.#logs) log.log(info);
+  }
+}

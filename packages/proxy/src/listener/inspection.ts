@@ -1,0 +1,127 @@
+// One connection before its filter chain is chosen: reads its first bytes for the listener filters, within a time, and hands
+// them on with the socket (Envoy: ActiveTcpSocket).
+import type { Socket } from "node:net";
+import type { ConnectionInfo } from "../connection/connection-info.ts";
+import type { DataPath } from "../connection/data-path.ts";
+import type { DownstreamConnection } from "../connection/downstream-connection.ts";
+import { CallbackTimer } from "../connection/timer-wheel.ts";
+import type { Listener } from "../runtime/proxy-runtime.ts";
+import { adoptSocket } from "./adopt-socket.ts";
+import type { IncomingSocket } from "./incoming-socket.ts";
+
+export interface InspectionOptions {
+  /** Accepted with `pauseOnConnect`. */
+  readonly socket: Socket;
+  readonly info: ConnectionInfo;
+  readonly listener: Listener;
+  readonly dataPath: DataPath;
+  /** Called once, unless `onEnded` is: the socket is to be taken over within the call. */
+  readonly onInspected: (socket: IncomingSocket) => void;
+  /** The connection has ended while it was looked at. */
+  readonly onEnded: () => void;
+}
+
+const noBytes: Buffer = Buffer.alloc(0);
+
+export class Inspection implements DownstreamConnection {
+  readonly #options: InspectionOptions;
+  readonly #socket: Socket;
+  readonly #timer: CallbackTimer;
+  #next = 0;
+  #seen: Buffer = noBytes;
+  #isOver = false;
+  #onRead: (chunk: Buffer) => void = (chunk) => this.#onBytes(chunk);
+  readonly #onEnd = (): void => this.#onRemoteEnd();
+  readonly #onClose = (): void => this.#onSocketClosed();
+
+  constructor(options: InspectionOptions) {
+    this.#options = options;
+    const { listener, dataPath } = options;
+    listener.stats.preConnectionsActive.add(1);
+    this.#timer = new CallbackTimer(() => this.#onTimeout());
+    this.#socket = adoptSocket(options.socket, dataPath, listener.perConnectionBufferLimitBytes, (chunk) =>
+      this.#onRead(chunk),
+    );
+    this.#socket.on("end", this.#onEnd);
+    this.#socket.on("error", ignore);
+    this.#socket.on("close", this.#onClose);
+    if (listener.listenerFiltersTimeoutMs > 0) {
+      dataPath.timers.arm(this.#timer, listener.listenerFiltersTimeoutMs, dataPath.turn.nowMs);
+    }
+  }
+
+  drain(): void {}
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  #onBytes(chunk: Buffer): void {
+    if (this.#isOver) return;
+    this.#seen = this.#seen.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#seen, chunk]);
+    const { listener, info } = this.#options;
+    const filters = listener.listenerFilters;
+    for (; this.#next < filters.length; this.#next += 1) {
+      const filter = filters[this.#next]!;
+      if (filter.isSkipped(info)) continue;
+      const status = filter.inspect(this.#seen, info);
+      if (status === "wait") return;
+      if (status === "close") {
+        listener.stats.listenerFilterErrors.increment();
+        this.#socket.destroy();
+        return;
+      }
+    }
+    this.#finish();
+  }
+
+  #finish(): void {
+    this.#end();
+    const socket = this.#socket;
+    socket.removeListener("end", this.#onEnd);
+    socket.removeListener("close", this.#onClose);
+    const seen = this.#seen;
+    this.#seen = noBytes;
+    this.#options.dataPath.turn.run(() =>
+      this.#options.onInspected({
+        forTls: () => {
+          if (seen.length > 0) socket.unshift(seen);
+          return socket;
+        },
+        openRaw: (onRead) => {
+          this.#onRead = onRead;
+          if (seen.length > 0) process.nextTick(() => void (socket.destroyed || onRead(seen)));
+          return socket;
+        },
+        destroy: () => socket.destroy(),
+      }),
+    );
+  }
+
+  #onTimeout(): void {
+    const { listener } = this.#options;
+    listener.stats.preConnectionTimeouts.increment();
+    if (listener.continuesAfterListenerFiltersTimeout) this.#finish();
+    else this.#socket.destroy();
+  }
+
+  #onRemoteEnd(): void {
+    this.#options.listener.stats.listenerFilterRemoteCloses.increment();
+    this.#socket.destroy();
+  }
+
+  #onSocketClosed(): void {
+    if (this.#isOver) return;
+    this.#end();
+    this.#options.onEnded();
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    const { dataPath, listener } = this.#options;
+    dataPath.timers.disarm(this.#timer);
+    listener.stats.preConnectionsActive.add(-1);
+  }
+}
+
+function ignore(): void {}

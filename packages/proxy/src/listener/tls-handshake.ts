@@ -1,0 +1,190 @@
+// The server's side of one TLS handshake: from an accepted socket to one that carries a verified client's bytes. No byte of
+// the client's is passed on before its certificate has been judged.
+import type { Socket } from "node:net";
+import { type SecureContext, TLSSocket, type TLSSocketOptions } from "node:tls";
+import type { ConnectionInfo } from "../connection/connection-info.ts";
+import type { DataPath } from "../connection/data-path.ts";
+import type { DownstreamConnection } from "../connection/downstream-connection.ts";
+import { CallbackTimer } from "../connection/timer-wheel.ts";
+import { type ShownCertificateInfo, sessionIdOf, shownCertificateInfo } from "../connection/tls-info.ts";
+import type { DownstreamTls } from "../runtime/proxy-runtime.ts";
+import type { CertificateContext, TlsMaterial } from "../tls/common-tls-context.ts";
+import type { ValidationContext } from "../tls/secret.ts";
+import { certificateFailure, tlsErrorText } from "../tls/transport-failure.ts";
+import { type PeerOutcome, verifyPeer } from "../tls/verify-peer.ts";
+import { chooseCertificate } from "./choose-certificate.ts";
+
+export interface TlsHandshakeOptions {
+  /** Accepted; what a listener filter has looked at has been put back (`unshift`). */
+  readonly socket: Socket;
+  readonly info: ConnectionInfo;
+  readonly transport: DownstreamTls;
+  readonly dataPath: DataPath;
+  /** `info.tls` is set. The socket gives its first byte in a later turn at the earliest. */
+  readonly onEstablished: (socket: TLSSocket) => void;
+  /** The socket is gone; `info.transportFailureReason` says why, undefined = the client went away. */
+  readonly onFailed: () => void;
+}
+
+interface ServerHandle {
+  verifyError(): (Error & { readonly code?: string }) | null | undefined;
+}
+
+/** How long a refused client may take to read that it has been. */
+const graceAfterRefusalMs = 1000;
+
+export class TlsHandshake implements DownstreamConnection {
+  readonly #options: TlsHandshakeOptions;
+  readonly #socket: TLSSocket | undefined;
+  readonly #timer: CallbackTimer;
+  #validation: ValidationContext | undefined = undefined;
+  #isOver = false;
+
+  constructor(options: TlsHandshakeOptions) {
+    this.#options = options;
+    const { transport, dataPath } = options;
+    this.#timer = new CallbackTimer(() => this.#onTimeout());
+    const material = transport.context.material;
+    if (material === undefined) {
+      options.info.transportFailureReason = "TLS error: Secret is not supplied by SDS";
+      options.socket.destroy();
+      process.nextTick(() => this.#fail());
+      return;
+    }
+    this.#validation = material.validation;
+    const socket = new TLSSocket(options.socket, this.#socketOptions(material));
+    this.#socket = socket;
+    socket.on("secure", () => this.#onSecure(socket));
+    socket.on("error", (error: NodeJS.ErrnoException) => this.#onError(error));
+    socket.on("close", () => this.#fail());
+    if (transport.handshakeTimeoutMs > 0) {
+      dataPath.timers.arm(this.#timer, transport.handshakeTimeoutMs, dataPath.turn.nowMs);
+    }
+  }
+
+  /** A handshake says nothing that could be lost: what follows it is told. */
+  drain(): void {}
+
+  destroy(): void {
+    this.#options.socket.destroy();
+    this.#socket?.destroy();
+  }
+
+  #socketOptions(material: TlsMaterial): TLSSocketOptions {
+    const { transport, info } = this.#options;
+    const { alpnProtocols } = transport.context;
+    // A client that offers nothing of ours goes on without a protocol (Envoy); Node would end the handshake.
+    const offered = info.applicationProtocols;
+    const agrees = info.transportProtocol !== "tls" || alpnProtocols.some((protocol) => offered.includes(protocol));
+    const chosen = chooseCertificate(material.contexts, info.serverName);
+    return {
+      isServer: true,
+      secureContext: chosen.secureContext,
+      ...certificateRequest(transport, material.validation),
+      ...(alpnProtocols.length > 0 && agrees && { ALPNProtocols: [...alpnProtocols] }),
+      ...(needsNameOfHandshake(info, material.contexts) && {
+        SNICallback: (name: string, done: (error: Error | null, context?: SecureContext) => void) => {
+          done(null, chooseCertificate(material.contexts, name).secureContext);
+        },
+      }),
+    } as TLSSocketOptions;
+  }
+
+  #onSecure(socket: TLSSocket): void {
+    if (this.#isOver) return;
+    const { transport, info } = this.#options;
+    const { stats } = transport;
+    const certificate = socket.getPeerX509Certificate();
+    const handle = (socket as unknown as { _handle: ServerHandle })._handle;
+    const chainError = certificate === undefined ? undefined : (handle.verifyError()?.code ?? undefined);
+    const nowMs = this.#options.dataPath.clock.wallMs();
+    const rules = { peerIs: "client", requiresCertificate: transport.requiresClientCertificate, nowMs } as const;
+    const peer = shownCertificateInfo(certificate);
+    const stale = socket.isSessionReused() ? timeError(peer, nowMs) : undefined;
+    const outcome = verifyPeer({ certificate, chainError: chainError ?? stale }, rules, this.#validation);
+    if (!outcome.ok) {
+      this.#refuse(socket, outcome);
+      return;
+    }
+    stats.onHandshake(socket, certificate !== undefined);
+    info.transportProtocol = "tls";
+    info.tls = {
+      peer,
+      local: shownCertificateInfo(socket.getX509Certificate()),
+      peerIsValidated: outcome.validated,
+      version: socket.getProtocol() ?? "",
+      cipher: socket.getCipher().name,
+      applicationProtocol: socket.alpnProtocol === false ? "" : (socket.alpnProtocol ?? ""),
+      sessionId: () => sessionIdOf(socket),
+    };
+    this.#end();
+    this.#options.onEstablished(socket);
+  }
+
+  // Node has told the client already that the handshake is over: there is no alert to be sent any more. The end of our
+  // side goes out first, so that a client that is still writing reads an end and no reset.
+  #refuse(socket: TLSSocket, outcome: Extract<PeerOutcome, { ok: false }>): void {
+    this.#options.transport.stats.onPeerFailure(outcome.kind);
+    this.#options.info.transportFailureReason = certificateFailure(outcome.message).message;
+    const { timers, turn } = this.#options.dataPath;
+    socket.on("data", () => undefined);
+    socket.end();
+    timers.arm(this.#timer, graceAfterRefusalMs, turn.nowMs);
+  }
+
+  #onError(error: NodeJS.ErrnoException): void {
+    const { info, transport } = this.#options;
+    if (this.#isOver || info.transportFailureReason !== undefined) return;
+    const reason = tlsErrorText(error);
+    // What is no error of TLS is an end of the connection, which `close` tells.
+    if (reason === undefined) return;
+    info.transportFailureReason = reason;
+    if (error.code === "ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE") transport.stats.onPeerFailure("no_certificate");
+    else transport.stats.onConnectionError();
+  }
+
+  #onTimeout(): void {
+    if (this.#options.info.transportFailureReason === undefined) {
+      this.#options.info.terminationDetails = "transport_socket_timeout";
+      this.#options.transport.handshakeTimeouts.increment();
+    }
+    this.destroy();
+  }
+
+  #fail(): void {
+    if (this.#isOver) return;
+    this.#end();
+    this.#options.onFailed();
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    const { timers } = this.#options.dataPath;
+    timers.disarm(this.#timer);
+  }
+}
+
+/** The inspector has not told the name, and there is a choice. */
+function needsNameOfHandshake(info: ConnectionInfo, contexts: readonly CertificateContext[]): boolean {
+  return info.serverName === "" && contexts.length > 1;
+}
+
+/**
+ * A certificate is asked for where there is something to compare it with; the handshake itself refuses a client without one
+ * where one is needed, so that the client is told by an alert.
+ */
+function certificateRequest(transport: DownstreamTls, validation: ValidationContext | undefined): TLSSocketOptions {
+  const asksForMore =
+    validation !== undefined &&
+    validation.nameMatches.length + validation.certificateHashes.size + validation.spkiHashes.size > 0;
+  const requires = transport.requiresClientCertificate || (asksForMore && !validation.acceptsUntrusted);
+  return { requestCert: requires || validation !== undefined, rejectUnauthorized: requires };
+}
+
+/** A session that is taken up again carries a judgement of the past. */
+function timeError(peer: ShownCertificateInfo, nowMs: number): string | undefined {
+  const { validFromMs, validToMs } = peer;
+  if (validFromMs === undefined || validToMs === undefined) return undefined;
+  if (nowMs >= validToMs) return "CERT_HAS_EXPIRED";
+  return nowMs < validFromMs ? "CERT_NOT_YET_VALID" : undefined;
+}

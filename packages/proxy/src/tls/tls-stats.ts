@@ -1,0 +1,69 @@
+// Counters of TLS connections under Envoy's names: `cluster.<name>.ssl.handshake`, `listener.<address>.ssl.versions.TLSv1.3` …
+import type { TLSSocket } from "node:tls";
+import type { Counter, MetricRegistry } from "@tulle/telemetry";
+import { counterGroup, statDescription, type StatScope } from "../cluster/cluster-stats.ts";
+import type { PeerFailureKind } from "./verify-peer.ts";
+
+const names = {
+  connectionErrors: "ssl.connection_error",
+  handshakes: "ssl.handshake",
+  sessionsReused: "ssl.session_reused",
+  noCertificate: "ssl.no_certificate",
+  failVerifyNoCert: "ssl.fail_verify_no_cert",
+  failVerifyError: "ssl.fail_verify_error",
+  failVerifySan: "ssl.fail_verify_san",
+  failVerifyCertHash: "ssl.fail_verify_cert_hash",
+} as const;
+
+const failureCounters = {
+  no_certificate: "failVerifyNoCert",
+  chain: "failVerifyError",
+  name: "failVerifySan",
+  hash: "failVerifyCertHash",
+} as const;
+
+export class TlsStats {
+  readonly #metrics: MetricRegistry;
+  readonly #scope: StatScope;
+  readonly #counters: Record<keyof typeof names, Counter>;
+  /** Of versions, ciphers and curves, made when the first handshake settles on them; OpenSSL has a few dozen. */
+  readonly #settled = new Map<string, Counter>();
+
+  constructor(metrics: MetricRegistry, scope: StatScope) {
+    this.#metrics = metrics;
+    this.#scope = scope;
+    this.#counters = counterGroup(metrics, scope, names);
+  }
+
+  /** A handshake is complete and its peer accepted. */
+  onHandshake(socket: TLSSocket, peerHasCertificate: boolean): void {
+    this.#counters.handshakes.increment();
+    if (socket.isSessionReused()) this.#counters.sessionsReused.increment();
+    if (!peerHasCertificate) this.#counters.noCertificate.increment();
+    this.#settle(`ssl.versions.${socket.getProtocol() ?? "unknown"}`);
+    this.#settle(`ssl.ciphers.${socket.getCipher().name}`);
+    const key = socket.getEphemeralKeyInfo();
+    // Only a client is told.
+    if (key !== null && "name" in key && key.name !== undefined) this.#settle(`ssl.curves.${key.name}`);
+  }
+
+  /** The handshake itself failed. */
+  onConnectionError(): void {
+    this.#counters.connectionErrors.increment();
+  }
+
+  /** The peer's certificate was refused; Envoy counts the handshake as failed too. */
+  onPeerFailure(kind: PeerFailureKind): void {
+    this.#counters[failureCounters[kind]].increment();
+    this.#counters.connectionErrors.increment();
+  }
+
+  #settle(stat: string): void {
+    let counter = this.#settled.get(stat);
+    if (counter === undefined) {
+      counter = this.#metrics.counter(statDescription(this.#scope, stat));
+      this.#settled.set(stat, counter);
+    }
+    counter.increment();
+  }
+}
