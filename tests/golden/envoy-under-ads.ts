@@ -1,15 +1,15 @@
 // A real Envoy on an ADS server of this process: it is offered whole sets of resources, one after another, and says what it
 // thinks of each. What it runs as does not matter: it takes the set of any proxy.
 import assert from "node:assert/strict";
-import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AdsConnection, EncodedResource, RejectedResource, RunningAdsServer } from "@tulle/xds";
 import { serveAds } from "@tulle/xds";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { type StartedProcess, startProcess, waitFor } from "../tools/processes.ts";
-import { credentials, sdsCluster, serveSecrets, TestAuthority, workloadSecrets } from "../tools/workload-secrets.ts";
+import { credentials, sdsCluster, serveSecrets, workloadSecrets } from "../tools/workload-secrets.ts";
+import { GoldenFiles } from "./golden-files.ts";
 
 const types = ["CDS", "EDS", "LDS", "RDS"] as const;
 
@@ -19,26 +19,27 @@ export class EnvoyUnderAds implements AsyncDisposable {
   readonly #server: RunningAdsServer;
   readonly #secretServer: RunningAdsServer;
   readonly #envoy: StartedProcess;
-  readonly #folder: string;
+  readonly #files: GoldenFiles;
   readonly #connected: Promise<AdsConnection>;
 
   private constructor(
     server: RunningAdsServer,
     secretServer: RunningAdsServer,
     envoy: StartedProcess,
-    folder: string,
+    files: GoldenFiles,
     connected: Promise<AdsConnection>,
   ) {
     this.#server = server;
     this.#secretServer = secretServer;
     this.#envoy = envoy;
-    this.#folder = folder;
+    this.#files = files;
     this.#connected = connected;
   }
 
   static async start(): Promise<EnvoyUnderAds> {
     const connected = Promise.withResolvers<AdsConnection>();
-    const workload = await (await TestAuthority.create()).issue("test", "golden");
+    const files = await GoldenFiles.create();
+    const { folder, workload } = files;
     const server = await serveAds({
       address: { host: "127.0.0.1", port: 0 },
       handlers: {
@@ -51,27 +52,18 @@ export class EnvoyUnderAds implements AsyncDisposable {
       },
     });
     assert.ok("port" in server.address);
-    const folder = await mkdtemp(path.join(tmpdir(), "envoy-under-ads-"));
-    await Promise.all([
-      writeFile(path.join(folder, "certificate.pem"), workload.chainPem),
-      writeFile(path.join(folder, "key.pem"), workload.keyPem),
-      writeFile(path.join(folder, "roots.pem"), workload.rootsPem),
-      copyFile(path.join(import.meta.dirname, "destination-rule-tls/revoked.pem"), path.join(folder, "revoked.pem")),
-    ]);
     const socketPath = path.join(folder, "sds.sock");
     const secretServer = await serveSecrets(socketPath, workloadSecrets(workload));
     const bootstrap = path.join(folder, "bootstrap.json");
     await writeFile(bootstrap, JSON.stringify(envoyBootstrap(server.address.port, socketPath)));
     const args = ["-c", bootstrap, "--disable-hot-restart", "--concurrency", "1", "-l", "warning"];
     const envoy = await startProcess(await envoyPath(), args);
-    return new EnvoyUnderAds(server, secretServer, envoy, folder, connected.promise);
+    return new EnvoyUnderAds(server, secretServer, envoy, files, connected.promise);
   }
 
   /** A golden file as this machine can take it: the files that it names are there. */
   withFiles(text: string): string {
-    return text
-      .replaceAll("/etc/golden/", `${this.#folder}/`)
-      .replaceAll("/etc/ssl/certs/ca-certificates.crt", path.join(this.#folder, "roots.pem"));
+    return this.#files.place(text);
   }
 
   /** Replaces everything that Envoy runs; what it refuses of it, once it has acknowledged or refused each resource. */
@@ -91,7 +83,7 @@ export class EnvoyUnderAds implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#envoy.stop();
     await Promise.all([this.#server.close(), this.#secretServer.close()]);
-    await rm(this.#folder, { recursive: true, force: true });
+    await this.#files[Symbol.asyncDispose]();
   }
 }
 

@@ -20,6 +20,7 @@ import {
 import { messageFromJson } from "@tulle/xds/json";
 import { resourceSchemas } from "@tulle/xds/resource-schemas";
 import { goldenFolder } from "../golden/golden-cases.ts";
+import { GoldenFiles } from "../golden/golden-files.ts";
 
 export interface Call {
   /** Where the client connects: `address:port` of a listener. */
@@ -62,7 +63,8 @@ export class SimulatedProxy {
 
   /** Compiles a golden file; any problem, warnings included, fails the test. */
   static async load(caseName: string, file: string): Promise<SimulatedProxy> {
-    const text = await readFile(path.join(goldenFolder, caseName, file), "utf8");
+    await using files = await GoldenFiles.create();
+    const text = files.place(await readFile(path.join(goldenFolder, caseName, file), "utf8"));
     const lists = parse(text) as Readonly<Record<"CDS" | "EDS" | "LDS" | "RDS", readonly unknown[]>>;
     const scope = detachedScope({ environment: { TULLE_PEER_METADATA: "who-is-calling" } });
     const endpoints = new Map<string, readonly string[]>();
