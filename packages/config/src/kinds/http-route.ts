@@ -41,7 +41,7 @@ const stringMatchFields = {
 } as const;
 
 /** A path may begin with nothing: Envoy's route match takes an empty prefix, its string matchers refuse one. */
-const uriMatch = object(
+export const uriMatch = object(
   { ...stringMatchFields, prefix: optional(string(), "How the path begins.") },
   { exactlyOne: [["exact", "prefix", "regex"]] },
 );

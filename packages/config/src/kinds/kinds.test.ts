@@ -286,11 +286,29 @@ const implementedFields: Readonly<Record<IstioKind, readonly string[]>> = {
 function trafficPolicyFields(at: string): readonly string[] {
   const ports = `${at}.portLevelSettings`;
   const tls = ["caCertificates", "caCrl", "clientCertificate", "credentialName", "insecureSkipVerify", "mode"];
-  const perPort = (base: string): readonly string[] => [
-    ...["", ".loadBalancer", ".loadBalancer.simple", ".tls"].map((name) => base + name),
-    ...[...tls, "privateKey", "sni", "subjectAltNames"].map((name) => `${base}.tls.${name}`),
-  ];
-  return [...perPort(at), ...perPort(ports), `${ports}.port`, `${ports}.port.number`].sort();
+  const perPort = (base: string): readonly string[] => {
+    const below = (name: string): string => `${base}.${name}`;
+    const ejection = (name: string): string => below(`outlierDetection.${name}`);
+    return [
+      ...["", ".loadBalancer", ".loadBalancer.simple", ".tls"].map((name) => base + name),
+      ...[...tls, "privateKey", "sni", "subjectAltNames"].map((name) => `${base}.tls.${name}`),
+      ...["connectionPool", "connectionPool.http", "connectionPool.tcp", "outlierDetection"].map(below),
+      ...["http1MaxPendingRequests", "http2MaxRequests", "idleTimeout", "maxRequestsPerConnection", "maxRetries"].map(
+        (name) => below(`connectionPool.http.${name}`),
+      ),
+      ...["connectTimeout", "idleTimeout", "maxConnectionDuration", "maxConnections", "tcpKeepalive"].map((name) =>
+        below(`connectionPool.tcp.${name}`),
+      ),
+      ...["interval", "probes", "time"].map((name) => below(`connectionPool.tcp.tcpKeepalive.${name}`)),
+      ...["baseEjectionTime", "consecutive5xxErrors", "consecutiveErrors", "consecutiveGatewayErrors"].map(ejection),
+      ...["consecutiveLocalOriginFailures", "interval", "maxEjectionPercent", "minHealthPercent"].map(ejection),
+      ejection("splitExternalLocalOriginErrors"),
+    ];
+  };
+  const budget = ["retryBudget", "retryBudget.minRetryConcurrency", "retryBudget.percent"].map(
+    (name) => `${at}.${name}`,
+  );
+  return [...perPort(at), ...perPort(ports), ...budget, `${ports}.port`, `${ports}.port.number`].sort();
 }
 
 function inServerTls(name: string): string {

@@ -3,6 +3,7 @@
  * line and the HTTP API follow from it.
  */
 import { authorizationPolicy } from "./authorization-policy.ts";
+import { browserLogin } from "./browser-login.ts";
 import { deployment } from "./deployment.ts";
 import { destinationRule } from "./destination-rule.ts";
 import { endpointSlice } from "./endpoint-slice.ts";
@@ -30,6 +31,7 @@ export const kindDefinitions = {
   RequestAuthentication: requestAuthentication,
   PeerAuthentication: peerAuthentication,
   Secret: secret,
+  BrowserLogin: browserLogin,
 } as const;
 
 export type Kind = keyof typeof kindDefinitions;

@@ -106,36 +106,36 @@ const loadBalancer = object(
 );
 
 const connectionPool = object({
-  tcp: notYet(
+  tcp: optional(
     object({
-      maxConnections: notYet(integer({ minimum: 1, maximum: 2_147_483_647 }), "Most connections."),
-      connectTimeout: notYet(string(duration), "Time limit of a connection attempt."),
-      tcpKeepalive: notYet(
+      maxConnections: optional(integer({ minimum: 1, maximum: 2_147_483_647 }), "Most connections."),
+      connectTimeout: optional(string(duration), "Time limit of a connection attempt."),
+      tcpKeepalive: optional(
         object({
-          probes: notYet(uint32, "Probes without answer before the connection is dead."),
-          time: notYet(string(duration), "Idle time before the first probe."),
-          interval: notYet(string(duration), "Time between probes."),
+          probes: optional(uint32, "Probes without answer before the connection is dead."),
+          time: optional(string(duration), "Idle time before the first probe."),
+          interval: optional(string(duration), "Time between probes."),
         }),
         "TCP keep-alive.",
       ),
-      maxConnectionDuration: notYet(string(duration), "Longest life of a connection."),
-      idleTimeout: notYet(string(durationOrZero), "Idle time after which a connection is closed."),
+      maxConnectionDuration: optional(string(duration), "Longest life of a connection."),
+      idleTimeout: optional(string(durationOrZero), "Idle time after which a connection is closed."),
     }),
     "Limits of TCP connections.",
   ),
-  http: notYet(
+  http: optional(
     object({
-      http1MaxPendingRequests: notYet(
+      http1MaxPendingRequests: optional(
         integer({ minimum: 0, maximum: 2_147_483_647 }),
         "Most requests that wait for a connection.",
       ),
-      http2MaxRequests: notYet(integer({ minimum: 0, maximum: 2_147_483_647 }), "Most requests at a time."),
-      maxRequestsPerConnection: notYet(
+      http2MaxRequests: optional(integer({ minimum: 0, maximum: 2_147_483_647 }), "Most requests at a time."),
+      maxRequestsPerConnection: optional(
         integer({ minimum: 0, maximum: 536_870_912 }),
         "Requests after which a connection is left.",
       ),
-      maxRetries: notYet(integer({ minimum: 0, maximum: 2_147_483_647 }), "Most retries at a time."),
-      idleTimeout: notYet(string(durationOrZero), "Idle time after which a connection is closed."),
+      maxRetries: optional(integer({ minimum: 0, maximum: 2_147_483_647 }), "Most retries at a time."),
+      idleTimeout: optional(string(durationOrZero), "Idle time after which a connection is closed."),
       h2UpgradePolicy: notYet(
         enumeration(["DEFAULT", "DO_NOT_UPGRADE", "UPGRADE"]),
         "Whether HTTP/1.1 becomes HTTP/2.",
@@ -159,17 +159,17 @@ const connectionPool = object({
 
 const outlierDetection = object({
   consecutiveErrors: deprecated(
-    notYet(integer({ minimum: 0 }), "Errors in a row before ejection."),
+    optional(integer({ minimum: 0 }), "Errors in a row before ejection."),
     "consecutive5xxErrors",
   ),
-  splitExternalLocalOriginErrors: notYet(boolean(), "Count connection failures apart."),
-  consecutiveLocalOriginFailures: notYet(uint32, "Connection failures in a row before ejection."),
-  consecutiveGatewayErrors: notYet(uint32, "Answers 502, 503, 504 in a row before ejection."),
-  consecutive5xxErrors: notYet(uint32, "Answers 5xx in a row before ejection."),
-  interval: notYet(string(duration), "Time between checks."),
-  baseEjectionTime: notYet(string(duration), "Time of the first ejection."),
-  maxEjectionPercent: notYet(percent, "Largest share of ejected endpoints."),
-  minHealthPercent: notYet(percent, "Share of healthy endpoints below which nothing is ejected."),
+  splitExternalLocalOriginErrors: optional(boolean(), "Count connection failures apart."),
+  consecutiveLocalOriginFailures: optional(uint32, "Connection failures in a row before ejection."),
+  consecutiveGatewayErrors: optional(uint32, "Answers 502, 503, 504 in a row before ejection."),
+  consecutive5xxErrors: optional(uint32, "Answers 5xx in a row before ejection."),
+  interval: optional(string(duration), "Time between checks."),
+  baseEjectionTime: optional(string(duration), "Time of the first ejection."),
+  maxEjectionPercent: optional(percent, "Largest share of ejected endpoints."),
+  minHealthPercent: optional(percent, "Share of healthy endpoints below which nothing is ejected."),
   outlierDetectionHttpErrorCodes: notYet(
     list(integer({ minimum: 100, maximum: 599 })),
     "Codes that count (after Istio 1.25).",
@@ -219,8 +219,8 @@ function credentialsFit(tls: ObjectValue<typeof clientTlsFields>, report: Report
 
 const perPortFields = {
   loadBalancer: optional(loadBalancer, "How endpoints are chosen."),
-  connectionPool: notYet(connectionPool, "Limits of connections and requests."),
-  outlierDetection: notYet(outlierDetection, "When an endpoint is left out."),
+  connectionPool: optional(connectionPool, "Limits of connections and requests."),
+  outlierDetection: optional(outlierDetection, "When an endpoint is left out."),
   tls: optional(clientTls, "TLS towards the endpoints; mutual TLS to workloads that have a proxy when missing."),
 } as const;
 
@@ -247,10 +247,10 @@ export const trafficPolicy = object({
     object({ version: notYet(enumeration(["V1", "V2"]), "Version.") }),
     "PROXY protocol towards the endpoints.",
   ),
-  retryBudget: notYet(
+  retryBudget: optional(
     object({
-      percent: notYet(number({ minimum: 0, maximum: 100 }), "Share of requests that may be retries."),
-      minRetryConcurrency: notYet(uint32, "Retries that are always allowed."),
+      percent: optional(number({ minimum: 0, maximum: 100 }), "Share of requests that may be retries."),
+      minRetryConcurrency: optional(uint32, "Retries that are always allowed."),
     }),
     "Limit of retries as a share of requests (after Istio 1.25).",
   ),

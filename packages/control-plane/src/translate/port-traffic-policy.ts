@@ -4,7 +4,9 @@ import type { TrafficPolicy } from "@tulle/config";
 import type { EffectiveRule } from "../scope/proxy-view.ts";
 import type { MeshSubset } from "../snapshot/mesh-snapshot.ts";
 
-export type PortTrafficPolicy = Pick<TrafficPolicy, "loadBalancer" | "tls">;
+const merged = ["loadBalancer", "connectionPool", "outlierDetection", "tls", "retryBudget"] as const;
+
+export type PortTrafficPolicy = Pick<TrafficPolicy, (typeof merged)[number]>;
 
 export function portTrafficPolicy(
   rule: EffectiveRule | undefined,
@@ -15,8 +17,11 @@ export function portTrafficPolicy(
   if (subset?.trafficPolicy === undefined) return own;
   const ofPort = policyOfPort(subset.trafficPolicy, port);
   if (ofPort !== undefined) return ofPort;
-  const { loadBalancer = own.loadBalancer, tls = own.tls } = subset.trafficPolicy;
-  return { ...(loadBalancer === undefined ? {} : { loadBalancer }), ...(tls === undefined ? {} : { tls }) };
+  return { ...fieldsOf(own), ...fieldsOf(subset.trafficPolicy) };
+}
+
+function fieldsOf(policy: PortTrafficPolicy): PortTrafficPolicy {
+  return Object.fromEntries(merged.flatMap((name) => (policy[name] === undefined ? [] : [[name, policy[name]]])));
 }
 
 function policyOfPort(policy: TrafficPolicy | undefined, port: number): PortTrafficPolicy | undefined {

@@ -1,14 +1,12 @@
 // Services → clusters: one for each HTTP port, one more for each subset, and the two that stand for "nowhere" and "anywhere".
 import { create } from "@bufbuild/protobuf";
 import { isHttp, type PortProtocol } from "@tulle/config";
-import { type CircuitBreakers, CircuitBreakersSchema } from "@tulle/xds/envoy/config/cluster/v3/circuit_breaker_pb";
 import {
   type Cluster,
   Cluster_DiscoveryType,
   Cluster_LbPolicy,
   ClusterSchema,
 } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
-import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { ClusterConfigSchema } from "@tulle/xds/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb";
 import { Cluster_DnsLookupFamily } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import {
@@ -18,14 +16,11 @@ import {
 import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
 import type { ScopedService, SidecarOwn } from "../scope/proxy-view.ts";
 import type { MeshPort, MeshSubset } from "../snapshot/mesh-snapshot.ts";
+import { circuitBreakers, clusterLimits, commonHttpOptions, defaultConnectTimeoutMs } from "./cluster-limits.ts";
 import { adsConfigSource, configReference, durationOfMs, istioMetadata, pack, socketAddress } from "./messages.ts";
 import { type PortTrafficPolicy, portTrafficPolicy } from "./port-traffic-policy.ts";
 import { type ClusterContext, upstreamTls } from "./upstream-tls.ts";
 import { blackHoleCluster, inboundClusterName, outboundClusterName, passthroughCluster } from "./names.ts";
-
-/** Istio's mesh default (connectTimeout). */
-const connectTimeoutMs = 10_000;
-const noLimit = 4_294_967_295;
 
 /** A cluster for each port and subset, as (name, service, port, subset): clusters and endpoints are made from the same list. */
 export interface OutboundCluster {
@@ -63,10 +58,13 @@ export function translateOutboundCluster(cluster: OutboundCluster, context: Clus
     name,
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.EDS },
     edsClusterConfig: { edsConfig: adsConfigSource(), serviceName: name },
-    connectTimeout: durationOfMs(connectTimeoutMs),
+    ...clusterLimits(policy),
     lbPolicy: loadBalancer(policy),
-    circuitBreakers: circuitBreakers(),
-    typedExtensionProtocolOptions: protocolOptions(port.protocol, { autoSni, autoSanValidation }),
+    typedExtensionProtocolOptions: protocolOptions(
+      port.protocol,
+      { autoSni, autoSanValidation },
+      commonHttpOptions(policy),
+    ),
     ...sockets,
     metadata: istioMetadata({
       ...(rule === undefined ? {} : { config: configReference("destination-rule", rule.namespace, rule.name) }),
@@ -89,32 +87,18 @@ function loadBalancer(policy: PortTrafficPolicy): Cluster_LbPolicy {
   }
 }
 
-/** The mesh limits nothing unless it is told to; Envoy's own defaults would cut at 1024 (Istio: getDefaultCircuitBreakerThresholds). */
-function circuitBreakers(): CircuitBreakers {
-  return create(CircuitBreakersSchema, {
-    thresholds: [
-      {
-        priority: RoutingPriority.DEFAULT,
-        maxConnections: noLimit,
-        maxPendingRequests: noLimit,
-        maxRequests: noLimit,
-        maxRetries: noLimit,
-        trackRemaining: true,
-      },
-    ],
-  });
-}
-
 /** HTTP/2 with prior knowledge where the port's name asks for it; HTTP/1.1 is what a cluster speaks by itself. */
 function protocolOptions(
   protocol: PortProtocol,
   names: { readonly autoSni: boolean; readonly autoSanValidation: boolean } = noNames,
+  common: ReturnType<typeof commonHttpOptions> = undefined,
 ): Cluster["typedExtensionProtocolOptions"] {
   const isHttp2 = protocol === "http2" || protocol === "grpc";
   const hasNames = isHttp(protocol) && (names.autoSni || names.autoSanValidation);
-  if (!isHttp2 && !hasNames) return {};
+  if (!isHttp2 && !hasNames && common === undefined) return {};
   return {
     "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": pack(HttpProtocolOptionsSchema, {
+      ...(common === undefined ? {} : { commonHttpProtocolOptions: common }),
       ...(hasNames ? { upstreamHttpProtocolOptions: names } : {}),
       upstreamProtocolOptions: {
         case: "explicitHttpConfig",
@@ -134,8 +118,8 @@ export function translateInboundCluster(own: SidecarOwn, port: SidecarOwn["inbou
   return create(ClusterSchema, {
     name,
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
-    connectTimeout: durationOfMs(connectTimeoutMs),
-    circuitBreakers: circuitBreakers(),
+    connectTimeout: durationOfMs(defaultConnectTimeoutMs),
+    circuitBreakers: circuitBreakers({}),
     typedExtensionProtocolOptions: protocolOptions(port.protocol),
     loadAssignment: {
       clusterName: name,
@@ -150,7 +134,7 @@ export function translateBlackHole(): Cluster {
   return create(ClusterSchema, {
     name: blackHoleCluster,
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
-    connectTimeout: durationOfMs(connectTimeoutMs),
+    connectTimeout: durationOfMs(defaultConnectTimeoutMs),
   });
 }
 
@@ -172,8 +156,8 @@ export function translatePassthrough(): Cluster {
       },
     },
     lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
-    connectTimeout: durationOfMs(connectTimeoutMs),
-    circuitBreakers: circuitBreakers(),
+    connectTimeout: durationOfMs(defaultConnectTimeoutMs),
+    circuitBreakers: circuitBreakers({}),
     upstreamBindConfig: {
       sourceAddress: { address: "0.0.0.0", portSpecifier: { case: "portValue", value: 0 } },
       extraSourceAddresses: [{ address: { address: "::", portSpecifier: { case: "portValue", value: 0 } } }],
