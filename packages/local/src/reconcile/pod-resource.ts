@@ -6,6 +6,11 @@ import { planName } from "../pod/pod-plan.ts";
 /** Where the app itself listens, past its sidecar. */
 export const appAddressAnnotation = "local.tulle.io/app-address";
 
+/** As Istio's injector labels it: callers learn that the proxy takes mutual TLS. A template's own word counts. */
+function tlsMode({ injection }: LocalPod["plan"]): Readonly<Record<string, string>> {
+  return injection === "sidecar" ? { "security.istio.io/tlsMode": "istio" } : {};
+}
+
 export function buildPod(pod: LocalPod): Pod {
   const { plan } = pod;
   const status = pod.ready ? "True" : "False";
@@ -15,7 +20,7 @@ export function buildPod(pod: LocalPod): Pod {
     metadata: {
       name: pod.name,
       namespace: plan.namespace,
-      labels: { ...plan.labels, "pod-template-hash": plan.templateHash },
+      labels: { ...tlsMode(plan), ...plan.labels, "pod-template-hash": plan.templateHash },
       annotations: { ...plan.annotations, [appAddressAnnotation]: pod.addresses.app },
       creationTimestamp: pod.createdAt,
       ownerReferences: [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: planName(plan) }],
