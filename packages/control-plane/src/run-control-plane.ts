@@ -33,6 +33,7 @@ import type { PodPort } from "./scope/proxy.ts";
 import { MeshState } from "./serve/mesh-state.ts";
 import { Pusher } from "./serve/pusher.ts";
 import { rejectionsOf } from "./serve/resource-status.ts";
+import { SecretResources } from "./serve/secret-resources.ts";
 import { TranslationCache } from "./serve/translation-cache.ts";
 import { LayeredStore } from "./stores/layered-store.ts";
 
@@ -287,7 +288,7 @@ function buildCore(
   });
   const pods = knownPods(store);
   const podLabels = (namespace: string, name: string) => pods.get(namespace, name)?.labels;
-  const pusher = new Pusher({ mesh, cache, metrics, log, podPorts, podLabels });
+  const pusher = new Pusher({ mesh, cache, secrets: new SecretResources(store), metrics, log, podPorts, podLabels });
   countResources(mesh);
   const findings = (): readonly Finding[] => [...store.findings(), ...accepted.findings, ...jwks.findings()];
   return { mesh, pusher, cache, accepted, jwks, pods, findings };

@@ -23,11 +23,14 @@ const routingKinds: ReadonlySet<Kind> = new Set([
   "AuthorizationPolicy",
   "RequestAuthentication",
   "PeerAuthentication",
+  "BrowserLogin",
 ]);
 
 export interface MeshChange {
-  /** Services, routes or rules have changed: views are made anew. Otherwise only endpoints have. */
+  /** Services, routes or rules have changed: views are made anew. */
   readonly routing: boolean;
+  /** Endpoints may have changed; with neither of the two, Secrets alone have. */
+  readonly endpoints: boolean;
   /** When the first of the changes arrived, in milliseconds of the clock. */
   readonly sinceMs: number;
 }
@@ -52,7 +55,7 @@ export class MeshState {
   #snapshot: MeshSnapshot;
   #endpoints: EndpointSnapshot;
   #identities: ServiceIdentities = new Map();
-  #pending: { routing: boolean; sinceMs: number } | undefined;
+  #pending: { routing: boolean; endpoints: boolean; sinceMs: number } | undefined;
 
   constructor(options: MeshStateOptions) {
     this.#options = options;
@@ -79,7 +82,7 @@ export class MeshState {
 
   /** Keys have come or gone: listeners are made anew with what is there now. */
   keysChanged(): void {
-    this.#request(true);
+    this.#request(true, true);
   }
 
   #buildSnapshot(): MeshSnapshot {
@@ -102,13 +105,14 @@ export class MeshState {
   #changed(changes: readonly StoreChange[]): void {
     const routing = changes.some(({ resource }) => routingKinds.has(resource.kind));
     const endpoints = changes.some((change) => endpointKinds.has(change.resource.kind) && matters(change));
-    if (!routing && !endpoints) return;
-    this.#request(routing);
+    const secrets = changes.some(({ resource }) => resource.kind === "Secret");
+    if (routing || endpoints || secrets) this.#request(routing, endpoints);
   }
 
-  #request(routing: boolean): void {
-    this.#pending ??= { routing: false, sinceMs: this.#options.clock.nowMs() };
+  #request(routing: boolean, endpoints: boolean): void {
+    this.#pending ??= { routing: false, endpoints: false, sinceMs: this.#options.clock.nowMs() };
     this.#pending.routing ||= routing;
+    this.#pending.endpoints ||= endpoints;
     this.#debounce.signal();
   }
 
@@ -123,7 +127,7 @@ export class MeshState {
       reader.refresh();
       this.#snapshot = this.#buildSnapshot();
     }
-    this.#endpoints = buildEndpoints(reader, this.#snapshot);
+    if (change.routing || change.endpoints) this.#endpoints = buildEndpoints(reader, this.#snapshot);
     onChange(change);
   }
 }

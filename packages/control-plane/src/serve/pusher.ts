@@ -12,6 +12,7 @@ import type { ProxyView } from "../scope/proxy-view.ts";
 import { scope } from "../scope/scope.ts";
 import type { ControlPlaneMetrics } from "./metrics.ts";
 import type { MeshChange, MeshState } from "./mesh-state.ts";
+import type { SecretResources } from "./secret-resources.ts";
 import type { TranslationCache } from "./translation-cache.ts";
 
 /** Proxies served before other work of this process gets a turn. */
@@ -35,13 +36,18 @@ interface Entry {
   wantedEndpoints: ReadonlySet<string>;
   /** What was declared last. */
   endpoints: ResourceMap;
+  /** Secrets that the proxy has asked for. */
+  wantedSecrets: ReadonlySet<string>;
 }
 
-type Pending = "routing" | "endpoints";
+/** Each does what those after it do, too. */
+const pendingOrder = ["routing", "endpoints", "secrets"] as const;
+type Pending = (typeof pendingOrder)[number];
 
 export interface PusherOptions {
   readonly mesh: MeshState;
   readonly cache: TranslationCache;
+  readonly secrets: SecretResources;
   readonly metrics: ControlPlaneMetrics;
   readonly log: Logger;
   /** Named ports of a pod, for proxies whose metadata does not say them. */
@@ -65,8 +71,11 @@ export class Pusher implements AdsServerHandlers {
     return [...this.#entries.values()];
   }
 
-  meshChanged({ routing }: MeshChange): void {
-    for (const entry of this.#entries.values()) this.#request(entry, routing ? "routing" : "endpoints");
+  meshChanged({ routing, endpoints }: MeshChange): void {
+    const what = routing ? "routing" : endpoints ? "endpoints" : "secrets";
+    for (const entry of this.#entries.values()) {
+      if (what !== "secrets" || entry.wantedSecrets.size > 0) this.#request(entry, what);
+    }
   }
 
   onConnect(connection: AdsConnection): void {
@@ -84,6 +93,7 @@ export class Pusher implements AdsServerHandlers {
       view: undefined,
       wantedEndpoints: new Set(),
       endpoints: new Map(),
+      wantedSecrets: new Set(),
     };
     this.#entries.set(connection, entry);
     metrics.connections.set(this.#entries.size);
@@ -94,7 +104,12 @@ export class Pusher implements AdsServerHandlers {
   /** Everything of the view has been declared when the proxy connected; the server picks what it subscribes to. */
   onSubscribe(connection: AdsConnection, { type, names }: Subscription): void {
     const entry = this.#entries.get(connection);
-    if (entry === undefined || type !== "EDS" || names === "*") return;
+    if (entry === undefined || names === "*") return;
+    if (type === "SDS") {
+      entry.wantedSecrets = names;
+      this.#declareSecrets(entry);
+    }
+    if (type !== "EDS") return;
     entry.wantedEndpoints = names;
     if (entry.view !== undefined) this.#declareEndpoints(entry, entry.view);
   }
@@ -127,7 +142,8 @@ export class Pusher implements AdsServerHandlers {
   }
 
   #request(entry: Entry, what: Pending): void {
-    if (this.#pending.get(entry) === "routing") return;
+    const before = this.#pending.get(entry);
+    if (before !== undefined && pendingOrder.indexOf(before) <= pendingOrder.indexOf(what)) return;
     this.#pending.set(entry, what);
     if (this.#draining) return;
     this.#draining = true;
@@ -151,6 +167,8 @@ export class Pusher implements AdsServerHandlers {
 
   #push(entry: Entry, what: Pending): void {
     const { cache, mesh } = this.#options;
+    if (entry.wantedSecrets.size > 0) this.#declareSecrets(entry);
+    if (what === "secrets") return;
     const before = entry.view;
     const proxy = this.#withPod(entry);
     if (what === "routing" || before === undefined || proxy !== entry.proxy) {
@@ -182,6 +200,22 @@ export class Pusher implements AdsServerHandlers {
     const kept = gone.map((name): [string, EncodedResource] => [name, entry.endpoints.get(name) ?? noEndpoints(name)]);
     entry.endpoints = kept.length === 0 ? current : new Map([...current, ...kept]);
     entry.connection.set("EDS", entry.endpoints);
+  }
+
+  /**
+   * Secrets of the namespace that the gateway's certificate names, and none on a stream without one: what a node says of itself
+   * opens nothing. What is not there is waited for, and what is gone stays with the proxy, as SDS has it.
+   */
+  #declareSecrets({ connection, proxy, wantedSecrets }: Entry): void {
+    const namespace = proxy.type === "router" ? connection.peerIdentity?.namespace : undefined;
+    if (namespace === undefined) {
+      const reason = proxy.type === "router" ? "it has shown no certificate" : "it is no gateway";
+      this.#options.log.warning("a proxy asked for Secrets and gets none", { proxy: proxyId(proxy), reason });
+    }
+    const found = [...wantedSecrets].map((name) =>
+      namespace === undefined ? undefined : this.#options.secrets.find(name, namespace),
+    );
+    connection.set("SDS", mapOf(found.filter((resource) => resource !== undefined)));
   }
 
   /** The same object as before while nothing has changed: a pod may become known after its proxy. */

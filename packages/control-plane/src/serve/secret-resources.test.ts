@@ -1,0 +1,175 @@
+// Secrets over ADS and over the HTTP API: which gateway gets which, that a new one is sent alone, and that nobody else sees a value.
+import assert from "node:assert/strict";
+import { readdir, readFile, stat } from "node:fs/promises";
+import path from "node:path";
+import { before, test } from "node:test";
+import { ApiClient, parseResource } from "@tulle/config";
+import { testCertificate, type TestCertificate } from "../../../../tests/tools/certificates.ts";
+import { waitFor } from "../../../../tests/tools/processes.ts";
+import {
+  identityOfWeb,
+  openStream,
+  type ProvenWorld,
+  provenWorld,
+  type TestStream,
+} from "../ca/testing/proven-world.ts";
+
+const gatewayNode = "router~127.9.9.1~web-1.shop~shop.svc.cluster.local";
+const names = new Set([
+  "kubernetes://site",
+  "kubernetes://site-cacert",
+  "kubernetes://bank/vault",
+  "kubernetes://late",
+]);
+
+let first: TestCertificate;
+let second: TestCertificate;
+let authority: TestCertificate;
+
+before(async () => {
+  [first, second, authority] = await Promise.all([
+    testCertificate({ commonName: "first" }),
+    testCertificate({ commonName: "second" }),
+    testCertificate({ commonName: "authority", isAuthority: true }),
+  ]);
+});
+
+async function applySecret(
+  { running }: ProvenWorld,
+  namespace: string,
+  name: string,
+  stringData: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { resource, findings } = parseResource({
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { namespace, name },
+    stringData,
+  });
+  assert.ok(resource, JSON.stringify(findings));
+  await running.store.apply(resource);
+}
+
+const pair = ({ certificate, key }: TestCertificate): Record<string, string> => ({
+  "tls.crt": certificate,
+  "tls.key": key,
+});
+
+/** What the stream was sent, newest value of each name. */
+function received({ responses }: TestStream): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const response of responses) {
+    if (response.type !== "SDS") continue;
+    for (const [name, { type }] of response.resources) {
+      const source = type.case === "tlsCertificate" ? type.value.certificateChain : undefined;
+      const trusted = type.case === "validationContext" ? type.value.trustedCa : undefined;
+      const specifier = (source ?? trusted)?.specifier;
+      found[name] = specifier?.case === "inlineBytes" ? Buffer.from(specifier.value).toString() : "?";
+    }
+  }
+  return found;
+}
+
+test("a gateway gets the Secrets of its own namespace, and a new certificate alone", async (context) => {
+  const world = await provenWorld(context);
+  const { rootsPem: _roots, ...identity } = await identityOfWeb(world);
+  await applySecret(world, "shop", "site", { ...pair(first), "ca.crt": authority.certificate });
+  await applySecret(world, "bank", "vault", pair(second));
+  const stream = await openStream(context, world, { identity, nodeId: gatewayNode, type: "SDS", names });
+  stream.client.subscribe("CDS", "*");
+  await waitFor(
+    () => Object.keys(received(stream)).length === 2 && stream.responses.some(({ type }) => type === "CDS"),
+    {
+      what: "two secrets and the clusters",
+    },
+  );
+  assert.deepEqual(received(stream), {
+    "kubernetes://site": first.certificate,
+    "kubernetes://site-cacert": authority.certificate,
+  });
+
+  stream.responses.length = 0;
+  await applySecret(world, "shop", "site", { ...pair(second), "ca.crt": authority.certificate });
+  await waitFor(() => received(stream)["kubernetes://site"] === second.certificate, { what: "the new certificate" });
+  assert.deepEqual(Object.keys(received(stream)), ["kubernetes://site"], "the authorities are the same");
+
+  await applySecret(world, "shop", "late", pair(first));
+  await waitFor(() => received(stream)["kubernetes://late"] === first.certificate, { what: "a Secret that came late" });
+  await applySecret(world, "shop", "site-cacert", { cacert: first.certificate });
+  await waitFor(() => received(stream)["kubernetes://site-cacert"] === first.certificate, {
+    what: "authorities in a Secret of their own",
+  });
+  assert.deepEqual([...new Set(stream.responses.map(({ type }) => type))], ["SDS"], "nothing else is sent again");
+});
+
+const refused: readonly { name: string; nodeId?: string; reason: RegExp }[] = [
+  { name: "a sidecar", nodeId: "sidecar~127.9.9.1~web-1.shop~shop.svc.cluster.local", reason: /it is no gateway/ },
+];
+
+for (const { name, nodeId = gatewayNode, reason } of refused) {
+  test(`${name} gets none`, async (context) => {
+    const world = await provenWorld(context);
+    const { rootsPem: _roots, ...identity } = await identityOfWeb(world);
+    await applySecret(world, "shop", "site", pair(first));
+    const stream = await openStream(context, world, { identity, nodeId, type: "SDS", names });
+    await waitFor(() => world.log.some((entry) => reason.test(JSON.stringify(entry))), {
+      what: "the refusal in the log",
+    });
+    stream.client.subscribe("CDS", "*");
+    await waitFor(() => stream.responses.some(({ type }) => type === "CDS"), { what: "clusters" });
+    assert.deepEqual(received(stream), {});
+  });
+}
+
+test("a Secret's values are for those who may write", async (context) => {
+  const world = await provenWorld(context);
+  const url = `http://127.0.0.1:${world.running.httpAddress.port}`;
+  const token = (await readFile(path.join(world.stateDirectory, "token"), "utf8")).trim();
+  const owner = new ApiClient({ endpoint: { url }, token });
+  const manifest = {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: "site", namespace: "shop" },
+    type: "kubernetes.io/tls",
+    stringData: pair(first),
+  };
+  const { resource } = parseResource(manifest);
+  assert.ok(resource);
+  await owner.apply(resource);
+  const abort = new AbortController();
+  const watch = await fetch(`${url}/api/v1/watch?kinds=Secret`, { signal: abort.signal });
+  const { value } = await watch.body!.pipeThrough(new TextDecoderStream()).getReader().read();
+  abort.abort();
+  const keyLines = first.key.split("\n").filter((line) => line.length > 30);
+  const hidesKey = (text: string): boolean =>
+    keyLines.every((line) => !text.includes(line)) && !text.includes(Buffer.from(first.key).toString("base64"));
+  const pages = ["/api/v1/resources/Secret", "/api/v1/resources/Secret/shop/site", "/debug/configz", "/debug/syncz"];
+  for (const page of pages) {
+    const text = await (await fetch(url + page)).text();
+    assert.ok(hidesKey(text), page);
+    if (page.includes("Secret")) assert.match(text, /"tls.key":"\(hidden\)"/);
+  }
+  assert.match(value ?? "", /\(hidden\)/);
+  assert.ok(hidesKey(value ?? ""));
+  assert.ok(hidesKey(JSON.stringify(world.log)));
+
+  const shown = await fetch(`${url}/api/v1/resources/Secret/shop/site`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  assert.match(await shown.text(), /BEGIN PRIVATE KEY/, "its owner sees it");
+
+  const folder = path.join(world.stateDirectory, "applied");
+  const [file] = (await readdir(folder)).filter((name) => name.includes("Secret"));
+  assert.equal((await stat(path.join(folder, file!))).mode & 0o777, 0o600);
+
+  const mismatch = { ...manifest, stringData: { ...pair(first), "tls.key": second.key } };
+  const answer = await fetch(`${url}/api/v1/resources/Secret/shop/site`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${token}` },
+    body: JSON.stringify(mismatch),
+  });
+  assert.equal(answer.status, 422);
+  const text = await answer.text();
+  assert.match(text, /does not belong to the first certificate/);
+  assert.doesNotMatch(text, /BEGIN|MI[GI]/);
+});
