@@ -39,6 +39,8 @@ export class RuntimeCluster implements Cluster {
   readonly loadBalancer: LoadBalancer;
   readonly outlierDetection: OutlierDetection | undefined;
   readonly stats: ClusterStats;
+  readonly transportOf: Cluster["transportOf"];
+  readonly autoServerName: Cluster["autoServerName"];
   readonly resolveAuthority?: (authority: string) => Promise<Host | undefined>;
   readonly #hostSet: HostSet;
   readonly #source: EndpointSource | undefined;
@@ -57,6 +59,8 @@ export class RuntimeCluster implements Cluster {
     this.circuitBreakers = settings.circuitBreakers;
     this.metadata = settings.metadata;
     this.stats = settings.stats;
+    this.transportOf = settings.transportOf;
+    this.autoServerName = settings.autoServerName;
     this.#hostSet = new HostSet({
       makePicker: settings.makePicker,
       panicThresholdPercent: settings.panicThresholdPercent,

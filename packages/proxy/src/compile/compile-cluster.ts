@@ -16,6 +16,7 @@ import { DnsEndpoints } from "../cluster/dns-endpoints.ts";
 import type { DnsLookupFamily } from "../cluster/dns-lookup.ts";
 import { DynamicForwardHosts } from "../cluster/dynamic-forward-hosts.ts";
 import { type ClusterSettings, RuntimeCluster } from "../cluster/runtime-cluster.ts";
+import type { SecretSlot } from "../tls/secret-slot.ts";
 import { checkFields } from "./check-fields.ts";
 import { checkResourceSource } from "./check-resource-source.ts";
 import { buildEndpoints, buildNamedEndpoints } from "./compile-endpoints.ts";
@@ -25,7 +26,7 @@ import { compileUpstreamProtocol } from "./compile-upstream-protocol.ts";
 import type { CompileScope } from "./compile-scope.ts";
 import { durationMs } from "./duration.ts";
 import { type Compiled, Place, Problems, compiled } from "./problems.ts";
-import { isRawBuffer } from "./transport-socket.ts";
+import { compileUpstreamTransport } from "./compile-upstream-tls.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
 
 const defaultConnectTimeoutMs = 5000;
@@ -41,6 +42,8 @@ export interface CompiledCluster {
   /** Resource name of its endpoints where they come by EDS: the cluster is warm once they have. */
   readonly endpointsName: string | undefined;
   readonly usesLocalityWeights: boolean;
+  /** What its TLS needs: the cluster is warm once they have come. */
+  readonly secrets: ReadonlySet<SecretSlot>;
 }
 
 /** The cluster, not started: nothing is resolved or connected yet. */
@@ -59,15 +62,10 @@ export function buildCluster(
   if (message.name === "") problems.error(place.field("name"), "value length must be at least 1 characters");
   const type = clusterType(message, place, problems);
   if (type === undefined) return undefined;
-  if (message.transportSocket !== undefined && !isRawBuffer(message.transportSocket)) {
-    problems.error(place.field("transport_socket"), `'${message.transportSocket.name}' is not supported`);
-  }
-  for (const [index, match] of message.transportSocketMatches.entries()) {
-    if (match.transportSocket === undefined || isRawBuffer(match.transportSocket)) continue;
-    problems.error(place.field("transport_socket_matches", index), `'${match.transportSocket.name}' is not supported`);
-  }
-  const settings = clusterSettings(message, type, scope, place, problems);
-  return withHosts(message, type, settings, scope, place, problems);
+  const secrets = new Set<SecretSlot>();
+  const settings = clusterSettings(message, type, secrets, scope, place, problems);
+  const withoutSecrets = withHosts(message, type, settings, scope, place, problems);
+  return withoutSecrets && { ...withoutSecrets, secrets };
 }
 
 function clusterType(message: ClusterMessage, place: Place, problems: Problems): ClusterType | undefined {
@@ -99,6 +97,7 @@ function clusterType(message: ClusterMessage, place: Place, problems: Problems):
 function clusterSettings(
   message: ClusterMessage,
   type: ClusterType,
+  secrets: Set<SecretSlot>,
   scope: CompileScope,
   place: Place,
   problems: Problems,
@@ -123,6 +122,8 @@ function clusterSettings(
     makePicker: compileLoadBalancing(message, type, scope.random, place, problems),
     panicThresholdPercent: message.commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicThresholdPercent,
     stats: makeClusterStats(scope.metrics, observabilityName),
+    transportOf: compileUpstreamTransport(message, { scope, secrets, observabilityName, problems }, place),
+    autoServerName: protocol.autoServerName,
   };
 }
 
@@ -195,7 +196,7 @@ function withHosts(
   scope: CompileScope,
   place: Place,
   problems: Problems,
-): CompiledCluster | undefined {
+): Omit<CompiledCluster, "secrets"> | undefined {
   const usesLocalityWeights = message.commonLbConfig?.localityConfigSpecifier.case === "localityWeightedLbConfig";
   const bare = { endpointsName: undefined, usesLocalityWeights };
   const assignment = message.loadAssignment;

@@ -1,6 +1,7 @@
 // CommonTlsContext, for both sides of TLS (extensions.transport_sockets.tls.v3).
 import type { CommonTlsContext as CommonTlsContextMessage } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
 import { CommonTlsContext, type ServerSettings } from "../tls/common-tls-context.ts";
+import { validationProblem } from "../tls/merged-validation.ts";
 import type { ValidationContext } from "../tls/secret.ts";
 import { filledSecretSlot, type SecretSlot } from "../tls/secret-slot.ts";
 import { buildTlsCertificate, buildValidationContext } from "./compile-secret.ts";
@@ -84,7 +85,10 @@ function compileValidation(
   switch (type?.case) {
     case "validationContext": {
       const at = place.field("validation_context");
-      return { own: buildValidationContext(type.value, scope.environment, at, problems), slot: undefined };
+      const own = buildValidationContext(type.value, scope.environment, at, problems);
+      const problem = validationProblem(own);
+      if (problem !== undefined) problems.error(at, problem);
+      return { own, slot: undefined };
     }
     case "validationContextSdsSecretConfig": {
       const at = place.field("validation_context_sds_secret_config");

@@ -6,6 +6,7 @@ import {
   type HttpProtocolOptions,
   HttpProtocolOptionsSchema,
 } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
+import type { AutoServerName } from "../cluster/cluster.ts";
 import { durationMs } from "./duration.ts";
 import type { Place, Problems } from "./problems.ts";
 import { decodeTypedConfig, unwrapTypedConfig } from "./typed-config.ts";
@@ -17,6 +18,8 @@ export interface UpstreamProtocol {
   readonly idleTimeoutMs: number;
   readonly maxRequestsPerConnection: number;
   readonly enableTrailers: boolean;
+  /** upstream_http_protocol_options: auto_sni and auto_san_validation. */
+  readonly autoServerName: AutoServerName | undefined;
 }
 
 export function compileUpstreamProtocol(message: Cluster, place: Place, problems: Problems): UpstreamProtocol {
@@ -40,7 +43,25 @@ export function compileUpstreamProtocol(message: Cluster, place: Place, problems
     idleTimeoutMs: durationMs(common?.idleTimeout, defaultIdleTimeoutMs),
     maxRequestsPerConnection: common?.maxRequestsPerConnection ?? message.maxRequestsPerConnection ?? 0,
     enableTrailers: http1Options(options, message)?.enableTrailers ?? false,
+    autoServerName: autoServerName(options, message, place, problems),
   };
+}
+
+function autoServerName(
+  options: HttpProtocolOptions | undefined,
+  message: Cluster,
+  place: Place,
+  problems: Problems,
+): AutoServerName | undefined {
+  const names = options?.upstreamHttpProtocolOptions ?? message.upstreamHttpProtocolOptions;
+  if (names === undefined) return undefined;
+  const at = place.field("upstream_http_protocol_options");
+  if (names.overrideAutoSniHeader !== "") {
+    problems.error(at.field("override_auto_sni_header"), "this field is not supported");
+  }
+  if (names.autoSni) return { verifiesCertificate: names.autoSanValidation };
+  if (names.autoSanValidation) problems.error(at.field("auto_san_validation"), "needs auto_sni");
+  return undefined;
 }
 
 function http1Options(options: HttpProtocolOptions | undefined, message: Cluster): Http1ProtocolOptions | undefined {

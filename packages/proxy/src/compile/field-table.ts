@@ -138,9 +138,8 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       generate_request_id preserve_external_request_id always_set_request_id_in_response upgrade_configs normalize_path
       merge_slashes path_with_escaped_slashes_action strip_matching_host_port strip_any_host_port
       http2_protocol_options access_log_options request_id_extension
-      forward_client_cert_details internal_address_config`,
+      forward_client_cert_details set_current_client_cert_details internal_address_config`,
     harmless: {
-      set_current_client_cert_details: "chooses fields of x-forwarded-client-cert, which exists with TLS only",
       delayed_close_timeout: "how long a closing socket may linger",
       stream_flush_timeout: "the idle time-out of the stream covers it",
       stream_error_on_invalid_http_message: "HTTP/1.1 closes the connection after a bad message either way",
@@ -148,6 +147,9 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       drain_timeout_jitter: "spreads closing connections",
     },
     warned: { tracing: noTracing, access_log_flush_interval: "streams are logged once, at their end" },
+  },
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.SetCurrentClientCertDetails": {
+    used: "subject cert chain dns uri",
   },
   "envoy.extensions.filters.network.http_connection_manager.v3.Rds": { used: "config_source route_config_name" },
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter": {
@@ -246,7 +248,6 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       preconnect_policy: "performance only",
       dns_jitter: "spreads DNS queries",
       lrs_report_endpoint_metrics: "statistics only",
-      upstream_http_protocol_options: "server names of TLS, which is refused by itself",
       original_dst_lb_config: "ORIGINAL_DST is refused by itself",
     },
     warned: {
@@ -299,8 +300,8 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
     },
   },
   "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-    used: "common_http_protocol_options explicit_http_config use_downstream_protocol_config auto_config",
-    harmless: { upstream_http_protocol_options: "server names of TLS, which is refused by itself" },
+    used: `common_http_protocol_options explicit_http_config use_downstream_protocol_config auto_config
+      upstream_http_protocol_options`,
   },
   "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.ExplicitHttpConfig": {
     used: "http_protocol_options http2_protocol_options",
@@ -348,7 +349,7 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   "envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig": {
     used: "dns_cache_config",
     harmless: {
-      allow_insecure_cluster_options: "server names of TLS, which is refused by itself",
+      allow_insecure_cluster_options: "TLS takes the server name that is configured",
       allow_coalesced_connections: "HTTP/2 connections are not shared between hosts",
     },
   },

@@ -1,7 +1,7 @@
 // What both sides of TLS share (CommonTlsContext), compiled: versions and ciphers, the slots of its secrets, and what OpenSSL is given
 // of them. Made when a connection first needs it, made again once a secret has changed.
 import type { SecureContext } from "node:tls";
-import { mergedValidation } from "./merged-validation.ts";
+import { mergedValidation, validationProblem } from "./merged-validation.ts";
 import type { Secret, TlsCertificate, ValidationContext } from "./secret.ts";
 import type { SecretSlot } from "./secret-slot.ts";
 import { sharedSecureContext } from "./secure-context.ts";
@@ -108,6 +108,8 @@ export class CommonTlsContext {
     const fetched = this.#validationSlot?.current;
     if (this.#validationSlot !== undefined && fetched?.type !== "validation_context") return undefined;
     const validation = mergedValidation(this.#ownValidation, validationOf(fetched));
+    // What came as a secret may lack what the rules here rest on: better no connection than one that is not verified.
+    if (validation !== undefined && validationProblem(validation) !== undefined) return undefined;
     // A client shows the one certificate that it has.
     const groups = this.role === "client" ? [certificates.slice(0, 1)] : groupsByNames(certificates);
     const contexts = groups.map((group) => ({

@@ -20,3 +20,13 @@ export function mergedValidation(
     maxVerifyDepth: Math.min(own.maxVerifyDepth, fetched.maxVerifyDepth),
   };
 }
+
+/** Rules that would not hold what they seem to promise, in Envoy's words; to be asked of the merged rules. */
+export function validationProblem(context: ValidationContext): string | undefined {
+  if (context.trustedCa !== undefined) return undefined;
+  if (context.crl !== undefined) return "Failed to load CRL without trusted CA";
+  if (context.nameMatches.length > 0) {
+    return "SAN-based verification of peer certificates without trusted CA is insecure and not allowed";
+  }
+  return context.allowsExpired ? "Certificate validity period is always ignored without trusted CA" : undefined;
+}

@@ -28,6 +28,13 @@ const words: Readonly<Record<string, string>> = {
   CERT_REJECTED: "certificate rejected",
 };
 
+const listErrors: ReadonlySet<string> = new Set([
+  "UNABLE_TO_GET_CRL",
+  "CRL_SIGNATURE_FAILURE",
+  "CRL_NOT_YET_VALID",
+  "CRL_HAS_EXPIRED",
+  "CERT_REVOKED",
+]);
 const timeErrors: ReadonlySet<string> = new Set(["CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID"]);
 const openSslMaxDepth = 100;
 const maxShownCertificates = 16;
@@ -40,7 +47,7 @@ export function chainProblem(
   context: ValidationContext,
 ): string | undefined {
   const isForgiven = context.allowsExpired && openSslError !== undefined && timeErrors.has(openSslError);
-  if (openSslError !== undefined && !isForgiven) return errorText(openSslError, depthOf(leaf, openSslError, nowMs));
+  if (openSslError !== undefined && !isForgiven) return problemText(leaf, openSslError, nowMs, context);
   // OpenSSL says the last error of several: behind a time there may stand that nothing is trusted at all.
   if (isForgiven || context.maxVerifyDepth < openSslMaxDepth) {
     const problem = pathProblem(leaf, isForgiven, peerIs, nowMs, context);
@@ -52,7 +59,15 @@ export function chainProblem(
 }
 
 function errorText(code: string, depth: number): string {
-  return `X509_verify_cert: certificate verification error at depth ${depth}: ${words[code] ?? code}`;
+  const about = listErrors.has(code) ? "certificate revocation check against provided CRLs failed: " : "";
+  return `X509_verify_cert: certificate verification error at depth ${depth}: ${about}${words[code] ?? code}`;
+}
+
+function problemText(leaf: X509Certificate, code: string, nowMs: number, context: ValidationContext): string {
+  if (!listErrors.has(code) || context.crl === undefined) return errorText(code, depthOf(leaf, code, nowMs));
+  // OpenSSL went on to the authorities above and says what it found there; Envoy stops at the first.
+  const first = leafRevocationProblem(leaf, context, nowMs);
+  return first === undefined ? errorText(code, 1) : errorText(first, 0);
 }
 
 function chainOf(leaf: X509Certificate): X509Certificate[] {

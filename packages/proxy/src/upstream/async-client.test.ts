@@ -31,7 +31,7 @@ function send(t: TestContext, cluster: Cluster | undefined, given: Partial<Async
   slot.current = cluster;
   const dataPath = new DataPath({ logging: new Logging({ level: "off" }), random: () => 0, ...(clock && { clock }) });
   t.after(() => {
-    for (const host of cluster?.hosts ?? []) hostPool(host, dataPath).destroy();
+    for (const host of cluster?.hosts ?? []) hostPool(host, cluster!, dataPath).destroy();
     dataPath.timers.stop();
   });
   const results: AsyncResult[] = [];

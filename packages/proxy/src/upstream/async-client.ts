@@ -132,7 +132,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
       return this.#fail("no_healthy_upstream");
     }
     this.#attempt = new UpstreamAttempt(this, cluster, host, this.#dataPath);
-    this.#attempt.start(false);
+    this.#attempt.start(false, this.#request.authority);
   }
 
   onConnected(_attempt: UpstreamAttempt, sender: RequestSender): void {

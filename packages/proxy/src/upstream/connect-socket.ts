@@ -1,14 +1,24 @@
-// Opens a socket to a host as its cluster says, and names a failure in Envoy's words.
+// Opens a socket to a host as its cluster says, plain or with TLS, and names a failure in Envoy's words.
 import net from "node:net";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
+import { tlsErrorText } from "../tls/transport-failure.ts";
+import { connectTls, type TlsConnectOptions } from "./connect-tls.ts";
 
-/** `onRead` gets a view on the worker's read buffer that is valid during the call. */
+/** Where nothing is known of what the bytes mean. */
+const anyBytes: TlsConnectOptions = { serverName: undefined, verifiesServerName: false, defaultProtocols: [] };
+
+/**
+ * `onRead` gets a view on the worker's read buffer that is valid during the call. The socket may be written to from
+ * `readyEventOf` on.
+ */
 export function connectSocket(
   host: Host,
   cluster: Cluster,
   dataPath: DataPath,
   onRead: (chunk: Buffer) => void,
+  tlsOptions: TlsConnectOptions = anyBytes,
+  transport = cluster.transportOf?.(host),
 ): net.Socket {
   const { address } = host;
   const target =
@@ -28,6 +38,7 @@ export function connectSocket(
       },
     },
   };
+  if (transport?.kind === "tls") return connectTls(host, transport, tlsOptions, options);
   return net.connect(options as net.NetConnectOpts);
 }
 
@@ -48,6 +59,8 @@ const errorTexts: Readonly<Record<string, string>> = {
  * log.
  */
 export function transportErrorText(error: NodeJS.ErrnoException | undefined): string {
+  const words = error === undefined ? undefined : tlsErrorText(error);
+  if (words !== undefined) return words;
   const code = error?.code ?? "unknown";
   return `delayed_connect_error:_${errorTexts[code] ?? code}`;
 }

@@ -17,7 +17,13 @@ import {
 
 const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
-const breakers = { maxConnections: 1024, maxPendingRequests: 1024, maxRequests: 1024, maxRetries: 3, retryBudget: undefined };
+const breakers = {
+  maxConnections: 1024,
+  maxPendingRequests: 1024,
+  maxRequests: 1024,
+  maxRetries: 3,
+  retryBudget: undefined,
+};
 
 test("one connection serves one request after the other", async (t) => {
   const backend = await runBackend(t, (socket) => void socket.write(ok));
@@ -35,7 +41,7 @@ test("one connection serves one request after the other", async (t) => {
 test("a connection that is on its way out is given to nobody", async (t) => {
   const backend = await runBackend(t, () => undefined);
   const cluster = handBuiltCluster("c", [backend.port]);
-  const pool = hostPool(cluster.hosts[0]!, new DataPath({ logging: new Logging({ level: "off" }) }));
+  const pool = hostPool(cluster.hosts[0]!, cluster, new DataPath({ logging: new Logging({ level: "off" }) }));
   t.after(() => pool.destroy());
   const ignore = (): void => undefined;
   let ready: UpstreamConnection | undefined;

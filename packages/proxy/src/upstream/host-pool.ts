@@ -5,11 +5,14 @@ import type { RequestSender, ResponseReceiver, StreamResetReason } from "../code
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
+import { rawTransport, type UpstreamTransport } from "../tls/upstream-tls.ts";
 import { connectSocket, transportErrorText } from "./connect-socket.ts";
 
 /** Envoy's defaults for responses: 80 KiB of head (its codec's MAX_RESPONSE_HEADERS_KB), 100 fields (HttpProtocolOptions). */
 const maxResponseHeadBytes = 80 * 1024;
 const maxResponseFieldCount = 100;
+/** ALPN where the TLS context names no protocols of its own, as Envoy's HTTP pools do. */
+const http1Protocols: readonly string[] = ["http/1.1"];
 
 /** What a request is given to send itself on. */
 export interface UpstreamConnection {
@@ -56,7 +59,18 @@ export class PooledConnection implements ClientConnectionOwner, UpstreamConnecti
     pool.host.stats.connectionsTotal += 1;
     pool.host.stats.connectionsActive += 1;
     this.codec = new Http1ClientConnection(
-      connectSocket(pool.host, cluster, dataPath, (chunk) => this.codec.onData(chunk)),
+      connectSocket(
+        pool.host,
+        cluster,
+        dataPath,
+        (chunk) => this.codec.onData(chunk),
+        {
+          serverName: pool.serverName,
+          verifiesServerName: pool.serverName !== undefined && cluster.autoServerName?.verifiesCertificate === true,
+          defaultProtocols: http1Protocols,
+        },
+        pool.transport,
+      ),
       this,
       {
         maxHeadBytes: maxResponseHeadBytes,
@@ -152,17 +166,27 @@ export class PooledConnection implements ClientConnectionOwner, UpstreamConnecti
   }
 }
 
+/** Connections that any request of the pool may use: to one host, with one transport, for one server name. */
 export class HostPool {
   readonly host: Host;
+  readonly transport: UpstreamTransport;
+  /** Of requests (auto_sni); undefined = what the transport says. */
+  readonly serverName: string | undefined;
   readonly #dataPath: DataPath;
   readonly #idle: PooledConnection[] = [];
   readonly #all = new Set<PooledConnection>();
   readonly #waiters: { waiter: PoolWaiter; cluster: Cluster }[] = [];
   #connectingCount = 0;
 
-  constructor(host: Host, dataPath: DataPath) {
+  constructor(host: Host, dataPath: DataPath, transport: UpstreamTransport, serverName: string | undefined) {
     this.host = host;
+    this.transport = transport;
+    this.serverName = serverName;
     this.#dataPath = dataPath;
+  }
+
+  get isEmpty(): boolean {
+    return this.#all.size === 0 && this.#waiters.length === 0;
   }
 
   /**
@@ -264,15 +288,55 @@ export class HostPool {
   }
 }
 
-/** The pool of a host; made when its first request comes. */
-export function hostPool(host: Host, dataPath: DataPath): HostPool {
-  if (host.pool instanceof HostPool) return host.pool;
-  const pool = new HostPool(host, dataPath);
-  host.pool = pool;
-  return pool;
+/** The pools of one host: nearly always one, more where requests bring the server name. */
+class PoolsOfHost {
+  /** Last used, and the metadata that its transport was chosen by. */
+  last: HostPool;
+  metadata: Host["metadata"];
+  readonly #pools = new Set<HostPool>();
+
+  constructor(first: HostPool) {
+    this.last = first;
+    this.metadata = first.host.metadata;
+    this.#pools.add(first);
+  }
+
+  get all(): Iterable<HostPool> {
+    return this.#pools;
+  }
+
+  /** The pool of that kind; pools of a transport that the host no longer has drain, and empty ones are forgotten. */
+  use(transport: UpstreamTransport, serverName: string | undefined, dataPath: DataPath): HostPool {
+    const { host } = this.last;
+    let found: HostPool | undefined;
+    for (const pool of this.#pools) {
+      if (pool.transport !== transport) pool.drain();
+      else if (pool.serverName === serverName) found = pool;
+      if (pool !== found && pool.isEmpty) this.#pools.delete(pool);
+    }
+    found ??= new HostPool(host, dataPath, transport, serverName);
+    this.#pools.add(found);
+    this.last = found;
+    this.metadata = host.metadata;
+    return found;
+  }
+}
+
+/** The pool of a host for such requests; made when the first of them comes. */
+export function hostPool(host: Host, cluster: Cluster, dataPath: DataPath, serverName?: string): HostPool {
+  const pools = host.pool;
+  if (!(pools instanceof PoolsOfHost)) {
+    const pool = new HostPool(host, dataPath, cluster.transportOf?.(host) ?? rawTransport, serverName);
+    host.pool = new PoolsOfHost(pool);
+    return pool;
+  }
+  const { last } = pools;
+  if (pools.metadata === host.metadata && last.serverName === serverName) return last;
+  return pools.use(cluster.transportOf?.(host) ?? rawTransport, serverName, dataPath);
 }
 
 /** Call it when a host has left its cluster (`host.active` is false): idle connections close now, busy ones after their request. */
 export function drainHostPool(host: Host): void {
-  if (host.pool instanceof HostPool) host.pool.drain();
+  if (!(host.pool instanceof PoolsOfHost)) return;
+  for (const pool of host.pool.all) pool.drain();
 }

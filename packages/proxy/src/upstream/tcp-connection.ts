@@ -6,6 +6,7 @@ import type { StreamResetReason } from "../codec/stream-codec.ts";
 import { type Cluster, type Host, ipPortText } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
+import { readyEventOf } from "../tls/ready-event.ts";
 import { connectSocket, transportErrorText } from "./connect-socket.ts";
 import { resetSocket } from "./reset-socket.ts";
 
@@ -52,7 +53,7 @@ export class TcpConnection {
     this.#output = new SocketOutput(socket, dataPath, cluster.perConnectionBufferLimitBytes, () =>
       this.#tell(() => owner.onDrained()),
     );
-    socket.on("connect", () => this.#onConnect());
+    socket.on(readyEventOf(socket), () => this.#onConnect());
     socket.on("end", () => this.#tell(() => owner.onEnd()));
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error;

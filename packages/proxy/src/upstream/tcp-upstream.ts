@@ -8,6 +8,7 @@ import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
+import { readyEventOf } from "../tls/ready-event.ts";
 import { connectSocket, transportErrorText } from "./connect-socket.ts";
 import type { PoolWaiter, UpstreamConnection } from "./host-pool.ts";
 
@@ -43,7 +44,7 @@ export class TcpUpstream implements RequestSender, UpstreamConnection {
     this.#output = new SocketOutput(socket, dataPath, cluster.perConnectionBufferLimitBytes, () =>
       this.#tell(() => waiter.onUpstreamDrained()),
     );
-    socket.on("connect", () => this.#onConnect());
+    socket.on(readyEventOf(socket), () => this.#onConnect());
     socket.on("end", () => {
       this.#tell(() => waiter.onResponseData(noBytes, true));
       // The stream has ended with it, and nobody ends our side any more.

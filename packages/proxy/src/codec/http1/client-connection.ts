@@ -6,6 +6,7 @@ import { ipPortText } from "../../cluster/cluster.ts";
 import type { DataPath } from "../../connection/data-path.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
+import { readyEventOf } from "../../tls/ready-event.ts";
 import type { RequestSender, ResponseReceiver } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { HeadFields } from "./head-fields.ts";
@@ -79,7 +80,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
       this.#receiver?.onUpstreamDrained(),
     );
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
-    socket.on("connect", () => this.#onConnect());
+    socket.on(readyEventOf(socket), () => this.#onConnect());
     socket.on("end", () => this.#onEnd());
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error;

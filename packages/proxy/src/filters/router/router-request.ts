@@ -163,7 +163,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     if (!this.#config.suppressEnvoyHeaders) this.#setExpectedTimeout();
     const attempt = new UpstreamAttempt(this, this.#cluster!, host, stream.dataPath);
     this.#attempt = attempt;
-    attempt.start(this.#isTunnel);
+    attempt.start(this.#isTunnel, request.authority);
     if (stream.dataPath.routerLog.debugEnabled) {
       stream.dataPath.routerLog.debug("upstream request", {
         cluster: this.#cluster!.name,

@@ -6,7 +6,8 @@ import type { DataPath } from "../../connection/data-path.ts";
 import { CallbackTimer, TimerEntry } from "../../connection/timer-wheel.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
-import { hostPool, type PoolWaiter, type UpstreamConnection } from "../../upstream/host-pool.ts";
+import { serverNameOf } from "../../upstream/auto-server-name.ts";
+import { type HostPool, hostPool, type PoolWaiter, type UpstreamConnection } from "../../upstream/host-pool.ts";
 import { TcpUpstream } from "../../upstream/tcp-upstream.ts";
 
 /** Whose try it is: the router's request, or one that the proxy itself sends. */
@@ -37,6 +38,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   readonly #dataPath: DataPath;
   #state: State = "waiting";
   #sender: RequestSender | undefined = undefined;
+  #pool: HostPool | undefined = undefined;
   #tcp: TcpUpstream | undefined = undefined;
   #idleTimer: CallbackTimer | undefined = undefined;
   #idleTimeoutMs = 0;
@@ -58,8 +60,8 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     return this.#sender;
   }
 
-  /** Asks for a connection; `tunnel` for a plain one to the host, behind a CONNECT that ends here. */
-  start(tunnel: boolean): void {
+  /** Asks for a connection; `tunnel` for one of bytes, behind a CONNECT that ends here. */
+  start(tunnel: boolean, authority: string): void {
     const { stats, circuitBreakers } = this.#cluster;
     if (tunnel) {
       this.#tcp = new TcpUpstream(this.host, this.#cluster, this, this.#dataPath);
@@ -70,7 +72,9 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       this.onConnectionFailure("overflow", "");
       return;
     }
-    const connection = hostPool(this.host, this.#dataPath).acquire(this.#cluster, this);
+    const serverName = this.#cluster.autoServerName === undefined ? undefined : serverNameOf(authority);
+    this.#pool = hostPool(this.host, this.#cluster, this.#dataPath, serverName);
+    const connection = this.#pool.acquire(this.#cluster, this);
     if (connection !== undefined) this.onConnectionReady(connection);
   }
 
@@ -166,7 +170,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       this.#state = "done";
       this.#dataPath.timers.disarm(this);
       if (this.#tcp !== undefined) this.#tcp.cancel();
-      else hostPool(this.host, this.#dataPath).cancel(this);
+      else this.#pool?.cancel(this);
       return;
     }
     this.#finish();

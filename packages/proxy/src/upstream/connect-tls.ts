@@ -1,0 +1,76 @@
+// Opens a TLS connection to a host and looks at who answers before a byte of a request goes out.
+import net from "node:net";
+import tls from "node:tls";
+import type { Host } from "../cluster/cluster.ts";
+import { verifiedEvent } from "../tls/ready-event.ts";
+import { certificateFailure, TransportFailure } from "../tls/transport-failure.ts";
+import type { UpstreamTls } from "../tls/upstream-tls.ts";
+import { shownCertificate, verifyPeer } from "../tls/verify-peer.ts";
+
+/** What this connection is for, beside the host. */
+export interface TlsConnectOptions {
+  /** Of the request (auto_sni), in the place of the configured one. */
+  readonly serverName: string | undefined;
+  /** auto_san_validation: the certificate must be for `serverName`. */
+  readonly verifiesServerName: boolean;
+  /** ALPN where the context names no protocols. */
+  readonly defaultProtocols: readonly string[];
+}
+
+/** `connectOptions` are what a plain connection would be opened with. */
+export function connectTls(
+  host: Host,
+  transport: UpstreamTls,
+  options: TlsConnectOptions,
+  connectOptions: net.NetConnectOpts,
+): net.Socket {
+  const { context, stats } = transport;
+  const material = context.material;
+  if (material === undefined) return failedSocket("TLS error: Secret is not supplied by SDS");
+  const serverName = options.serverName ?? transport.serverNameFor(host);
+  const protocols = context.alpnProtocols.length > 0 ? context.alpnProtocols : options.defaultProtocols;
+  const session = transport.takeSession(material, host, serverName);
+  const socket = tls.connect({
+    ...connectOptions,
+    secureContext: material.contexts[0]!.secureContext,
+    // Names and hashes are verified below, with the chain's outcome; Node alone would compare host names.
+    rejectUnauthorized: false,
+    checkServerIdentity: () => undefined,
+    // RFC 6066 §3 knows no addresses as server names.
+    ...(serverName !== "" && net.isIP(serverName) === 0 && { servername: serverName }),
+    ...(protocols.length > 0 && { ALPNProtocols: [...protocols] }),
+    ...(session !== undefined && { session }),
+  });
+  socket.once("secureConnect", () => {
+    const verifies = transport.verifiesServerName || options.verifiesServerName;
+    const outcome = verifyPeer(
+      shownCertificate(socket),
+      {
+        peerIs: "server",
+        requiresCertificate: false,
+        expectedDnsName: verifies && serverName !== "" ? serverName : undefined,
+        nowMs: Date.now(),
+      },
+      material.validation,
+    );
+    if (outcome.ok) {
+      stats.onHandshake(socket, outcome.certificate !== undefined);
+      socket.on("session", (next: Buffer) => transport.keepSession(material, host, serverName, next));
+      socket.emit(verifiedEvent);
+      return;
+    }
+    stats.onPeerFailure(outcome.kind);
+    socket.destroy(certificateFailure(outcome.message));
+  });
+  socket.once("error", (error: NodeJS.ErrnoException) => {
+    if (error.code?.startsWith("ERR_SSL_") === true) stats.onConnectionError();
+  });
+  return socket;
+}
+
+/** A connection that fails in a later turn, as connections do. */
+function failedSocket(reason: string): net.Socket {
+  const socket = new net.Socket();
+  queueMicrotask(() => socket.destroy(new TransportFailure(reason)));
+  return socket;
+}
