@@ -75,6 +75,7 @@ const applyOrder: readonly Kind[] = [
   "EndpointSlice",
   "DestinationRule",
   "Gateway",
+  "BrowserLogin",
   "VirtualService",
 ];
 

@@ -78,6 +78,12 @@ const columns: Columns = {
     },
     { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector?.matchLabels) },
   ],
+  BrowserLogin: [
+    { title: "GATEWAYS", value: ({ spec }) => join(spec.gateways) },
+    { title: "HOSTS", value: ({ spec }) => join(spec.hosts) },
+    { title: "ISSUER", value: ({ spec }) => spec.provider.issuer },
+    { title: "CLIENT", isWide: true, value: ({ spec }) => spec.clientID },
+  ],
   RequestAuthentication: [
     { title: "ISSUERS", value: ({ spec }) => join((spec.jwtRules ?? []).map(({ issuer }) => issuer)) },
     { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector?.matchLabels) },

@@ -7,6 +7,7 @@ export type {
   AuthorizationPolicy,
   AuthorizationRule,
   AuthorizationSource,
+  BrowserLogin,
   ClientTls,
   Destination,
   DestinationRule,
@@ -55,7 +56,7 @@ export {
   localhostSecret,
   serverCredential,
 } from "./credentials.ts";
-export { tlsSecretType } from "./kinds/secret.ts";
+export { secretValue, tlsSecretType } from "./kinds/secret.ts";
 export type { JsonWebKeySet } from "./json-web-key-set.ts";
 export { parseKeySet } from "./json-web-key-set.ts";
 export type { MutualTlsMode, MutualTlsModes, PeerAuthenticationScope } from "./mutual-tls-mode.ts";

@@ -43,7 +43,10 @@ const scopeToken: Format = {
 const providerFields = {
   issuer: required(string(webUrl), "The OpenID provider, as its tokens name it."),
   authorizationEndpoint: optional(string(webUrl), "Where browsers sign in; the issuer's metadata say it when missing."),
-  tokenEndpoint: optional(string(webUrl), "Where the gateway redeems codes; the issuer's metadata say it when missing."),
+  tokenEndpoint: optional(
+    string(webUrl),
+    "Where the gateway redeems codes; the issuer's metadata say it when missing.",
+  ),
   endSessionEndpoint: optional(
     string(webUrl),
     "Where browsers sign out, too; without it signing out is the gateway's own affair.",
@@ -64,7 +67,9 @@ const browserLoginFields = {
   provider: required(object(providerFields), "Who signs people in."),
   clientID: required(string(nonEmpty), "What the provider knows the gateway by."),
   clientSecret: optional(
-    object({ name: required(string(dnsSubdomain), "Secret in the namespace of the gateway's pods; key client-secret.") }),
+    object({
+      name: required(string(dnsSubdomain), "Secret of the same namespace; key client-secret."),
+    }),
     "How the gateway proves it. Without one it is a public client, which PKCE alone protects.",
   ),
   clientAuthentication: defaulted(
@@ -85,7 +90,11 @@ const browserLoginFields = {
   defaultTokenTTL: optional(string(duration), "Life of access tokens whose answer says none."),
   cookies: defaulted(
     object({
-      sameSite: defaulted(enumeration(["Strict", "Lax", "None"]), "Lax", "The attribute of all cookies."),
+      sameSite: defaulted(
+        enumeration(["Lax", "None"]),
+        "Lax",
+        "The attribute of all cookies; with Strict no browser would come back from the provider with any.",
+      ),
     }),
     { sameSite: "Lax" },
     "The session's cookies.",

@@ -2,6 +2,7 @@
 // a namespace), `own` is this proxy's. Each has a key made of its content, so that equal sections are translated once.
 import { createHash } from "node:crypto";
 import type { MutualTlsMode, PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import type { MeshAuthorizationPolicy, MeshJwtRule } from "../snapshot/mesh-snapshot.ts";
 import type { MeshService, MeshSubset, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import type { GatewayListener } from "./gateway-view.ts";
@@ -60,6 +61,8 @@ export interface GatewayShared {
   readonly virtualServices: readonly MeshVirtualService[];
   /** Only Services that a route leads to. */
   readonly services: readonly ScopedService[];
+  /** Sign-ins at its Gateways; missing without any. */
+  readonly logins?: readonly MeshBrowserLogin[];
   /** Hosts of Services that clients of other meshes reach by their TLS alone (AUTO_PASSTHROUGH); missing without any. */
   readonly autoPassthrough?: readonly string[];
 }
@@ -84,6 +87,8 @@ export interface WorkloadSecurity {
   /** By issuer. */
   readonly jwtRules: readonly ScopedJwtRule[];
   readonly policies: readonly MeshAuthorizationPolicy[];
+  /** Of a gateway: sign-ins at its Gateways; missing without any. */
+  readonly logins?: readonly MeshBrowserLogin[];
 }
 
 /** Without where its keys come from: the same keys from another place change nothing for a proxy. */

@@ -1,6 +1,7 @@
 // (snapshot, gateway) → view: the Gateways that select the workload, the VirtualServices bound to them, and the Services that
 // these lead to.
 import { hostCovers } from "@tulle/config";
+import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import type { MeshGateway, MeshGatewayServer, MeshService, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { gatewayListeners, hostNames, serverKind } from "./gateway-listeners.ts";
@@ -14,7 +15,9 @@ export function gatewayShared(snapshot: MeshSnapshot, proxy: Proxy): GatewayShar
   const names = new Set(gateways.map(gatewayKey));
   const virtualServices = snapshot.virtualServices.filter((each) => each.gateways.some((name) => names.has(name)));
   const passed = autoPassthrough(snapshot.services, gateways);
-  const wanted = new Set([...destinationHosts(virtualServices), ...passed]);
+  const logins = loginsOf(snapshot, names);
+  const providers = logins.flatMap(({ provider }) => provider?.service?.hostname ?? []);
+  const wanted = new Set([...destinationHosts(virtualServices), ...passed, ...providers]);
   return {
     type: "router",
     namespace: proxy.namespace,
@@ -24,6 +27,7 @@ export function gatewayShared(snapshot: MeshSnapshot, proxy: Proxy): GatewayShar
     services: snapshot.services
       .filter((service) => wanted.has(service.hostname))
       .map((service) => scopedService(snapshot, service, proxy.namespace)),
+    ...(logins.length === 0 ? {} : { logins }),
     ...(passed.length === 0 ? {} : { autoPassthrough: passed }),
   };
 }
@@ -49,8 +53,18 @@ export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy:
     targetPorts: plain,
     ...(listeners.length === 0 ? {} : { connectionListeners: listeners }),
     publishedPorts: proxy.publishedPorts,
-    ...workloadSecurity(snapshot, proxy),
+    ...gatewaySecurity(snapshot, proxy, shared),
   };
+}
+
+function gatewaySecurity(snapshot: MeshSnapshot, proxy: Proxy, { logins }: GatewayShared) {
+  const own = workloadSecurity(snapshot, proxy);
+  if (logins === undefined) return own;
+  return { security: { ...(own.security ?? { jwtRules: [], policies: [] }), logins } };
+}
+
+function loginsOf(snapshot: MeshSnapshot, gateways: ReadonlySet<string>): readonly MeshBrowserLogin[] {
+  return (snapshot.browserLogins ?? []).filter((login) => login.gateways.some((name) => gateways.has(name)));
 }
 
 function gatewaysOf(snapshot: MeshSnapshot, proxy: Proxy): readonly MeshGateway[] {

@@ -2,6 +2,7 @@
 import { peerAuthenticationScope, portProtocol, resolveGateway, resolveHost, serviceHost } from "@tulle/config";
 import type { Destination, DestinationRule, Gateway, HttpRoute, Service, Store } from "@tulle/config";
 import type { TcpRoute, TlsRoute, VirtualService } from "@tulle/config";
+import { type DiscoveredEndpoints, meshBrowserLogin } from "./browser-logins.ts";
 import type {
   MeshDestinationRule,
   MeshGateway,
@@ -19,6 +20,8 @@ export type ResourceReader = Pick<Store, "list">;
 export interface SnapshotOptions {
   /** The key sets that were fetched, by `jwksLocationKey`. */
   readonly fetchedKeys?: ReadonlyMap<string, string> | undefined;
+  /** Of issuers of BrowserLogins. */
+  readonly discoveredEndpoints?: DiscoveredEndpoints | undefined;
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string | undefined;
   /** Worked out from the resources when missing. */
@@ -31,6 +34,9 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
     trustDomain === undefined ? undefined : (options.identities ?? serviceIdentities(store, trustDomain));
   const services = inOrder(store.list("Service")).map((service) => meshService(service, identities));
   const peerAuthentications = inOrder(store.list("PeerAuthentication")).map(peerAuthenticationScope);
+  const browserLogins = inOrder(store.list("BrowserLogin")).map((resource) =>
+    meshBrowserLogin(resource, services, options.discoveredEndpoints ?? new Map()),
+  );
   const hostnames = new Set(services.map((service) => service.hostname));
   const isService = (hostname: string): boolean => hostnames.has(hostname);
   return deepFreeze({
@@ -46,6 +52,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
       inOrder(store.list("RequestAuthentication")),
       fetchedKeys,
     ),
+    ...(browserLogins.length === 0 ? {} : { browserLogins }),
     ...(peerAuthentications.length === 0 ? {} : { peerAuthentications }),
   });
 }

@@ -3,6 +3,7 @@
 import type { AuthorizationPolicy, AuthorizationRule, GatewayServer, HttpRoute, JwtRule } from "@tulle/config";
 import type { PolicyScope, TcpRoute, TlsRoute } from "@tulle/config";
 import type { PeerAuthenticationScope, PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { MeshBrowserLogin } from "./browser-logins.ts";
 
 export interface MeshPort {
   /** Empty where a Service with one port gives it no name. */
@@ -117,6 +118,7 @@ export interface MeshSnapshot {
   /** Missing when there are none, as the next. */
   readonly authorizationPolicies?: readonly MeshAuthorizationPolicy[];
   readonly requestAuthentications?: readonly MeshRequestAuthentication[];
+  readonly browserLogins?: readonly MeshBrowserLogin[];
   /** Oldest first, as `mutualTlsModes` wants them. */
   readonly peerAuthentications?: readonly PeerAuthenticationScope[];
 }

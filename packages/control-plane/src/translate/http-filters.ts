@@ -10,6 +10,7 @@ import {
 import { TypedStructSchema } from "@tulle/xds/xds/type/v3/typed_struct_pb";
 import type { WorkloadSecurity } from "../scope/proxy-view.ts";
 import { authorizationActions, authorizationFilter } from "./authorization/authorization-filter.ts";
+import { browserLoginFilters } from "./browser-login.ts";
 import { jwtAuthentication } from "./jwt-authentication.ts";
 import { pack } from "./messages.ts";
 import { passthroughDnsCache } from "./translate-clusters.ts";
@@ -24,6 +25,9 @@ interface FilterRow {
   /** Undefined where nothing asks for the filter. */
   readonly config: (placement: FilterPlacement, security: WorkloadSecurity | undefined) => Any | undefined;
 }
+
+/** Stand before this one: the token that a sign-in adds is judged like any other. */
+const loginsBefore = "envoy.filters.http.jwt_authn";
 
 const everywhere: readonly FilterPlacement[] = ["inbound", "outbound", "gateway"];
 
@@ -88,9 +92,10 @@ function makeFilters(placement: FilterPlacement, security: WorkloadSecurity | un
   return filterTable
     .filter((row) => row.placements.includes(placement))
     .flatMap((row) => {
+      const logins = row.name === loginsBefore ? browserLoginFilters(security?.logins ?? []) : [];
       const value = row.config(placement, security);
-      if (value === undefined) return [];
+      if (value === undefined) return logins;
       const configType = { case: "typedConfig", value } as const;
-      return [create(HttpFilterSchema, { name: row.name, isOptional: row.optional, configType })];
+      return [...logins, create(HttpFilterSchema, { name: row.name, isOptional: row.optional, configType })];
     });
 }

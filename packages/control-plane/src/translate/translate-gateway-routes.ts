@@ -11,6 +11,9 @@ import {
 import { sharedHosts } from "../scope/gateway-hosts.ts";
 import { hostNames } from "../scope/gateway-listeners.ts";
 import type { GatewayPort, GatewayShared } from "../scope/proxy-view.ts";
+import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
+import { hostIntersection } from "../snapshot/host-match.ts";
+import { enabledLogins, loginRoutes } from "./browser-login.ts";
 import { catchAllLast, virtualServiceRoutes } from "./http-routes.ts";
 import { bracketed, gatewayRouteName, withPort } from "./names.ts";
 import { sendPeerMetadata } from "./peer-metadata.ts";
@@ -30,7 +33,7 @@ export function translateGatewayRoutes(view: GatewayShared, port: GatewayPort): 
   for (const host of redirected) if (!routesByHost.has(host)) routesByHost.set(host, []);
   const isRedirected = (host: string): boolean => [...redirected].some((pattern) => hostCovers(pattern, host));
   const virtualHosts = [...routesByHost].map(([host, routes]) =>
-    virtualHost(host, port.port, routes, isRedirected(host)),
+    virtualHost(host, port.port, routes, isRedirected(host), loginsAt(view, port, host)),
   );
   return create(RouteConfigurationSchema, {
     name: port.routeName ?? gatewayRouteName(port.targetPort),
@@ -40,15 +43,32 @@ export function translateGatewayRoutes(view: GatewayShared, port: GatewayPort): 
   });
 }
 
-function virtualHost(host: string, port: number, routes: readonly Route[], isRedirected: boolean): VirtualHost {
+function virtualHost(
+  host: string,
+  port: number,
+  routes: readonly Route[],
+  isRedirected: boolean,
+  logins: readonly MeshBrowserLogin[],
+): VirtualHost {
   return create(VirtualHostSchema, {
     name: withPort(host, port),
     domains: [bracketed(host)],
-    routes: catchAllLast(routes),
+    routes: [...loginRoutes(logins), ...catchAllLast(routes)],
+    typedPerFilterConfig: enabledLogins(logins),
     ...(isRedirected ? { requireTls: TlsRequirement.ALL } : {}),
     includeRequestAttemptCount: true,
     requestHeadersToAdd: [sendPeerMetadata()],
   });
+}
+
+/** A sign-in for some hosts of a virtual host is one for all of them: rather too much than too little. */
+function loginsAt({ logins = [] }: GatewayShared, port: GatewayPort, host: string): readonly MeshBrowserLogin[] {
+  const gateways = new Set(port.servers.map(({ gateway }) => gateway));
+  return logins.filter(
+    (login) =>
+      login.gateways.some((name) => gateways.has(name)) &&
+      login.hosts.some((own) => hostIntersection(own, host) !== undefined),
+  );
 }
 
 /** A Gateway without a VirtualService listens and answers 404. */
