@@ -1,0 +1,156 @@
+/**
+ * IST0101, IST0161: the Secrets that Gateways name are there, hold what their mode needs, and have not expired. They are looked for
+ * where the gateway's pods run. IST0138: two Gateways of the same pods show one certificate.
+ */
+import { authoritiesSuffix, authorityCredential, localhostSecret, serverCredential } from "../credentials.ts";
+import type { ReadCredential } from "../credentials.ts";
+import { nearestName } from "../nearest-name.ts";
+import type { Gateway, Secret } from "../resource.ts";
+import type { Path } from "../schema/schema.ts";
+import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
+
+const dayMs = 24 * 60 * 60 * 1000;
+/** Time enough to renew a certificate by hand. */
+const soonMs = 14 * dayMs;
+
+const ownCertificate: ReadonlySet<string> = new Set(["SIMPLE", "MUTUAL", "OPTIONAL_MUTUAL"]);
+const asksClients: ReadonlySet<string> = new Set(["MUTUAL", "OPTIONAL_MUTUAL"]);
+
+export const gatewayCredentials: Analyzer = {
+  name: "gateway-credentials",
+  codes: ["IST0101", "IST0161", "IST0138"],
+  *run(mesh) {
+    const secrets = new Map(
+      mesh.list("Secret").map((each) => [`${each.metadata.namespace}/${each.metadata.name}`, each]),
+    );
+    for (const resource of mesh.list("Gateway")) {
+      const namespaces = new Set(mesh.workloadsOf(resource).map(({ namespace }) => namespace));
+      for (const namespace of namespaces) yield* checkGateway(mesh, resource, namespace, secrets);
+    }
+    yield* sharedCertificates(mesh);
+  },
+};
+
+interface NamedCredential {
+  readonly server: number;
+  readonly name: string;
+  readonly mode: string;
+}
+
+function credentialsOf({ spec }: Gateway): readonly NamedCredential[] {
+  return spec.servers.flatMap(({ tls }, server) => {
+    const { mode = "PASSTHROUGH", credentialName } = tls ?? {};
+    if (credentialName === undefined || !ownCertificate.has(mode)) return [];
+    return [{ server, name: credentialName.replace(/^kubernetes:\/\//, ""), mode }];
+  });
+}
+
+function pathOf(server: number): Path {
+  return ["spec", "servers", server, "tls", "credentialName"];
+}
+
+function* checkGateway(
+  mesh: AnalyzedMesh,
+  resource: Gateway,
+  namespace: string,
+  secrets: ReadonlyMap<string, Secret>,
+): Generator<Discovery> {
+  const { nowMs = Date.now() } = mesh.options;
+  for (const { server, name, mode } of credentialsOf(resource)) {
+    const path = pathOf(server);
+    const secret = secrets.get(`${namespace}/${name}`);
+    if (secret === undefined) {
+      if (name === localhostSecret.name && namespace === localhostSecret.namespace) continue;
+      yield missing(resource, path, namespace, name, secrets);
+      continue;
+    }
+    yield* checkCredential(resource, path, `${namespace}/${name}`, serverCredential(secret), nowMs);
+    if (!asksClients.has(mode)) continue;
+    const authorities = secrets.get(`${namespace}/${name}${authoritiesSuffix}`) ?? secret;
+    const holder = `${namespace}/${authorities.metadata.name}`;
+    yield* checkCredential(resource, path, holder, authorityCredential(authorities), nowMs);
+  }
+}
+
+function missing(
+  resource: Gateway,
+  path: Path,
+  namespace: string,
+  name: string,
+  secrets: ReadonlyMap<string, Secret>,
+): Discovery {
+  const elsewhere = [...secrets.values()].find((secret) => secret.metadata.name === name)?.metadata.namespace;
+  const near = nearestName(
+    name,
+    [...secrets.values()]
+      .filter(({ metadata }) => metadata.namespace === namespace)
+      .map(({ metadata }) => metadata.name),
+  );
+  return {
+    code: "IST0101",
+    resource,
+    path,
+    message: `the Secret "${name}" is not there in the namespace "${namespace}", where the gateway's pods run; the server waits for it`,
+    suggestion:
+      elsewhere !== undefined
+        ? `There is one in "${elsewhere}": gateways take Secrets of their own namespace alone.`
+        : near === undefined
+          ? "Add that Secret."
+          : `Did you mean "${near}"?`,
+  };
+}
+
+function* checkCredential(
+  resource: Gateway,
+  path: Path,
+  holder: string,
+  read: ReadCredential<unknown>,
+  nowMs: number,
+): Generator<Discovery> {
+  if (!read.ok) {
+    yield { code: "IST0161", resource, path, message: `the Secret ${holder} cannot be used: ${read.message}` };
+    return;
+  }
+  const until = new Date(read.expiresAtMs).toISOString();
+  const suggestion = "Put a new certificate into the Secret: gateways take it over without a restart.";
+  if (read.expiresAtMs <= nowMs) {
+    yield {
+      code: "IST0161",
+      resource,
+      path,
+      message: `the Secret ${holder} has expired: it held until ${until}`,
+      suggestion,
+    };
+  } else if (read.expiresAtMs - nowMs < soonMs) {
+    const message = `the Secret ${holder} expires soon: it holds until ${until}`;
+    yield { code: "IST0161", severity: "warning", resource, path, message, suggestion };
+  }
+}
+
+/** Clients that reuse a connection for every name of its certificate would meet the wrong Gateway's routes. */
+function* sharedCertificates(mesh: AnalyzedMesh): Generator<Discovery> {
+  const users = new Map<string, { readonly resource: Gateway; readonly server: number; readonly name: string }[]>();
+  for (const resource of mesh.list("Gateway")) {
+    const selector = Object.entries(resource.spec.selector ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+    for (const { server, name } of credentialsOf(resource)) {
+      const key = JSON.stringify([selector, name]);
+      const list = users.get(key) ?? [];
+      list.push({ resource, server, name });
+      users.set(key, list);
+    }
+  }
+  for (const list of users.values()) {
+    const gateways = [...new Set(list.map(({ resource: { metadata } }) => `${metadata.namespace}/${metadata.name}`))];
+    if (gateways.length < 2) continue;
+    for (const { resource, server, name } of list) {
+      const message = `the certificate "${name}" is shown by several Gateways (${gateways.join(", ")}): a client that reuses its connection for another name would get 404`;
+      yield {
+        code: "IST0138",
+        resource,
+        path: pathOf(server),
+        message,
+        suggestion: "Put their servers into one Gateway, or use a certificate for each.",
+      };
+    }
+  }
+}
