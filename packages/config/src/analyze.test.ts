@@ -390,11 +390,14 @@ const cases: readonly Case[] = [
       policy(
         "PeerAuthentication",
         "{ selector: { matchLabels: { app: catalog } }, portLevelMtls: { 80: { mode: STRICT } } }",
-      ),
+      ) +
+      `---\n{ apiVersion: v1, kind: Pod, metadata: { name: edge, namespace: shop, labels: { app: edge }, annotations: { inject.tulle.io/templates: gateway } }, spec: { containers: [{ name: istio-proxy }] } }\n` +
+      policy("PeerAuthentication", "{ selector: { matchLabels: { app: edge } }, mtls: { mode: STRICT } }", "edge"),
     expected: [
       'Warning [IST0167] (PeerAuthentication istio-system/selected) spec.selector: a PeerAuthentication in "istio-system" is for the whole mesh: one with a selector holds for nothing\n  Leave the selector out, or move the policy to the workloads\' namespace.',
       'Warning [IST0167] (PeerAuthentication tulle-system/gateway) spec.selector: a PeerAuthentication in "tulle-system" is for the whole mesh: one with a selector holds for nothing\n  Leave the selector out, or move the policy to the workloads\' namespace.',
-      "Warning [IST0167] (PeerAuthentication shop/policy) spec.portLevelMtls.80: no chosen workload listens on port 80\n  Write the port of the pods, not of their Service; known are 3000.",
+      'Warning [IST0167] (PeerAuthentication shop/policy) spec.portLevelMtls["80"]: no chosen workload listens on port 80\n  Write the port of the pods, not of their Service; known are 3000.',
+      "Warning [IST0167] (PeerAuthentication shop/edge) spec.selector: the chosen workloads are gateways, whose TLS is that of their Gateway resources\n  Set servers.tls in the Gateway.",
     ],
   },
   {
@@ -404,7 +407,7 @@ const cases: readonly Case[] = [
       policy("PeerAuthentication", "{ mtls: { mode: STRICT } }", "first") +
       policy("PeerAuthentication", "{ mtls: { mode: DISABLE } }", "second") +
       policy("PeerAuthentication", "{ selector: { matchLabels: { app: catalog } } }", "third") +
-      policy("PeerAuthentication", "{ selector: { matchLabels: { version: v1 } } }", "fourth"),
+      policy("PeerAuthentication", "{ selector: { matchLabels: { app: catalog } } }", "fourth"),
     expected: [
       "Warning [TUL0008] (PeerAuthentication shop/second) spec: the PeerAuthentication shop/first is for the same workloads and older, so this one has no effect on them\n  Keep one of the two.",
       "Warning [TUL0008] (PeerAuthentication shop/fourth) spec.selector: the PeerAuthentication shop/third is for the same workloads and older, so this one has no effect on them\n  Keep one of the two.",

@@ -6,7 +6,9 @@ import { claimRouting } from "./analyzers/claim-routing.ts";
 import { conflictingGateways } from "./analyzers/conflicting-gateways.ts";
 import { conflictingMeshHosts } from "./analyzers/conflicting-mesh-hosts.ts";
 import { destinationRuleHosts } from "./analyzers/destination-rule-hosts.ts";
+import { destinationRuleTls } from "./analyzers/destination-rule-tls.ts";
 import { destinations } from "./analyzers/destinations.ts";
+import { gatewayCredentials } from "./analyzers/gateway-credentials.ts";
 import { gatewayHosts } from "./analyzers/gateway-hosts.ts";
 import { gatewayReferences } from "./analyzers/gateway-references.ts";
 import { gatewayWorkloads } from "./analyzers/gateway-workloads.ts";
@@ -14,6 +16,7 @@ import { jwtAudiences } from "./analyzers/jwt-audiences.ts";
 import { loopbackProtocols } from "./analyzers/loopback-protocols.ts";
 import { missingProxies } from "./analyzers/missing-proxies.ts";
 import { namespaceInjection } from "./analyzers/namespace-injection.ts";
+import { peerAuthentications } from "./analyzers/peer-authentications.ts";
 import { peerIdentities } from "./analyzers/peer-identities.ts";
 import { policyWorkloads } from "./analyzers/policy-workloads.ts";
 import { portNames } from "./analyzers/port-names.ts";
@@ -31,7 +34,9 @@ export const analyzers: readonly Analyzer[] = [
   gatewayReferences,
   destinations,
   destinationRuleHosts,
+  destinationRuleTls,
   gatewayWorkloads,
+  gatewayCredentials,
   gatewayHosts,
   conflictingMeshHosts,
   conflictingGateways,
@@ -41,6 +46,7 @@ export const analyzers: readonly Analyzer[] = [
   missingProxies,
   loopbackProtocols,
   policyWorkloads,
+  peerAuthentications,
   peerIdentities,
   tokenConditions,
   jwtAudiences,

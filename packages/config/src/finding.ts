@@ -23,14 +23,19 @@ export const findingCodes = {
   IST0106: { name: "SchemaValidationError", severity: "error" },
   IST0109: { name: "ConflictingMeshGatewayVirtualServiceHosts", severity: "error" },
   IST0112: { name: "VirtualServiceDestinationPortSelectorRequired", severity: "error" },
+  IST0113: { name: "MTLSPolicyConflict", severity: "error" },
   IST0118: { name: "PortNameIsNotUnderNamingConvention", severity: "info" },
   IST0127: { name: "NoMatchingWorkloadsFound", severity: "warning" },
+  IST0128: { name: "NoServerCertificateVerificationDestinationLevel", severity: "warning" },
+  IST0129: { name: "NoServerCertificateVerificationPortLevel", severity: "warning" },
   IST0130: { name: "VirtualServiceUnreachableRule", severity: "warning" },
   IST0131: { name: "VirtualServiceIneffectiveMatch", severity: "info" },
   IST0132: { name: "VirtualServiceHostNotFoundInGateway", severity: "warning" },
   IST0133: { name: "SchemaWarning", severity: "warning" },
+  IST0138: { name: "GatewayDuplicateCertificate", severity: "warning" },
   IST0145: { name: "ConflictingGateways", severity: "error" },
   IST0149: { name: "JwtClaimBasedRoutingWithoutRequestAuthN", severity: "error" },
+  IST0161: { name: "InvalidGatewayCredential", severity: "error" },
   IST0162: { name: "GatewayPortNotDefinedOnService", severity: "warning" },
   IST0167: { name: "IneffectivePolicy", severity: "warning" },
   TUL0001: { name: "NotImplementedYet", severity: "warning" },
@@ -40,6 +45,7 @@ export const findingCodes = {
   TUL0005: { name: "ProtocolNotCarriedInLoopbackMode", severity: "warning" },
   TUL0006: { name: "AudiencesNotChecked", severity: "warning" },
   TUL0007: { name: "KeysNotFetched", severity: "warning" },
+  TUL0008: { name: "ConflictingPeerAuthentications", severity: "warning" },
 } as const satisfies Record<string, { readonly name: string; readonly severity: Severity }>;
 
 export type FindingCode = keyof typeof findingCodes;

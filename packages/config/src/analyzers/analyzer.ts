@@ -1,6 +1,7 @@
 /**
  * The contract between `analyze` and one analyzer, and the indexes over all resources that analyzers share.
  */
+import { decideInjection, type Injection } from "../decide-injection.ts";
 import type { FindingCode, Severity } from "../finding.ts";
 import type { Kind } from "../kinds/kinds.ts";
 import { resolveHost, serviceHost } from "../resolve-host.ts";
@@ -10,6 +11,10 @@ import type { Path } from "../schema/schema.ts";
 export interface AnalyzeOptions {
   /** How local workloads are connected; some findings are about that mode alone. */
   readonly networkMode?: "loopback" | "namespaces";
+  /** Certificates are judged at this time; now when missing. */
+  readonly nowMs?: number;
+  /** Whether workloads get certificates; unknown when missing. */
+  readonly hasAuthority?: boolean;
 }
 
 export interface Discovery {
@@ -87,6 +92,23 @@ export class AnalyzedMesh {
   workloadsOf(gateway: Gateway): readonly Workload[] {
     return this.workloads.filter(({ labels }) => selects(gateway.spec.selector ?? {}, labels));
   }
+}
+
+/** Which proxy a workload gets, or brings along. */
+export function injectionOf(mesh: AnalyzedMesh, { namespace, labels, annotations, resource }: Workload): Injection {
+  const labelled = mesh.list("Namespace").find(({ metadata }) => metadata.name === namespace);
+  const spec = resource.kind === "Pod" ? resource.spec : resource.spec.template.spec;
+  const injection = decideInjection({
+    namespace,
+    namespaceLabels: labelled?.metadata.labels ?? {},
+    podLabels: labels,
+    podAnnotations: annotations,
+    hostNetwork: spec.hostNetwork ?? false,
+  });
+  if (injection !== "none") return injection;
+  if (!spec.containers.some(({ name }) => name === "istio-proxy")) return "none";
+  // Istio's injector has been here, or somebody wrote a gateway by hand; only sidecars have a program beside them.
+  return spec.containers.length > 1 ? "sidecar" : "gateway";
 }
 
 /** Whether all labels of `selector` are among `labels`. */

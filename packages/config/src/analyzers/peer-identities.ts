@@ -1,6 +1,6 @@
 /**
- * IST0167: conditions on who the calling workload is. Connections carry no identity until they are encrypted with workload
- * certificates, so that such a condition is met by nobody and its opposite by everybody.
+ * IST0167: conditions on who the calling workload is, in a mesh whose workloads get no certificates. Connections carry no identity
+ * there, so that such a condition is met by nobody and its opposite by everybody.
  */
 import type { AuthorizationRule } from "../resource.ts";
 import type { Path } from "../schema/schema.ts";
@@ -19,6 +19,7 @@ export const peerIdentities: Analyzer = {
   name: "peer-identities",
   codes: ["IST0167"],
   *run(mesh) {
+    if (mesh.options.hasAuthority !== false) return;
     for (const resource of mesh.list("AuthorizationPolicy")) {
       for (const [index, rule] of (resource.spec.rules ?? []).entries()) {
         for (const { path, isNegative } of usesOf(rule)) {
@@ -26,8 +27,9 @@ export const peerIdentities: Analyzer = {
             code: "IST0167",
             resource,
             path: ["spec", "rules", index, ...path],
-            message: `connections carry no identity of the calling workload yet, so ${isNegative ? "every" : "no"} request meets this condition`,
-            suggestion: "Until then, tell callers apart by their tokens (requestPrincipals) or by address (ipBlocks).",
+            message: `workloads get no certificates here, so connections tell nothing of who calls and ${isNegative ? "every" : "no"} request meets this condition`,
+            suggestion:
+              "Run the control plane with its certificate authority (--xds-tls), or tell callers apart by their tokens (requestPrincipals).",
           };
         }
       }

@@ -2,28 +2,29 @@
  * IST0127, IST0167: a security policy is for workloads that exist, and a proxy is there to enforce it. A policy that reaches
  * nothing looks like protection and is none.
  */
-import { decideInjection } from "../decide-injection.ts";
 import { policyHolds, policyScope, rootNamespaces } from "../policy-scope.ts";
-import type { AuthorizationPolicy, RequestAuthentication } from "../resource.ts";
-import type { AnalyzedMesh, Analyzer, Discovery, Workload } from "./analyzer.ts";
+import type { AuthorizationPolicy, PeerAuthentication, RequestAuthentication } from "../resource.ts";
+import { type AnalyzedMesh, type Analyzer, type Discovery, injectionOf } from "./analyzer.ts";
 
 export const policyWorkloads: Analyzer = {
   name: "policy-workloads",
   codes: ["IST0127", "IST0167"],
   *run(mesh) {
-    for (const kind of ["AuthorizationPolicy", "RequestAuthentication"] as const) {
+    for (const kind of ["AuthorizationPolicy", "RequestAuthentication", "PeerAuthentication"] as const) {
       for (const resource of mesh.list(kind)) yield* checkPolicy(mesh, resource);
     }
   },
 };
 
-function* checkPolicy(mesh: AnalyzedMesh, resource: AuthorizationPolicy | RequestAuthentication): Generator<Discovery> {
+type Policy = AuthorizationPolicy | RequestAuthentication | PeerAuthentication;
+
+function* checkPolicy(mesh: AnalyzedMesh, resource: Policy): Generator<Discovery> {
   const scope = policyScope(resource);
   if (scope === undefined) {
     yield {
       code: "IST0167",
       resource,
-      path: ["spec", resource.spec.targetRefs === undefined ? "targetRef" : "targetRefs"],
+      path: ["spec", !("targetRefs" in resource.spec) ? "targetRef" : "targetRefs"],
       message: "references to targets are not read yet, so the policy holds for nothing",
       suggestion: "Choose the workloads with a selector.",
     };
@@ -42,7 +43,7 @@ function* checkPolicy(mesh: AnalyzedMesh, resource: AuthorizationPolicy | Reques
       message: `there is ${what} in ${where}, so the policy holds for nothing`,
       suggestion: "Compare the selector with the labels of the pods.",
     };
-  } else if (!held.some((workload) => hasProxy(mesh, workload))) {
+  } else if (!held.some((workload) => injectionOf(mesh, workload) !== "none")) {
     yield {
       code: "IST0167",
       resource,
@@ -51,17 +52,4 @@ function* checkPolicy(mesh: AnalyzedMesh, resource: AuthorizationPolicy | Reques
       suggestion: "Label the namespace with tulle-injection=enabled and restart the pods.",
     };
   }
-}
-
-function hasProxy(mesh: AnalyzedMesh, { namespace, labels, annotations, resource }: Workload): boolean {
-  const labelled = mesh.list("Namespace").find(({ metadata }) => metadata.name === namespace);
-  const spec = resource.kind === "Pod" ? resource.spec : resource.spec.template.spec;
-  const injection = decideInjection({
-    namespace,
-    namespaceLabels: labelled?.metadata.labels ?? {},
-    podLabels: labels,
-    podAnnotations: annotations,
-    hostNetwork: spec.hostNetwork ?? false,
-  });
-  return injection !== "none" || spec.containers.some(({ name }) => name === "istio-proxy");
 }
