@@ -225,7 +225,7 @@ function openStore(options: ControlPlaneOptions, clock: Clock, log: Logger): Pro
     stateDirectory,
     fresh,
     runtimeOwner,
-    analyze: (resources) => analyze(resources, { networkMode }),
+    analyze: (resources) => analyze(resources, { networkMode, hasAuthority: options.xdsTlsAddress !== undefined }),
     clock,
     log,
   });
