@@ -10,6 +10,8 @@ import type { ClientSettings } from "./clients.ts";
 import { createClient, replaceClientSecret, updateClient } from "./clients.ts";
 import { changeUserPassword, createUser } from "./users.ts";
 
+const gatewayClientId = "demo-gateway";
+
 export interface Demo {
   readonly file: string;
   readonly user: string;
@@ -34,6 +36,7 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
   };
   const exists = await database.read(async (reader) => ({
     client: await findAnyClient(reader, demo.clientId),
+    gateway: await findAnyClient(reader, gatewayClientId),
     user: (await findUserByName(reader, demo.user)) !== undefined,
   }));
   const rules = { issuerIsHttp: config.issuer.startsWith("http:") };
@@ -56,6 +59,7 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
     if (moved !== undefined)
       problems.push(...((await updateClient(database, rules, demo.clientId, moved)).problems ?? []));
   }
+  problems.push(...(await makeGatewayClient(server, exists.gateway)));
   if (!exists.user) {
     const user = { name: demo.user, password: demo.password, displayName: "Demo User", email: "demo@example.com" };
     problems.push(...((await createUser(database, passwords, user)).problems ?? []));
@@ -67,6 +71,25 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
   writeFileSync(file, `${JSON.stringify(demo, undefined, 2)}\n`, { mode: 0o600 });
   return demo;
+}
+
+/** The client of a gateway that signs browsers in. Its addresses are always those of now, since nothing else is kept of it. */
+async function makeGatewayClient(server: ServerContext, existing: Client | undefined): Promise<readonly string[]> {
+  const { config, database } = server;
+  const { demoGatewayRedirectUris: redirectUris } = config;
+  if (redirectUris.length === 0) return [];
+  const rules = { issuerIsHttp: config.issuer.startsWith("http:") };
+  const settings: ClientSettings = {
+    name: "Demo gateway",
+    redirectUris,
+    postLogoutRedirectUris: redirectUris.map((uri) => new URL("/", uri).href),
+    scope: ["openid", "profile", "email", "offline_access", ...config.scopeTexts.keys()].join(" "),
+  };
+  const made =
+    existing === undefined
+      ? await createClient(database, rules, { id: gatewayClientId, isPublic: true, ...settings })
+      : await updateClient(database, rules, gatewayClientId, settings);
+  return made.problems ?? [];
 }
 
 /** Another port or another `demo-redirect-uri` than at the start that made the client: what it says now holds. */

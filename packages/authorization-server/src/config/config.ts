@@ -36,6 +36,8 @@ export interface Config {
   readonly demo: boolean;
   readonly demoRedirectUri: string;
   readonly demoPostLogoutRedirectUri: string | undefined;
+  /** Empty = there is no such client. */
+  readonly demoGatewayRedirectUris: readonly string[];
   readonly defaultAudience: string;
   readonly scopeTexts: ReadonlyMap<string, string>;
   readonly trustedProxies: readonly string[];
@@ -223,6 +225,13 @@ function findValue(
   return { value: setting.fallback, from: `default of ${setting.name}` };
 }
 
+function entries(list: string): readonly string[] {
+  return list
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "");
+}
+
 function build(value: (name: string) => string): Config {
   const ms = (name: string): number => parseDurationMs(value(name))!;
   const optional = (name: string): string | undefined => (value(name) === "" ? undefined : value(name));
@@ -238,6 +247,7 @@ function build(value: (name: string) => string): Config {
     demo: value("demo") === "true",
     demoRedirectUri: optional("demo-redirect-uri") ?? `${issuer}/demo/callback`,
     demoPostLogoutRedirectUri: optional("demo-post-logout-redirect-uri"),
+    demoGatewayRedirectUris: entries(value("demo-gateway-redirect-uris")),
     defaultAudience: optional("default-audience") ?? issuer,
     scopeTexts: new Map(
       value("scopes")
@@ -245,10 +255,7 @@ function build(value: (name: string) => string): Config {
         .filter((entry) => entry.trim() !== "")
         .map((entry) => [entry.slice(0, entry.indexOf("=")).trim(), entry.slice(entry.indexOf("=") + 1).trim()]),
     ),
-    trustedProxies: value("trusted-proxies")
-      .split(",")
-      .map((entry) => entry.trim())
-      .filter((entry) => entry !== ""),
+    trustedProxies: entries(value("trusted-proxies")),
     signingAlgorithm: value("signing-algorithm") as SigningAlgorithm,
     keyRotationMs: ms("key-rotation"),
     keyPublishAheadMs: ms("key-publish-ahead"),

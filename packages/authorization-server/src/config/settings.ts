@@ -42,6 +42,12 @@ export const settings: readonly Setting[] = [
   flag("demo", "Make a demo client and user with random passwords; only for a loopback issuer"),
   text("demo-redirect-uri", "", "Redirect URI of the demo client; ISSUER/demo/callback when empty"),
   text("demo-post-logout-redirect-uri", "", "Where a logout of the demo client may lead"),
+  {
+    name: "demo-gateway-redirect-uris",
+    kind: "list",
+    fallback: "",
+    help: "Redirect URIs of a second demo client, a gateway without a secret that signs browsers in; none when empty",
+  },
   text("default-audience", "", "`aud` of access tokens when no resource is asked for; the issuer when empty"),
   {
     name: "scopes",
