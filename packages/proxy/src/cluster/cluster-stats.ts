@@ -17,6 +17,7 @@ const counters = {
   upstreamRequestTimeouts: "upstream_rq_timeout",
   upstreamRequestPerTryTimeouts: "upstream_rq_per_try_timeout",
   upstreamRequestPendingOverflow: "upstream_rq_pending_overflow",
+  upstreamRequestActiveOverflow: "upstream_rq_active_overflow",
   upstreamRequestsPendingTotal: "upstream_rq_pending_total",
   upstreamRequestResets: "upstream_rq_rx_reset",
   upstreamRequestMaxDurationReached: "upstream_rq_max_duration_reached",
@@ -54,7 +55,11 @@ export function statDescription(
   const statName = `${scope.root}.${scope.name.replaceAll(":", "_")}.${stat}`;
   const responseClass = /^(.*_rq)_([1-5])xx$/.exec(stat);
   if (responseClass === null) {
-    return { name: `envoy_${scope.root}_${stat.replaceAll(".", "_")}`, labels: { [scope.label]: scope.name }, statName };
+    return {
+      name: `envoy_${scope.root}_${stat.replaceAll(".", "_")}`,
+      labels: { [scope.label]: scope.name },
+      statName,
+    };
   }
   return {
     name: `envoy_${scope.root}_${responseClass[1]}_xx`,

@@ -92,6 +92,7 @@ export interface ClusterStats {
   readonly upstreamRequestTimeouts: Counter;
   readonly upstreamRequestPerTryTimeouts: Counter;
   readonly upstreamRequestPendingOverflow: Counter;
+  readonly upstreamRequestActiveOverflow: Counter;
   /** Gauges that circuit breakers are checked against keep their value across updates of the cluster (same name, same handle). */
   readonly upstreamRequestsPendingTotal: Counter;
   readonly upstreamRequestsPendingActive: Gauge;

@@ -68,7 +68,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       return;
     }
     if (stats.upstreamRequestsActive.value >= circuitBreakers.maxRequests) {
-      stats.upstreamRequestPendingOverflow.increment();
+      stats.upstreamRequestActiveOverflow.increment();
       this.onConnectionFailure("overflow", "");
       return;
     }
