@@ -1,6 +1,7 @@
 // The pages under `/debug/`, `/ready` and `/metrics`: what istiod shows of itself, for people and for tools that know istiod.
 import type { MetricRegistry } from "@tulle/telemetry";
 import { concealSecrets, type Store } from "@tulle/config";
+import { spiffeIdText } from "@tulle/identity";
 import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
 import type { EncodedResource, ResourceTypeName } from "@tulle/xds";
 import type { ConnectedProxy } from "../serve/pusher.ts";
@@ -69,6 +70,8 @@ function connections({ connected }: DebugRoutesOptions): unknown {
     connectionId: `${proxy.nodeId}-${connection.id}`,
     proxy: proxyId(proxy),
     peer: connection.peer,
+    ...(connection.peerIdentity === undefined ? {} : { identity: spiffeIdText(connection.peerIdentity) }),
+    labels: proxy.labels,
     connectedAt: new Date(connection.connectedAtMs).toISOString(),
   }));
 }

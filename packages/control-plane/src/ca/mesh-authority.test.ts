@@ -1,0 +1,214 @@
+// The authority through time: phases of a change of root on the wire, the control plane's own certificate, and what is said before an
+// authority ends. The clock is moved by hand.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import {
+  createAuthority,
+  createCsr,
+  generateKey,
+  parseCertificates,
+  privateKeyPem,
+  writeAuthority,
+} from "@tulle/identity";
+import { type LogEntry, Logging, MetricRegistry } from "@tulle/telemetry";
+import { type ClientTls, type Clock, connectAds } from "@tulle/xds";
+import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import { waitFor } from "../../../../tests/tools/processes.ts";
+import { caMetrics } from "./ca-metrics.ts";
+import { MeshAuthority, rootFile } from "./mesh-authority.ts";
+import { serveProvenWorkloads } from "./serve-proven-workloads.ts";
+import { temporaryFolder, web, webNode } from "./testing/proven-world.ts";
+
+const hourMs = 3_600_000;
+const serverName = "tulled.tulle-system.svc";
+
+/** Stands still until it is moved. */
+class ManualTime {
+  /** A whole second, as the times of certificates are. */
+  nowMs = Math.floor(Date.now() / 1000) * 1000;
+  #timers: { readonly atMs: number; readonly callback: () => void }[] = [];
+
+  readonly clock: Clock = {
+    nowMs: () => this.nowMs,
+    after: (delayMs, callback) => {
+      const timer = { atMs: this.nowMs + delayMs, callback };
+      this.#timers.push(timer);
+      return () => {
+        this.#timers = this.#timers.filter((each) => each !== timer);
+      };
+    },
+  };
+
+  /** Once the authority waits again: what it does in its own time must not see two moves as one. */
+  async move(ms: number): Promise<void> {
+    await waitFor(() => this.#timers.length > 0, { what: "the authority to wait" });
+    this.nowMs += ms;
+    const due = this.#timers.filter(({ atMs }) => atMs <= this.nowMs);
+    this.#timers = this.#timers.filter(({ atMs }) => atMs > this.nowMs);
+    for (const { callback } of due) callback();
+  }
+}
+
+interface Opened {
+  readonly authority: MeshAuthority;
+  readonly time: ManualTime;
+  readonly log: LogEntry[];
+  readonly registry: MetricRegistry;
+  readonly stateDirectory: string;
+}
+
+async function openAt(
+  context: TestContext,
+  time: ManualTime = new ManualTime(),
+  stateDirectory?: string,
+): Promise<Opened> {
+  const folder = stateDirectory ?? (await temporaryFolder(context));
+  const log: LogEntry[] = [];
+  const registry = new MetricRegistry();
+  const authority = await MeshAuthority.open({
+    stateDirectory: folder,
+    trustDomain: "cluster.local",
+    clock: time.clock,
+    now: () => time.nowMs,
+    log: new Logging({ sink: (entry) => void log.push(entry) }).logger("ca"),
+    metrics: caMetrics(registry),
+  });
+  context.after(() => authority.close());
+  return { authority, time, log, registry, stateDirectory: folder };
+}
+
+async function issue({ signing }: MeshAuthority): Promise<NonNullable<ClientTls["identity"]>> {
+  const key = await generateKey("P-256");
+  const signed = signing.signWorkload({ csrPem: createCsr({ key, spiffeId: web }), identity: web });
+  assert.ok(signed.ok, signed.ok ? "" : signed.message);
+  return { privateKeyPem: privateKeyPem(key), certChainPem: signed.chainPem };
+}
+
+test("new roots are heard of first, sign next, and the old ones go last", async (context) => {
+  const { authority, time, log, stateDirectory } = await openAt(context);
+  const server = await serveProvenWorkloads({
+    server: { address: { host: "127.0.0.1", port: 0 } },
+    handlers: {
+      onConnect: (connection) => connection.set("CDS", new Map()),
+      onSubscribe: () => undefined,
+      onDisconnect: () => undefined,
+    },
+    authority,
+    tokenKeys: [],
+    pods: { get: () => ({ serviceAccount: "web", uid: undefined, labels: {} }), isInUse: () => true },
+    metrics: caMetrics(new MetricRegistry()),
+    log: new Logging({ level: "off" }).logger("ca"),
+  });
+  context.after(() => server.close());
+  assert.ok("port" in server.address);
+  const target = `https://127.0.0.1:${server.address.port}`;
+  const connect = (identity: NonNullable<ClientTls["identity"]>, rootsPem: string) => {
+    const seen = { answers: 0, failures: 0 };
+    const client = connectAds({
+      target,
+      node: create(NodeSchema, { id: webNode }),
+      tls: () => ({ rootsPem, serverName, identity }),
+      backOff: { baseMs: 50, maxMs: 500 },
+      handlers: {
+        onResponse: () => {
+          seen.answers += 1;
+          return [];
+        },
+        onState: (state) => {
+          if (state.kind === "waiting") seen.failures += 1;
+        },
+      },
+    });
+    context.after(() => client.close());
+    client.subscribe("CDS", "*");
+    return seen;
+  };
+  const served = (identity: NonNullable<ClientTls["identity"]>, rootsPem: string, what: string) => {
+    const seen = connect(identity, rootsPem);
+    return waitFor(() => seen.answers > 0, { what });
+  };
+  const roots = () => authority.signing.trustBundlePem;
+  const phaseIs = (phase: string) =>
+    waitFor(() => authority.signing.state.phase === phase, { what: `the phase ${phase}` });
+
+  const oldRoot = roots();
+  const old = await issue(authority);
+  const standing = connect(old, oldRoot);
+  await waitFor(() => standing.answers > 0, { what: "the first stream" });
+
+  // Both together stay within the two minutes by which certificates are backdated: OpenSSL has a clock of its own.
+  assert.ok(await authority.rotateRoot({ introduceMs: 50_000, overlapMs: 50_000 }));
+  const both = roots();
+  assert.equal(await readFile(rootFile(stateDirectory), "utf8"), both);
+  await served(
+    await issue(authority),
+    oldRoot,
+    "a certificate of the old authority, by one who has not heard of the new",
+  );
+
+  await time.move(50_000);
+  await phaseIs("retiring");
+  const next = await issue(authority);
+  await served(next, both, "a certificate of the new authority");
+  await served(old, both, "a certificate of the old authority, while its root is trusted");
+
+  await time.move(50_000);
+  await phaseIs("steady");
+  const newRoot = roots();
+  await waitFor(async () => (await readFile(rootFile(stateDirectory), "utf8")) === newRoot, { what: "the file" });
+  assert.ok(!newRoot.includes(oldRoot) && both.includes(newRoot));
+  await served(next, newRoot, "a certificate of the new authority under its root alone");
+  const late = connect(old, newRoot);
+  await waitFor(() => late.failures > 0, { what: "a certificate of the old authority to be refused" });
+  assert.deepEqual(standing, { answers: 1, failures: 0 }, "a stream of before goes on");
+  assert.deepEqual(
+    log.filter(({ message }) => message === "the mesh's root changes").map(({ fields }) => fields?.["phase"]),
+    ["introducing", "retiring", "steady"],
+  );
+});
+
+test("the control plane's own certificate is renewed at the half of its life", async (context) => {
+  const { authority, time } = await openAt(context);
+  const serials: string[] = [];
+  const note = () => {
+    const parsed = parseCertificates(authority.credentials.certChainPem);
+    assert.ok(parsed.ok);
+    serials.push(parsed.certificates[0]!.serial);
+    return parsed.certificates[0]!;
+  };
+  assert.deepEqual(
+    note().names.map(({ value }) => value),
+    ["spiffe://cluster.local/ns/tulle-system/sa/tulled", "tulled.tulle-system.svc", "istiod.istio-system.svc"],
+  );
+  authority.follow(note);
+  await time.move(11 * hourMs);
+  await time.move(hourMs);
+  await waitFor(() => serials.length === 2, { what: "the new certificate" });
+  assert.notEqual(serials[0], serials[1]);
+});
+
+test("an authority that ends is spoken of long before, once a day", async (context) => {
+  const time = new ManualTime();
+  const stateDirectory = await temporaryFolder(context);
+  const dayMs = 24 * hourMs;
+  const signing = await createAuthority({ trustDomain: "cluster.local", lifetimeMs: 100 * dayMs, nowMs: time.nowMs });
+  await writeAuthority(path.join(stateDirectory, "ca/authority.json"), { phase: "steady", signing });
+  const { authority, log, registry } = await openAt(context, time, stateDirectory);
+  const spoken = () =>
+    log.filter(({ message }) => message.startsWith("a certificate of the authority ends")).map(({ level }) => level);
+  assert.deepEqual(spoken(), []);
+  assert.equal(await readFile(rootFile(stateDirectory), "utf8"), authority.signing.trustBundlePem, "made when missing");
+  await time.move(91 * dayMs);
+  await waitFor(() => spoken().length === 2, { what: "the root and the intermediate" });
+  assert.deepEqual(spoken(), ["warning", "warning"]);
+  await waitFor(() => /^citadel_server_root_cert_expiry_seconds 777600$/m.test(registry.renderPrometheus()), {
+    what: "nine days in the metric",
+  });
+  await time.move(60_000);
+  await time.move(8 * dayMs);
+  await waitFor(() => spoken().length === 4, { what: "the next day" });
+  assert.deepEqual(spoken().slice(2), ["error", "error"]);
+});

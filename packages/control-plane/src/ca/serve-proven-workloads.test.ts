@@ -1,0 +1,415 @@
+// The port with TLS as workloads meet it: who gets a certificate, who may connect, whose configuration they get, and roots that change.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
+import {
+  createAuthority,
+  CertificateAuthority,
+  createCsr,
+  generateKey,
+  parseCertificates,
+  privateKeyPem,
+} from "@tulle/identity";
+import { createWorkloadTokenKey, issueWorkloadToken, localTokenIssuer } from "@tulle/identity/workload-token";
+import type { AdsResponse } from "@tulle/xds";
+import { debianTool } from "../../../../tests/tools/debian-tool.ts";
+import { waitFor } from "../../../../tests/tools/processes.ts";
+import type { AuthorityStatus } from "./ca-routes.ts";
+import {
+  ask,
+  type Asked,
+  forgedIdentity,
+  type Identity,
+  identityFrom,
+  identityOfWeb,
+  openStream,
+  type ProvenWorld,
+  provenWorld,
+  temporaryFolder,
+  tokenOf,
+  web,
+  webPod,
+} from "./testing/proven-world.ts";
+
+const hourMs = 3_600_000;
+const other = { ...web, serviceAccount: "other" };
+
+function trustBundle(response: AdsResponse | undefined): string | undefined {
+  if (response?.type !== "SDS") return undefined;
+  const type = response.resources.get("ROOTCA")?.type;
+  if (type?.case !== "validationContext") return undefined;
+  const specifier = type.value.trustedCa?.specifier;
+  return specifier?.case === "inlineBytes" ? Buffer.from(specifier.value).toString() : undefined;
+}
+
+function certificatesIn(pem: string): number {
+  const parsed = parseCertificates(pem);
+  return parsed.ok ? parsed.certificates.length : 0;
+}
+
+test("a workload comes with a token, gets its certificate, and with it its configuration", async (context) => {
+  const world = await provenWorld(context);
+  const { answer, key } = await ask(world, { token: await tokenOf(world) });
+  assert.ok(answer.ok, answer.ok ? "" : answer.details);
+  assert.equal(answer.certChain.length, 3, "leaf, intermediate, root");
+  const identity = identityFrom(answer.certChain, key);
+  assert.equal(identity.rootsPem, await world.rootsPem());
+  const parsed = parseCertificates(identity.certChainPem);
+  assert.ok(parsed.ok);
+  const [leaf] = parsed.certificates;
+  assert.deepEqual(leaf!.names, [{ type: "uri", value: "spiffe://cluster.local/ns/shop/sa/web" }]);
+  assert.ok(Math.abs(leaf!.notAfterMs - Date.now() - 24 * hourMs) < 60_000, "24 hours");
+
+  const { responses } = await openStream(context, world, { identity });
+  await waitFor(() => responses.length > 0, { what: "clusters" });
+  assert.equal(responses[0]!.type, "CDS");
+
+  const renewed = await ask(world, { identity, ttlMs: hourMs });
+  assert.ok(renewed.answer.ok, "the certificate renews itself");
+  const metrics = await world.metrics();
+  assert.match(metrics, /^citadel_server_csr_count 2$/m);
+  assert.match(metrics, /^citadel_server_success_cert_issuance_count 2$/m);
+  assert.match(metrics, /^citadel_server_root_cert_expiry_timestamp \d{10}$/m);
+  assert.match(metrics, /^citadel_server_cert_chain_expiry_seconds \d{9}$/m);
+});
+
+test("keys are for their owner, and the root for everyone", async (context) => {
+  const { stateDirectory } = await provenWorld(context);
+  const mode = async (file: string) => ((await stat(path.join(stateDirectory, file))).mode & 0o777).toString(8);
+  assert.equal(await mode("ca/authority.json"), "600");
+  assert.equal(await mode("workload-token-key.pem"), "600");
+  assert.equal(await mode("ca/root-cert.pem"), "644");
+  assert.doesNotMatch(await readFile(path.join(stateDirectory, "ca/root-cert.pem"), "utf8"), /PRIVATE/);
+});
+
+test("callers without a proof, or with one for something else, get no certificate", async (context) => {
+  const world = await provenWorld(context);
+  const mine = { namespace: "shop", serviceAccount: "web", pod: webPod };
+  const strangersKey = await createWorkloadTokenKey();
+  const rows: readonly { readonly name: string; readonly asked: Asked; readonly expected: string }[] = [
+    {
+      name: "neither token nor certificate",
+      asked: {},
+      expected: "UNAUTHENTICATED: neither a workload token nor a client certificate was shown",
+    },
+    {
+      name: "an expired token",
+      asked: { token: await tokenOf(world, { nowMs: Date.now() - 2 * hourMs }) },
+      expected: "UNAUTHENTICATED: the workload token is refused: it has expired",
+    },
+    {
+      name: "a token of tomorrow",
+      asked: { token: await tokenOf(world, { nowMs: Date.now() + 24 * hourMs }) },
+      expected: "UNAUTHENTICATED: the workload token is refused: it is not valid yet",
+    },
+    {
+      name: "a token for another audience",
+      asked: { token: await tokenOf(world, { audience: "catalog" }) },
+      expected: "UNAUTHENTICATED: the workload token is refused: it is for another audience",
+    },
+    {
+      name: "a token of another issuer",
+      asked: { token: await tokenOf(world, { issuer: "https://elsewhere" }) },
+      expected: "UNAUTHENTICATED: the workload token is refused: it is of another issuer",
+    },
+    {
+      name: "a token signed with somebody's own key",
+      asked: {
+        token: await issueWorkloadToken(strangersKey, {
+          identity: mine,
+          issuer: localTokenIssuer,
+          audience: "istio-ca",
+          nowMs: Date.now(),
+        }),
+      },
+      expected: "UNAUTHENTICATED: the workload token is refused: its key is none of the platform's",
+    },
+    {
+      name: "no token at all",
+      asked: { token: "letmein" },
+      expected: "UNAUTHENTICATED: the workload token is refused: it is no signed JWT",
+    },
+    {
+      name: "the token of a pod that is gone",
+      asked: { token: await tokenOf(world, { identity: { ...mine, pod: { name: "web-0", uid: "x" } } }) },
+      expected: "PERMISSION_DENIED: the token is of the pod web-0.shop, which is not known here",
+    },
+    {
+      name: "the token of an earlier pod of the same name",
+      asked: { token: await tokenOf(world, { identity: { ...mine, pod: { ...webPod, uid: "earlier" } } }) },
+      expected: "PERMISSION_DENIED: the token is of the pod web-1.shop, which is not known here",
+    },
+    {
+      name: "a token for another service account than the pod's",
+      asked: { token: await tokenOf(world, { identity: { ...mine, serviceAccount: "other" } }), csrFor: other },
+      expected: "PERMISSION_DENIED: the token is of the service account other, the pod web-1.shop runs under web",
+    },
+    {
+      name: "a CSR for a foreign identity",
+      asked: { token: await tokenOf(world), csrFor: other },
+      expected:
+        "PERMISSION_DENIED: the request is for spiffe://cluster.local/ns/shop/sa/other, the caller is spiffe://cluster.local/ns/shop/sa/web",
+    },
+    {
+      name: "a certificate that would be renewed for somebody else",
+      asked: { identity: await identityOfWeb(world), csrFor: other },
+      expected:
+        "PERMISSION_DENIED: the request is for spiffe://cluster.local/ns/shop/sa/other, the caller is spiffe://cluster.local/ns/shop/sa/web",
+    },
+    {
+      name: "somebody's token over somebody else's connection",
+      asked: { identity: await forgedIdentity(world, { identity: other }), token: await tokenOf(world) },
+      expected:
+        "UNAUTHENTICATED: the token is of spiffe://cluster.local/ns/shop/sa/web, the client certificate of spiffe://cluster.local/ns/shop/sa/other",
+    },
+    {
+      name: "the certificate of an account without pods",
+      asked: { identity: await forgedIdentity(world, { identity: { ...web, serviceAccount: "gone" } }) },
+      expected: "PERMISSION_DENIED: no pod of the namespace shop runs under gone",
+    },
+    {
+      name: "a life of a century",
+      asked: { token: await tokenOf(world), ttlMs: 36_500 * 24 * hourMs },
+      expected: "INVALID_ARGUMENT: a life of 3153600000 s was asked for, allowed is between one second and 7776000 s",
+    },
+    {
+      name: "something that is no CSR",
+      asked: { token: await tokenOf(world), csrPem: "please" },
+      expected: "INVALID_ARGUMENT: the request is not readable: it is not exactly one block of PEM",
+    },
+  ];
+  for (const { name, asked, expected } of rows) {
+    const { answer } = await ask(world, asked);
+    assert.equal(answer.ok ? "a certificate" : `${answer.status}: ${answer.details}`, expected, name);
+  }
+  const metrics = await world.metrics();
+  assert.match(metrics, /^citadel_server_csr_sign_err_count\{error="foreign-identity"\} 2$/m);
+  assert.match(metrics, /^citadel_server_authentication_failure_count 12$/m);
+  assert.match(metrics, /^citadel_server_success_cert_issuance_count 1$/m);
+  const audited = world.log.filter(({ message }) => message === "a certificate was refused");
+  assert.equal(audited.length, rows.length);
+  assert.deepEqual(audited.find(({ fields }) => fields?.["requested"] !== undefined)?.fields, {
+    ...audited.find(({ fields }) => fields?.["requested"] !== undefined)?.fields,
+    caller: "spiffe://cluster.local/ns/shop/sa/web",
+    requested: "uri:spiffe://cluster.local/ns/shop/sa/other",
+  });
+  assert.ok(!world.log.some((entry) => JSON.stringify(entry).includes("eyJ")), "no token is in the log");
+});
+
+/** What a stranger makes at home: with the right name, and nobody behind it. */
+async function selfSigned(context: TestContext): Promise<Identity> {
+  const folder = await temporaryFolder(context);
+  const files = ["-keyout", "key.pem", "-out", "cert.pem"];
+  const names = ["-subj", "/CN=web", "-addext", "subjectAltName=URI:spiffe://cluster.local/ns/shop/sa/web"];
+  const leaf = ["-addext", "basicConstraints=critical,CA:FALSE"];
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+  const run = promisify(execFile);
+  await run(await debianTool("openssl"), ["req", "-x509", ...key, ...files, ...names, ...leaf], { cwd: folder });
+  const read = (file: string) => readFile(path.join(folder, file), "utf8");
+  return { privateKeyPem: await read("key.pem"), certChainPem: await read("cert.pem") };
+}
+
+async function ofAnotherAuthority(): Promise<Identity> {
+  const signing = await createAuthority({ trustDomain: "cluster.local", nowMs: Date.now() });
+  const authority = new CertificateAuthority({ trustDomain: "cluster.local", state: { phase: "steady", signing } });
+  const key = await generateKey("P-256");
+  const signed = authority.signWorkload({ csrPem: createCsr({ key, spiffeId: web }), identity: web });
+  assert.ok(signed.ok);
+  return { privateKeyPem: privateKeyPem(key), certChainPem: signed.chainPem };
+}
+
+test("certificates that are no good are refused at the door, counted and logged", async (context) => {
+  const world = await provenWorld(context);
+  const now = Date.now();
+  const good = await forgedIdentity(world, {});
+  const rows: readonly { readonly name: string; readonly identity: Identity; readonly reason: string }[] = [
+    {
+      name: "another trust domain under the same root",
+      identity: await forgedIdentity(world, { identity: { ...web, trustDomain: "elsewhere" } }),
+      reason: "wrong-trust-domain",
+    },
+    { name: "another authority", identity: await ofAnotherAuthority(), reason: "foreign-authority" },
+    { name: "signed by itself", identity: await selfSigned(context), reason: "self-signed" },
+    {
+      name: "expired",
+      identity: await forgedIdentity(world, { nowMs: now - 60_000, ttlMs: 30_000 }),
+      reason: "expired",
+    },
+    {
+      name: "not yet valid",
+      identity: await forgedIdentity(world, { nowMs: now + hourMs }),
+      reason: "not-yet-valid",
+    },
+    {
+      name: "without the intermediate",
+      identity: {
+        ...good,
+        certChainPem: `${good.certChainPem.split("-----END CERTIFICATE-----\n")[0]}-----END CERTIFICATE-----\n`,
+      },
+      reason: "foreign-authority",
+    },
+  ];
+  for (const { name, identity, reason } of rows) {
+    world.log.length = 0;
+    const { client, failures } = await openStream(context, world, { identity });
+    await waitFor(() => failures.length > 0, { what: `the end of ${name}` });
+    client.close();
+    const refused = await waitFor(() => world.log.find(({ message }) => message === "a connection was refused"), {
+      what: `the refusal of ${name}`,
+    });
+    assert.equal(refused.fields?.["reason"], reason, name);
+    assert.match(
+      await world.metrics(),
+      new RegExp(`^tulle_xds_refused_connections_total\\{reason="${reason}"\\} \\d`, "m"),
+    );
+    const { answer } = await ask(world, { identity });
+    assert.ok(!answer.ok && answer.status === "UNAVAILABLE", `${name}: no renewal`);
+  }
+  const { responses } = await openStream(context, world, { identity: good });
+  await waitFor(() => responses.length > 0, { what: "the good one's clusters" });
+});
+
+test("a workload gets its own pod's configuration, and nobody else's", async (context) => {
+  const world = await provenWorld(context);
+  const identity = await identityOfWeb(world);
+  const caller = "spiffe://cluster.local/ns/shop/sa/web";
+  const node = (pod: string) => `sidecar~127.9.9.1~${pod}~shop.svc.cluster.local`;
+  const rows = [
+    {
+      name: "another namespace",
+      nodeId: node("web-1.bank"),
+      expected: `${caller} may not have the configuration of web-1.bank`,
+    },
+    {
+      name: "another account of the namespace",
+      nodeId: node("other-1.shop"),
+      expected: `${caller} may not have the configuration of other-1.shop, which runs under other`,
+    },
+    { name: "a pod that is not there", nodeId: node("web-9.shop"), expected: "there is no pod web-9.shop" },
+    {
+      name: "a node without a pod",
+      nodeId: "me",
+      expected: 'node id "me" is not <type>~<address>~<pod>.<namespace>~<domain>',
+    },
+  ];
+  for (const service of ["ads", "sds"] as const) {
+    for (const { name, nodeId, expected } of rows) {
+      const { client, failures, responses } = await openStream(context, world, {
+        identity,
+        nodeId,
+        service,
+        type: "SDS",
+        names: new Set(["ROOTCA"]),
+      });
+      await waitFor(() => failures.length > 0, { what: `the end of ${name}` });
+      client.close();
+      assert.equal(failures[0], `7 PERMISSION_DENIED: ${expected}`, name);
+      assert.deepEqual(responses, []);
+    }
+  }
+  const { failures } = await openStream(context, world, {});
+  await waitFor(() => failures.length > 0, { what: "the end of the one without a certificate" });
+  assert.equal(failures[0], "7 PERMISSION_DENIED: this port serves workloads that show their certificate");
+  const denied = world.log.filter(({ message }) => message === "a client was denied configuration");
+  assert.ok(denied.length >= 2 * rows.length + 1);
+  assert.match(await world.metrics(), /^tulle_xds_denied_streams_total \d/m);
+});
+
+test("a proven proxy's labels are those of its pod, whatever it says", async (context) => {
+  const world = await provenWorld(context);
+  const { responses } = await openStream(context, world, {
+    identity: await identityOfWeb(world),
+    labels: { app: "gateway" },
+  });
+  await waitFor(() => responses.length > 0, { what: "clusters" });
+  const listening = await fetch(`http://127.0.0.1:${world.running.httpAddress.port}/debug/connections`);
+  assert.deepEqual(
+    ((await listening.json()) as readonly { readonly labels: unknown }[]).map(({ labels }) => labels),
+    [{ app: "web" }],
+  );
+});
+
+test("the operator begins a change of the root, and everyone hears of both", async (context) => {
+  const world = await provenWorld(context);
+  const before = await identityOfWeb(world);
+  const roots = await openStream(context, world, {
+    identity: before,
+    service: "sds",
+    type: "SDS",
+    names: new Set(["ROOTCA"]),
+  });
+  const newestBundle = () => trustBundle(roots.responses.at(-1));
+  await waitFor(() => newestBundle() === before.rootsPem, { what: "the first roots" });
+  const url = `http://127.0.0.1:${world.running.httpAddress.port}/api/v1/ca`;
+  assert.equal((await fetch(`${url}/rotate-root`, { method: "POST" })).status, 401);
+  assert.equal((await world.post("/api/v1/ca/rotate-root?introduceSeconds=soon")).status, 400);
+  const begun = await world.post("/api/v1/ca/rotate-root");
+  assert.equal(begun.status, 200);
+  const status = (await begun.json()) as AuthorityStatus;
+  assert.equal(status.phase, "introducing");
+  assert.ok(Math.abs(Date.parse(status.phaseEnds!) - Date.now() - 24 * hourMs) < 60_000, "a certificate's life");
+  assert.equal(status.roots.length, 2);
+  assert.deepEqual(await (await fetch(url)).json(), status);
+  assert.equal((await world.post("/api/v1/ca/rotate-root")).status, 409, "one change at a time");
+
+  await waitFor(() => certificatesIn(newestBundle() ?? "") === 2, { what: "both roots over SDS" });
+  assert.equal(await world.rootsPem(), newestBundle());
+  const meanwhile = await identityOfWeb(world);
+  assert.equal(meanwhile.rootsPem, newestBundle());
+  await openedBy(context, world, { ...meanwhile, rootsPem: before.rootsPem }, "whoever has heard nothing");
+  assert.deepEqual(roots.failures, []);
+});
+
+async function openedBy(
+  context: TestContext,
+  world: ProvenWorld,
+  identity: Identity & { readonly rootsPem: string },
+  what: string,
+): Promise<void> {
+  const { client, responses } = await openStream(context, world, { identity, rootsPem: identity.rootsPem });
+  await waitFor(() => responses.length > 0, { what });
+  client.close();
+}
+
+test("a control plane that restarts keeps its authority, and its workloads their certificates", async (context) => {
+  const stateDirectory = await temporaryFolder(context);
+  const first = await provenWorld(context, { stateDirectory });
+  const identity = await identityOfWeb(first);
+  const root = await first.rootsPem();
+  await first.running.close();
+  const second = await provenWorld(context, { stateDirectory });
+  assert.equal(await second.rootsPem(), root);
+  await openedBy(context, second, identity, "the certificate of before");
+});
+
+test("an authority that is brought along signs, and one that is no good stops the start", async (context) => {
+  const stateDirectory = await temporaryFolder(context);
+  const cacertsDirectory = await temporaryFolder(context);
+  const folder = { stateDirectory, cacertsDirectory };
+  await assert.rejects(
+    provenWorld(context, folder),
+    /certificate authority cannot be used: .*ca-cert\.pem: the file is missing/,
+  );
+  const brought = await createAuthority({ trustDomain: "cluster.local", nowMs: Date.now() });
+  await writeCacerts(cacertsDirectory, brought);
+  const world = await provenWorld(context, folder);
+  assert.equal(await world.rootsPem(), brought.roots[0]!.pem);
+  const identity = await identityOfWeb(world);
+  await openedBy(context, world, identity, "a certificate of the authority that was brought along");
+  const unchanged = await world.post("/api/v1/ca/rotate-root");
+  assert.equal(unchanged.status, 409);
+  await writeCacerts(cacertsDirectory, await createAuthority({ trustDomain: "cluster.local", nowMs: Date.now() }));
+  const changed = await world.post("/api/v1/ca/rotate-root");
+  assert.equal(((await changed.json()) as AuthorityStatus).phase, "introducing");
+});
+
+async function writeCacerts(folder: string, material: Awaited<ReturnType<typeof createAuthority>>): Promise<void> {
+  const pem = (certificates: readonly { readonly pem: string }[]) => certificates.map((one) => one.pem).join("");
+  await writeFile(path.join(folder, "ca-cert.pem"), material.certificate.pem);
+  await writeFile(path.join(folder, "ca-key.pem"), privateKeyPem(material.key), { mode: 0o600 });
+  await writeFile(path.join(folder, "root-cert.pem"), pem(material.roots));
+  await writeFile(path.join(folder, "cert-chain.pem"), pem(material.chain));
+}
