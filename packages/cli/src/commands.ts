@@ -36,6 +36,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/proxy-config.ts"),
   },
   {
+    name: "ca",
+    group: look,
+    summary: "the mesh's certificate authority and its roots",
+    load: () => import("./commands/ca.ts"),
+  },
+  {
     name: "auth",
     group: look,
     summary: "manage the authorization server's clients, users and grants",

@@ -140,6 +140,11 @@ export class ApiClient {
     });
   }
 
+  /** The parsed answer to a request that is about no resource. @throws {ApiError} */
+  ask(method: "GET" | "POST", path: string): Promise<unknown> {
+    return this.#call(method, path);
+  }
+
   async #call(method: string, path: string, body?: unknown): Promise<unknown> {
     const response = await this.open(method, path, body === undefined ? {} : { body: JSON.stringify(body) });
     const text = await readText(response);

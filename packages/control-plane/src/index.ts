@@ -2,5 +2,6 @@
 export { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
 export type { ProxySync, StatusType, TypeSync } from "./api/sync-status.ts";
 export { statusTypes } from "./api/sync-status.ts";
+export type { AuthorityStatus, CertificateStatus } from "./ca/ca-routes.ts";
 export type { ResourceStatus } from "./api/resource-routes.ts";
 export type { ResourceRejection } from "./serve/resource-status.ts";

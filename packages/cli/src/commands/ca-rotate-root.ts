@@ -1,0 +1,48 @@
+// `tulle ca rotate-root`: begins the change to a new root. It takes effect in steps, so that no connection is refused.
+import { type Command, Option } from "commander";
+import type { AuthorityStatus } from "@tulle/control-plane";
+import type { CommandContext, InstanceOption, OutputOption } from "../command-module.ts";
+import { addExamples, addInstanceOption, addOutputOption, wholeNumber } from "../command-options.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
+import { authorityText } from "./ca-show.ts";
+
+interface Options extends InstanceOption, OutputOption {
+  readonly introduceSeconds?: number;
+  readonly overlapSeconds?: number;
+}
+
+const longestSeconds = 999_999_999;
+
+export function registerRotateRoot(command: Command, context: CommandContext): void {
+  addInstanceOption(command);
+  addOutputOption(command);
+  const seconds = (name: string, purpose: string): Option =>
+    new Option(`${name} <seconds>`, purpose).argParser(wholeNumber(0, longestSeconds));
+  command.addOption(
+    seconds("--introduce-seconds", "how long the new root is only made known (the life of a certificate unless told)"),
+  );
+  command.addOption(
+    seconds(
+      "--overlap-seconds",
+      "how long the old root stays trusted after that (the longest life that can be asked for)",
+    ),
+  );
+  addExamples(command, [
+    [
+      "tulle ca rotate-root --introduce-seconds 86400 --overlap-seconds 90000",
+      "be done in two days, where certificates live for one",
+    ],
+  ]);
+  command.action(async (options: Options) => {
+    const instance = await context.instance(options);
+    const client = await connect(instance);
+    const query = new URLSearchParams();
+    const { introduceSeconds, overlapSeconds } = options;
+    if (introduceSeconds !== undefined) query.set("introduceSeconds", String(introduceSeconds));
+    if (overlapSeconds !== undefined) query.set("overlapSeconds", String(overlapSeconds));
+    const status = (await withApiFailures(instance, () =>
+      client.ask("POST", `/api/v1/ca/rotate-root?${query.toString()}`),
+    )) as AuthorityStatus;
+    await context.printData(status, options.output, () => authorityText(status, context.columns));
+  });
+}
