@@ -1,4 +1,4 @@
-// The orders service. ISSUER, AUDIENCE and JWKS_URL say whose tokens it accepts.
+// The orders service. ISSUER, AUDIENCE and JWKS_URL say whose tokens it accepts, USERINFO_URL who has them.
 import { serve } from "../serve.ts";
 import { createOrders } from "./orders.ts";
 
@@ -8,5 +8,11 @@ function needed(name: string): string {
   return value;
 }
 
-const options = { issuer: needed("ISSUER"), audience: needed("AUDIENCE"), jwksUrl: needed("JWKS_URL") };
+const options = {
+  issuer: needed("ISSUER"),
+  audience: needed("AUDIENCE"),
+  jwksUrl: needed("JWKS_URL"),
+  userInfoUrl: needed("USERINFO_URL"),
+  signOutPath: needed("SIGN_OUT_PATH"),
+};
 serve("orders", 3100, createOrders(options));

@@ -20,6 +20,8 @@ async function listen(t: TestContext, handler: Handler): Promise<string> {
 const issuer = "http://localhost:8080/oauth2";
 const audience = "http://localhost:8080/api/orders";
 
+const settings = { issuer, audience, userInfoUrl: "http://127.0.0.1:1/userinfo", signOutPath: "/sign-out" };
+
 interface TokenParts {
   readonly typ?: string;
   readonly iss?: string;
@@ -33,7 +35,7 @@ test("tokens that are refused, and the one that is accepted", async (t) => {
   const stranger = await generateKeyPair("ES256");
   const jwk = { ...(await exportJWK(publicKey)), kid: "one", alg: "ES256" };
   const jwks = await listen(t, (_request, response) => sendJson(response, 200, { keys: [jwk] }));
-  const base = await listen(t, createOrders({ issuer, audience, jwksUrl: `${jwks}/jwks` }));
+  const base = await listen(t, createOrders({ ...settings, jwksUrl: `${jwks}/jwks` }));
   const sign = (parts: TokenParts, key = privateKey): Promise<string> =>
     new SignJWT({ scope: parts.scope ?? "openid orders.read" })
       .setProtectedHeader({ alg: "ES256", kid: "one", typ: parts.typ ?? "at+jwt" })
@@ -65,7 +67,7 @@ test("tokens that are refused, and the one that is accepted", async (t) => {
 
 test("keys that cannot be read are the service's trouble, not the token's", async (t) => {
   const gone = await listen(t, (request) => void request.socket.destroy());
-  const base = await listen(t, createOrders({ issuer, audience, jwksUrl: `${gone}/jwks` }));
+  const base = await listen(t, createOrders({ ...settings, jwksUrl: `${gone}/jwks` }));
   const { privateKey } = await generateKeyPair("ES256");
   const token = await new SignJWT({}).setProtectedHeader({ alg: "ES256", typ: "at+jwt" }).sign(privateKey);
   const answer = await fetch(`${base}/api/orders`, { headers: { authorization: `Bearer ${token}` } });

@@ -82,7 +82,7 @@ async function makeGatewayClient(server: ServerContext, existing: Client | undef
   const settings: ClientSettings = {
     name: "Demo gateway",
     redirectUris,
-    postLogoutRedirectUris: redirectUris.map((uri) => new URL("/", uri).href),
+    postLogoutRedirectUris: config.demoGatewayPostLogoutRedirectUris,
     scope: ["openid", "profile", "email", "offline_access", ...config.scopeTexts.keys()].join(" "),
   };
   const made =

@@ -38,6 +38,7 @@ export interface Config {
   readonly demoPostLogoutRedirectUri: string | undefined;
   /** Empty = there is no such client. */
   readonly demoGatewayRedirectUris: readonly string[];
+  readonly demoGatewayPostLogoutRedirectUris: readonly string[];
   readonly defaultAudience: string;
   readonly scopeTexts: ReadonlyMap<string, string>;
   readonly trustedProxies: readonly string[];
@@ -248,6 +249,7 @@ function build(value: (name: string) => string): Config {
     demoRedirectUri: optional("demo-redirect-uri") ?? `${issuer}/demo/callback`,
     demoPostLogoutRedirectUri: optional("demo-post-logout-redirect-uri"),
     demoGatewayRedirectUris: entries(value("demo-gateway-redirect-uris")),
+    demoGatewayPostLogoutRedirectUris: entries(value("demo-gateway-post-logout-redirect-uris")),
     defaultAudience: optional("default-audience") ?? issuer,
     scopeTexts: new Map(
       value("scopes")

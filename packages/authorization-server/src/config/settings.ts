@@ -48,6 +48,12 @@ export const settings: readonly Setting[] = [
     fallback: "",
     help: "Redirect URIs of a second demo client, a gateway without a secret that signs browsers in; none when empty",
   },
+  {
+    name: "demo-gateway-post-logout-redirect-uris",
+    kind: "list",
+    fallback: "",
+    help: "Where a logout of that gateway may lead",
+  },
   text("default-audience", "", "`aud` of access tokens when no resource is asked for; the issuer when empty"),
   {
     name: "scopes",

@@ -85,6 +85,10 @@ const browserLoginFields = {
     "Where the provider sends browsers back to, at the host of the page; of no other use.",
   ),
   logoutPath: defaulted(string(path), "/logout", "Opening it signs out."),
+  postLogoutPath: optional(
+    string(path),
+    "Where the provider sends browsers that have signed out there; the root of the host when missing.",
+  ),
   forwardAccessToken: defaulted(boolean(), true, "Pass the access token on, as Authorization: Bearer."),
   refreshToken: defaulted(boolean(), true, "Keep sessions going by refresh tokens, where the provider gives any."),
   defaultTokenTTL: optional(string(duration), "Life of access tokens whose answer says none."),

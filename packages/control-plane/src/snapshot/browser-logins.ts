@@ -21,6 +21,8 @@ export interface MeshBrowserLogin {
   readonly resources: readonly string[];
   readonly redirectPath: string;
   readonly logoutPath: string;
+  /** Missing = `/`. */
+  readonly postLogoutPath?: string;
   readonly forwardsAccessToken: boolean;
   readonly usesRefreshToken: boolean;
   /** Missing = the token endpoint has to say it. */
@@ -61,6 +63,7 @@ export function meshBrowserLogin(
     resources: spec.resources ?? [],
     redirectPath: spec.redirectPath,
     logoutPath: spec.logoutPath,
+    ...(spec.postLogoutPath === undefined ? {} : { postLogoutPath: spec.postLogoutPath }),
     forwardsAccessToken: spec.forwardAccessToken,
     usesRefreshToken: spec.refreshToken,
     ...(defaultTokenLifeMs === undefined ? {} : { defaultTokenLifeMs }),

@@ -113,7 +113,10 @@ function oauth2Config(login: MeshBrowserLogin, provider: LoginProvider): Message
     },
     // Signing out at the provider takes an ID token.
     ...(endSessionEndpoint !== undefined && login.scopes.includes("openid") ? { endSessionEndpoint } : {}),
-    redirectUri: `%REQ(x-forwarded-proto)%://%REQ(:authority)%${login.redirectPath.replaceAll("%", "%%")}`,
+    ...(login.postLogoutPath === undefined
+      ? {}
+      : { postLogoutRedirectUri: { config: { case: "uri", value: atSameHost(login.postLogoutPath) } as const } }),
+    redirectUri: atSameHost(login.redirectPath),
     redirectPathMatcher: exactPath(login.redirectPath),
     signoutPath: exactPath(login.logoutPath),
     forwardBearerToken: login.forwardsAccessToken,
@@ -156,6 +159,11 @@ function oauth2Config(login: MeshBrowserLogin, provider: LoginProvider): Message
       }),
     ],
   };
+}
+
+/** A format of Envoy's: the host that the page was asked at, so that one sign-in serves them all. */
+function atSameHost(path: string): string {
+  return `%REQ(x-forwarded-proto)%://%REQ(:authority)%${path.replaceAll("%", "%%")}`;
 }
 
 /** Two sign-ins at one host must not share cookies. */
