@@ -26,6 +26,7 @@ const counters = {
   upstreamConnectTimeouts: "upstream_cx_connect_timeout",
   upstreamConnectAttemptsExceeded: "upstream_cx_connect_attempts_exceeded",
   upstreamConnectionOverflow: "upstream_cx_overflow",
+  upstreamConnectionsMaxDuration: "upstream_cx_max_duration_reached",
   upstreamBytesReceived: "upstream_cx_rx_bytes_total",
   upstreamBytesSent: "upstream_cx_tx_bytes_total",
   upstreamProtocolErrors: "upstream_cx_protocol_error",

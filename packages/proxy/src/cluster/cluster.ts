@@ -107,6 +107,7 @@ export interface ClusterStats {
   /** Connections of a TCP proxy that were given up. */
   readonly upstreamConnectAttemptsExceeded: Counter;
   readonly upstreamConnectionOverflow: Counter;
+  readonly upstreamConnectionsMaxDuration: Counter;
   readonly upstreamBytesReceived: Counter;
   readonly upstreamBytesSent: Counter;
   readonly upstreamProtocolErrors: Counter;
@@ -128,6 +129,13 @@ export interface CircuitBreakerLimits {
   readonly retryBudget: RetryBudget | undefined;
 }
 
+/** Each undefined where the system's own value holds. */
+export interface TcpKeepAlive {
+  readonly idleMs: number | undefined;
+  readonly intervalMs: number | undefined;
+  readonly probes: number | undefined;
+}
+
 /** Retries under way may be this share of the requests under way, or `minConcurrency` if that is more. */
 export interface RetryBudget {
   readonly percent: number;
@@ -142,6 +150,10 @@ export interface Cluster {
   readonly connectTimeoutMs: number;
   /** Close an upstream connection that has been idle so long; 0 = never. Envoy's default is one hour. */
   readonly idleTimeoutMs: number;
+  /** Life of an upstream connection, which then ends with its request; 0 = no limit (HttpProtocolOptions.max_connection_duration). */
+  readonly maxConnectionDurationMs: number;
+  /** Probes of connections that say nothing (upstream_connection_options.tcp_keepalive); undefined = none. */
+  readonly tcpKeepAlive: TcpKeepAlive | undefined;
   /** 0 = no limit (Envoy: HttpProtocolOptions.max_requests_per_connection). */
   readonly maxRequestsPerConnection: number;
   /** Bytes buffered for one upstream connection before its reading pauses (per_connection_buffer_limit_bytes, 1 MiB). */

@@ -1,7 +1,15 @@
 // The one class behind every cluster type. What differs is where hosts come from: configuration, EDS, DNS, or (dynamic
 // forward proxy) the authority of each request.
 import { drainHostPool } from "../upstream/host-pool.ts";
-import type { CircuitBreakerLimits, Cluster, ClusterStats, ClusterType, Host, LoadBalancer } from "./cluster.ts";
+import type {
+  CircuitBreakerLimits,
+  Cluster,
+  ClusterStats,
+  ClusterType,
+  Host,
+  LoadBalancer,
+  TcpKeepAlive,
+} from "./cluster.ts";
 import type { DynamicForwardHosts } from "./dynamic-forward-hosts.ts";
 import { type EndpointDescription, HostSet, type MakePicker } from "./host-set.ts";
 import type { OutlierDetection } from "./outlier-detection.ts";
@@ -30,6 +38,8 @@ export class RuntimeCluster implements Cluster {
   readonly type: ClusterType;
   readonly connectTimeoutMs: number;
   readonly idleTimeoutMs: number;
+  readonly maxConnectionDurationMs: number;
+  readonly tcpKeepAlive: TcpKeepAlive | undefined;
   readonly maxRequestsPerConnection: number;
   readonly perConnectionBufferLimitBytes: number;
   readonly enableTrailers: boolean;
@@ -52,6 +62,8 @@ export class RuntimeCluster implements Cluster {
     this.type = settings.type;
     this.connectTimeoutMs = settings.connectTimeoutMs;
     this.idleTimeoutMs = settings.idleTimeoutMs;
+    this.maxConnectionDurationMs = settings.maxConnectionDurationMs;
+    this.tcpKeepAlive = settings.tcpKeepAlive;
     this.maxRequestsPerConnection = settings.maxRequestsPerConnection;
     this.perConnectionBufferLimitBytes = settings.perConnectionBufferLimitBytes;
     this.enableTrailers = settings.enableTrailers;

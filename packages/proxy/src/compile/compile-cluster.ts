@@ -9,7 +9,7 @@ import { isIP } from "node:net";
 import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { ClusterConfigSchema as DynamicForwardSchema } from "@tulle/xds/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb";
 import type { CircuitBreakers_Thresholds_RetryBudget } from "@tulle/xds/envoy/config/cluster/v3/circuit_breaker_pb";
-import type { CircuitBreakerLimits, ClusterType, RetryBudget } from "../cluster/cluster.ts";
+import type { CircuitBreakerLimits, ClusterType, RetryBudget, TcpKeepAlive } from "../cluster/cluster.ts";
 import { makeClusterStats } from "../cluster/cluster-stats.ts";
 import { makeOutlierStats, OutlierDetection } from "../cluster/outlier-detection.ts";
 import { DnsEndpoints } from "../cluster/dns-endpoints.ts";
@@ -43,7 +43,7 @@ export interface CompiledCluster {
   readonly endpointsName: string | undefined;
   readonly usesLocalityWeights: boolean;
   /** What its TLS needs: the cluster is warm once they have come. */
-  readonly secrets: ReadonlySet<SecretSlot>;
+  readonly secretSlots: ReadonlySet<SecretSlot>;
 }
 
 /** The cluster, not started: nothing is resolved or connected yet. */
@@ -62,10 +62,10 @@ export function buildCluster(
   if (message.name === "") problems.error(place.field("name"), "value length must be at least 1 characters");
   const type = clusterType(message, place, problems);
   if (type === undefined) return undefined;
-  const secrets = new Set<SecretSlot>();
-  const settings = clusterSettings(message, type, secrets, scope, place, problems);
+  const secretSlots = new Set<SecretSlot>();
+  const settings = clusterSettings(message, type, secretSlots, scope, place, problems);
   const withoutSecrets = withHosts(message, type, settings, scope, place, problems);
-  return withoutSecrets && { ...withoutSecrets, secrets };
+  return withoutSecrets && { ...withoutSecrets, secretSlots };
 }
 
 function clusterType(message: ClusterMessage, place: Place, problems: Problems): ClusterType | undefined {
@@ -97,7 +97,7 @@ function clusterType(message: ClusterMessage, place: Place, problems: Problems):
 function clusterSettings(
   message: ClusterMessage,
   type: ClusterType,
-  secrets: Set<SecretSlot>,
+  secretSlots: Set<SecretSlot>,
   scope: CompileScope,
   place: Place,
   problems: Problems,
@@ -112,6 +112,8 @@ function clusterSettings(
     type,
     connectTimeoutMs,
     idleTimeoutMs: protocol.idleTimeoutMs,
+    maxConnectionDurationMs: protocol.maxConnectionDurationMs,
+    tcpKeepAlive: tcpKeepAlive(message),
     maxRequestsPerConnection: protocol.maxRequestsPerConnection,
     perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
     enableTrailers: protocol.enableTrailers,
@@ -122,7 +124,7 @@ function clusterSettings(
     makePicker: compileLoadBalancing(message, type, scope.random, place, problems),
     panicThresholdPercent: message.commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicThresholdPercent,
     stats: makeClusterStats(scope.metrics, observabilityName),
-    transportOf: compileUpstreamTransport(message, { scope, secrets, observabilityName, problems }, place),
+    transportOf: compileUpstreamTransport(message, { scope, secrets: secretSlots, observabilityName, problems }, place),
     autoServerName: protocol.autoServerName,
   };
 }
@@ -151,6 +153,15 @@ function circuitBreakers(message: ClusterMessage): CircuitBreakerLimits {
     maxRetries: thresholds?.maxRetries ?? 3,
     retryBudget: retryBudget(thresholds?.retryBudget),
   };
+}
+
+/** An empty message asks for the system's own times (config.core.v3.TcpKeepalive). */
+function tcpKeepAlive(message: ClusterMessage): TcpKeepAlive | undefined {
+  const keepAlive = message.upstreamConnectionOptions?.tcpKeepalive;
+  if (keepAlive === undefined) return undefined;
+  const { keepaliveTime, keepaliveInterval, keepaliveProbes } = keepAlive;
+  const ms = (seconds: number | undefined): number | undefined => (seconds === undefined ? undefined : seconds * 1000);
+  return { idleMs: ms(keepaliveTime), intervalMs: ms(keepaliveInterval), probes: keepaliveProbes };
 }
 
 /** Envoy: CircuitBreakers.Thresholds.RetryBudget, with its defaults. */
@@ -196,7 +207,7 @@ function withHosts(
   scope: CompileScope,
   place: Place,
   problems: Problems,
-): Omit<CompiledCluster, "secrets"> | undefined {
+): Omit<CompiledCluster, "secretSlots"> | undefined {
   const usesLocalityWeights = message.commonLbConfig?.localityConfigSpecifier.case === "localityWeightedLbConfig";
   const bare = { endpointsName: undefined, usesLocalityWeights };
   const assignment = message.loadAssignment;

@@ -3,7 +3,7 @@
 import {
   type HttpConnectionManager,
   HttpConnectionManager_CodecType as CodecType,
-  HttpConnectionManager_ForwardClientCertDetails as ForwardClientCert,
+  HttpConnectionManager_ForwardClientCertDetails as ClientCert,
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
   HttpConnectionManager_ServerHeaderTransformation as ServerHeader,
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
@@ -12,6 +12,7 @@ import { counterGroup, statDescription } from "../cluster/cluster-stats.ts";
 import { filterOfType } from "../filters/table.ts";
 import { whereRoutesEnable } from "../filters/where-routes-enable.ts";
 import type { HttpFilter } from "../http/filter.ts";
+import type { ClientCertForwarding, ForwardClientCert } from "../http/forwarded-client-cert.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { HttpConnectionManagerConfig, HttpConnectionManagerStats } from "../runtime/proxy-runtime.ts";
 import { Slot } from "../runtime/slot.ts";
@@ -44,6 +45,14 @@ const serverHeaders: Readonly<Record<number, HttpConnectionManagerConfig["server
   [ServerHeader.OVERWRITE]: "overwrite",
   [ServerHeader.APPEND_IF_ABSENT]: "append_if_absent",
   [ServerHeader.PASS_THROUGH]: "pass_through",
+};
+
+const clientCertModes: Readonly<Record<number, ForwardClientCert>> = {
+  [ClientCert.SANITIZE]: "sanitize",
+  [ClientCert.FORWARD_ONLY]: "forward_only",
+  [ClientCert.APPEND_FORWARD]: "append_forward",
+  [ClientCert.SANITIZE_SET]: "sanitize_set",
+  [ClientCert.ALWAYS_FORWARD_ONLY]: "always_forward_only",
 };
 
 export function compileHttpConnectionManager(
@@ -86,7 +95,7 @@ export function compileHttpConnectionManager(
     xffNumTrustedHops: message.xffNumTrustedHops,
     skipXffAppend: message.skipXffAppend,
     via,
-    keepsClientCertHeader: message.forwardClientCertDetails === ForwardClientCert.ALWAYS_FORWARD_ONLY,
+    clientCert: clientCertForwarding(message),
     normalizePath: message.normalizePath ?? false,
     mergeSlashes: message.mergeSlashes,
     pathWithEscapedSlashesAction: escapedSlashes[message.pathWithEscapedSlashesAction] ?? "keep_unchanged",
@@ -103,6 +112,20 @@ export function compileHttpConnectionManager(
     ),
     drainTimeoutMs: durationMs(message.drainTimeout, defaultDrainTimeoutMs),
     stats: connectionManagerStats(scope, message.statPrefix),
+  };
+}
+
+function clientCertForwarding(message: HttpConnectionManager): ClientCertForwarding {
+  const details = message.setCurrentClientCertDetails;
+  return {
+    mode: clientCertModes[message.forwardClientCertDetails] ?? "sanitize",
+    details: {
+      cert: details?.cert ?? false,
+      chain: details?.chain ?? false,
+      subject: details?.subject ?? false,
+      uri: details?.uri ?? false,
+      dns: details?.dns ?? false,
+    },
   };
 }
 
@@ -133,6 +156,10 @@ function checkLimitsOfThisProxy(message: HttpConnectionManager, place: Place, pr
   const at = place.field("common_http_protocol_options");
   if (common !== undefined && common.headersWithUnderscoresAction !== 0) {
     problems.error(at.field("headers_with_underscores_action"), "only ALLOW is supported");
+  }
+  if (common?.maxConnectionDuration !== undefined) {
+    const at = place.field("common_http_protocol_options").field("max_connection_duration");
+    problems.warning(at, "connections of clients end by idleness, draining or their peer");
   }
   if ((common?.maxRequestsPerConnection ?? 0) > 0) {
     problems.warning(at.field("max_requests_per_connection"), "ignored on the downstream side");

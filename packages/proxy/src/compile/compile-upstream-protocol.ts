@@ -16,6 +16,7 @@ const defaultIdleTimeoutMs = 3_600_000;
 
 export interface UpstreamProtocol {
   readonly idleTimeoutMs: number;
+  readonly maxConnectionDurationMs: number;
   readonly maxRequestsPerConnection: number;
   readonly enableTrailers: boolean;
   /** upstream_http_protocol_options: auto_sni and auto_san_validation. */
@@ -41,6 +42,7 @@ export function compileUpstreamProtocol(message: Cluster, place: Place, problems
   const common = options?.commonHttpProtocolOptions ?? message.commonHttpProtocolOptions;
   return {
     idleTimeoutMs: durationMs(common?.idleTimeout, defaultIdleTimeoutMs),
+    maxConnectionDurationMs: durationMs(common?.maxConnectionDuration, 0),
     maxRequestsPerConnection: common?.maxRequestsPerConnection ?? message.maxRequestsPerConnection ?? 0,
     enableTrailers: http1Options(options, message)?.enableTrailers ?? false,
     autoServerName: autoServerName(options, message, place, problems),

@@ -170,10 +170,10 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
     harmless: { unix_sockets: "listeners have IP addresses" },
   },
   "envoy.config.core.v3.HttpProtocolOptions": {
-    used: "idle_timeout max_headers_count max_requests_per_connection headers_with_underscores_action",
+    used: `idle_timeout max_headers_count max_requests_per_connection headers_with_underscores_action
+      max_connection_duration`,
     harmless: { max_response_headers_kb: "the codec's own limit of 80 KiB holds" },
     warned: {
-      max_connection_duration: "connections end by idleness, draining or their peer",
       max_stream_duration: "the route's time-outs bound a stream",
     },
   },
@@ -234,12 +234,11 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       http_protocol_options typed_extension_protocol_options dns_refresh_rate respect_dns_ttl dns_lookup_family
       upstream_bind_config least_request_lb_config round_robin_lb_config common_lb_config transport_socket
       transport_socket_matches metadata load_balancing_policy dns_failure_refresh_rate http2_protocol_options
-      outlier_detection`,
+      outlier_detection upstream_connection_options`,
     harmless: {
       stats_matcher: "statistics only",
       wait_for_warm_on_init: "clusters are always waited for",
       cleanup_interval: "ORIGINAL_DST only, which is refused by itself",
-      upstream_connection_options: socketTuning,
       close_connections_on_host_health_failure: "no health checks",
       ignore_health_on_host_removal: "no health checks",
       lb_subset_config: "no route carries metadata_match, which is refused by itself",
@@ -279,6 +278,12 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   "envoy.config.cluster.v3.CircuitBreakers.Thresholds.RetryBudget": {
     used: "budget_percent min_retry_concurrency",
   },
+  "envoy.config.cluster.v3.UpstreamConnectionOptions": {
+    used: "tcp_keepalive",
+    harmless: { set_local_interface_name_on_upstream_connections: "statistics only" },
+    warned: { happy_eyeballs_config: "an endpoint has one address here" },
+  },
+  "envoy.config.core.v3.TcpKeepalive": { used: "keepalive_probes keepalive_time keepalive_interval" },
   "envoy.config.cluster.v3.OutlierDetection": {
     used: `consecutive_5xx interval base_ejection_time max_ejection_percent enforcing_consecutive_5xx
       enforcing_success_rate success_rate_minimum_hosts success_rate_request_volume success_rate_stdev_factor

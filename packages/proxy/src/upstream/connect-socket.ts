@@ -1,6 +1,6 @@
 // Opens a socket to a host as its cluster says, plain or with TLS, and names a failure in Envoy's words.
 import net from "node:net";
-import type { Cluster, Host } from "../cluster/cluster.ts";
+import type { Cluster, Host, TcpKeepAlive } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { tlsErrorText } from "../tls/transport-failure.ts";
 import { connectTls, type TlsConnectOptions } from "./connect-tls.ts";
@@ -38,8 +38,22 @@ export function connectSocket(
       },
     },
   };
-  if (transport?.kind === "tls") return connectTls(host, transport, tlsOptions, options);
-  return net.connect(options as net.NetConnectOpts);
+  const isTls = transport?.kind === "tls";
+  const socket = isTls ? connectTls(host, transport, tlsOptions, options) : net.connect(options as net.NetConnectOpts);
+  if (cluster.tcpKeepAlive !== undefined && address.type === "ip") keepAlive(socket, cluster.tcpKeepAlive);
+  return socket;
+}
+
+/** Linux's own values where the cluster says nothing (tcp_keepalive_time and kin). */
+const systemKeepAlive = { idleMs: 7_200_000, intervalMs: 75_000, probes: 9 };
+
+function keepAlive(socket: net.Socket, { idleMs, intervalMs, probes }: TcpKeepAlive): void {
+  socket.setKeepAlive({
+    enable: true,
+    initialDelay: idleMs ?? systemKeepAlive.idleMs,
+    interval: intervalMs ?? systemKeepAlive.intervalMs,
+    count: probes ?? systemKeepAlive.probes,
+  } as unknown as boolean);
 }
 
 const errorTexts: Readonly<Record<string, string>> = {

@@ -106,6 +106,40 @@ test("an idle connection is closed after its time, and one that the back end clo
   assert.deepEqual(proxy.log, ["200 - via_upstream", "200 - via_upstream", "200 - via_upstream"]);
 });
 
+test("a connection ends with its life, and a busy one with its request", async (t) => {
+  const clock = new ManualClock();
+  const held: net.Socket[] = [];
+  const backend = await runBackend(t, (socket) => held.push(socket));
+  const cluster = handBuiltCluster("c", [backend.port], { maxConnectionDurationMs: 10_000 });
+  const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster) }, clock });
+  const client = await Client.connect(t, proxy.port);
+  const request = async (count: number): Promise<void> => {
+    client.send(get("/"));
+    await until(
+      () => held.length === count,
+      () => `request ${count} at the back end`,
+    );
+  };
+  await request(1);
+  clock.advance(10_100);
+  assert.equal(cluster.stats.upstreamConnectionsActive.value, 1);
+  held[0]!.write(ok);
+  await client.receive(/ok$/);
+  await until(
+    () => cluster.stats.upstreamConnectionsActive.value === 0,
+    () => "the busy connection to end with its request",
+  );
+  await request(2);
+  held[1]!.write(ok);
+  await client.receive(/ok$/);
+  clock.advance(10_100);
+  await until(
+    () => cluster.stats.upstreamConnectionsActive.value === 0,
+    () => "the idle connection to end",
+  );
+  assert.equal(cluster.stats.upstreamConnectionsMaxDuration.value, 2);
+});
+
 test("pending requests beyond their limit: 503 UO with x-envoy-overloaded", async (t) => {
   const held: net.Socket[] = [];
   const backend = await runBackend(t, (socket) => held.push(socket));

@@ -45,6 +45,8 @@ export class PooledConnection implements ClientConnectionOwner, UpstreamConnecti
   state: State = "connecting";
   #requestCount = 0;
   #idleSinceMs = 0;
+  /** When its life is over (max_connection_duration); infinity without a limit. */
+  #endsAtMs = Infinity;
   #timedOut = false;
   #localAddress: string | undefined = undefined;
   #countedSent = 0;
@@ -103,9 +105,9 @@ export class PooledConnection implements ClientConnectionOwner, UpstreamConnecti
   onConnected(): void {
     this.#dataPath.timers.disarm(this.#timer);
     this.#becomeIdle();
-    if (this.#cluster.idleTimeoutMs > 0) {
-      this.#dataPath.timers.arm(this.#timer, this.#cluster.idleTimeoutMs, this.#idleSinceMs);
-    }
+    const { maxConnectionDurationMs } = this.#cluster;
+    if (maxConnectionDurationMs > 0) this.#endsAtMs = this.#idleSinceMs + maxConnectionDurationMs;
+    this.#armTimer(this.#idleSinceMs);
     this.#pool.onConnected(this);
   }
 
@@ -159,10 +161,21 @@ export class PooledConnection implements ClientConnectionOwner, UpstreamConnecti
       return;
     }
     const nowMs = this.#dataPath.turn.nowMs;
+    const isOver = nowMs >= this.#endsAtMs;
+    if (isOver) this.#cluster.stats.upstreamConnectionsMaxDuration.increment();
+    if (isOver && this.state !== "idle") this.state = "draining";
+    else if (isOver) this.codec.destroy();
+    else this.#armTimer(nowMs);
+  }
+
+  /** For the end of its idle time or of its life, whichever comes first; too long idle, it ends now. */
+  #armTimer(nowMs: number): void {
+    const { idleTimeoutMs } = this.#cluster;
     const idleMs = this.state === "idle" ? nowMs - this.#idleSinceMs : 0;
-    const leftMs = this.#cluster.idleTimeoutMs - idleMs;
-    if (leftMs > 0) this.#dataPath.timers.arm(this.#timer, leftMs, nowMs);
-    else this.codec.destroy();
+    const idleLeftMs = idleTimeoutMs > 0 ? idleTimeoutMs - idleMs : Infinity;
+    const leftMs = Math.min(idleLeftMs, this.#endsAtMs - nowMs);
+    if (leftMs <= 0) this.codec.destroy();
+    else if (leftMs < Infinity) this.#dataPath.timers.arm(this.#timer, leftMs, nowMs);
   }
 }
 
