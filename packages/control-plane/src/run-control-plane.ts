@@ -31,7 +31,8 @@ import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
 import { type ControlPlaneMetrics, controlPlaneMetrics } from "./serve/metrics.ts";
 import type { PodPort } from "./scope/proxy.ts";
 import { MeshState } from "./serve/mesh-state.ts";
-import { Pusher } from "./serve/pusher.ts";
+import { LoginSecrets, openLoginRootSecret } from "./serve/login-secrets.ts";
+import { Pusher, type PusherOptions } from "./serve/pusher.ts";
 import { rejectionsOf } from "./serve/resource-status.ts";
 import { SecretResources } from "./serve/secret-resources.ts";
 import { TranslationCache } from "./serve/translation-cache.ts";
@@ -108,7 +109,9 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const keys = { saved, save: (all: SavedKeys) => keysFile.save(all) };
     const security = await openSecurity(options, metrics, clock, logging.logger("ca"));
     if (security !== undefined) open.defer(async () => security.authority.close());
-    const core = buildCore(options, store, keys, security, controlPlaneMetrics(metrics, version), clock, log);
+    const loginRootSecret = await openLoginRootSecret(stateDirectory);
+    const counted = controlPlaneMetrics(metrics, version);
+    const core = buildCore(options, store, keys, security, loginRootSecret, counted, clock, log);
     const { mesh, pusher, cache, accepted } = core;
     open.defer(() => mesh.close());
     open.defer(() => core.jwks.close());
@@ -247,6 +250,7 @@ function buildCore(
   store: Store,
   keys: Pick<JwksKeysOptions, "saved" | "save">,
   security: Security | undefined,
+  loginRootSecret: Uint8Array,
   metrics: ControlPlaneMetrics,
   clock: Clock,
   log: Logger,
@@ -288,7 +292,11 @@ function buildCore(
   });
   const pods = knownPods(store);
   const podLabels = (namespace: string, name: string) => pods.get(namespace, name)?.labels;
-  const pusher = new Pusher({ mesh, cache, secrets: new SecretResources(store), metrics, log, podPorts, podLabels });
+  const served = [new SecretResources(store), new LoginSecrets(store, loginRootSecret)];
+  const secrets: PusherOptions["secrets"] = {
+    find: (name, namespace) => served.map((each) => each.find(name, namespace)).find((found) => found !== undefined),
+  };
+  const pusher = new Pusher({ mesh, cache, secrets, metrics, log, podPorts, podLabels });
   countResources(mesh);
   const findings = (): readonly Finding[] => [...store.findings(), ...accepted.findings, ...jwks.findings()];
   return { mesh, pusher, cache, accepted, jwks, pods, findings };

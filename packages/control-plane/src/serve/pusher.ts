@@ -47,7 +47,7 @@ type Pending = (typeof pendingOrder)[number];
 export interface PusherOptions {
   readonly mesh: MeshState;
   readonly cache: TranslationCache;
-  readonly secrets: SecretResources;
+  readonly secrets: Pick<SecretResources, "find">;
   readonly metrics: ControlPlaneMetrics;
   readonly log: Logger;
   /** Named ports of a pod, for proxies whose metadata does not say them. */
