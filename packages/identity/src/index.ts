@@ -30,6 +30,13 @@ export {
 export { openAuthority, type OpenAuthorityOptions, type OpenedAuthority } from "./authority/open-authority.ts";
 export type { AuthorityState, RotationTimes } from "./authority/root-rotation.ts";
 export type { IssuedCertificate, SigningRefusal, SigningResult } from "./authority/sign-workload.ts";
+export {
+  createDevelopmentAuthority,
+  type DevelopmentAuthority,
+  developmentAuthorityText,
+  issueDevelopmentCertificate,
+  readDevelopmentAuthority,
+} from "./authority/development-authority.ts";
 export { certificateExpiry, type CertificateExpiry, type ExpiryLevel } from "./authority/certificate-expiry.ts";
 export { type IdentifiedPeer, identifyPeer, type LeafRefusalReason, type LeafRules } from "./workload/identify-peer.ts";
 export {

@@ -6,6 +6,7 @@ import { distinguishedName } from "../x509/distinguished-name.ts";
 import {
   authorityKeyIdentifier,
   basicConstraints,
+  type Extension,
   keyIdentifier,
   keyUsage,
   subjectKeyIdentifier,
@@ -21,6 +22,8 @@ export interface AuthorityCertificateRequest {
   readonly pathLength: number;
   readonly lifetimeMs: number;
   readonly nowMs: number;
+  /** Beside those that every authority has. */
+  readonly furtherExtensions?: readonly Extension[];
   /** Absent for a root. */
   readonly issuer?: { readonly certificate: Certificate; readonly key: KeyObject };
 }
@@ -46,6 +49,7 @@ export function createAuthorityCertificate(request: AuthorityCertificateRequest)
         keyUsage(["keyCertSign", "crlSign"]),
         subjectKeyIdentifier(identifier),
         authorityKeyIdentifier(issuerIdentifier),
+        ...(request.furtherExtensions ?? []),
       ],
     },
     issuer?.key ?? key,
