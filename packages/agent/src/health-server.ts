@@ -1,9 +1,12 @@
-// Istio's health port: tells the platform when a pod's proxy is ready, whichever data plane it is.
-import { type Server, createServer } from "node:http";
+// Istio's ports of an agent: one tells the platform when a pod's proxy is ready, the other has the metrics of proxy and agent
+// together, whichever data plane it is.
+import { type IncomingMessage, type RequestListener, type Server, type ServerResponse, createServer } from "node:http";
 import { adminRequest } from "./data-plane/admin-request.ts";
 
 export const healthPort = 15_021;
 export const healthPath = "/healthz/ready";
+export const metricsPort = 15_020;
+export const metricsPath = "/stats/prometheus";
 
 const maxConnections = 64;
 
@@ -17,33 +20,60 @@ async function isReady(podAddress: string): Promise<boolean> {
   }
 }
 
+/** The proxy's metrics with the agent's; the agent's alone while the proxy does not answer. */
+async function allMetrics(podAddress: string, ownMetrics: () => string): Promise<string> {
+  const proxyMetrics = await adminRequest(podAddress, "GET", metricsPath).catch(() => undefined);
+  return `${proxyMetrics?.status === 200 ? proxyMetrics.body : ""}${ownMetrics()}`;
+}
+
 /**
- * Listens on the pod's address until it is disposed of; rejects if the port cannot be bound. A pod that leaves is not ready:
+ * Listens on the pod's address until it is disposed of; rejects if a port cannot be bound. A pod that leaves is not ready:
  * nothing new should be sent to it while its requests finish.
  */
-export async function startHealthServer(podAddress: string, leaving: AbortSignal): Promise<AsyncDisposable> {
-  const server: Server = createServer((request, response) => {
+export async function startHealthServer(
+  podAddress: string,
+  leaving: AbortSignal,
+  ownMetrics: () => string,
+): Promise<AsyncDisposable> {
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     const respond = (status: number, body: string): void => {
       response.writeHead(status, { "content-type": "text/plain; charset=UTF-8", connection: "close" });
-      response.end(`${body}\n`);
+      response.end(body);
     };
-    if (request.url !== healthPath) respond(404, "not found");
-    else if (request.method !== "GET" && request.method !== "HEAD") respond(405, "GET only");
-    else if (leaving.aborted) respond(503, "the agent is stopping");
+    const isMetrics = request.url === metricsPath;
+    if (request.url !== healthPath && !isMetrics) respond(404, "not found\n");
+    else if (request.method !== "GET" && request.method !== "HEAD") respond(405, "GET only\n");
+    else if (isMetrics) void allMetrics(podAddress, ownMetrics).then((text) => respond(200, text));
+    else if (leaving.aborted) respond(503, "the agent is stopping\n");
     else
-      void isReady(podAddress).then((ready) => respond(ready ? 200 : 503, ready ? "ready" : "the proxy is not ready"));
-  });
+      void isReady(podAddress).then((ready) =>
+        respond(ready ? 200 : 503, ready ? "ready\n" : "the proxy is not ready\n"),
+      );
+  };
+  const servers: Server[] = [];
+  const close = async (): Promise<void> => void (await Promise.all(servers.map(closeServer)));
+  try {
+    for (const port of [healthPort, metricsPort]) servers.push(await listen(onRequest, port, podAddress));
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { [Symbol.asyncDispose]: close };
+}
+
+async function listen(onRequest: RequestListener, port: number, address: string): Promise<Server> {
+  const server = createServer(onRequest);
   server.maxConnections = maxConnections;
   const listening = Promise.withResolvers<void>();
   server.once("error", listening.reject);
-  server.listen(healthPort, podAddress, listening.resolve);
+  server.listen(port, address, listening.resolve);
   await listening.promise;
-  return {
-    [Symbol.asyncDispose]: async () => {
-      const closed = Promise.withResolvers<void>();
-      server.close(() => closed.resolve());
-      server.closeAllConnections();
-      await closed.promise;
-    },
-  };
+  return server;
+}
+
+async function closeServer(server: Server): Promise<void> {
+  const closed = Promise.withResolvers<void>();
+  server.close(() => closed.resolve());
+  server.closeAllConnections();
+  await closed.promise;
 }

@@ -9,6 +9,7 @@ import type { RunningDataPlane, StartDataPlane } from "./data-plane/data-plane.t
 import { startEnvoy } from "./data-plane/envoy.ts";
 import { startTulle } from "./data-plane/tulle.ts";
 import { startHealthServer } from "./health-server.ts";
+import { startIdentity } from "./identity/start-identity.ts";
 import { startRelay } from "./relay/relay.ts";
 import { type AgentSettings, parseSettings } from "./settings.ts";
 
@@ -58,21 +59,36 @@ async function run(
 ): Promise<number> {
   const log = logging.logger("agent");
   mkdirSync(settings.stateFolder, { recursive: true, mode: 0o700 });
-  const socketPath = shortSocketPath(settings.stateFolder);
+  const socketPath = shortSocketPath(settings.stateFolder, "xds.sock");
+  await using identity =
+    settings.identity === undefined
+      ? undefined
+      : await startIdentity({
+          settings,
+          identity: settings.identity,
+          socketPath: shortSocketPath(settings.stateFolder, "sds.sock"),
+          stop,
+          logging,
+        });
   const relay = await startRelay({
     socketPath,
     controlPlane: settings.controlPlane,
+    ...(identity === undefined ? {} : { identity: identity.workload }),
     statePath: path.join(settings.stateFolder, "xds-state"),
     nodeId: nodeId(settings),
     log: logging.logger("relay"),
   });
   try {
-    const document = bootstrapDocument(settings, socketPath);
+    const document = bootstrapDocument(settings, { xds: socketPath, secrets: identity?.socketPath });
     const bootstrapPath = path.join(settings.stateFolder, "bootstrap.json");
     await replaceFile(bootstrapPath, `${JSON.stringify(document, undefined, 2)}\n`);
     const proxyEnv = { ...env, [peerMetadataVariable]: encodePeerMetadata(peerMetadata(settings)) };
     const bootstrap = bootstrapMessage(document);
-    await using _health = await startHealthServer(settings.podAddress, stop);
+    await using _health = await startHealthServer(
+      settings.podAddress,
+      stop,
+      () => identity?.workload.metrics.render() ?? "",
+    );
     const proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
     log.info("the agent runs", { node: nodeId(settings), dataPlane: settings.dataPlane });
     const code = await untilEnd(proxy, stop, settings.drainMs);
@@ -115,8 +131,8 @@ function stopSignal(): { readonly signal: AbortSignal; readonly release: () => v
 const maxSocketPathBytes = 103;
 
 /** The socket's path, relative to the working folder where the absolute one is too long for the kernel. */
-function shortSocketPath(folder: string): string {
-  const absolute = path.join(folder, "xds.sock");
+function shortSocketPath(folder: string, name: string): string {
+  const absolute = path.join(folder, name);
   if (Buffer.byteLength(absolute) <= maxSocketPathBytes) return absolute;
   const relative = path.relative(process.cwd(), absolute);
   if (Buffer.byteLength(relative) <= maxSocketPathBytes) return relative;

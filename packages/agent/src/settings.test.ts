@@ -23,12 +23,30 @@ test("five variables are enough", () => {
       serviceAccount: "default",
       metadata: {},
       controlPlane: "http://127.0.0.1:15010",
+      identity: undefined,
       stateFolder: "/tmp/pod",
       envoyCommand: "envoy",
       concurrency: 1,
       logLevel: "info",
       drainMs: 5000,
     },
+  });
+});
+
+test("with the mesh's roots the workload has an identity, and the control plane is reached over TLS", () => {
+  const parsed = parseSettings({
+    ...complete,
+    SERVICE_ACCOUNT: "catalog",
+    TULLE_XDS_ADDRESS: "127.0.0.1:15012",
+    TULLE_CA_ROOT_FILE: "/mesh/root-cert.pem",
+    TULLE_TOKEN_FILE: "/tmp/pod/token",
+  });
+  assert.ok(parsed.ok);
+  assert.equal(parsed.settings.controlPlane, "https://127.0.0.1:15012");
+  assert.deepEqual(parsed.settings.identity, {
+    rootsFile: "/mesh/root-cert.pem",
+    tokenFile: "/tmp/pod/token",
+    spiffeId: { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "catalog" },
   });
 });
 
@@ -42,6 +60,11 @@ const refusals = [
   { name: "a text for a number", env: { ...complete, TULLE_CONCURRENCY: "two" }, expected: [/TULLE_CONCURRENCY/] },
   { name: "broken metadata", env: { ...complete, TULLE_NODE_METADATA: "[1" }, expected: [/no JSON object/] },
   { name: "an address without port", env: { ...complete, TULLE_XDS_ADDRESS: "host" }, expected: [/not host:port/] },
+  {
+    name: "names that make no identity",
+    env: { ...complete, TULLE_CA_ROOT_FILE: "/r", TRUST_DOMAIN: "Not A Domain" },
+    expected: [/make no identity: Not A Domain, shop, default/],
+  },
   { name: "a wrong level", env: { ...complete, TULLE_PROXY_LOG_LEVEL: "loud" }, expected: [/no log level/] },
 ];
 

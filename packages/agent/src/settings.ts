@@ -1,6 +1,7 @@
 // What the platform tells an agent about its pod, by environment variables. The table below is the whole contract between
 // `tulle up` (or an injected pod template) and `tulle agent`.
 import path from "node:path";
+import { isSpiffeId, type SpiffeId } from "@tulle/identity";
 import { type LogLevel, isLogLevel } from "@tulle/telemetry";
 
 /** Node metadata by Istio's names: strings, and for LABELS, ANNOTATIONS and POD_PORTS what JSON holds. */
@@ -14,15 +15,25 @@ export interface AgentSettings {
   readonly podAddress: string;
   readonly serviceAccount: string;
   readonly metadata: NodeMetadata;
-  /** `http://host:port` */
+  /** `http://host:port`, or `https://host:port` for a workload with an identity. */
   readonly controlPlane: string;
-  /** Absolute; the agent's own files lie here: xds.sock, xds-state, bootstrap.json. */
+  /** Undefined in a mesh without an authority: then nothing is encrypted, and the proxy is offered no secrets. */
+  readonly identity: IdentitySettings | undefined;
+  /** Absolute; the agent's own files lie here: xds.sock, xds-state, bootstrap.json, sds.sock, workload-certificate.json. */
   readonly stateFolder: string;
   readonly envoyCommand: string;
   readonly concurrency: number;
   readonly logLevel: LogLevel;
   /** How long requests may still run after SIGTERM. */
   readonly drainMs: number;
+}
+
+export interface IdentitySettings {
+  /** Absolute; the mesh's roots in PEM as the platform knows them at the start. */
+  readonly rootsFile: string;
+  /** Absolute; a service-account token, rewritten by the platform before it expires. */
+  readonly tokenFile: string | undefined;
+  readonly spiffeId: SpiffeId;
 }
 
 export type ParsedSettings =
@@ -47,6 +58,14 @@ export const agentVariables = [
     meaning: "its address, which the proxy listens on, dials from, and serves its admin pages at",
   },
   { name: "TULLE_XDS_ADDRESS", meaning: "host:port of the control plane's xDS server" },
+  {
+    name: "TULLE_CA_ROOT_FILE",
+    meaning:
+      "the mesh's roots in PEM at the start; with it the control plane is reached over TLS, and the workload gets a certificate",
+    fallback: "",
+  },
+  { name: "TULLE_TOKEN_FILE", meaning: "the service-account token that proves who the workload is", fallback: "" },
+  { name: "TRUST_DOMAIN", meaning: "the trust domain of the workload's identity", fallback: "cluster.local" },
   { name: "TULLE_STATE_DIR", meaning: "a folder for the socket, the saved state and the bootstrap; 0700" },
   { name: "SERVICE_ACCOUNT", meaning: "the pod's service account", fallback: "default" },
   { name: "TULLE_PROXY_TYPE", meaning: "sidecar, or router for a gateway", fallback: "sidecar" },
@@ -85,6 +104,7 @@ export function parseSettings(env: Environment): ParsedSettings {
     problems.push(`${name} is ${JSON.stringify(text(name))}, not a whole number from ${least} to ${most}`);
     return least;
   };
+  const isSecure = text("TULLE_CA_ROOT_FILE") !== "";
   const logLevel = text("TULLE_PROXY_LOG_LEVEL");
   if (!isLogLevel(logLevel)) problems.push(`TULLE_PROXY_LOG_LEVEL is ${JSON.stringify(logLevel)}, no log level`);
   const settings: AgentSettings = {
@@ -95,7 +115,8 @@ export function parseSettings(env: Environment): ParsedSettings {
     podAddress: text("INSTANCE_IP"),
     serviceAccount: text("SERVICE_ACCOUNT"),
     metadata: parseMetadata(text("TULLE_NODE_METADATA"), problems),
-    controlPlane: parseAddress(text("TULLE_XDS_ADDRESS"), problems),
+    controlPlane: parseAddress(text("TULLE_XDS_ADDRESS"), isSecure, problems),
+    identity: isSecure ? parseIdentity(text, problems) : undefined,
     stateFolder: path.resolve(text("TULLE_STATE_DIR")),
     envoyCommand: text("TULLE_ENVOY"),
     concurrency: whole("TULLE_CONCURRENCY", 1, 256),
@@ -103,6 +124,25 @@ export function parseSettings(env: Environment): ParsedSettings {
     drainMs: whole("TULLE_DRAIN_MS", 0, 3_600_000),
   };
   return problems.length > 0 ? { ok: false, problems } : { ok: true, settings };
+}
+
+function parseIdentity(text: (name: VariableName) => string, problems: string[]): IdentitySettings {
+  const spiffeId: SpiffeId = {
+    trustDomain: text("TRUST_DOMAIN"),
+    namespace: text("POD_NAMESPACE"),
+    serviceAccount: text("SERVICE_ACCOUNT"),
+  };
+  if (spiffeId.namespace !== "" && !isSpiffeId(spiffeId)) {
+    problems.push(
+      `TRUST_DOMAIN, POD_NAMESPACE and SERVICE_ACCOUNT make no identity: ${Object.values(spiffeId).join(", ")}`,
+    );
+  }
+  const tokenFile = text("TULLE_TOKEN_FILE");
+  return {
+    rootsFile: path.resolve(text("TULLE_CA_ROOT_FILE")),
+    tokenFile: tokenFile === "" ? undefined : path.resolve(tokenFile),
+    spiffeId,
+  };
 }
 
 function parseMetadata(text: string, problems: string[]): NodeMetadata {
@@ -116,9 +156,9 @@ function parseMetadata(text: string, problems: string[]): NodeMetadata {
   return {};
 }
 
-function parseAddress(address: string, problems: string[]): string {
+function parseAddress(address: string, isSecure: boolean, problems: string[]): string {
   if (address === "") return "";
-  const url = `http://${address}`;
+  const url = `${isSecure ? "https" : "http"}://${address}`;
   if (URL.canParse(url) && new URL(url).port !== "") return url;
   problems.push(`TULLE_XDS_ADDRESS is ${JSON.stringify(address)}, not host:port`);
   return "";

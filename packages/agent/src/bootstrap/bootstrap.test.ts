@@ -25,7 +25,7 @@ function settings(env: Readonly<Record<string, string>> = {}): AgentSettings {
 }
 
 test("the node has Istio's id, cluster and metadata", () => {
-  const { node } = bootstrapMessage(bootstrapDocument(settings(), "/tmp/pod/xds.sock"));
+  const { node } = bootstrapMessage(bootstrapDocument(settings(), { xds: "/tmp/pod/xds.sock", secrets: undefined }));
   assert.equal(node?.id, "sidecar~127.1.0.5~catalog-v1-abc-xyz.shop~shop.svc.cluster.local");
   assert.equal(node?.cluster, "catalog.shop");
   assert.deepEqual(node?.metadata, {
@@ -46,11 +46,14 @@ test("a gateway is a router, and without a label its workload names its cluster"
   const env = { TULLE_PROXY_TYPE: "router", TULLE_NODE_METADATA: '{"WORKLOAD_NAME":"gateway"}' };
   const gateway = settings(env);
   assert.match(nodeId(gateway), /^router~/);
-  assert.equal(bootstrapMessage(bootstrapDocument(gateway, "/s")).node?.cluster, "gateway.shop");
+  assert.equal(
+    bootstrapMessage(bootstrapDocument(gateway, { xds: "/s", secrets: undefined })).node?.cluster,
+    "gateway.shop",
+  );
 });
 
 test("the proxy listens for people and dials its peers at the pod's address, and meets the agent on its socket", () => {
-  const message = bootstrapMessage(bootstrapDocument(settings(), "/tmp/pod/xds.sock"));
+  const message = bootstrapMessage(bootstrapDocument(settings(), { xds: "/tmp/pod/xds.sock", secrets: undefined }));
   assert.deepEqual(message.admin?.address?.address.value, {
     $typeName: "envoy.config.core.v3.SocketAddress",
     protocol: 0,
@@ -68,6 +71,21 @@ test("the proxy listens for people and dials its peers at the pod's address, and
     path: "/tmp/pod/xds.sock",
     mode: 0,
   });
+});
+
+test("a workload with an identity finds its secrets on a socket of its own, over HTTP/2", () => {
+  const sockets = { xds: "/tmp/pod/xds.sock", secrets: "/tmp/pod/sds.sock" };
+  const clusters = bootstrapMessage(bootstrapDocument(settings(), sockets)).staticResources?.clusters ?? [];
+  assert.deepEqual(
+    clusters.map(({ name }) => name),
+    ["xds-grpc", "sds-grpc"],
+  );
+  const endpoint = clusters[1]?.loadAssignment?.endpoints[0]?.lbEndpoints[0]?.hostIdentifier;
+  assert.ok(endpoint?.case === "endpoint" && endpoint.value.address?.address.case === "pipe");
+  assert.equal(endpoint.value.address.address.value.path, "/tmp/pod/sds.sock");
+  assert.deepEqual(Object.keys(clusters[1]!.typedExtensionProtocolOptions), [
+    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+  ]);
 });
 
 const workloads = [

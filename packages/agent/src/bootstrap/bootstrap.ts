@@ -8,6 +8,8 @@ export const adminPort = 15_000;
 
 /** Istio's names for the sake of dashboards and of people who look for them. */
 const controlPlaneCluster = "xds-grpc";
+/** Where secrets name the agent as their source; translations rely on it. */
+const secretsCluster = "sds-grpc";
 
 // Envoy asks for a limit, and warns without one.
 const maxDownstreamConnections = 50_000;
@@ -47,8 +49,14 @@ function nodeMetadata(settings: AgentSettings): Readonly<Record<string, unknown>
 
 const typeUrl = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
 
+/** The agent's Unix sockets; without an identity there are no secrets to serve. */
+export interface AgentSockets {
+  readonly xds: string;
+  readonly secrets: string | undefined;
+}
+
 /** The document in JSON, with Envoy's own field names. */
-export function bootstrapDocument(settings: AgentSettings, socketPath: string): object {
+export function bootstrapDocument(settings: AgentSettings, sockets: AgentSockets): object {
   const overAds = (): object => ({
     ads: {},
     resource_api_version: "V3",
@@ -72,7 +80,12 @@ export function bootstrapDocument(settings: AgentSettings, socketPath: string): 
       cds_config: overAds(),
       lds_config: overAds(),
     },
-    static_resources: { clusters: [agentCluster(socketPath)] },
+    static_resources: {
+      clusters: [
+        agentCluster(controlPlaneCluster, sockets.xds),
+        ...(sockets.secrets === undefined ? [] : [agentCluster(secretsCluster, sockets.secrets)]),
+      ],
+    },
     stats_config: { use_all_default_tags: false, stats_tags: statsTags },
     layered_runtime: {
       layers: [{ name: "mesh", static_layer: { "re2.max_program_size.error_level": maxRegexProgram } }],
@@ -91,11 +104,11 @@ export function bootstrapDocument(settings: AgentSettings, socketPath: string): 
   };
 }
 
-/** The agent itself, which relays to the control plane. */
-function agentCluster(socketPath: string): object {
+/** The agent itself: it relays to the control plane, and hands out the workload's key and certificate. */
+function agentCluster(name: string, socketPath: string): object {
   const endpoint = { endpoint: { address: { pipe: { path: socketPath } } } };
   return {
-    name: controlPlaneCluster,
+    name,
     type: "STATIC",
     connect_timeout: "1s",
     typed_extension_protocol_options: {
@@ -104,7 +117,7 @@ function agentCluster(socketPath: string): object {
         explicit_http_config: { http2_protocol_options: {} },
       },
     },
-    load_assignment: { cluster_name: controlPlaneCluster, endpoints: [{ lb_endpoints: [endpoint] }] },
+    load_assignment: { cluster_name: name, endpoints: [{ lb_endpoints: [endpoint] }] },
   };
 }
 

@@ -5,11 +5,12 @@ import {
   type ByteStreamServerLimits,
   type Clock,
   type RunningByteStreamServer,
-  openByteStream,
   serveByteStreams,
   systemClock,
 } from "@tulle/xds";
 import type { Logger } from "@tulle/telemetry";
+import { explainTlsFailure } from "../identity/explain-tls-failure.ts";
+import { type RelayIdentity, openUpstream } from "./open-upstream.ts";
 import { RelaySession, type RelaySessionState } from "./relay-session.ts";
 import { loadState } from "./saved-state.ts";
 import { StateKeeper } from "./state-keeper.ts";
@@ -17,8 +18,10 @@ import { StateKeeper } from "./state-keeper.ts";
 export interface RelayOptions {
   /** The Unix socket that the proxy connects to. */
   readonly socketPath: string;
-  /** `http://host:port` of the control plane. */
+  /** `http://host:port` of the control plane; `https://host:port` with an identity. */
   readonly controlPlane: string;
+  /** What the workload shows to the control plane; each connection takes the newest. */
+  readonly identity?: RelayIdentity & { readonly rootsFile: string };
   readonly statePath: string;
   /** A state that was saved for another node is refused. */
   readonly nodeId: string;
@@ -73,7 +76,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
       let stoodIn = false;
       const session: RelaySession = new RelaySession({
         toProxy: (bytes) => stream.write(bytes),
-        openUpstream: (events) => openByteStream(options.controlPlane, events),
+        openUpstream: (events) => openUpstream(options.controlPlane, options.identity, events),
         keeper,
         clock,
         random: options.random ?? Math.random,
@@ -81,7 +84,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
         graceMs: options.graceMs ?? defaultGraceMs,
         onState: (state, reason) => {
           stoodIn = false;
-          logState(log, options.controlPlane, state, reason);
+          logState(options, state, reason);
         },
         onStoodIn: (type, names) => {
           if (!stoodIn) log.info("the saved state stands in for the control plane");
@@ -118,8 +121,11 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
   };
 }
 
-function logState(log: Logger, controlPlane: string, state: RelaySessionState, reason: string): void {
+function logState(options: RelayOptions, state: RelaySessionState, reason: string): void {
+  const { log, controlPlane, identity } = options;
   if (state === "live") log.info("connected to the control plane", { controlPlane });
-  else if (state === "offline") log.warning(`no control plane: ${reason}`, { controlPlane });
-  else log.debug(`relay ${state}`);
+  else if (state === "offline") {
+    const told = identity && explainTlsFailure(reason, { controlPlane, rootsFile: identity.rootsFile });
+    log.warning(`no control plane: ${told ?? reason}`, { controlPlane });
+  } else log.debug(`relay ${state}`);
 }

@@ -97,6 +97,16 @@ const rows: readonly {
     steps: [[100, { type: "renewSoon" }]],
     expected: ["waiting first 43200 s", "waiting first 532 s"],
   },
+  {
+    name: "one that nobody trusts any more is replaced at once, and only once",
+    start: first,
+    steps: [
+      [100, { type: "unusable" }],
+      [101, { type: "unusable" }],
+      [102, issued],
+    ],
+    expected: ["waiting first 43200 s", "requesting first", "requesting first", "waiting second 43200 s"],
+  },
 ];
 
 for (const { name, start, steps, expected } of rows) {

@@ -8,7 +8,8 @@ import type { WorkloadCertificate } from "./workload-certificate.ts";
  * - `retrying`: the last request failed; ask again at `atMs`. The current certificate, if there is one, serves as long as it is valid.
  *
  * Events: `due` (a timer's: begins a request when it is time), `issued`, `failed`, `rootsReplaced` (the current certificate with
- * another trust bundle; its times stay), `renewSoon` (the authority asks everyone to come again: spread over a hundredth of a life).
+ * another trust bundle; its times stay), `renewSoon` (the authority asks everyone to come again: spread over a hundredth of a life),
+ * `unusable` (the current certificate is worth nothing any more, because its root is trusted no longer: begins a request at once).
  */
 export type RenewalState =
   | { readonly phase: "requesting"; readonly current: WorkloadCertificate | undefined; readonly failures: number }
@@ -26,7 +27,8 @@ export type RenewalEvent =
   | { readonly type: "issued"; readonly certificate: WorkloadCertificate }
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "rootsReplaced"; readonly certificate: WorkloadCertificate }
-  | { readonly type: "renewSoon" };
+  | { readonly type: "renewSoon" }
+  | { readonly type: "unusable" };
 
 /** Share of the life after which to renew, and by how much that varies (Istio's SECRET_GRACE_PERIOD_RATIO and its jitter). */
 const renewAfter = 0.5;
@@ -69,6 +71,9 @@ export function stepRenewal(
       const soonMs = nowMs + jitter * lifeMs(state.current) * random();
       return soonMs < state.atMs ? { ...state, atMs: soonMs } : state;
     }
+    case "unusable":
+      // One that is on its way already is checked against the new roots when it comes.
+      return state.phase === "requesting" ? state : { phase: "requesting", current: state.current, failures: 0 };
   }
 }
 

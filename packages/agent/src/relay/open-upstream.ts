@@ -1,0 +1,63 @@
+// Opens the relay's stream to the control plane: at once in a mesh without an authority, else as soon as the workload has a
+// certificate to show, and with the newest one.
+import type { WorkloadCertificate } from "@tulle/identity";
+import { type ByteStream, type ByteStreamEvents, openByteStream } from "@tulle/xds";
+import { clientTls } from "../identity/client-tls.ts";
+
+/** What the relay needs of a workload's identity. */
+export interface RelayIdentity {
+  readonly current: WorkloadCertificate | undefined;
+  follow(listener: (certificate: WorkloadCertificate) => void): () => void;
+}
+
+/** As `openByteStream`; one that waits for a certificate opens when it comes. */
+export function openUpstream(
+  controlPlane: string,
+  identity: RelayIdentity | undefined,
+  events: ByteStreamEvents,
+): ByteStream {
+  return identity === undefined
+    ? openByteStream(controlPlane, events)
+    : new CertifiedStream(identity, () =>
+        openByteStream(controlPlane, events, { tls: () => clientTls(identity.current!) }),
+      );
+}
+
+/**
+ * `waiting` for the first certificate → `open`, the stream itself → `closed`. While it waits nothing is reported: the session counts
+ * as connecting, and answers what it is asked from the saved state once its patience ends.
+ */
+class CertifiedStream implements ByteStream {
+  readonly #stopFollowing: () => void;
+  #stream: ByteStream | undefined;
+  #isClosed = false;
+  #isPaused = false;
+
+  constructor(identity: RelayIdentity, open: () => ByteStream) {
+    this.#stopFollowing = identity.follow(() => {
+      if (this.#isClosed || this.#stream !== undefined) return;
+      this.#stream = open();
+      if (this.#isPaused) this.#stream.pause();
+    });
+  }
+
+  write(bytes: Uint8Array): void {
+    this.#stream?.write(bytes);
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    this.#stream?.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#stream?.resume();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#stopFollowing();
+    this.#stream?.close();
+  }
+}

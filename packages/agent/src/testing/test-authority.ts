@@ -1,0 +1,39 @@
+// A mesh's authority in a test's own process: what signs for a workload, with the roots' file beside it.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { TestContext } from "node:test";
+import { CertificateAuthority, createAuthority, type SpiffeId } from "@tulle/identity";
+
+export const web: SpiffeId = { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "web" };
+/** What the test's platform hands to the workload. */
+export const goodToken = "header.claims.signature";
+
+export interface TestAuthority {
+  readonly authority: CertificateAuthority;
+  /** A folder of the test's own, with the two files below in it. */
+  readonly folder: string;
+  readonly rootsFile: string;
+  readonly tokenFile: string;
+}
+
+const trustDomain = "cluster.local";
+
+export async function newAuthority(now: () => number, ttlMs?: number): Promise<CertificateAuthority> {
+  const signing = await createAuthority({ trustDomain, nowMs: now() });
+  const ttl = ttlMs === undefined ? {} : { defaultTtlMs: ttlMs };
+  return new CertificateAuthority({ trustDomain, state: { phase: "steady", signing }, now, ...ttl });
+}
+
+export async function testAuthority(
+  context: TestContext,
+  options: { readonly now?: () => number; readonly ttlMs?: number } = {},
+): Promise<TestAuthority> {
+  const folder = await mkdtemp(path.join(tmpdir(), "tulle-identity-"));
+  context.after(() => rm(folder, { recursive: true, force: true }));
+  const authority = await newAuthority(options.now ?? Date.now, options.ttlMs);
+  const [rootsFile, tokenFile] = [path.join(folder, "root-cert.pem"), path.join(folder, "token")] as const;
+  await writeFile(rootsFile, authority.trustBundlePem);
+  await writeFile(tokenFile, `${goodToken}\n`);
+  return { authority, folder, rootsFile, tokenFile };
+}
