@@ -126,7 +126,7 @@ test("Envoy's defaults of a connection manager", () => {
     xffNumTrustedHops: 0,
     skipXffAppend: false,
     via: "",
-    keepsClientCertHeader: false,
+    clientCert: { mode: "sanitize", details: { cert: false, chain: false, subject: false, uri: false, dns: false } },
     normalizePath: false,
     mergeSlashes: false,
     pathWithEscapedSlashesAction: "keep_unchanged",
@@ -172,7 +172,7 @@ test("settings of a connection manager", () => {
   assert.equal(network.pathWithEscapedSlashesAction, "reject_request");
   assert.deepEqual([...network.upgradeTypes], ["websocket"]);
   assert.equal(network.isInternalAddress("10.9.9.9"), true);
-  assert.equal(network.keepsClientCertHeader, true);
+  assert.equal(network.clientCert.mode, "always_forward_only");
 });
 
 test("routes by RDS lead to the slot of that name, and the listener asks for it", () => {

@@ -38,6 +38,13 @@ export class ConnectionInfo {
   dynamicMetadata: Record<string, Record<string, unknown>> | undefined = undefined;
   /** `%CONNECTION_TERMINATION_DETAILS%` */
   terminationDetails: string | undefined = undefined;
+  /** Bits of `responseFlags`, of the connection as a whole. */
+  responseFlags = 0;
+  /** Of the listener's log: why no chain has taken the connection. */
+  responseCodeDetails: string | undefined = undefined;
+  /** Payload, known once the connection has ended. */
+  bytesReceived = 0;
+  bytesSent = 0;
   /** `%DOWNSTREAM_TRANSPORT_FAILURE_REASON%` */
   transportFailureReason: string | undefined = undefined;
 

@@ -109,7 +109,8 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
     if (!this.#checkHead(head)) return;
     stripHostPort(head, this.#connection.info.localPort, config);
-    mutateRequestHeaders(head, this.info, this.#connection.info.remoteIp, this.#connection.scheme, config);
+    const { info, scheme, clientCert } = this.#connection;
+    mutateRequestHeaders(head, this.info, info.remoteIp, scheme, config, clientCert);
     this.clearRouteCache();
     if (this.#idleTimeoutMs > 0) this.#connection.watchIdle(this, this.#idleTimeoutMs);
     if (head.upgrade !== undefined && !this.#mayUpgrade(head.upgrade)) {

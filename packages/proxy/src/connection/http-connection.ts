@@ -7,6 +7,8 @@ import type {
   ResponseSender,
   ServerConnectionOwner,
 } from "../codec/stream-codec.ts";
+import { currentClientCert } from "../http/forwarded-client-cert.ts";
+import { responseFlags } from "../http/response-flags.ts";
 import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
 import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "./data-path.ts";
@@ -20,6 +22,8 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
   readonly dataPath: DataPath;
   readonly scheme: "http" | "https";
   readonly bufferLimitBytes: number;
+  /** What `x-forwarded-client-cert` says of the client. */
+  readonly clientCert: string | undefined;
   /** Its configuration has been replaced or its listener is going: the next answer is the last. */
   draining = false;
   readonly #codec: Http1ServerConnection;
@@ -38,6 +42,7 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
     this.dataPath = dataPath;
     this.scheme = options.info.tls === undefined ? "http" : "https";
     this.bufferLimitBytes = options.bufferLimitBytes;
+    this.clientCert = currentClientCert(config.clientCert, options.info.tls);
     this.#onClosed = options.onClosed;
     config.stats.downstreamConnectionsTotal.increment();
     config.stats.downstreamConnectionsActive.add(1);
@@ -105,6 +110,7 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
 
   onConnectionError(sender: ResponseSender, error: HttpProtocolError): void {
     this.dataPath.httpLog.debug("protocol error", { connection: this.info.id, details: error.details });
+    if (error.status !== 408) this.info.responseFlags |= responseFlags.DPE.bit;
     new DownstreamStream(this, sender).onConnectionError(error);
   }
 
@@ -114,6 +120,8 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
 
   onConnectionClosed(): void {
     this.#countBytes();
+    this.info.bytesReceived = this.#countedReceived;
+    this.info.bytesSent = this.#countedSent;
     this.dataPath.timers.disarm(this.#idleTimer);
     this.config.stats.downstreamConnectionsActive.add(-1);
     if (this.dataPath.connectionLog.debugEnabled) {

@@ -135,8 +135,9 @@ export function shownCertificateInfo(certificate: X509Certificate | undefined): 
   return info;
 }
 
-/** The session's id out of its DER (`SSL_SESSION`: version, TLS version, cipher, id). */
+/** The session's id out of its DER (`SSL_SESSION`: version, TLS version, cipher, id). TLS 1.3 has none that means anything. */
 export function sessionIdOf(socket: TLSSocket): string {
+  if (socket.destroyed || socket.getProtocol() === "TLSv1.3") return "";
   const handle = (socket as unknown as { _handle?: { getSession(): Buffer | undefined } | null })._handle;
   const session = handle?.getSession();
   if (session === undefined) return "";

@@ -1,10 +1,11 @@
 // The table of operators of Envoy's substitution format (docs: configuration/observability/access_log). What the proxy
-// cannot know yet (TLS of a peer, traces) is a missing value; an operator that is not in the table is an error.
+// cannot know yet (traces, TLS of an upstream) is a missing value; an operator that is not in the table is an error.
 import { randomUUID } from "node:crypto";
 import { withoutControlCharacters } from "../http/header-value.ts";
 import { type ResponseFlag, connectionFlagsText, responseFlagsText } from "../http/response-flags.ts";
 import type { CompiledOperator, FormatValue, OperatorCompiler } from "./operator.ts";
 import { compileTimeFormat, isoTime } from "./start-time.ts";
+import { tlsOperators } from "./tls-operators.ts";
 
 const text = (value: FormatValue): OperatorCompiler => {
   return (argument) => (argument === undefined ? { value, isNumber: false } : { error: "takes no argument" });
@@ -14,7 +15,7 @@ const number = (value: FormatValue): OperatorCompiler => {
   return (argument) => (argument === undefined ? { value, isNumber: true } : { error: "takes no argument" });
 };
 
-/** A value that only TLS or tracing would give. */
+/** A value that nothing here gives. */
 const missing: OperatorCompiler = () => ({ value: () => undefined, isNumber: false });
 
 function optionalText(value: string | undefined): string | undefined {
@@ -230,7 +231,7 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   HOSTNAME: compileHostname,
   ENVIRONMENT: compileEnvironment,
   UNIQUE_ID: text(() => randomUUID()),
-  REQUESTED_SERVER_NAME: text((info) => optionalText(info.requestedServerName)),
+  REQUESTED_SERVER_NAME: text((info) => optionalText(withoutControlCharacters(info.requestedServerName))),
   UPSTREAM_HOST: text((info) => info.upstreamHost?.addressText),
   UPSTREAM_HOST_NAME: text((info) => optionalText(info.upstreamHost?.hostname) ?? info.upstreamHost?.addressText),
   UPSTREAM_CLUSTER: text((info) => info.cluster?.observabilityName),
@@ -257,12 +258,12 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   ACCESS_LOG_TYPE: text((info) => (info.isConnection ? "TcpConnectionEnd" : "DownstreamEnd")),
 };
 
-/** Operators that read a peer's or our own certificate: missing values on a plain connection. */
-const tlsOperator =
-  /^(DOWNSTREAM|UPSTREAM)_(TLS_(SESSION_ID|CIPHER|VERSION)|(PEER|LOCAL)_(URI_SAN|DNS_SAN|IP_SAN|SUBJECT|ISSUER|FINGERPRINT_256|FINGERPRINT_1|SERIAL|CERT|CERT_V_START|CERT_V_END|CHAIN_[A-Z0-9_]+))$/;
+/** Operators that read the certificates of the upstream's connection: missing values. */
+const upstreamTlsOperator =
+  /^UPSTREAM_(TLS_(SESSION_ID|CIPHER|VERSION)|(PEER|LOCAL)_(URI_SAN|DNS_SAN|IP_SAN|SUBJECT|ISSUER|FINGERPRINT_256|FINGERPRINT_1|SERIAL|CERT|CERT_V_START|CERT_V_END|CHAIN_[A-Z0-9_]+))$/;
 
 export function findOperator(name: string): OperatorCompiler | undefined {
-  return operators[name] ?? (tlsOperator.test(name) ? missing : undefined);
+  return operators[name] ?? tlsOperators[name] ?? (upstreamTlsOperator.test(name) ? missing : undefined);
 }
 
 /** Cuts to `maxLength` characters, `%REQ(X):20%`. */

@@ -2,6 +2,7 @@
 // believed of what it says, request ids (Envoy: `ConnectionManagerUtility::mutateRequestHeaders`).
 import { randomUUID } from "node:crypto";
 import net from "node:net";
+import { forwardClientCert, forwardedClientCertHeader } from "./forwarded-client-cert.ts";
 import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
 import type { RequestHead } from "./message.ts";
 import type { StreamInfo } from "./stream-info.ts";
@@ -36,12 +37,14 @@ const edgeHeaders = new Set([
   "x-envoy-external-address",
 ]);
 
+/** `clientCert` is what `currentClientCert` says of the connection. */
 export function mutateRequestHeaders(
   request: RequestHead,
   info: StreamInfo,
   remoteIp: string,
   transportScheme: string,
   config: HttpConnectionManagerConfig,
+  clientCert?: string,
 ): void {
   const headers = request.headers;
   const entries = headers.entries;
@@ -49,7 +52,7 @@ export function mutateRequestHeaders(
   let forwardedProto: string | undefined;
   let requestId: string | undefined;
   let hasEnvoyHeader = false;
-  let hasClientCert = false;
+  let forwardedCert: string | undefined;
   for (let index = 0; index < entries.length; index += 2) {
     const name = entries[index]!;
     if (name.charCodeAt(0) !== 120 /* x */) continue;
@@ -57,8 +60,9 @@ export function mutateRequestHeaders(
       forwardedFor = forwardedFor === undefined ? entries[index + 1]! : `${forwardedFor},${entries[index + 1]!}`;
     } else if (name === "x-forwarded-proto") forwardedProto = entries[index + 1];
     else if (name === "x-request-id") requestId = entries[index + 1];
-    else if (name === "x-forwarded-client-cert") hasClientCert = true;
-    else if (name.startsWith("x-envoy-")) hasEnvoyHeader = true;
+    else if (name === forwardedClientCertHeader) {
+      forwardedCert = forwardedCert === undefined ? entries[index + 1]! : `${forwardedCert},${entries[index + 1]!}`;
+    } else if (name.startsWith("x-envoy-")) hasEnvoyHeader = true;
   }
 
   const hops = config.xffNumTrustedHops;
@@ -97,7 +101,9 @@ export function mutateRequestHeaders(
   }
   if (isInternal) headers.set("x-envoy-internal", "true");
   if (isEdge) headers.set("x-envoy-external-address", clientIp);
-  if (hasClientCert && !config.keepsClientCertHeader) headers.remove("x-forwarded-client-cert");
+  if (forwardedCert !== undefined || clientCert !== undefined) {
+    forwardClientCert(headers, config.clientCert.mode, clientCert, forwardedCert);
+  }
   if (config.via !== "") appendVia(request, config.via);
   if (config.generateRequestId && (requestId === undefined || (isEdge && !config.preserveExternalRequestId))) {
     headers.set("x-request-id", randomUUID());

@@ -113,8 +113,9 @@ export class ActiveListener {
       listener.stats.noFilterChainMatch.increment();
       this.#dataPath.connectionLog.debug("no filter chain matches", { listener: listener.name });
       socket.destroy();
-      info.terminationDetails = "filter_chain_not_found";
-      log.end(responseFlags.NR.bit);
+      info.responseCodeDetails = "filter_chain_not_found";
+      info.responseFlags |= responseFlags.NR.bit;
+      log.end();
       return;
     }
     // Those that count its beginning count its end; the listener may be replaced meanwhile.
@@ -127,7 +128,7 @@ export class ActiveListener {
       bufferLimitBytes: listener.perConnectionBufferLimitBytes,
       ended: () => {
         stats.connectionsActive.add(-1);
-        log.end(0);
+        log.end();
       },
     };
     if (chain.transport.type === "raw")
@@ -167,6 +168,9 @@ export class ActiveListener {
           remote: info.remoteAddress,
           reason: info.transportFailureReason ?? info.terminationDetails ?? "the client ended the connection",
         });
+        // The manager counts connections from their beginning (Envoy), which this one did not survive.
+        const { network } = connection.chain;
+        if (network.type === "http_connection_manager") network.stats.downstreamConnectionsTotal.increment();
         connection.ended();
         this.#onClosed(handshake);
       },

@@ -19,15 +19,17 @@ export class ConnectionLog {
     this.#startMonotonicMs = logs.length === 0 ? 0 : dataPath.turn.nowMs;
   }
 
-  /** `flags`: bits of `responseFlags`. */
-  end(flags: number): void {
+  end(): void {
     if (this.#logs.length === 0) return;
     const { localAddress, remoteAddress, serverName, tls, ...connection } = this.#connection;
     const info = new StreamInfo(this.#startTimeMs, this.#startMonotonicMs, localAddress, remoteAddress, serverName);
-    info.responseFlags = flags;
+    info.responseFlags = connection.responseFlags;
     info.downstreamTls = tls;
     info.downstreamPeerCertificate = tls?.peer;
     info.downstreamTransportFailureReason = connection.transportFailureReason;
+    info.responseCodeDetails = connection.responseCodeDetails;
+    info.bytesReceived = connection.bytesReceived;
+    info.bytesSent = connection.bytesSent;
     info.connectionTerminationDetails = connection.terminationDetails;
     info.dynamicMetadata = connection.dynamicMetadata;
     info.durationMs = this.#dataPath.turn.nowMs - this.#startMonotonicMs;

@@ -102,21 +102,22 @@ export class TlsHandshake implements DownstreamConnection {
     const peer = shownCertificateInfo(certificate);
     const stale = socket.isSessionReused() ? timeError(peer, nowMs) : undefined;
     const outcome = verifyPeer({ certificate, chainError: chainError ?? stale }, rules, this.#validation);
-    if (!outcome.ok) {
-      this.#refuse(socket, outcome);
-      return;
-    }
-    stats.onHandshake(socket, certificate !== undefined);
     info.transportProtocol = "tls";
+    // The logs tell of a refused client too.
     info.tls = {
       peer,
       local: shownCertificateInfo(socket.getX509Certificate()),
-      peerIsValidated: outcome.validated,
+      peerIsValidated: outcome.ok && outcome.validated,
       version: socket.getProtocol() ?? "",
       cipher: socket.getCipher().name,
       applicationProtocol: socket.alpnProtocol === false ? "" : (socket.alpnProtocol ?? ""),
       sessionId: () => sessionIdOf(socket),
     };
+    if (!outcome.ok) {
+      this.#refuse(socket, outcome);
+      return;
+    }
+    stats.onHandshake(socket, certificate !== undefined);
     this.#end();
     this.#options.onEstablished(socket);
   }

@@ -6,6 +6,7 @@ import type { DownstreamConnection, DownstreamConnectionOptions } from "../conne
 import type { NetworkFilter } from "../connection/network-filter.ts";
 import type { ListenerFilter } from "../filters/listener/listener-filter.ts";
 import type { HttpFilter } from "../http/filter.ts";
+import type { ClientCertForwarding } from "../http/forwarded-client-cert.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { CommonTlsContext } from "../tls/common-tls-context.ts";
@@ -126,8 +127,7 @@ export interface HttpConnectionManagerConfig {
   readonly xffNumTrustedHops: number;
   readonly skipXffAppend: boolean;
   readonly via: string;
-  /** False removes `x-forwarded-client-cert` of a client that showed no certificate; true = ALWAYS_FORWARD_ONLY. */
-  readonly keepsClientCertHeader: boolean;
+  readonly clientCert: ClientCertForwarding;
   readonly normalizePath: boolean;
   readonly mergeSlashes: boolean;
   readonly pathWithEscapedSlashesAction:

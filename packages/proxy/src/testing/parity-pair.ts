@@ -53,7 +53,7 @@ const comparedResponseHeaders = ["content-type", "content-length", "www-authenti
 /** Differ between two proxies by nature. */
 const ownRequestHeaders = new Set(["x-request-id", "x-parity", "x-forwarded-for", "x-envoy-expected-rq-timeout-ms"]);
 
-interface Side {
+export interface Side {
   /** Ports of the listeners by name. */
   readonly ports: ReadonlyMap<string, number>;
   readonly adminPort: number;
@@ -109,7 +109,7 @@ async function startBackEnd(): Promise<http.Server> {
   return backEnd;
 }
 
-async function startOurs(log: string, bootstrapFor: (log: string) => string): Promise<Side> {
+export async function startOurs(log: string, bootstrapFor: (log: string) => string): Promise<Side> {
   const proxy = await runProxy({
     bootstrap: parseBootstrap(bootstrapFor(log), "ours"),
     env: {},
@@ -123,7 +123,11 @@ async function startOurs(log: string, bootstrapFor: (log: string) => string): Pr
   };
 }
 
-async function startEnvoy(folder: string, listenerCount: number, bootstrapFor: (log: string) => string): Promise<Side> {
+export async function startEnvoy(
+  folder: string,
+  listenerCount: number,
+  bootstrapFor: (log: string) => string,
+): Promise<Side> {
   const log = path.join(folder, "envoy.log");
   const configFile = path.join(folder, "envoy.json");
   const adminFile = path.join(folder, "admin.txt");
@@ -169,7 +173,7 @@ async function runOn({ ports, log }: Side, calls: readonly ParityCall[], first: 
   return answers.map((answer, index) => seen(answer, lines.get(String(first + index))!));
 }
 
-async function countersOf({ adminPort }: Side, name: RegExp): Promise<Counters> {
+export async function countersOf({ adminPort }: Side, name: RegExp): Promise<Counters> {
   const page = (await get(adminPort, { ...adminCall, path: "/stats?type=Counters" })).body;
   const lines = page.split("\n").map((line) => line.split(": "));
   return Object.fromEntries(lines.filter(([stat]) => name.test(stat!)).map(([stat, value]) => [stat!, Number(value)]));

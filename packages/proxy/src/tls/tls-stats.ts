@@ -52,10 +52,9 @@ export class TlsStats {
     this.#counters.connectionErrors.increment();
   }
 
-  /** The peer's certificate was refused; Envoy counts the handshake as failed too. */
+  /** The peer's certificate was refused, which Envoy counts here and not as an error of the connection. */
   onPeerFailure(kind: PeerFailureKind): void {
     this.#counters[failureCounters[kind]].increment();
-    this.#counters.connectionErrors.increment();
   }
 
   #settle(stat: string): void {

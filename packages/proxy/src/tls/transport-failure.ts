@@ -35,9 +35,10 @@ const reasons: Readonly<Record<string, readonly [number, string]>> = {
   UNSUPPORTED_PROTOCOL: [240, "UNSUPPORTED_PROTOCOL"],
   NO_PROTOCOLS_AVAILABLE: [240, "UNSUPPORTED_PROTOCOL"],
   NO_SHARED_CIPHER: [184, "NO_SHARED_CIPHER"],
-  PEER_DID_NOT_RETURN_A_CERTIFICATE: [192, "PEER_DID_NOT_RETURN_A_CERTIFICATE"],
   HTTP_REQUEST: [156, "HTTP_REQUEST"],
 };
+
+const missingCertificate = "PEER_DID_NOT_RETURN_A_CERTIFICATE";
 
 function tlsError(number: number, name: string, detail = ""): string {
   const words = `SSL routines:OPENSSL_internal:${name}`;
@@ -55,5 +56,6 @@ export function tlsErrorText(error: NodeJS.ErrnoException): string | undefined {
   const name = /^ERR_SSL_(.+)$/.exec(error.code ?? "")?.[1];
   if (name === undefined) return undefined;
   const known = reasons[name];
+  if (name === missingCertificate) return tlsError(192, name, "peer did not provide required client certificate");
   return known === undefined ? tlsError(0, name) : tlsError(known[0], known[1]);
 }

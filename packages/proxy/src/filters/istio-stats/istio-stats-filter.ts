@@ -3,6 +3,7 @@
 // four adds.
 import type { Counter, Histogram, Labels, MetricRegistry } from "@tulle/telemetry";
 import type { Cluster, Host } from "../../cluster/cluster.ts";
+import type { DownstreamTlsInfo } from "../../connection/tls-info.ts";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts";
 import { responseFlagsText } from "../../http/response-flags.ts";
 import type { StreamInfo } from "../../http/stream-info.ts";
@@ -44,7 +45,21 @@ type HandlesByOutcome = Map<number, Handles>;
 
 interface Peer {
   readonly labels: WorkloadLabels;
+  readonly security: ConnectionSecurity;
   readonly clusters: Map<string, HandlesByOutcome>;
+}
+
+/** What the handshake has proved of both sides. */
+interface ConnectionSecurity {
+  readonly policy: "mutual_tls" | "none";
+  readonly sourcePrincipal: string;
+  readonly destinationPrincipal: string;
+}
+
+/** Peers of one security, by the header that they sent. */
+interface PeerGroup {
+  readonly security: ConnectionSecurity;
+  readonly peers: Map<string, Peer>;
 }
 
 /** Clusters that are no service but a rule of the mesh; their name stands for the service's (Istio). */
@@ -55,8 +70,11 @@ export class IstioStatsFilter implements HttpFilter {
   readonly #options: IstioStatsOptions;
   /** As source: on each host, by `metricLabels`; this is for requests that found none. */
   readonly #withoutHost = new Map<string, HandlesByOutcome>();
-  /** As destination: by the peer's header, then by cluster. */
-  readonly #peers = new Map<string, Peer>();
+  /** As destination: by what the handshake proved, the peer's header, then by cluster. */
+  readonly #groups = new Map<string, PeerGroup>();
+  readonly #groupOfConnection = new WeakMap<DownstreamTlsInfo, PeerGroup>();
+  readonly #plain: PeerGroup = { security: noSecurity, peers: new Map() };
+  #peerCount = 0;
 
   constructor(options: IstioStatsOptions) {
     this.name = options.name;
@@ -102,18 +120,38 @@ export class IstioStatsFilter implements HttpFilter {
   }
 
   #asDestination(info: StreamInfo): HandlesByOutcome {
-    return at(this.#peer(info.downstreamPeerMetadata).clusters, info.cluster?.name ?? "");
+    return at(
+      this.#peer(this.#group(info.downstreamTls), info.downstreamPeerMetadata).clusters,
+      info.cluster?.name ?? "",
+    );
   }
 
-  #peer(header: string | undefined): Peer {
+  #group(tls: DownstreamTlsInfo | undefined): PeerGroup {
+    if (tls === undefined) return this.#plain;
+    let group = this.#groupOfConnection.get(tls);
+    if (group === undefined) {
+      const security = securityOf(tls);
+      const key = Object.values(security).join(" ");
+      group = this.#groups.get(key);
+      if (group === undefined) {
+        group = { security, peers: new Map() };
+        this.#groups.set(key, group);
+      }
+      this.#groupOfConnection.set(tls, group);
+    }
+    return group;
+  }
+
+  #peer(group: PeerGroup, header: string | undefined): Peer {
     const key = header ?? "";
-    let peer = this.#peers.get(key);
+    let peer = group.peers.get(key);
     if (peer !== undefined) return peer;
     const labels = decodePeerLabels(header);
-    const isKnown = labels !== unknownWorkload && this.#peers.size < maxPeers;
-    if (!isKnown && key !== "") return this.#peer(undefined);
-    peer = { labels, clusters: new Map() };
-    this.#peers.set(ownText(key), peer);
+    const isKnown = labels !== unknownWorkload && this.#peerCount < maxPeers;
+    if (!isKnown && key !== "") return this.#peer(group, undefined);
+    peer = { labels, security: group.security, clusters: new Map() };
+    group.peers.set(ownText(key), peer);
+    this.#peerCount += 1;
     return peer;
   }
 
@@ -124,13 +162,18 @@ export class IstioStatsFilter implements HttpFilter {
   #resolve(info: StreamInfo, isGrpc: boolean, isOverflow: boolean): Handles {
     const { reporter, own, metrics } = this.#options;
     const isSource = reporter === "source";
-    const source = isSource ? own : this.#peer(info.downstreamPeerMetadata).labels;
+    const peer = isSource ? undefined : this.#peer(this.#group(info.downstreamTls), info.downstreamPeerMetadata);
+    const source = peer === undefined ? own : peer.labels;
     const destination = isSource ? hostLabels(info.upstreamHost) : own;
     const service = this.#service(info, destination, isOverflow);
     const labels: Labels = {
       reporter,
       ...prefixed("source", source),
       ...prefixed("destination", destination),
+      ...(peer !== undefined && {
+        source_principal: peer.security.sourcePrincipal,
+        destination_principal: peer.security.destinationPrincipal,
+      }),
       destination_service: service.service,
       destination_service_name: service.name,
       destination_service_namespace: service.namespace,
@@ -139,7 +182,7 @@ export class IstioStatsFilter implements HttpFilter {
       grpc_response_status: isGrpc ? grpcStatusText(grpcStatusOf(info)) : "",
       response_flags: responseFlagsText(info.responseFlags),
       // The client cannot know what the server made of its connection (Istio).
-      connection_security_policy: isSource ? "unknown" : "none",
+      connection_security_policy: peer === undefined ? "unknown" : peer.security.policy,
     };
     return {
       requests: metrics.counter({ name: "istio_requests_total", labels }),
@@ -161,6 +204,17 @@ export class IstioStatsFilter implements HttpFilter {
       namespace: isRule ? "unknown" : destination.workload_namespace,
     };
   }
+}
+
+const noSecurity: ConnectionSecurity = { policy: "none", sourcePrincipal: "unknown", destinationPrincipal: "unknown" };
+
+/** As Istio's filter, but that a certificate must have been found good: one that is merely shown proves nothing. */
+function securityOf({ peer, local, peerIsValidated }: DownstreamTlsInfo): ConnectionSecurity {
+  return {
+    policy: peerIsValidated ? "mutual_tls" : "none",
+    sourcePrincipal: (peerIsValidated ? peer.uriSans[0] : undefined) ?? "unknown",
+    destinationPrincipal: local.uriSans[0] ?? "unknown",
+  };
 }
 
 const services = new WeakMap<Cluster, { readonly service: ServiceLabels | undefined }>();
