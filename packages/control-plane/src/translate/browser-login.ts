@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
-import type { StringMatch } from "@tulle/config";
+import type { HttpMatch, StringMatch } from "@tulle/config";
 import {
   FilterConfigSchema,
   type HeaderMatcher,
@@ -83,18 +83,21 @@ export function enabledLogins(logins: readonly MeshBrowserLogin[]): { [filter: s
 export function loginRoutes(logins: readonly MeshBrowserLogin[]): readonly Route[] {
   return logins.flatMap((login) => {
     const name = `browser-login.${login.namespace}.${login.name}`;
-    const own = [login.redirectPath, login.logoutPath].map((path) => ownRoute(name, { exact: path }, 404));
-    if (login.provider !== undefined) return own;
-    const pages = login.paths ?? [{ prefix: "/" }];
-    return pages.map((match) => ownRoute(name, match, 503, "signing in is not possible yet\n"));
+    const authority = authorityExpression(login);
+    const at = authority === undefined ? {} : { authority: { regex: authority } };
+    if (login.provider === undefined) {
+      const pages = login.paths ?? [{ prefix: "/" }];
+      return pages.map((uri) => ownRoute(name, { uri, ...at }, 503, "signing in is not possible yet\n"));
+    }
+    return [login.redirectPath, login.logoutPath].map((path) => ownRoute(name, { uri: { exact: path }, ...at }, 404));
   });
 }
 
-function ownRoute(name: string, uri: StringMatch, status: number, text?: string): Route {
+function ownRoute(name: string, match: HttpMatch, status: number, text?: string): Route {
   const body = text === undefined ? {} : { body: { specifier: { case: "inlineString", value: text } as const } };
   return create(RouteSchema, {
     name,
-    match: routeMatch({ uri }),
+    match: routeMatch(match),
     action: { case: "directResponse", value: { status, ...body } },
   });
 }
@@ -188,10 +191,19 @@ function exactPath(path: string) {
 
 /** Nothing where all pages are the login's. The pages are matched as routes match them, so that no spelling lies between. */
 function otherPages(login: MeshBrowserLogin): HeaderMatcher[] {
-  if (login.paths === undefined) return [];
+  const authority = authorityExpression(login);
+  const others = authority === undefined ? [] : [pseudoHeader(":authority", authority, true)];
+  if (login.paths === undefined) return others;
   const own: readonly StringMatch[] = [{ exact: login.redirectPath }, { exact: login.logoutPath }];
   const pages = [...login.paths, ...own].map(pathExpression);
-  return [pseudoHeader(":path", pages.join("|"), true)];
+  return [...others, pseudoHeader(":path", pages.join("|"), true)];
+}
+
+/** Hosts of the login, where it shares virtual hosts with others; undefined for all. */
+function authorityExpression({ hosts }: MeshBrowserLogin): string | undefined {
+  if (hosts.includes("*")) return undefined;
+  const names = hosts.map((host) => (host.startsWith("*") ? `.*${quoted(host.slice(1))}` : quoted(host)));
+  return `(?i:${names.join("|")})(?::[0-9]+)?`;
 }
 
 function pathExpression({ exact, prefix, regex }: StringMatch): string {

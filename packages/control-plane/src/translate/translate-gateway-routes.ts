@@ -61,7 +61,7 @@ function virtualHost(
   });
 }
 
-/** A sign-in for some hosts of a virtual host is one for all of them: rather too much than too little. */
+/** Sign-ins that have a host in common with the virtual host; which of its requests are theirs, they say themselves. */
 function loginsAt({ logins = [] }: GatewayShared, port: GatewayPort, host: string): readonly MeshBrowserLogin[] {
   const gateways = new Set(port.servers.map(({ gateway }) => gateway));
   return logins.filter(
