@@ -64,6 +64,14 @@ const columns: Columns = {
     { title: "HOST", value: ({ spec }) => spec.host },
     { title: "SUBSETS", value: ({ spec }) => join((spec.subsets ?? []).map(({ name }) => name)) },
   ],
+  Secret: [
+    { title: "TYPE", value: ({ type }) => type ?? "Opaque" },
+    {
+      title: "KEYS",
+      value: ({ data, stringData }) =>
+        join([...new Set([...Object.keys(data ?? {}), ...Object.keys(stringData ?? {})])]),
+    },
+  ],
   AuthorizationPolicy: [
     { title: "ACTION", value: ({ spec }) => spec.action ?? "ALLOW" },
     { title: "RULES", value: ({ spec }) => String(spec.rules?.length ?? 0) },

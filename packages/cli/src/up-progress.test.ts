@@ -60,7 +60,9 @@ function show(
 
 const instance = {
   apiUrl: "http://127.20.0.1:15014",
-  publishedPorts: [{ address: "127.0.0.1", port: 8080, targetPort: 8080, service: "gateway.tulle-system" }],
+  publishedPorts: [
+    { address: "127.0.0.1", port: 8080, targetPort: 8080, service: "gateway.tulle-system", protocol: "http" },
+  ],
 } as unknown as Instance;
 
 test("elsewhere than on a terminal each change is a line, told once", () => {

@@ -4,7 +4,7 @@ import path from "node:path";
 import { createColors } from "picocolors";
 import type { Finding } from "@tulle/config";
 import type { LocalPod, PodPhase, Supervisor, SupervisorEvent } from "@tulle/local";
-import type { Instance } from "@tulle/local/instance";
+import { type Instance, publishedUrl } from "@tulle/local/instance";
 import type { CommandContext } from "./command-module.ts";
 import { renderFindings } from "./print-findings.ts";
 import { wrapLines, wrapText } from "./wrap-text.ts";
@@ -107,7 +107,7 @@ export class UpProgress {
     const seconds = ((performance.now() - this.#startedAtMs) / 1000).toFixed(1);
     this.#heading(pods.length, blocked);
     const rows = [
-      ...instance.publishedPorts.map((port) => [`http://localhost:${port.port}`, port.service]),
+      ...instance.publishedPorts.map((port) => [publishedUrl(port), port.service]),
       [instance.apiUrl, "control plane"],
       [
         path.join(this.#dir, ".tulle", "logs"),
@@ -120,6 +120,10 @@ export class UpProgress {
     const isNarrow = columns !== undefined && rows.some(([, second]) => width + 4 + second!.length > columns);
     for (const [first, second] of rows) {
       this.#line(isNarrow ? `  ${first}\n    ${second}` : `  ${first!.padEnd(width)}  ${second}`);
+    }
+    if (instance.publishedPorts.some(({ protocol }) => protocol === "https")) {
+      this.#line("");
+      this.#line(`The certificate of https://localhost is vouched for by ${instance.developmentRootFile}`);
     }
     this.#line("");
     if (pods.length === blocked.length) this.#line("A saved change of the manifests takes effect at once.");

@@ -29,6 +29,7 @@ async function thisProcess(dir: string): Promise<Instance> {
     publishedPorts: [],
     ready: false,
     startedAt: "2026-11-20T00:00:00Z",
+    developmentRootFile: "/state/tulle/development-ca/root-cert.pem",
   };
 }
 

@@ -17,6 +17,13 @@ export interface PublishedPort {
   readonly targetPort: number;
   /** `<service>.<namespace>` */
   readonly service: string;
+  /** What clients speak, by the Service's port; `tcp` stands for all but HTTP. */
+  readonly protocol: "http" | "https" | "tcp";
+}
+
+/** As a person types it. */
+export function publishedUrl({ port, protocol }: Pick<PublishedPort, "port" | "protocol">): string {
+  return `${protocol}://localhost:${port}`;
 }
 
 /** A running instance, as its supervisor wrote it down. */
@@ -39,16 +46,22 @@ export interface Instance {
   /** All probes passed, every proxy acknowledged, one request through each published port came back. */
   readonly ready: boolean;
   readonly startedAt: string;
+  /** The authority behind `https://localhost`, for browsers and `curl --cacert`. */
+  readonly developmentRootFile: string;
 }
 
 function instanceFile(stateDir: string): string {
   return path.join(stateDir, "instance.json");
 }
 
+/** Where programs of this user keep what outlives them (XDG base directories). */
+export function stateHome(env: Readonly<Record<string, string | undefined>>): string {
+  return env["XDG_STATE_HOME"] || path.join(env["HOME"] || os.homedir(), ".local", "state");
+}
+
 /** The user's list of instances: one file each, under the XDG state directory (`$XDG_STATE_HOME/tulle/instances`). */
 export function registryFolder(env: Readonly<Record<string, string | undefined>>): string {
-  const state = env["XDG_STATE_HOME"] || path.join(env["HOME"] || os.homedir(), ".local", "state");
-  return path.join(state, "tulle", "instances");
+  return path.join(stateHome(env), "tulle", "instances");
 }
 
 function registryFile(instance: Pick<Instance, "dir">, env: Readonly<Record<string, string | undefined>>): string {

@@ -4,6 +4,7 @@ import path from "node:path";
 import { ApiClient } from "@tulle/config";
 import { Logging, textSink, type Logger } from "@tulle/telemetry";
 import { apiPort, controlPlaneSpec, refusals, xdsPort } from "./control-plane-process.ts";
+import { DevelopmentCertificate, developmentRootFile } from "./development-certificate.ts";
 import { registerInstance, registryFolder, removeInstance, writeInstance, type Instance } from "./instance.ts";
 import { claimBlock, type AddressBlock } from "./network/address-block.ts";
 import { withHolder } from "./network/published-ports.ts";
@@ -62,6 +63,7 @@ export class Supervisor {
   readonly #api: ApiClient;
   readonly #controlPlane: SupervisedProcess;
   readonly #reconciler: Reconciler;
+  readonly #certificate: DevelopmentCertificate;
   readonly #log: Logger;
   readonly #logFile: LogFile;
   readonly #logTimer: NodeJS.Timeout;
@@ -76,7 +78,7 @@ export class Supervisor {
     this.#options = options;
     this.#state = state;
     this.#block = block;
-    this.instance = describeInstance(options.dir, state, block, startTime);
+    this.instance = describeInstance(options, state, block, startTime);
     const { apiUrl, xdsAddress } = this.instance;
     this.#logFile = new LogFile(path.join(state.logsFolder, "supervisor.log"));
     const logging = new Logging({ sink: textSink((line) => this.#logFile.write(line)) });
@@ -91,6 +93,9 @@ export class Supervisor {
     };
     const token = readFileSync(state.tokenFile, "utf8").trim();
     this.#api = new ApiClient({ endpoint: { url: apiUrl }, token });
+    this.#certificate = new DevelopmentCertificate(this.#api, options.env, (message) =>
+      this.#take({ type: "trouble", message }),
+    );
     this.#reconciler = new Reconciler({
       api: this.#api,
       apiUrl,
@@ -173,6 +178,7 @@ export class Supervisor {
       timeoutMs: controlPlaneStartMs,
       what: () => `the control plane to answer at ${this.instance.apiUrl}; its log: ${this.#controlPlane.spec.logFile}`,
     });
+    await this.#certificate.publish();
     await this.#tellFindings();
     const problem = reconciler.open();
     if (problem !== undefined) {
@@ -216,6 +222,7 @@ export class Supervisor {
   }
 
   #stopTimers(): void {
+    this.#certificate.close();
     clearInterval(this.#logTimer);
     clearInterval(this.#findingsTimer);
   }
@@ -284,7 +291,12 @@ function hasProgram(program: string, searchPath = ""): boolean {
   });
 }
 
-function describeInstance(dir: string, state: StateDirectory, block: AddressBlock, startTime: string): Instance {
+function describeInstance(
+  { dir, env }: UpOptions,
+  state: StateDirectory,
+  block: AddressBlock,
+  startTime: string,
+): Instance {
   const address = block.controlPlaneAddress;
   return {
     dir,
@@ -297,5 +309,6 @@ function describeInstance(dir: string, state: StateDirectory, block: AddressBloc
     publishedPorts: [],
     ready: false,
     startedAt: new Date().toISOString(),
+    developmentRootFile: developmentRootFile(env),
   };
 }

@@ -89,6 +89,9 @@ async function print(
 ): Promise<void> {
   const { output } = options;
   if (output === "json" || output === "yaml") {
+    if (groups.some(({ kind, items }) => kind === "Secret" && items.length > 0)) {
+      context.stderr("the values of Secrets are hidden: the API shows them to callers that may write\n");
+    }
     await context.printData(withoutEmptyNamespaces(data), output, () => "");
     return;
   }

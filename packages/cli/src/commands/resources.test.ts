@@ -83,6 +83,7 @@ async function startShell(t: TestContext, files: Readonly<Record<string, string>
     publishedPorts: [],
     ready: true,
     startedAt: "",
+    developmentRootFile: "/state/tulle/development-ca/root-cert.pem",
   });
 }
 

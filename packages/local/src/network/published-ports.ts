@@ -1,8 +1,10 @@
 // The ports of this machine that lead into the mesh. The supervisor holds their listening sockets for as long as it lives, and
 // gateways inherit them: a gateway that restarts or is replaced finds the connections that came meanwhile in the queue.
 import { request } from "node:http";
+import { request as requestSecurely } from "node:https";
+import { connect } from "node:net";
 import type { Service } from "@tulle/config";
-import type { PublishedPort } from "../instance.ts";
+import { type PublishedPort, publishedUrl } from "../instance.ts";
 import type { PlanProblem, PodPlan } from "../pod/pod-plan.ts";
 import { waitUntil } from "../process/wait-until.ts";
 import {
@@ -98,11 +100,12 @@ export class PublishedPorts {
   }
 
   list(): readonly PublishedPort[] {
-    return [...this.#held.values()].map(({ hostPort, targetPort, service, namespace }) => ({
+    return [...this.#held.values()].map(({ hostPort, targetPort, service, namespace, protocol }) => ({
       address: publishAddress,
       port: hostPort,
       targetPort,
       service: `${service}.${namespace}`,
+      protocol,
     }));
   }
 
@@ -119,9 +122,9 @@ export class PublishedPorts {
     const ports = this.list().filter(({ port }) => served.has(port));
     const awaited = new Set<string>();
     await Promise.all(
-      ports.map(async ({ address, port, service }) => {
-        const what = `an answer through http://localhost:${port} (${service})`;
-        await waitUntil(() => answers(address, port), {
+      ports.map(async (published) => {
+        const what = `an answer through ${publishedUrl(published)} (${published.service})`;
+        await waitUntil(() => answers(published), {
           timeoutMs: answerTimeoutMs,
           signal,
           what: () => what,
@@ -188,16 +191,20 @@ function unavailable(port: WantedPort, code: string): PortProblem {
 }
 
 /** Whether the port leads somewhere: any answer counts but those of a proxy that knows no way or no endpoint yet. */
-function answers(address: string, port: number): Promise<boolean> {
+function answers({ address, port, protocol }: PublishedPort): Promise<boolean> {
+  if (protocol === "tcp") return accepts(address, port);
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const outgoing = request({
+  const options = {
     host: address,
     port,
     path: "/",
     headers: { host: `localhost:${port}`, "user-agent": "tulle-probe" },
     agent: false,
     timeout: 2000,
-  });
+  };
+  // Whose certificate it is does not matter to the question, and a gateway may well ask for one of ours.
+  const secure = { ...options, servername: "localhost", rejectUnauthorized: false };
+  const outgoing = protocol === "https" ? requestSecurely(secure) : request(options);
   outgoing.once("response", (response) => {
     response.resume();
     resolve(response.statusCode !== 503);
@@ -206,5 +213,16 @@ function answers(address: string, port: number): Promise<boolean> {
   outgoing.once("error", () => resolve(false));
   outgoing.once("close", () => resolve(false));
   outgoing.end();
+  return promise;
+}
+
+/** Of bytes that nobody here understands no answer can be asked for. */
+function accepts(address: string, port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect({ host: address, port, timeout: 2000 }, () => resolve(true));
+  socket.once("connect", () => socket.destroy());
+  socket.once("timeout", () => socket.destroy());
+  socket.once("error", () => resolve(false));
+  socket.once("close", () => resolve(false));
   return promise;
 }

@@ -1,5 +1,6 @@
 // Ports of this machine that lead into the mesh: which are wanted, from annotations and from the command line.
-import type { Service } from "@tulle/config";
+import { isHttp, portProtocol, type Service } from "@tulle/config";
+import type { PublishedPort } from "../instance.ts";
 import type { PlanProblem } from "../pod/pod-plan.ts";
 
 export const publishAnnotation = "local.tulle.io/publish";
@@ -13,6 +14,7 @@ export interface PortMapping {
 export interface WantedPort extends PortMapping {
   readonly service: string;
   readonly namespace: string;
+  readonly protocol: PublishedPort["protocol"];
 }
 
 /** Reads `8080:8080` or several such pairs with commas; a text tells what is wrong. */
@@ -55,9 +57,17 @@ export function wantedPorts(
     for (const mapping of mappings) {
       const override = overrides.filter(({ targetPort }) => targetPort === mapping.targetPort);
       for (const { hostPort, targetPort } of override.length > 0 ? override : [mapping]) {
-        ports.push({ hostPort, targetPort, service: name, namespace });
+        const protocol = clientProtocol(service, targetPort);
+        ports.push({ hostPort, targetPort, service: name, namespace, protocol });
       }
     }
   }
   return { ports, problems };
+}
+
+function clientProtocol({ spec }: Service, targetPort: number): PublishedPort["protocol"] {
+  const port = spec.ports.find((each) => (each.targetPort ?? each.port) === targetPort);
+  const protocol = port === undefined ? "unknown" : portProtocol(port);
+  if (isHttp(protocol)) return "http";
+  return protocol === "https" ? "https" : "tcp";
 }

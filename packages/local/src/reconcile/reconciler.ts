@@ -14,7 +14,7 @@ import {
   type Service,
 } from "@tulle/config";
 import { allAcknowledged } from "../control-plane-process.ts";
-import type { PublishedPort } from "../instance.ts";
+import { type PublishedPort, publishedUrl } from "../instance.ts";
 import type { AddressBlock } from "../network/address-block.ts";
 import { PublishedPorts, type PortProblem } from "../network/published-ports.ts";
 import { LocalPod, type PodListener, type PodSettings } from "../pod/local-pod.ts";
@@ -101,13 +101,13 @@ export class Reconciler implements PodListener {
   /** Resolves when a request through each published port that leads to a ready pod came back. */
   waitForAnswers(signal: AbortSignal): Promise<void> {
     const plans = this.#runnable().map((pod) => pod.plan);
-    for (const { port, service } of this.#ports.list()) {
-      const [name, namespace] = service.split(".");
+    for (const published of this.#ports.list()) {
+      const [name, namespace] = published.service.split(".");
       const found = this.#services().find(
         (each) => each.metadata.name === name && each.metadata.namespace === namespace,
       );
       if (found !== undefined && !plans.some((plan) => selects(found, plan))) {
-        this.#trouble(`http://localhost:${port}: no pod that runs here is behind Service ${namespace}/${name}`);
+        this.#trouble(`${publishedUrl(published)}: no pod that runs here is behind Service ${namespace}/${name}`);
       }
     }
     return this.#ports.waitForAnswers(plans, signal, (awaited) => this.#options.onEvent({ type: "waiting", awaited }));
