@@ -276,7 +276,10 @@ function buildCore(
       return place === undefined ? {} : { place };
     },
     fetch: (location, timeoutMs) =>
-      fetchJwks(location, timeoutMs, (url) => meshEndpoint(url, mesh.snapshot.services, mesh.endpoints)),
+      fetchJwks(location, timeoutMs, {
+        resolve: (url) => meshEndpoint(url, mesh.snapshot.services, mesh.endpoints),
+        client: security === undefined ? undefined : () => security.authority.client,
+      }),
   });
   const mesh: MeshState = new MeshState({
     store,

@@ -1,6 +1,7 @@
 // What the store knows of the pods whose workloads ask for certificates and configuration: a proof of identity is worth
 // something only while the mesh runs such a pod.
 import type { Store } from "@tulle/config";
+import { serviceAccount } from "../snapshot/service-identities.ts";
 
 export interface KnownPods {
   /** Undefined for a pod that the store does not have. */
@@ -22,14 +23,8 @@ export function knownPods(store: Pick<Store, "get" | "list">): KnownPods {
       const pod = store.get("Pod", namespace, name);
       if (pod === undefined) return undefined;
       const { metadata, spec } = pod;
-      return { serviceAccount: serviceAccountOf(spec), uid: metadata.uid, labels: metadata.labels ?? {} };
+      return { serviceAccount: serviceAccount(spec), uid: metadata.uid, labels: metadata.labels ?? {} };
     },
-    isInUse: (namespace, serviceAccount) =>
-      store.list("Pod", namespace).some(({ spec }) => serviceAccountOf(spec) === serviceAccount),
+    isInUse: (namespace, account) => store.list("Pod", namespace).some(({ spec }) => serviceAccount(spec) === account),
   };
-}
-
-/** Kubernetes fills in both fields; the second is the older name of the first. */
-function serviceAccountOf(spec: { readonly serviceAccountName?: string; readonly serviceAccount?: string }): string {
-  return spec.serviceAccountName ?? spec.serviceAccount ?? "default";
 }

@@ -16,6 +16,7 @@ import {
 } from "@tulle/identity";
 import type { Logger } from "@tulle/telemetry";
 import type { ClientVerdict, Clock, ServerTlsCredentials } from "@tulle/xds";
+import type { MeshClient } from "../jwks/mesh-connection.ts";
 import type { CaMetrics } from "./ca-metrics.ts";
 
 /** What the control plane proves to be, to proxies and, when it asks them for something, to workloads. */
@@ -108,6 +109,12 @@ export class MeshAuthority {
   /** The control plane's own certificate and the roots that its clients are verified with. */
   get credentials(): ServerTlsCredentials {
     return this.#credentials;
+  }
+
+  /** The same, for connections that the control plane makes itself. */
+  get client(): MeshClient {
+    const { privateKeyPem: key, certChainPem, clientRootsPem: rootsPem } = this.#credentials;
+    return { privateKeyPem: key, certChainPem, rootsPem, trustDomain: this.trustDomain };
   }
 
   /** Called after roots, phase or the control plane's own certificate have changed. */

@@ -42,7 +42,7 @@ after(() => {
   server.close();
 });
 
-const nowhere = (): undefined => undefined;
+const nowhere = { resolve: (): undefined => undefined };
 const cases: readonly { readonly path: string; readonly isDiscovery?: boolean; readonly expected: unknown }[] = [
   { path: "/keys", expected: { jwks: cleaned } },
   { path: "/.well-known/openid-configuration", isDiscovery: true, expected: { jwks: cleaned } },
@@ -81,11 +81,11 @@ test("a Service of the mesh is asked at an endpoint, by its own name", async () 
   hosts = [];
   const port = Number(new URL(origin).port);
   const location = { url: "http://issuer.auth.svc.cluster.local/keys", isDiscovery: false };
-  const found = await fetchJwks(location, 5000, () => ({ address: "127.0.0.1", port }));
+  const found = await fetchJwks(location, 5000, { resolve: () => ({ address: "127.0.0.1", port }) });
   assert.deepEqual(found, { jwks: cleaned });
   assert.deepEqual(hosts, ["issuer.auth.svc.cluster.local"]);
   const problem = "issuer.auth.svc.cluster.local has no ready endpoint for the port";
-  assert.deepEqual(await fetchJwks(location, 5000, () => "none"), { problem });
+  assert.deepEqual(await fetchJwks(location, 5000, { resolve: () => "none" }), { problem });
 });
 
 test("addresses", () => {
@@ -115,6 +115,12 @@ test("which hosts are Services of the mesh", () => {
   for (const host of [hostname, "issuer.auth", "issuer.auth.svc", `${hostname}.`]) {
     assert.deepEqual(find(`http://${host}/keys`), { address: "10.0.0.1", port: 8080 }, host);
   }
+  const inMesh = { byServicePort: new Map([[`${hostname}:80`, [{ ...endpoint, tlsMode: "istio" as const }]]]) };
+  assert.deepEqual(meshEndpoint(new URL(`http://${hostname}/keys`), [{ ...service, identities: ["id"] }], inMesh), {
+    address: "10.0.0.1",
+    port: 8080,
+    meshTls: { sni: `outbound_.80_._.${hostname}`, identities: ["id"] },
+  });
   assert.equal(find(`http://${hostname}:81/keys`), "none");
   assert.equal(find("http://issuer/keys"), undefined);
 });

@@ -4,9 +4,12 @@ import { lookup } from "node:dns/promises";
 import http from "node:http";
 import https from "node:https";
 import { isIP } from "node:net";
+import type { Duplex } from "node:stream";
+import { connect as connectTls } from "node:tls";
 import { parseKeySet } from "@tulle/config";
 import type { JwksLocation } from "../snapshot/mesh-snapshot.ts";
 import { isFetchableAddress } from "./fetchable-address.ts";
+import { connectInMesh, type MeshClient } from "./mesh-connection.ts";
 import type { SocketEndpoint } from "./mesh-endpoint.ts";
 
 /** Key sets and discovery documents have a few kilobytes; a listener with a larger set would be a burden on every proxy. */
@@ -17,16 +20,19 @@ export type FetchedJwks = { readonly jwks: string } | { readonly problem: string
 /** Where a Service of the mesh listens; undefined for hosts outside. */
 export type ResolveMeshHost = (url: URL) => SocketEndpoint | "none" | undefined;
 
+/** How the mesh is reached, and as whom. */
+export interface MeshAccess {
+  readonly resolve: ResolveMeshHost;
+  /** Read for each connection anew; missing where the mesh has no authority. */
+  readonly client?: (() => MeshClient) | undefined;
+}
+
 /** `timeoutMs` is for the whole: discovery, names, connections, bodies. Never rejects. */
-export async function fetchJwks(
-  location: JwksLocation,
-  timeoutMs: number,
-  resolveMeshHost: ResolveMeshHost,
-): Promise<FetchedJwks> {
+export async function fetchJwks(location: JwksLocation, timeoutMs: number, mesh: MeshAccess): Promise<FetchedJwks> {
   const signal = AbortSignal.timeout(timeoutMs);
   try {
-    const body = await fetchText(location.url, resolveMeshHost, signal);
-    const keys = parseKeySet(location.isDiscovery ? await fetchDiscovered(body, resolveMeshHost, signal) : body);
+    const body = await fetchText(location.url, mesh, signal);
+    const keys = parseKeySet(location.isDiscovery ? await fetchDiscovered(body, mesh, signal) : body);
     return "problem" in keys ? keys : { jwks: keys.text };
   } catch (error) {
     if (signal.aborted) return { problem: `no complete answer within ${timeoutMs} ms` };
@@ -34,10 +40,10 @@ export async function fetchJwks(
   }
 }
 
-function fetchDiscovered(document: string, resolveMeshHost: ResolveMeshHost, signal: AbortSignal): Promise<string> {
+function fetchDiscovered(document: string, mesh: MeshAccess, signal: AbortSignal): Promise<string> {
   const url = jwksUriOf(document);
   if (url === undefined) throw new Error("the discovery document names no jwks_uri");
-  return fetchText(url, resolveMeshHost, signal);
+  return fetchText(url, mesh, signal);
 }
 
 function jwksUriOf(document: string): string | undefined {
@@ -50,13 +56,20 @@ function jwksUriOf(document: string): string | undefined {
   }
 }
 
-async function fetchText(text: string, resolveMeshHost: ResolveMeshHost, signal: AbortSignal): Promise<string> {
+async function fetchText(text: string, mesh: MeshAccess, signal: AbortSignal): Promise<string> {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
     throw new Error("not an http or https URL without credentials");
   }
-  const endpoint = await resolve(url, resolveMeshHost, signal);
-  return request(url, endpoint, signal);
+  const endpoint = await resolve(url, mesh.resolve, signal);
+  const { meshTls } = endpoint;
+  if (meshTls === undefined || mesh.client === undefined) return request(url, endpoint, signal);
+  const socket = await connectInMesh({ ...endpoint, meshTls }, mesh.client(), signal);
+  try {
+    return await request(url, endpoint, signal, socket);
+  } finally {
+    socket.destroy();
+  }
 }
 
 /** The address that is checked is the one that is connected to: a name that changes its mind meanwhile changes nothing. */
@@ -79,17 +92,27 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
 }
 
 /** Redirects are not followed: they would lead around the checks, and an issuer's URL is a constant. */
-function request(url: URL, { address, port }: SocketEndpoint, signal: AbortSignal): Promise<string> {
+function request(
+  url: URL,
+  { address, port }: SocketEndpoint,
+  signal: AbortSignal,
+  /** A connection of the mesh, which carries the issuer's own TLS too where its URL is https. */
+  within?: Duplex,
+): Promise<string> {
   const { promise, resolve: succeed, reject } = Promise.withResolvers<string>();
   const isTls = url.protocol === "https:";
+  const servername = isTls && isIP(url.hostname) === 0 ? url.hostname : undefined;
+  const over = (socket: Duplex): Duplex =>
+    isTls ? connectTls({ socket, ...(servername === undefined ? {} : { servername }) }) : socket;
   const options: https.RequestOptions = {
     host: address,
     port,
     path: url.pathname + url.search,
     headers: { host: url.host, accept: "application/json", "user-agent": "tulle-control-plane" },
-    agent: false,
     signal,
-    ...(isTls && isIP(url.hostname) === 0 ? { servername: url.hostname } : {}),
+    ...(servername === undefined ? {} : { servername }),
+    // An agent, even none, would make its own connection.
+    ...(within === undefined ? { agent: false } : { createConnection: () => over(within) }),
   };
   const sent = (isTls ? https : http).request(options, (response) => {
     if (response.statusCode !== 200) {

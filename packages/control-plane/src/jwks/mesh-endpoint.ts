@@ -1,10 +1,17 @@
 // An issuer that is a Service of the mesh: nothing but the mesh knows its name, so its keys are fetched from an endpoint.
 import type { EndpointSnapshot, MeshService } from "../snapshot/mesh-snapshot.ts";
 import { servicePortKey } from "../snapshot/mesh-snapshot.ts";
+import { sniName } from "../translate/names.ts";
 
 export interface SocketEndpoint {
   readonly address: string;
   readonly port: number;
+  /** Where a proxy of the mesh answers that takes mutual TLS. */
+  readonly meshTls?: {
+    readonly sni: string;
+    /** SPIFFE ids behind the Service; empty where none are known. */
+    readonly identities: readonly string[];
+  };
 }
 
 /** "none" for a Service without ready endpoints, undefined for a host that is no Service. */
@@ -20,5 +27,9 @@ export function meshEndpoint(
   if (service === undefined) return undefined;
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
   const endpoint = endpoints.byServicePort.get(servicePortKey(service.hostname, port))?.[0];
-  return endpoint === undefined ? "none" : { address: endpoint.address, port: endpoint.port };
+  if (endpoint === undefined) return "none";
+  const { address, port: endpointPort, tlsMode } = endpoint;
+  if (tlsMode === undefined) return { address, port: endpointPort };
+  const meshTls = { sni: sniName(service.hostname, port, undefined), identities: service.identities ?? [] };
+  return { address, port: endpointPort, meshTls };
 }
