@@ -21,6 +21,7 @@ import { httpProxyPort } from "./names.ts";
 import { translateGatewayRoutes } from "./translate-gateway-routes.ts";
 import { translateGatewayListeners } from "./translate-gateway-listeners.ts";
 import { translateInboundListener, translateOutboundListener } from "./translate-listeners.ts";
+import { tokenClusters } from "./token-clusters.ts";
 import { translateSniCluster } from "./sni-clusters.ts";
 import { translateSidecarRoutes } from "./translate-sidecar-routes.ts";
 
@@ -45,6 +46,7 @@ export function translateSharedClusters(view: SharedSection): SharedClusters {
   const clusters = [...outbound.map((cluster) => translateOutboundCluster(cluster, { type, trustDomain })), ...fixed];
   const passed = new Set(view.type === "router" ? view.autoPassthrough : []);
   clusters.push(...outbound.filter(({ service }) => passed.has(service.hostname)).map(translateSniCluster));
+  if (view.type === "router") clusters.push(...tokenClusters(view.logins ?? []));
   return { outbound, clusters: clusters.map((each) => encodeResource(ClusterSchema, each)) };
 }
 

@@ -46,7 +46,7 @@ export interface UpstreamTls extends Partial<Pick<Cluster, "transportSocket" | "
 }
 
 /** Where the machine's authorities lie on Debian, Alpine and what comes from them; Envoy looks for none itself. */
-const machineRoots = "/etc/ssl/certs/ca-certificates.crt";
+export const machineRoots = "/etc/ssl/certs/ca-certificates.crt";
 
 /** Metadata of endpoints by which a proxy picks the socket (Istio: model.TLSModeLabelShortname). */
 export const tlsModeKey = "tlsMode";

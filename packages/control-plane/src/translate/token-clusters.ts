@@ -1,0 +1,67 @@
+// Clusters of token endpoints outside the mesh: the gateway's own calls to OpenID providers elsewhere.
+import { create } from "@bufbuild/protobuf";
+import {
+  type Cluster,
+  Cluster_DiscoveryType,
+  Cluster_DnsLookupFamily,
+  ClusterSchema,
+} from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { UpstreamTlsContextSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
+import type { LoginProvider, MeshBrowserLogin } from "../snapshot/browser-logins.ts";
+import { tokenClusterName } from "./browser-login.ts";
+import { durationOfMs, socketAddress } from "./messages.ts";
+import { exactName, tlsParams, upstreamTlsSocket } from "./tls-context.ts";
+import { machineRoots } from "./upstream-tls.ts";
+
+const connectTimeoutMs = 10_000;
+
+/** One for each origin. */
+export function tokenClusters(logins: readonly MeshBrowserLogin[]): readonly Cluster[] {
+  const byName = new Map<string, Cluster>();
+  for (const { provider } of logins) {
+    if (provider === undefined || provider.service !== undefined) continue;
+    byName.set(tokenClusterName(provider), tokenCluster(provider));
+  }
+  return [...byName.values()];
+}
+
+function tokenCluster(provider: LoginProvider): Cluster {
+  const name = tokenClusterName(provider);
+  const url = new URL(provider.tokenEndpoint);
+  const isTls = url.protocol === "https:";
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const address = socketAddress(host, url.port === "" ? (isTls ? 443 : 80) : Number(url.port));
+  return create(ClusterSchema, {
+    name,
+    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STRICT_DNS },
+    dnsLookupFamily: Cluster_DnsLookupFamily.V4_PREFERRED,
+    connectTimeout: durationOfMs(connectTimeoutMs),
+    loadAssignment: {
+      clusterName: name,
+      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address, hostname: host } } }] }],
+    },
+    ...(isTls ? { transportSocket: upstreamTlsSocket(tlsOf(host)) } : {}),
+    // A pod of one machine has a loopback address of its own, from which nothing outside can be reached.
+    upstreamBindConfig: {
+      sourceAddress: { address: "0.0.0.0", portSpecifier: { case: "portValue", value: 0 } },
+      extraSourceAddresses: [{ address: { address: "::", portSpecifier: { case: "portValue", value: 0 } } }],
+    },
+  });
+}
+
+/** The certificate has to be one that the machine trusts, for that very host: the client's secret goes there. */
+function tlsOf(host: string) {
+  return create(UpstreamTlsContextSchema, {
+    sni: host,
+    commonTlsContext: {
+      tlsParams: tlsParams("TLSV1_2"),
+      validationContextType: {
+        case: "validationContext",
+        value: {
+          trustedCa: { specifier: { case: "filename", value: machineRoots } },
+          matchTypedSubjectAltNames: [exactName(host)],
+        },
+      },
+    },
+  });
+}
