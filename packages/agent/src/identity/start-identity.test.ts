@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { stat } from "node:fs/promises";
 import path from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { createAuthority } from "@tulle/identity";
 import { type LogEntry, Logging } from "@tulle/telemetry";
@@ -33,7 +33,7 @@ function settingsFor(mesh: TestAuthority, controlPlane: string): AgentSettings {
   return parsed.settings;
 }
 
-async function start(context: TestContext, mesh: TestAuthority, controlPlane: string) {
+async function start(mesh: TestAuthority, controlPlane: string) {
   const settings = settingsFor(mesh, controlPlane);
   const entries: LogEntry[] = [];
   const identity = await startIdentity({
@@ -43,7 +43,7 @@ async function start(context: TestContext, mesh: TestAuthority, controlPlane: st
     stop: new AbortController().signal,
     logging: new Logging({ sink: (entry) => entries.push(entry), level: "debug" }),
   });
-  context.after(() => identity[Symbol.asyncDispose]());
+  mesh.cleanUp.use(identity);
   const log = (): string => entries.map(({ level, message }) => `${level} ${message}`).join("\n");
   return { ...identity, log };
 }
@@ -52,7 +52,7 @@ async function start(context: TestContext, mesh: TestAuthority, controlPlane: st
 class SecretWatch {
   readonly seen: Secret[] = [];
 
-  constructor(context: TestContext, socketPath: string, name: string) {
+  constructor(mesh: TestAuthority, socketPath: string, name: string) {
     const client = connectAds({
       target: `unix:${socketPath}`,
       service: "sds",
@@ -64,7 +64,7 @@ class SecretWatch {
         },
       },
     });
-    context.after(() => client.close());
+    mesh.cleanUp.defer(() => client.close());
     client.subscribe("SDS", new Set([name]));
   }
 
@@ -89,11 +89,11 @@ function rootsIn(secret: Secret): number {
 test("a token becomes a certificate, the proxy gets it, and renewals and new roots reach it on its open streams", async (context) => {
   // Renewed after two seconds.
   const mesh = await testAuthority(context, { ttlMs: 4_000 });
-  const controlPlane = await TestControlPlane.start(context, mesh);
-  const identity = await start(context, mesh, controlPlane.url);
+  const controlPlane = await TestControlPlane.start(mesh);
+  const identity = await start(mesh, controlPlane.url);
   assert.equal((await stat(identity.socketPath)).mode & 0o777, 0o600);
-  const certificates = new SecretWatch(context, identity.socketPath, "default");
-  const roots = new SecretWatch(context, identity.socketPath, "ROOTCA");
+  const certificates = new SecretWatch(mesh, identity.socketPath, "default");
+  const roots = new SecretWatch(mesh, identity.socketPath, "ROOTCA");
   const first = leafOf(await certificates.sees(1, identity.log));
   assert.equal(first.subjectAltName, `URI:${webId}`);
   assert.equal(rootsIn(await roots.sees(1, identity.log)), 1);
@@ -113,10 +113,10 @@ test("a token becomes a certificate, the proxy gets it, and renewals and new roo
 
 test("a proxy that asks before there is a certificate gets it when it comes", async (context) => {
   const mesh = await testAuthority(context);
-  const controlPlane = await TestControlPlane.start(context, mesh);
+  const controlPlane = await TestControlPlane.start(mesh);
   controlPlane.isSigning = false;
-  const identity = await start(context, mesh, controlPlane.url);
-  const certificates = new SecretWatch(context, identity.socketPath, "default");
+  const identity = await start(mesh, controlPlane.url);
+  const certificates = new SecretWatch(mesh, identity.socketPath, "default");
   await waitFor(() => identity.log().includes("the authority refuses the workload's token: not believed"), {
     what: "the refusal to be told",
     details: identity.log,
@@ -128,9 +128,9 @@ test("a proxy that asks before there is a certificate gets it when it comes", as
 
 test("secrets that nobody has are told of", async (context) => {
   const mesh = await testAuthority(context);
-  const controlPlane = await TestControlPlane.start(context, mesh);
-  const identity = await start(context, mesh, controlPlane.url);
-  const watch = new SecretWatch(context, identity.socketPath, "kubernetes://shop-cert");
+  const controlPlane = await TestControlPlane.start(mesh);
+  const identity = await start(mesh, controlPlane.url);
+  const watch = new SecretWatch(mesh, identity.socketPath, "kubernetes://shop-cert");
   await waitFor(() => /secrets that the agent does not have: kubernetes:\/\/shop-cert/.test(identity.log()), {
     what: "the unknown name to be told of",
     details: identity.log,
@@ -158,9 +158,9 @@ const failures = [
 for (const { name, prepare, expected } of failures) {
   test(`${name} is told of with what to do`, async (context) => {
     const mesh = await testAuthority(context);
-    const controlPlane = await TestControlPlane.start(context, mesh);
+    const controlPlane = await TestControlPlane.start(mesh);
     await prepare(mesh, controlPlane, await testAuthority(context));
-    const identity = await start(context, mesh, controlPlane.url);
+    const identity = await start(mesh, controlPlane.url);
     await waitFor(() => expected.test(identity.log()), { what: String(expected), details: identity.log });
   });
 }

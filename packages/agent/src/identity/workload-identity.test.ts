@@ -29,14 +29,8 @@ class Scene {
   answer: ((by: "token" | "certificate") => SigningAnswer | undefined) | undefined;
   /** In place of the authority's present ones. */
   rootsOfAnswers: string | undefined;
-  readonly #context: TestContext;
-
-  private constructor(context: TestContext) {
-    this.#context = context;
-  }
-
   static async set(context: TestContext): Promise<Scene> {
-    const scene = new Scene(context);
+    const scene = new Scene();
     scene.mesh = await testAuthority(context, { now: () => scene.clock.nowMs() });
     scene.authority = scene.mesh.authority;
     return scene;
@@ -61,7 +55,8 @@ class Scene {
       random: () => 0.5,
     });
     this.identity.follow((certificate) => this.published.push(certificate));
-    this.#context.after(() => this.identity.close());
+    const { identity } = this;
+    this.mesh.cleanUp.defer(() => identity.close());
   }
 
   /** Resolves when the published certificates are that many. */

@@ -15,6 +15,8 @@ export interface TestAuthority {
   readonly folder: string;
   readonly rootsFile: string;
   readonly tokenFile: string;
+  /** Runs when the test ends, the last first: what writes into the folder has ended before it goes. */
+  readonly cleanUp: AsyncDisposableStack;
 }
 
 const trustDomain = "cluster.local";
@@ -30,10 +32,12 @@ export async function testAuthority(
   options: { readonly now?: () => number; readonly ttlMs?: number } = {},
 ): Promise<TestAuthority> {
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-identity-"));
-  context.after(() => rm(folder, { recursive: true, force: true }));
+  const cleanUp = new AsyncDisposableStack();
+  cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
+  context.after(() => cleanUp.disposeAsync());
   const authority = await newAuthority(options.now ?? Date.now, options.ttlMs);
   const [rootsFile, tokenFile] = [path.join(folder, "root-cert.pem"), path.join(folder, "token")] as const;
   await writeFile(rootsFile, authority.trustBundlePem);
   await writeFile(tokenFile, `${goodToken}\n`);
-  return { authority, folder, rootsFile, tokenFile };
+  return { authority, folder, rootsFile, tokenFile, cleanUp };
 }

@@ -1,5 +1,4 @@
 // A control plane in a test's own process: xDS and certificate requests over TLS, by the real transport and a real authority.
-import type { TestContext } from "node:test";
 import { generateKey, privateKeyPem, spiffeIdText, verifyPeer } from "@tulle/identity";
 import {
   type AdsConnection,
@@ -29,9 +28,9 @@ export class TestControlPlane {
     this.#mesh = mesh;
   }
 
-  static async start(context: TestContext, mesh: TestAuthority): Promise<TestControlPlane> {
+  static async start(mesh: TestAuthority): Promise<TestControlPlane> {
     const controlPlane = new TestControlPlane(mesh);
-    context.after(() => controlPlane.stop());
+    mesh.cleanUp.defer(() => controlPlane.stop());
     await controlPlane.start();
     return controlPlane;
   }
