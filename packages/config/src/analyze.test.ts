@@ -56,6 +56,8 @@ const pair = { "tls.crt": certificate.certificate, "tls.key": certificate.key };
 const secure = (mode: string, credentialName: string, host = "tls.example"): string =>
   `{ port: { number: 80, name: a, protocol: HTTPS }, hosts: [${host}], tls: { mode: ${mode}, credentialName: ${credentialName} } }`;
 
+const login = (spec: string): string =>
+  `---\napiVersion: security.tulle.io/v1alpha1\nkind: BrowserLogin\nmetadata: { name: login, namespace: shop }\nspec: ${spec}\n`;
 const virtualService = (spec: string, name = "rule"): string =>
   `---\napiVersion: networking.tulle.io/v1\nkind: VirtualService\nmetadata: { name: ${name}, namespace: shop }\nspec: ${spec}\n`;
 const routeTo = (destination: string): string =>
@@ -542,6 +544,47 @@ const cases: readonly Case[] = [
       (name) =>
         `Warning [IST0138] (Gateway shop/${name}) spec.servers[0].tls.credentialName: the certificate "site" is shown by several Gateways (shop/a, shop/b): a client that reuses its connection for another name would get 404\n  Put their servers into one Gateway, or use a certificate for each.`,
     ),
+  },
+  {
+    name: "a sign-in without gateway, Secret, Service and pages",
+    input: login(
+      "{ gateways: [publik], clientID: c, clientSecret: { name: c }, provider: { issuer: https://i, backend: { host: login } } }",
+    ),
+    expected: [
+      'Error [IST0101] (BrowserLogin shop/login) spec.gateways[0]: gateway "shop/publik" not found\n  Did you mean "shop/public"?',
+      'Error [IST0101] (BrowserLogin shop/login) spec.clientSecret.name: secret "shop/c" not found, so nobody can sign in\n  Put the client\'s secret under "client-secret" of that Secret.',
+      'Error [IST0101] (BrowserLogin shop/login) spec.provider.backend.host: host "login.shop.svc.cluster.local" not found\n  The gateway redeems codes there.',
+      "Warning [IST0167] (BrowserLogin shop/login) spec.gateways: no VirtualService is bound to its gateways, so there are no pages to sign in for\n  Bind the VirtualService of the pages to one of the gateways.",
+    ],
+  },
+  {
+    name: "a sign-in for another host, at a path that a route names, with an empty Secret and a port that is none",
+    input:
+      virtualService(
+        "{ hosts: [shop.example.com], gateways: [public], http: [{ match: [{ uri: { prefix: /oauth2/ } }], route: [{ destination: { host: catalog } }] }] }",
+      ) +
+      secret("c", {}, "shop") +
+      login(
+        "{ gateways: [public], hosts: [other.test], clientID: c, clientSecret: { name: c }, provider: { issuer: https://i, backend: { host: catalog, port: { number: 81 } } } }",
+      ),
+    expected: [
+      'Error [IST0101] (BrowserLogin shop/login) spec.clientSecret.name: secret "shop/c" has no key "client-secret", so nobody can sign in\n  Put the client\'s secret under "client-secret" of that Secret.',
+      'Error [IST0101] (BrowserLogin shop/login) spec.provider.backend.port.number: service "catalog.shop.svc.cluster.local" has no port 81\n  The gateway redeems codes there.',
+      'Warning [IST0132] (BrowserLogin shop/login) spec.hosts[0]: no VirtualService of its gateways has a host in common with "other.test"\n  They have shop.example.com.',
+      'Warning [TUL0009] (BrowserLogin shop/login) spec.redirectPath: /oauth2/callback is among the paths of VirtualService "shop/rule", which no longer gets its requests\n  Choose a path that no route names.',
+    ],
+  },
+  {
+    name: "a good sign-in",
+    input:
+      virtualService(
+        "{ hosts: [shop.example.com], gateways: [public], http: [{ route: [{ destination: { host: catalog } }] }] }",
+      ) +
+      secret("c", { "client-secret": "s" }, "shop") +
+      login(
+        "{ gateways: [public], hosts: ['*.example.com'], clientID: c, clientSecret: { name: c }, provider: { issuer: https://i, backend: { host: catalog } } }",
+      ),
+    expected: [],
   },
   {
     name: "routes by claims at a gateway that checks tokens",

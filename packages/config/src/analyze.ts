@@ -2,6 +2,7 @@
  * The analysis stage: what is wrong among resources that are each fine by themselves. One analyzer a file, all of them in the
  * table below; they only look, and what they find never stops the rest.
  */
+import { browserLogins } from "./analyzers/browser-logins.ts";
 import { claimRouting } from "./analyzers/claim-routing.ts";
 import { conflictingGateways } from "./analyzers/conflicting-gateways.ts";
 import { conflictingMeshHosts } from "./analyzers/conflicting-mesh-hosts.ts";
@@ -51,6 +52,7 @@ export const analyzers: readonly Analyzer[] = [
   tokenConditions,
   jwtAudiences,
   claimRouting,
+  browserLogins,
 ];
 
 /** Everything the analyzers say about `resources` as a whole, with places for those that came from files. */

@@ -46,6 +46,7 @@ export const findingCodes = {
   TUL0006: { name: "AudiencesNotChecked", severity: "warning" },
   TUL0007: { name: "KeysNotFetched", severity: "warning" },
   TUL0008: { name: "ConflictingPeerAuthentications", severity: "warning" },
+  TUL0009: { name: "LoginPathTaken", severity: "warning" },
 } as const satisfies Record<string, { readonly name: string; readonly severity: Severity }>;
 
 export type FindingCode = keyof typeof findingCodes;
