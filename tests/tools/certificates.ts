@@ -19,6 +19,7 @@ export interface TestCertificateOptions {
   /** Signs with its own key without one. */
   readonly issuer?: TestCertificate;
   readonly isAuthority?: boolean;
+  /** Below zero, with an issuer: it has expired. */
   readonly days?: number;
 }
 
@@ -31,17 +32,21 @@ export async function testCertificate(options: TestCertificateOptions): Promise<
       `keyUsage=critical,${isAuthority ? "keyCertSign,cRLSign" : "digitalSignature"}`,
       ...(names.length === 0 ? [] : [`subjectAltName=${names.join(",")}`]),
     ];
-    const signedBy: string[] = [];
-    if (issuer !== undefined) {
+    const request = [
+      ...["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"],
+      ...["-subj", `/CN=${commonName}`, "-keyout", "new.key"],
+      ...extensions.flatMap((extension) => ["-addext", extension]),
+    ];
+    if (issuer === undefined) await openssl([...request, "-x509", "-days", String(days), "-out", "new.crt"]);
+    else {
       await writeFile(path.join(folder, "issuer.crt"), issuer.certificate);
       await writeFile(path.join(folder, "issuer.key"), issuer.key, { mode: 0o600 });
-      signedBy.push("-CA", "issuer.crt", "-CAkey", "issuer.key");
+      await openssl([...request, "-new", "-out", "new.csr"]);
+      await openssl([
+        ...["x509", "-req", "-in", "new.csr", "-CA", "issuer.crt", "-CAkey", "issuer.key", "-out", "new.crt"],
+        ...["-copy_extensions", "copy", "-days", String(days)],
+      ]);
     }
-    await openssl([
-      ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", String(days)],
-      ...["-subj", `/CN=${commonName}`, "-keyout", "new.key", "-out", "new.crt", ...signedBy],
-      ...extensions.flatMap((extension) => ["-addext", extension]),
-    ]);
     const [certificate, key] = await Promise.all(
       ["new.crt", "new.key"].map((name) => readFile(path.join(folder, name), "utf8")),
     );
