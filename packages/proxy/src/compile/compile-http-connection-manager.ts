@@ -280,6 +280,8 @@ const managerCounters = {
   downstreamRequests4xx: "downstream_rq_4xx",
   downstreamRequests5xx: "downstream_rq_5xx",
   downstreamProtocolErrors: "downstream_cx_protocol_error",
+  downstreamRequestsOverloadClose: "downstream_rq_overload_close",
+  downstreamConnectionsOverloadDisableKeepalive: "downstream_cx_overload_disable_keepalive",
   downstreamBytesReceived: "downstream_cx_rx_bytes_total",
   downstreamBytesSent: "downstream_cx_tx_bytes_total",
 } as const;

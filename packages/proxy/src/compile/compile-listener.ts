@@ -136,6 +136,8 @@ function listenerStats(scope: CompileScope, name: string): ListenerStats {
   return {
     connectionsTotal: scope.metrics.counter(statDescription(stats, "downstream_cx_total")),
     connectionsActive: scope.metrics.gauge(statDescription(stats, "downstream_cx_active")),
+    globalOverflow: scope.metrics.counter(statDescription(stats, "downstream_global_cx_overflow")),
+    overloadRejected: scope.metrics.counter(statDescription(stats, "downstream_cx_overload_reject")),
     noFilterChainMatch: scope.metrics.counter(statDescription(stats, "no_filter_chain_match")),
     preConnectionsActive: scope.metrics.gauge(statDescription(stats, "downstream_pre_cx_active")),
     preConnectionTimeouts: scope.metrics.counter(statDescription(stats, "downstream_pre_cx_timeout")),

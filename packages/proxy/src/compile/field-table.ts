@@ -105,10 +105,12 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       enable_mptcp: socketTuning,
       tcp_keepalive: socketTuning,
       ignore_global_conn_limit: "no global limit is set",
-      bypass_overload_manager: "no overload manager acts",
       stats_matcher: "statistics only",
     },
-    warned: { freebind: "addresses must exist when the listener is bound" },
+    warned: {
+      freebind: "addresses must exist when the listener is bound",
+      bypass_overload_manager: "limits of overload hold for every listener",
+    },
   },
   "envoy.config.listener.v3.AdditionalAddress": { used: "address", harmless: { tcp_keepalive: socketTuning } },
   "envoy.config.listener.v3.Listener.DeprecatedV1": { used: "bind_to_port" },
@@ -373,7 +375,7 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   },
 
   "envoy.config.bootstrap.v3.Bootstrap": {
-    used: "node static_resources dynamic_resources admin cluster_manager",
+    used: "node static_resources dynamic_resources admin cluster_manager overload_manager",
     harmless: {
       node_context_params: "for xDS-TP names, which are not used",
       flags_path: "names runtime flags of Envoy's own",
@@ -400,11 +402,26 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       stats_sinks: "statistics are read from the admin interface",
       tracing: noTracing,
       layered_runtime: "no runtime key is read",
-      overload_manager: "the proxy has fixed limits of its own",
       dns_resolution_config: "the system's resolver is used",
       typed_dns_resolver_config: "the system's resolver is used",
       application_log_config: "the log has one format",
     },
+  },
+  "envoy.config.overload.v3.OverloadManager": {
+    used: "refresh_interval resource_monitors actions loadshed_points",
+    harmless: { buffer_factory_config: "buffers are bounded one by one" },
+  },
+  "envoy.config.overload.v3.ResourceMonitor": { used: "name typed_config" },
+  "envoy.config.overload.v3.OverloadAction": {
+    used: "name triggers",
+    harmless: { typed_config: "of actions without effect here" },
+  },
+  "envoy.config.overload.v3.Trigger": { used: "name threshold scaled" },
+  "envoy.config.overload.v3.ThresholdTrigger": { used: "value" },
+  "envoy.config.overload.v3.ScaledTrigger": { used: "scaling_threshold saturation_threshold" },
+  "envoy.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig": { used: "max_heap_size_bytes" },
+  "envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig": {
+    used: "max_active_downstream_connections",
   },
   "envoy.config.bootstrap.v3.Bootstrap.StaticResources": { used: "listeners clusters" },
   "envoy.config.bootstrap.v3.Bootstrap.DynamicResources": { used: "lds_config cds_config ads_config" },

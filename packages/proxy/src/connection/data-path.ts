@@ -2,6 +2,7 @@
 // One instance a worker, made once; listeners, connections and pools hold it.
 import type { Logger, Logging } from "@tulle/telemetry";
 import { BufferPool } from "./buffer-pool.ts";
+import { OverloadState } from "../overload/overload-state.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { TimerWheel } from "./timer-wheel.ts";
 import { Turn } from "./turn.ts";
@@ -28,6 +29,8 @@ export class DataPath {
   /** Views on the buffer's beginning by their length: requests and answers of one size come again and again. */
   readonly #readViews: (Buffer | undefined)[] = Array.from({ length: keptViewBytes + 1 });
   readonly random: () => number;
+  /** What overload asks for; the overload manager writes it. */
+  readonly overload = new OverloadState();
   readonly httpLog: Logger;
   readonly routerLog: Logger;
   readonly poolLog: Logger;

@@ -107,6 +107,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     this.#requestEnded = endStream;
     if (this.dataPath.httpLog.debugEnabled) this.#logRequest(endStream);
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
+    if (this.dataPath.overload.refusedRequests > 0 && this.#isRefusedByOverload()) return;
     if (!this.#checkHead(head)) return;
     stripHostPort(head, this.#connection.info.localPort, config);
     const { info, scheme, clientCert } = this.#connection;
@@ -141,6 +142,23 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
       return false;
     }
     head.path = outcome.path;
+    return true;
+  }
+
+  /** Envoy: stop_accepting_requests. Nothing is spent on the request but its answer. */
+  #isRefusedByOverload(): boolean {
+    const { overload, random } = this.dataPath;
+    if (random() >= overload.refusedRequests) return false;
+    this.#config.stats.downstreamRequestsOverloadClose.increment();
+    this.sendLocalReply({ status: 503, body: "envoy overloaded", flag: "OM", details: "overload" });
+    return true;
+  }
+
+  /** Envoy: disable_http_keepalive. */
+  #endsConnectionForOverload(): boolean {
+    const { overload, random } = this.dataPath;
+    if (overload.closedConnections === 0 || random() >= overload.closedConnections) return false;
+    this.#config.stats.downstreamConnectionsOverloadDisableKeepalive.increment();
     return true;
   }
 
@@ -324,7 +342,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     this.#lastActivityMs = this.dataPath.turn.nowMs;
     info.response = response;
     info.responseCode = response.status;
-    if (this.#connection.draining) this.#sender.closeAfterResponse();
+    if (this.#connection.draining || this.#endsConnectionForOverload()) this.#sender.closeAfterResponse();
     if (this.dataPath.httpLog.debugEnabled) this.#logResponse(response, endStream);
     if (endStream) {
       this.#end();

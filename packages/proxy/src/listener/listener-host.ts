@@ -119,7 +119,7 @@ export class ListenerHost {
         pauseOnConnect: true,
         highWaterMark: active.listener.perConnectionBufferLimitBytes,
       },
-      (socket) => active.accept(socket),
+      (socket) => this.#accept(socket, active),
     );
     return new Promise((resolve) => {
       server.once("error", (error: NodeJS.ErrnoException) => {
@@ -132,6 +132,20 @@ export class ListenerHost {
       if (fd === undefined) server.listen({ host: address.ip, port: address.port, backlog, exclusive: true });
       else server.listen({ fd });
     });
+  }
+
+  #accept(socket: net.Socket, active: ActiveListener): void {
+    const { overload, random } = this.#dataPath;
+    const { stats } = active.listener;
+    if (this.activeConnections >= overload.maxConnections) {
+      stats.globalOverflow.increment();
+      socket.destroy();
+    } else if (overload.refusesConnection(random)) {
+      stats.overloadRejected.increment();
+      socket.destroy();
+    } else {
+      active.accept(socket);
+    }
   }
 
   /** Stops accepting at once; open connections get `Connection: close` and are cut after `drainTimeMs`. */

@@ -49,6 +49,9 @@ export interface ListenerStats {
   readonly connectionsTotal: Counter;
   readonly connectionsActive: Gauge;
   readonly noFilterChainMatch: Counter;
+  /** Closed at once because there were too many of all listeners, or because of overload. */
+  readonly globalOverflow: Counter;
+  readonly overloadRejected: Counter;
   /** Connections that listener filters look at. */
   readonly preConnectionsActive: Gauge;
   readonly preConnectionTimeouts: Counter;
@@ -160,6 +163,9 @@ export interface HttpConnectionManagerStats {
   readonly downstreamRequests4xx: Counter;
   readonly downstreamRequests5xx: Counter;
   readonly downstreamProtocolErrors: Counter;
+  /** Requests answered 503, and connections ended with their answer, because of overload. */
+  readonly downstreamRequestsOverloadClose: Counter;
+  readonly downstreamConnectionsOverloadDisableKeepalive: Counter;
   readonly downstreamRequestTimeMs: Histogram;
   readonly downstreamBytesReceived: Counter;
   readonly downstreamBytesSent: Counter;
