@@ -93,7 +93,8 @@ const maxChainLength = 16;
 function chainOf(leaf: X509Certificate | undefined): readonly X509Certificate[] {
   const chain: X509Certificate[] = [];
   for (let next = leaf; next !== undefined && chain.length < maxChainLength; next = next.issuerCertificate) {
-    if (chain.some(({ raw }) => raw.equals(next!.raw))) break;
+    const { raw } = next;
+    if (chain.some((each) => each.raw.equals(raw))) break;
     chain.push(next);
   }
   return chain;

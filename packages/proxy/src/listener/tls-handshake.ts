@@ -87,7 +87,7 @@ export class TlsHandshake implements DownstreamConnection {
           done(null, chooseCertificate(material.contexts, name).secureContext);
         },
       }),
-    } as TLSSocketOptions;
+    };
   }
 
   #onSecure(socket: TLSSocket): void {

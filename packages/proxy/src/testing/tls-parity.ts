@@ -145,7 +145,10 @@ export async function startTlsParityPair(
   const ours = await startOurs(path.join(folder, "ours.log"), bootstrapFor);
   const envoy = await startEnvoy(folder, listeners.length, bootstrapFor);
   return {
-    run: async (calls) => ({ ours: await runOn(ours, calls), envoys: await runOn(envoy, calls) }),
+    async run(calls) {
+      const [own, envoys] = await Promise.all([runOn(ours, calls), runOn(envoy, calls)]);
+      return { ours: own, envoys };
+    },
     counters: async (name) => ({ ours: await countersOf(ours, name), envoys: await countersOf(envoy, name) }),
     async stop() {
       await envoy.stop();
@@ -219,6 +222,6 @@ function headersOf(body: string): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(headers)
       .filter(([name]) => !ownHeaders.has(name))
-      .sort(),
+      .sort(([a], [b]) => (a < b ? -1 : 1)),
   );
 }

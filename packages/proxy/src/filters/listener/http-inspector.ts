@@ -7,6 +7,7 @@ import type { ListenerFilterRegistration } from "./listener-filter.ts";
 
 /** Envoy: MAX_INSPECT_SIZE. A request line that has not ended by then ends the connection. */
 const maxRequestLineBytes = 65_536;
+const maxJudgedBytes = 1024;
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 const lineFeed = 10;
 
@@ -23,7 +24,8 @@ export function findHttp(data: Buffer): HttpFinding | "incomplete" | "other" {
   const compared = Math.min(data.length, preface.length);
   if (data.compare(preface, 0, compared, 0, compared) === 0) return compared < preface.length ? "incomplete" : "h2c";
   const end = data.indexOf(lineFeed);
-  if (end < 0) return partialRequestLine.test(data.toString("latin1")) ? "incomplete" : "other";
+  // Asked again with each piece that comes: what began as a request line goes on as one.
+  if (end < 0) return partialRequestLine.test(data.toString("latin1", 0, maxJudgedBytes)) ? "incomplete" : "other";
   const match = requestLine.exec(data.toString("latin1", 0, end));
   if (match === null) return "other";
   return match[1] === "1" && match[2] === "1" ? "http/1.1" : "http/1.0";
