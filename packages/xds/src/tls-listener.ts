@@ -21,6 +21,8 @@ export interface TlsPeer {
 
 const noPeer: TlsPeer = { certificates: [], identity: undefined };
 const handshakeTimeoutMs = 10_000;
+/** Longer times than 24 days are none to a timer, and a machine that sleeps holds timers up. */
+const lookEveryMs = 60_000;
 /** A peer may send longer chains; what is beyond is not looked at, and the path to a root is then incomplete. */
 const maxChainCertificates = 10;
 
@@ -95,6 +97,7 @@ export class TlsListener {
         return;
       }
       ({ identity } = verdict);
+      endAt(socket, verdict.validUntilMs);
     }
     const remote = remoteOf(socket);
     this.#peers.set(remote, { certificates, identity });
@@ -107,6 +110,21 @@ export class TlsListener {
     socket.destroy();
     this.#tls.onRefused?.({ peer, reason, message });
   }
+}
+
+/**
+ * A connection lives no longer than the certificate that opened it, or a workload that is not given a new one would keep what it has.
+ * The whole connection ends, because a client such as Envoy would open its next stream on the same one.
+ */
+function endAt(socket: TLSSocket, untilMs: number): void {
+  let timer: NodeJS.Timeout;
+  const look = (): void => {
+    const leftMs = untilMs - Date.now();
+    if (leftMs <= 0) socket.destroy();
+    else timer = setTimeout(look, Math.min(leftMs, lookEveryMs)).unref();
+  };
+  look();
+  socket.on("close", () => clearTimeout(timer));
 }
 
 function contextOptions({ privateKeyPem, certChainPem, clientRootsPem }: ServerTlsCredentials): SecureContextOptions {

@@ -27,6 +27,7 @@ const secret = (name: string) =>
 async function startServer(context: TestContext, authority: TestAuthority, options: Partial<AdsServerOptions> = {}) {
   const refused: RefusedClient[] = [];
   const chains: number[] = [];
+  const validity = { untilMs: Date.now() + 3_600_000 };
   const credentials = { ...(await authority.leaf(`DNS:${serverName}`)), clientRootsPem: authority.rootPem };
   const server = await serveAds({
     address: { host: "127.0.0.1", port: 0 },
@@ -41,7 +42,7 @@ async function startServer(context: TestContext, authority: TestAuthority, optio
         chains.push(chain.length);
         const leaf = new X509Certificate(chain[0]!);
         return leaf.subjectAltName === webUri
-          ? { ok: true, identity: web }
+          ? { ok: true, identity: web, validUntilMs: validity.untilMs }
           : { ok: false, reason: "foreign", message: `not web: ${leaf.subjectAltName}` };
       },
       onRefused: (one) => refused.push(one),
@@ -50,7 +51,7 @@ async function startServer(context: TestContext, authority: TestAuthority, optio
   });
   context.after(() => server.close());
   assert.ok("port" in server.address);
-  return { server, refused, chains, credentials, port: server.address.port };
+  return { server, refused, chains, validity, port: server.address.port };
 }
 
 function startClient(
@@ -191,6 +192,22 @@ test("credentials change on both sides, and the stream goes on", async (context)
 
   const wrong = { ...(await after.leaf("DNS:a")), certChainPem: (await after.leaf("DNS:b")).certChainPem };
   assert.throws(() => server.setCredentials({ ...wrong, clientRootsPem: roots }), /key values mismatch/i);
+});
+
+test("a connection ends with the certificate that opened it, and the client comes again", async (context) => {
+  const authority = await testAuthority(context);
+  const { server, port, validity } = await startServer(context, authority);
+  validity.untilMs = Date.now() + 200;
+  const identity = await authority.leaf(webUri);
+  let connections = 0;
+  const { received, failures } = startClient(context, port, () => {
+    connections += 1;
+    if (connections === 2) validity.untilMs = Date.now() + 3_600_000;
+    return { rootsPem: authority.rootPem, serverName, identity };
+  });
+  await waitFor(() => connections === 2 && received.length >= 1, { what: "the second connection" });
+  await waitFor(() => server.connections.length === 1, { what: "the second stream" });
+  assert.equal(failures.length, 1);
 });
 
 test("a certificate request is answered beside the streams, with or without a client certificate", async (context) => {

@@ -17,7 +17,12 @@ export interface ServerTlsCredentials {
 }
 
 export type ClientVerdict =
-  | { readonly ok: true; readonly identity: PeerIdentity }
+  | {
+      readonly ok: true;
+      readonly identity: PeerIdentity;
+      /** Milliseconds since 1970, by the time of day: then its connection ends, and it comes again with what it has renewed. */
+      readonly validUntilMs: number;
+    }
   /** `reason` is one word or a few with dashes, for a metric; `message` is for people. */
   | { readonly ok: false; readonly reason: string; readonly message: string };
 

@@ -61,7 +61,9 @@ export class TestControlPlane {
             peerIs: "client",
             nowMs: Date.now(),
           });
-          return verified.ok ? { ok: true, identity: verified.spiffeId } : verified;
+          return verified.ok
+            ? { ok: true, identity: verified.spiffeId, validUntilMs: verified.leaf.notAfterMs }
+            : verified;
         },
         onRefused: ({ message }) => this.story.push(`refused: ${message}`),
       },

@@ -92,10 +92,7 @@ test("a stock Envoy with a certificate in files is served, and takes the roots",
   const adminFile = path.join(folder, "admin");
   const envoy = await startProcess(
     await envoyPath(),
-    [
-      ...["-c", config, "--admin-address-path", adminFile],
-      ...["--concurrency", "1", "--disable-hot-restart", "--log-level", "warning"],
-    ],
+    ["-c", config, "--admin-address-path", adminFile, "--concurrency", "1", "--disable-hot-restart", "-l", "warning"],
     { name: "envoy" },
   );
   context.after(() => envoy.stop());

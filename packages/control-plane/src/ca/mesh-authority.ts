@@ -125,7 +125,7 @@ export class MeshAuthority {
   verifyClient(chain: readonly Uint8Array[]): ClientVerdict {
     const { roots, trustDomain } = this.signing;
     const verified = verifyPeer({ chain, roots, trustDomains: [trustDomain], peerIs: "client", nowMs: this.now() });
-    return verified.ok ? { ok: true, identity: verified.spiffeId } : verified;
+    return verified.ok ? { ok: true, identity: verified.spiffeId, validUntilMs: verified.leaf.notAfterMs } : verified;
   }
 
   /**
