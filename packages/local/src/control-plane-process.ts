@@ -4,7 +4,8 @@ import { inheritedEnvironment } from "./pod/environment.ts";
 import type { ProcessSpec, RestartPolicy } from "./process/supervised-process.ts";
 import type { StateDirectory } from "./state-directory.ts";
 
-export const xdsPort = 15_010;
+/** Istio's port of a control plane for proxies with certificates. */
+export const xdsPort = 15_012;
 export const apiPort = 15_014;
 
 export interface ControlPlaneSettings {
@@ -15,6 +16,8 @@ export interface ControlPlaneSettings {
   readonly nodePath: string;
   readonly tulleCompileCache: string;
   readonly fresh: boolean;
+  /** Life of workloads' certificates, in the words of `tulle control-plane`. */
+  readonly workloadCertTtl: string | undefined;
   readonly clusterId: string;
   /** Names this run of the supervisor. */
   readonly owner: string;
@@ -33,7 +36,9 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
       state.dir,
       "--state",
       state.path,
-      "--xds",
+      // Everybody here has a certificate, or gets one: nothing is served without.
+      "--no-xds",
+      "--xds-tls",
       `${address}:${xdsPort}`,
       "--http",
       `${address}:${apiPort}`,
@@ -42,6 +47,7 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
       // The same across restarts of the control plane, so that it keeps the pods that go on running.
       "--owner",
       settings.owner,
+      ...(settings.workloadCertTtl === undefined ? [] : ["--workload-cert-ttl", settings.workloadCertTtl]),
       ...(settings.fresh ? ["--fresh"] : []),
     ],
     cwd: state.dir,

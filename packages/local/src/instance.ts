@@ -38,7 +38,7 @@ export interface Instance {
   readonly pidStartTime: string;
   /** Base URL of the control plane's HTTP API, such as `http://127.80.12.1:15014`. */
   readonly apiUrl: string;
-  /** `host:port` of the control plane's xDS server. */
+  /** `host:port` of the control plane's xDS server, over TLS. */
   readonly xdsAddress: string;
   /** File with the token that writes need (mode 0600). */
   readonly tokenFile: string;

@@ -10,6 +10,7 @@ import { claimBlock, type AddressBlock } from "./network/address-block.ts";
 import { withHolder } from "./network/published-ports.ts";
 import type { LocalPod } from "./pod/local-pod.ts";
 import type { ProxyKind } from "./pod/pod-plan.ts";
+import { WorkloadTokens } from "./pod/workload-tokens.ts";
 import { processStartTime } from "./process-start-time.ts";
 import { LogFile } from "./process/log-file.ts";
 import { SupervisedProcess, type RestartPolicy } from "./process/supervised-process.ts";
@@ -28,6 +29,8 @@ export interface UpOptions {
   readonly publish: readonly PortMapping[];
   /** Forget what was applied in earlier runs. */
   readonly fresh: boolean;
+  /** Life of workloads' certificates, in the words of `tulle control-plane`. */
+  readonly workloadCertTtl?: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Program and first arguments that stand for `tulle`. */
   readonly tulleCommand: readonly string[];
@@ -55,6 +58,15 @@ const logCheckIntervalMs = 10_000;
 /** A file that cannot be read changes no resource, so that the watch says nothing of it. */
 const findingsIntervalMs = 2000;
 
+/** What a supervisor begins with. */
+interface Opened {
+  readonly options: UpOptions;
+  readonly state: StateDirectory;
+  readonly block: AddressBlock;
+  readonly tokens: WorkloadTokens;
+  readonly startTime: string;
+}
+
 export class Supervisor {
   readonly instance: Instance;
   readonly #options: UpOptions;
@@ -74,7 +86,8 @@ export class Supervisor {
   /** Set when a process that is not to be started again has ended before everything was ready. */
   #failure: string | undefined;
 
-  private constructor(options: UpOptions, state: StateDirectory, block: AddressBlock, startTime: string) {
+  private constructor(opened: Opened) {
+    const { options, state, block, tokens, startTime } = opened;
     this.#options = options;
     this.#state = state;
     this.#block = block;
@@ -107,6 +120,8 @@ export class Supervisor {
       podSettings: {
         ...shared,
         xdsAddress,
+        rootsFile: path.join(state.path, "ca", "root-cert.pem"),
+        tokens,
         appCompileCache: path.join(state.path, "compile-cache"),
         podStateFolder: (podName) => state.podFolder(podName),
         commandFolder: state.dir,
@@ -120,6 +135,7 @@ export class Supervisor {
       state,
       address: block.controlPlaneAddress,
       fresh: options.fresh,
+      workloadCertTtl: options.workloadCertTtl,
       owner: `${process.pid}-${startTime}`,
       logFile: controlPlaneLog,
     });
@@ -151,10 +167,14 @@ export class Supervisor {
 
   static async #start(options: UpOptions): Promise<Supervisor> {
     const state = openStateDirectory(options.dir);
-    const block = await claimBlock(options.dir, state.lastBlockIndex);
+    const onTrouble = (message: string): void => supervisor.#take({ type: "trouble", message });
+    const [block, startTime = "unknown", tokens] = await Promise.all([
+      claimBlock(options.dir, state.lastBlockIndex),
+      processStartTime(process.pid),
+      openTokens(state, onTrouble),
+    ]);
     state.rememberBlock(block.index);
-    const startTime = (await processStartTime(process.pid)) ?? "unknown";
-    const supervisor = new Supervisor(options, state, block, startTime);
+    const supervisor = new Supervisor({ options, state, block, tokens, startTime });
     await writeInstance(supervisor.instance);
     await registerInstance(supervisor.instance, options.env).catch((error: Error) => {
       const where = `this instance could not be entered into ${registryFolder(options.env)} (${error.message})`;
@@ -275,6 +295,18 @@ export class Supervisor {
     this.#logFile.bound();
     this.#controlPlane.boundLog();
     this.#reconciler.boundLogs();
+  }
+}
+
+async function openTokens(state: StateDirectory, onTrouble: (message: string) => void): Promise<WorkloadTokens> {
+  try {
+    return await WorkloadTokens.open(state.path, { onTrouble });
+  } catch (error) {
+    if (error instanceof Error && "syscall" in error) throw error;
+    throw new CannotStart(
+      `the key of the workloads' tokens cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+      "Remove that file to get a new one: running pods then have to be started anew.",
+    );
   }
 }
 

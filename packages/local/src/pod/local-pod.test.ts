@@ -81,6 +81,8 @@ async function setStage(
     tulleCompileCache: path.join(folder, "cache"),
     appCompileCache: path.join(folder, "cache"),
     xdsAddress: "127.0.0.1:1",
+    rootsFile: "/nowhere/root-cert.pem",
+    tokens: { begin: () => Promise.resolve(), end: () => undefined },
     clusterId: "local",
     podStateFolder: () => path.join(folder, "state"),
     publishedPorts: [],

@@ -11,6 +11,7 @@
 //   `stopping-proxy`    the programs are gone; the proxy got SIGTERM
 //   `gone`              nothing of it runs
 // A pod without a proxy skips the proxy's phases, a gateway those of the programs.
+import { randomUUID } from "node:crypto";
 import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { SupervisedProcess } from "../process/supervised-process.ts";
@@ -18,7 +19,8 @@ import { appEnvironment } from "./environment.ts";
 import { checkOf, httpCheck, tcpCheck, type Check } from "./health-check.ts";
 import type { ContainerPlan, ContainerPort, PodPlan } from "./pod-plan.ts";
 import { startProbeLoop, timingOf, type ProbeLoop } from "./probe-loop.ts";
-import { proxyHealthPath, proxyHealthPort, sidecarSpec, type SidecarSettings } from "./sidecar.ts";
+import { proxyHealthPath, proxyHealthPort, sidecarSpec, tokenFile, type SidecarSettings } from "./sidecar.ts";
+import type { WorkloadTokens } from "./workload-tokens.ts";
 
 export type PodPhase =
   | "blocked"
@@ -36,6 +38,8 @@ export interface PodSettings extends SidecarSettings {
   readonly logsFolder: string;
   readonly appCompileCache: string;
   readonly restart: RestartPolicy;
+  /** Proves to the control plane who a pod's proxy is. */
+  readonly tokens: Pick<WorkloadTokens, "begin" | "end">;
 }
 
 export interface PodListener {
@@ -69,7 +73,10 @@ export class LocalPod {
   readonly name: string;
   readonly plan: PodPlan;
   readonly addresses: PodAddresses;
+  /** Tells the pod from an earlier one of its name. */
+  readonly uid = randomUUID();
   readonly createdAt: string;
+  readonly #settings: PodSettings;
   #phase: PodPhase;
   readonly #listener: PodListener;
   readonly #proxy: Program | undefined;
@@ -82,6 +89,7 @@ export class LocalPod {
     this.addresses = addresses;
     this.createdAt = new Date().toISOString();
     this.#listener = listener;
+    this.#settings = settings;
     this.#phase = plan.problems.length > 0 ? "blocked" : "starting-proxy";
     if (this.#phase === "blocked") {
       this.#programs = [];
@@ -143,7 +151,18 @@ export class LocalPod {
   start(): void {
     if (this.#phase !== "starting-proxy") return;
     if (this.#proxy === undefined) this.#startPrograms();
-    else this.#proxy.process.start();
+    else void this.#startProxy(this.#proxy);
+  }
+
+  /** The token first: without one the proxy would have to ask again for its certificate. */
+  async #startProxy(proxy: Program): Promise<void> {
+    const { namespace, serviceAccount } = this.plan;
+    const claims = { namespace, serviceAccount, pod: { name: this.name, uid: this.uid } };
+    const file = tokenFile(this.name, this.#settings);
+    await this.#settings.tokens.begin(claims, file);
+    // A pod that was told to leave meanwhile has ended its proxy for good.
+    if (this.leaving || this.#phase === "gone") this.#settings.tokens.end(file);
+    else proxy.process.start();
   }
 
   /** Lets the pod leave in good order; a second call waits for the same end. */
@@ -155,6 +174,7 @@ export class LocalPod {
   /** Ends everything at once. */
   destroy(): void {
     this.#stopProbes(this.#all);
+    this.#endToken();
     for (const program of this.#all) program.process.destroy();
   }
 
@@ -176,9 +196,14 @@ export class LocalPod {
       if (this.#proxy !== undefined) {
         this.#enter("stopping-proxy");
         await this.#proxy.process.stop(proxyStopGraceMs);
+        this.#endToken();
       }
     }
     this.#enter("gone");
+  }
+
+  #endToken(): void {
+    this.#settings.tokens.end(tokenFile(this.name, this.#settings));
   }
 
   #enter(phase: PodPhase): void {

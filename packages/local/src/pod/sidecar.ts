@@ -1,5 +1,6 @@
 // How the proxy beside a pod is started: `tulle agent` with its settings in the environment.
 import { mkdirSync } from "node:fs";
+import path from "node:path";
 import type { ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { inheritedEnvironment } from "./environment.ts";
 import type { LocalPod } from "./local-pod.ts";
@@ -15,8 +16,10 @@ export interface SidecarSettings {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly nodePath: string;
   readonly tulleCompileCache: string;
-  /** `host:port` of the control plane's xDS server. */
+  /** `host:port` of the control plane's xDS server, over TLS. */
   readonly xdsAddress: string;
+  /** The mesh's roots in PEM, by which a proxy knows its control plane. */
+  readonly rootsFile: string;
   readonly clusterId: string;
   readonly podStateFolder: (podName: string) => string;
   /** Published ports of a gateway's pod. A descriptor is there unless the proxy has to bind the port itself. */
@@ -56,6 +59,8 @@ export function sidecarSpec(
       SERVICE_ACCOUNT: plan.serviceAccount,
       TULLE_NODE_METADATA: JSON.stringify(nodeMetadata(pod, settings)),
       TULLE_XDS_ADDRESS: settings.xdsAddress,
+      TULLE_CA_ROOT_FILE: settings.rootsFile,
+      TULLE_TOKEN_FILE: tokenFile(pod.name, settings),
       TULLE_STATE_DIR: stateFolder,
       TULLE_PROXY: plan.proxy,
       ...(settings.env["TULLE_ENVOY"] === undefined ? {} : { TULLE_ENVOY: settings.env["TULLE_ENVOY"] }),
@@ -64,6 +69,11 @@ export function sidecarSpec(
     listenDescriptors: inherited.map((port) => [port.targetPort, port.descriptor!]),
     restart,
   };
+}
+
+/** The pod's workload token. */
+export function tokenFile(podName: string, settings: Pick<SidecarSettings, "podStateFolder">): string {
+  return path.join(settings.podStateFolder(podName), "token");
 }
 
 /** Node metadata by Istio's names; `APP_ADDRESS` and `PUBLISHED_PORTS` are ours. */

@@ -20,6 +20,7 @@ export function buildPod(pod: LocalPod): Pod {
     metadata: {
       name: pod.name,
       namespace: plan.namespace,
+      uid: pod.uid,
       labels: { ...tlsMode(plan), ...plan.labels, "pod-template-hash": plan.templateHash },
       annotations: { ...plan.annotations, [appAddressAnnotation]: pod.addresses.app },
       creationTimestamp: pod.createdAt,

@@ -77,6 +77,8 @@ test("replicas without an address are told of, and the others run", async (conte
       tulleCompileCache: folder,
       appCompileCache: folder,
       xdsAddress: "127.0.0.1:1",
+      rootsFile: "/nowhere/root-cert.pem",
+      tokens: { begin: () => Promise.resolve(), end: () => undefined },
       clusterId: "local",
       restart: "never",
       podStateFolder: (name) => state.podFolder(name),

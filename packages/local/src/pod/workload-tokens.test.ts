@@ -1,0 +1,88 @@
+// The tokens of pods: whose they are, who may read them, that they are rewritten, and that they go with their pod.
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type TestContext, test } from "node:test";
+import {
+  authorityAudience,
+  localTokenIssuer,
+  openWorkloadTokenKey,
+  verifyWorkloadToken,
+  workloadTokenKeyFile,
+} from "@tulle/identity/workload-token";
+import { waitUntil } from "../process/wait-until.ts";
+import { WorkloadTokens } from "./workload-tokens.ts";
+
+const claims = { namespace: "shop", serviceAccount: "web", pod: { name: "web-1", uid: "u-1" } };
+
+async function newFolder(context: TestContext): Promise<string> {
+  const folder = await mkdtemp(path.join(tmpdir(), "tulle-tokens-"));
+  context.after(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test("a token says who the pod is, to the authority alone, and only its owner may read it", async (context) => {
+  const folder = await newFolder(context);
+  const tokens = await WorkloadTokens.open(folder, { onTrouble: assert.fail });
+  const file = path.join(folder, "pods", "web-1", "token");
+  await tokens.begin(claims, file);
+  tokens.close();
+  for (const secret of [file, path.join(folder, workloadTokenKeyFile)]) {
+    assert.equal((await stat(secret)).mode & 0o777, 0o600, secret);
+  }
+  const opened = await openWorkloadTokenKey(path.join(folder, workloadTokenKeyFile));
+  assert.ok(opened.ok);
+  const rules = { keys: [opened.key], issuer: localTokenIssuer, nowMs: Date.now() };
+  const token = (await readFile(file, "utf8")).trim();
+  const verified = await verifyWorkloadToken(token, { ...rules, audience: authorityAudience });
+  assert.ok(verified.ok);
+  assert.deepEqual(verified.identity, claims);
+  assert.equal((await verifyWorkloadToken(token, { ...rules, audience: "somebody-else" })).ok, false);
+});
+
+test("a token is rewritten until its pod has gone", async (context) => {
+  const folder = await newFolder(context);
+  const tokens = await WorkloadTokens.open(folder, { onTrouble: assert.fail, rewriteAfterMs: 10 });
+  const file = path.join(folder, "pods", "web-1", "token");
+  await tokens.begin(claims, file);
+  const first = await readFile(file, "utf8");
+  await waitUntil(async () => (await readFile(file, "utf8")) !== first, {
+    timeoutMs: 10_000,
+    what: () => "a new token",
+  });
+  tokens.end(file);
+  await rm(path.dirname(file), { recursive: true, force: true });
+  // The key is not used by another token any more; one that was being written removes itself.
+  await waitUntil(
+    () =>
+      stat(file).then(
+        () => false,
+        () => true,
+      ),
+    { timeoutMs: 10_000, what: () => "no token" },
+  );
+});
+
+test("a token that cannot be written is told of, and written once it can be", async (context) => {
+  const folder = await newFolder(context);
+  const troubles: string[] = [];
+  const tokens = await WorkloadTokens.open(folder, {
+    onTrouble: (message) => troubles.push(message),
+    rewriteAfterMs: 10,
+  });
+  context.after(() => tokens.close());
+  const notAFolder = path.join(folder, "pods");
+  await writeFile(notAFolder, "");
+  const file = path.join(notAFolder, "token");
+  await tokens.begin(claims, file);
+  assert.match(troubles[0]!, /the token of pod web-1 cannot be written/);
+  await rm(notAFolder);
+  await waitUntil(() => stat(file).then(() => true), { timeoutMs: 10_000, what: () => "the token" });
+});
+
+test("a key that cannot be read is no reason for another one", async (context) => {
+  const folder = await newFolder(context);
+  await writeFile(path.join(folder, workloadTokenKeyFile), "no key");
+  await assert.rejects(WorkloadTokens.open(folder, { onTrouble: assert.fail }), /does not hold a private P-256 key/);
+});

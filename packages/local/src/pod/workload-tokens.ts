@@ -1,0 +1,91 @@
+// Hands each pod the token by which its agent proves who the pod is: a file for its owner alone, rewritten long before it expires.
+import { rm } from "node:fs/promises";
+import path from "node:path";
+import type { WorkloadIdentityClaims, WorkloadTokenSigningKey } from "@tulle/identity/workload-token";
+
+/** An hour bounds what a stolen token is worth. */
+const tokenLifetimeMs = 3_600_000;
+const rewriteAfterMs = tokenLifetimeMs / 2;
+const retryAfterMs = 5_000;
+
+type IdentityModule = typeof import("@tulle/identity/workload-token");
+
+export interface WorkloadTokensOptions {
+  /** Called when a token cannot be written; it is tried again. */
+  readonly onTrouble: (message: string) => void;
+  readonly now?: () => number;
+  readonly rewriteAfterMs?: number;
+}
+
+export class WorkloadTokens {
+  readonly #identity: IdentityModule;
+  readonly #key: WorkloadTokenSigningKey;
+  readonly #options: WorkloadTokensOptions;
+  readonly #timers = new Map<string, NodeJS.Timeout>();
+
+  private constructor(identity: IdentityModule, key: WorkloadTokenSigningKey, options: WorkloadTokensOptions) {
+    this.#identity = identity;
+    this.#key = key;
+    this.#options = options;
+  }
+
+  /** With the key of the state directory, which is made when missing. @throws when there is one that cannot be used */
+  static async open(stateFolder: string, options: WorkloadTokensOptions): Promise<WorkloadTokens> {
+    // Loaded while the rest of the start goes on.
+    const identity = await import("@tulle/identity/workload-token");
+    const opened = await identity.openWorkloadTokenKey(path.join(stateFolder, identity.workloadTokenKeyFile));
+    if (!opened.ok) throw new Error(opened.message);
+    return new WorkloadTokens(identity, opened.key, options);
+  }
+
+  /** Writes the pod's token, and goes on rewriting it; resolves when it is there, or could not be written for now. */
+  async begin(claims: WorkloadIdentityClaims, file: string): Promise<void> {
+    const written = await this.#write(claims, file);
+    const again = (delayMs: number): void => {
+      const timer = setTimeout(() => void rewrite(), delayMs).unref();
+      this.#timers.set(file, timer);
+    };
+    const rewrite = async (): Promise<void> => {
+      const ok = await this.#write(claims, file);
+      if (this.#timers.has(file)) again(this.#pauseMs(ok));
+      // The pod has gone meanwhile, and its folder must not come back.
+      else await rm(path.dirname(file), { recursive: true, force: true });
+    };
+    again(this.#pauseMs(written));
+  }
+
+  /** No more of it: the pod has gone. */
+  end(file: string): void {
+    clearTimeout(this.#timers.get(file));
+    this.#timers.delete(file);
+  }
+
+  close(): void {
+    for (const file of this.#timers.keys()) this.end(file);
+  }
+
+  #pauseMs(written: boolean): number {
+    const pauseMs = this.#options.rewriteAfterMs ?? rewriteAfterMs;
+    return written ? pauseMs : Math.min(retryAfterMs, pauseMs);
+  }
+
+  async #write(claims: WorkloadIdentityClaims, file: string): Promise<boolean> {
+    const { issueWorkloadToken, localTokenIssuer, authorityAudience } = this.#identity;
+    const { now = Date.now, onTrouble } = this.#options;
+    try {
+      const { writeSecretFile } = await import("@tulle/identity");
+      const token = await issueWorkloadToken(this.#key, {
+        identity: claims,
+        issuer: localTokenIssuer,
+        audience: authorityAudience,
+        lifetimeMs: tokenLifetimeMs,
+        nowMs: now(),
+      });
+      await writeSecretFile(file, `${token}\n`);
+      return true;
+    } catch (error) {
+      onTrouble(`the token of pod ${claims.pod.name} cannot be written: ${String(error)}`);
+      return false;
+    }
+  }
+}
