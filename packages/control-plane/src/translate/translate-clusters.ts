@@ -1,4 +1,4 @@
-// Services → clusters: one for each HTTP port, one more for each subset, and the two that stand for "nowhere" and "anywhere".
+// Services → clusters: one for each port, one more for each subset, and the two that stand for "nowhere" and "anywhere".
 import { create } from "@bufbuild/protobuf";
 import { isHttp, type PortProtocol } from "@tulle/config";
 import {
@@ -30,14 +30,10 @@ export interface OutboundCluster {
   readonly subset: MeshSubset | undefined;
 }
 
-/** Gateways also pass connections on; sidecars carry HTTP alone. */
-export function outboundClusters(
-  services: readonly ScopedService[],
-  type: "sidecar" | "router" = "sidecar",
-): readonly OutboundCluster[] {
+export function outboundClusters(services: readonly ScopedService[]): readonly OutboundCluster[] {
   return services.flatMap((service) =>
     service.ports
-      .filter((port) => (type === "router" ? port.protocol !== "udp" : isHttp(port.protocol)))
+      .filter((port) => port.protocol !== "udp")
       .flatMap((port) =>
         [undefined, ...(service.rule?.subsets ?? [])].map((subset) => ({
           name: outboundClusterName(service.hostname, port.number, subset?.name),

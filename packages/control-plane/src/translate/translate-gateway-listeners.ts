@@ -13,12 +13,12 @@ import {
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import type { GatewayChain, GatewayListener } from "../scope/gateway-view.ts";
 import type { GatewayOwn } from "../scope/proxy-view.ts";
-import { gatewayTcpFilters } from "./gateway-tcp-filters.ts";
 import { gatewayHttpAlpn, gatewayTls } from "./gateway-tls-context.ts";
 import { gatewayConnectionManager } from "./http-connection-manager.ts";
 import { tlsInspector } from "./inbound-filter-chains.ts";
 import { socketAddress } from "./messages.ts";
 import { gatewayRouteName, listenerName } from "./names.ts";
+import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
 import { downstreamTlsSocket, meshClientAlpn } from "./tls-context.ts";
 import { publishedAddresses } from "./translate-listeners.ts";
 
@@ -65,7 +65,9 @@ function filterChain(own: GatewayOwn, targetPort: number, chain: GatewayChain): 
       ? { filterChainMatch: create(FilterChainMatchSchema, { serverNames: [...serverNames], applicationProtocols }) }
       : {}),
     filters:
-      type === "http" ? [httpFilter(own, targetPort, chain.routeName)] : gatewayTcpFilters(name, chain.destinations),
+      type === "http"
+        ? [httpFilter(own, targetPort, chain.routeName)]
+        : tcpProxyFilters(name, chain.destinations, own.security),
     ...(tls === undefined ? {} : { transportSocket: downstreamTlsSocket(gatewayTls(tls, alpn)) }),
   });
 }

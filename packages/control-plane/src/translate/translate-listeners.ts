@@ -1,14 +1,16 @@
 // Views → listeners: what a sidecar accepts for its workload and from its workload.
 import { create } from "@bufbuild/protobuf";
+import { isHttp } from "@tulle/config";
 import { type AdditionalAddress, AdditionalAddressSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
 import { inboundConnectionManager, outboundConnectionManager } from "./http-connection-manager.ts";
-import { FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
+import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { inboundFilterChains } from "./inbound-filter-chains.ts";
 import { socketAddress } from "./messages.ts";
-import { httpProxyPort, httpProxyRoute, listenerName } from "./names.ts";
+import { httpProxyPort, httpProxyRoute, inboundClusterName, listenerName } from "./names.ts";
+import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
 
 const httpConnectionManager = "envoy.filters.network.http_connection_manager";
 
@@ -35,18 +37,23 @@ export function translateOutboundListener(own: SidecarOwn): Listener {
 /** The pod's own port: the proxy stands in front of the application, which listens elsewhere. */
 export function translateInboundListener(own: SidecarOwn, port: InboundPort): Listener {
   const name = listenerName(own.address, port.targetPort);
+  const protocol = isHttp(port.protocol) ? "http" : "tcp";
   return create(ListenerSchema, {
     name,
     address: socketAddress(own.address, port.targetPort),
     additionalAddresses: publishedAddresses(own, port.targetPort),
     trafficDirection: TrafficDirection.INBOUND,
-    ...inboundFilterChains("http", port.mutualTls, [
-      create(FilterSchema, {
-        name: httpConnectionManager,
-        configType: { case: "typedConfig", value: inboundConnectionManager(`inbound_${name}`, port, own.security) },
-      }),
-    ]),
+    ...inboundFilterChains(protocol, port.mutualTls, inboundFilters(own, port, name)),
   });
+}
+
+function inboundFilters({ security }: SidecarOwn, port: InboundPort, listener: string): readonly Filter[] {
+  if (isHttp(port.protocol)) {
+    const value = inboundConnectionManager(`inbound_${listener}`, port, security);
+    return [create(FilterSchema, { name: httpConnectionManager, configType: { case: "typedConfig", value } })];
+  }
+  const cluster = inboundClusterName(port.targetPort);
+  return tcpProxyFilters(cluster, [{ cluster, weight: 1 }], security);
 }
 
 /** Of a proxy that binds them itself, since it cannot inherit them. */

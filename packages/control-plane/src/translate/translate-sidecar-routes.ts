@@ -11,11 +11,12 @@ import {
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { ScopedService, SidecarShared } from "../scope/proxy-view.ts";
 import { HostIndex } from "../snapshot/host-match.ts";
-import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import type { MeshPort, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { catchAllLast, defaultRoute, virtualServiceRoutes } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
 import { bracketed, httpProxyRoute, passthroughCluster, withPort } from "./names.ts";
 import { peerMetadataHeader, sendPeerMetadata } from "./peer-metadata.ts";
+import { tunnelRoutes } from "./tunnel-routes.ts";
 
 const httpPort = 80;
 
@@ -57,15 +58,18 @@ function serviceHosts(view: SidecarShared): NamedRoutes[] {
   const byHost = new HostIndex(view.virtualServices.flatMap((each) => each.hosts.map((host) => [host, each] as const)));
   return view.services.flatMap((service) => {
     const virtualService = byHost.find(service.hostname);
+    const routesOf = ({ number, protocol }: MeshPort): readonly Route[] => {
+      if (!isHttp(protocol)) return tunnelRoutes(service, number, virtualService, services);
+      return virtualService === undefined
+        ? [defaultRoute(service, number)]
+        : orderedRoutes(virtualService, services, number);
+    };
     return service.ports
-      .filter((port) => isHttp(port.protocol))
+      .filter((port) => port.protocol !== "udp")
       .map((port) => ({
         name: withPort(service.hostname, port.number),
         domains: domainsOf(serviceNames(service, view.namespace), port.number),
-        routes:
-          virtualService === undefined
-            ? [defaultRoute(service, port.number)]
-            : orderedRoutes(virtualService, services, port.number),
+        routes: routesOf(port),
       }));
   });
 }
@@ -84,10 +88,7 @@ function otherHosts(view: SidecarShared): NamedRoutes[] {
   );
 }
 
-/**
- * A port that a Service of the mesh does not have, or that is not HTTP, answers 404: outside the mesh the name means nothing.
- * A CONNECT for `https://` ends here too, until TCP is carried.
- */
+/** A port that a Service of the mesh does not have answers 404: outside the mesh the name means nothing. */
 function unknownPort(view: SidecarShared): NamedRoutes[] {
   const names = view.services.flatMap((service) => serviceNames(service, view.namespace));
   const domains = names.filter((name) => !name.includes(":")).flatMap((name) => [name, `${name}:*`]);
@@ -122,8 +123,8 @@ function domainsOf(names: readonly string[], port: number): readonly string[] {
 }
 
 /**
- * Everything else leaves the mesh (ALLOW_ANY), tunnels too: a CONNECT has no path, so that only its own matcher finds it, and
- * a CONNECT to a host of the mesh finds no route there. Peers outside are told nothing of the workload.
+ * Everything else leaves the mesh (ALLOW_ANY), tunnels too: a CONNECT has no path, so that only its own matcher finds it. A
+ * CONNECT to an HTTP port of the mesh finds no route, since it would go past the rules for requests. Peers outside are told nothing of the workload.
  */
 function allowAny(): VirtualHost {
   const forward = { clusterSpecifier: { case: "cluster", value: passthroughCluster } as const, timeout: noTimeout() };

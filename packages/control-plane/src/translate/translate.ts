@@ -1,6 +1,5 @@
 // The stage `translate`: ProxyView → xDS resources, encoded. Pure functions with no other input; their results are kept by
 // section key, so that proxies with equal views share one encoding.
-import { isHttp } from "@tulle/config";
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
@@ -41,7 +40,7 @@ export interface OwnResources {
 
 export function translateSharedClusters(view: SharedSection): SharedClusters {
   const { type, trustDomain, services } = view;
-  const outbound = outboundClusters(services, type);
+  const outbound = outboundClusters(services);
   const fixed = type === "sidecar" ? [translateBlackHole(), translatePassthrough()] : [translateBlackHole()];
   const clusters = [...outbound.map((cluster) => translateOutboundCluster(cluster, { type, trustDomain })), ...fixed];
   const passed = new Set(view.type === "router" ? view.autoPassthrough : []);
@@ -64,7 +63,7 @@ export function translateOwn(view: SidecarOwn | GatewayOwn): OwnResources {
     return { clusters: [], listeners: listeners.map((each) => encodeResource(ListenerSchema, each)) };
   }
   // The workload's port of that number is the proxy's own: its Service leads to the proxy, which answers 404.
-  const inbound = view.inbound.filter((port) => isHttp(port.protocol) && port.targetPort !== httpProxyPort);
+  const inbound = view.inbound.filter((port) => port.protocol !== "udp" && port.targetPort !== httpProxyPort);
   const listeners = [translateOutboundListener(view), ...inbound.map((port) => translateInboundListener(view, port))];
   return {
     clusters: inbound.map((port) => encodeResource(ClusterSchema, translateInboundCluster(view, port))),

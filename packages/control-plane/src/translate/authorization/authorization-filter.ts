@@ -2,6 +2,7 @@
 // complains of two filters with one name.
 import { type MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
+import type { AuthorizationRule } from "@tulle/config";
 import {
   type PolicySchema,
   RBAC_Action,
@@ -46,26 +47,52 @@ const actions: Readonly<Record<Action, ActionRow>> = {
 
 /** The filter of `action`; undefined when no policy has that action. */
 export function authorizationFilter(policies: readonly MeshAuthorizationPolicy[], action: Action): Any | undefined {
+  const rules = actionRules(policies, action);
+  return rules && pack(RBACSchema, rules);
+}
+
+/** What of a rule is judged; undefined = the rule is left out, and its policy stays. */
+type ReadRule = (rule: AuthorizationRule) => AuthorizationRule | undefined;
+
+export interface ActionRules {
+  readonly rules?: Rules;
+  readonly shadowRules?: Rules;
+  readonly shadowRulesStatPrefix?: string;
+}
+
+export function actionRules(
+  policies: readonly MeshAuthorizationPolicy[],
+  action: Action,
+  read: ReadRule = (rule) => rule,
+): ActionRules | undefined {
   const own = policies.filter((policy) => policy.action === action);
   if (own.length === 0) return undefined;
   const row = actions[action];
   const enforced = own.filter(({ dryRun }) => !dryRun);
   const onTrial = own.filter(({ dryRun }) => dryRun);
-  return pack(RBACSchema, {
-    ...(enforced.length === 0 ? {} : { rules: rulesOf(enforced, row) }),
-    ...(onTrial.length === 0 ? {} : { shadowRules: rulesOf(onTrial, row), shadowRulesStatPrefix: row.dryRunPrefix }),
-  });
+  return {
+    ...(enforced.length === 0 ? {} : { rules: rulesOf(enforced, row, read) }),
+    ...(onTrial.length === 0
+      ? {}
+      : { shadowRules: rulesOf(onTrial, row, read), shadowRulesStatPrefix: row.dryRunPrefix }),
+  };
 }
 
 /** An ALLOW policy without rules allows nothing, and still makes that everything else has to be allowed. */
-function rulesOf(policies: readonly MeshAuthorizationPolicy[], { rbacAction, nameSuffix }: ActionRow): Rules {
+function rulesOf(
+  policies: readonly MeshAuthorizationPolicy[],
+  { rbacAction, nameSuffix }: ActionRow,
+  read: ReadRule,
+): Rules {
   const entries = policies.flatMap(({ namespace, name, rules }): readonly [string, Policy][] => {
     const prefix = `ns[${namespace}]-policy[${name}]`;
     if (rules.length === 0) return [[`${prefix}-rule[0]${nameSuffix}`, matchesNothing]];
-    return rules.map((rule, index) => [
-      `${prefix}-rule[${index}]${nameSuffix}`,
-      { permissions: permissions(rule), principals: principals(rule, namespace) },
-    ]);
+    return rules.flatMap((whole, index): readonly [string, Policy][] => {
+      const rule = read(whole);
+      if (rule === undefined) return [];
+      const policy = { permissions: permissions(rule), principals: principals(rule, namespace) };
+      return [[`${prefix}-rule[${index}]${nameSuffix}`, policy]];
+    });
   });
   return { action: rbacAction, policies: Object.fromEntries(entries) };
 }

@@ -1,0 +1,90 @@
+// Services whose ports are not HTTP, as sidecars reach them without interception: the client asks its proxy for a tunnel (CONNECT
+// host:port), which ends there, and the bytes go on to the Service's cluster.
+import { create } from "@bufbuild/protobuf";
+import type { TcpRoute, TlsRoute } from "@tulle/config";
+import { hostCovers } from "@tulle/config";
+import {
+  type Route,
+  type RouteAction,
+  RouteActionSchema,
+  RouteSchema,
+} from "@tulle/xds/envoy/config/route/v3/route_components_pb";
+import type { ScopedService } from "../scope/proxy-view.ts";
+import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import { noTimeout } from "./messages.ts";
+import { outboundClusterName } from "./names.ts";
+
+interface Target {
+  readonly cluster: string;
+  readonly weight: number;
+}
+
+/** The first route of the VirtualService that is meant takes all; without one, tunnels lead to the Service itself. */
+export function tunnelRoutes(
+  service: ScopedService,
+  port: number,
+  virtualService: MeshVirtualService | undefined,
+  services: ReadonlyMap<string, ScopedService>,
+): readonly Route[] {
+  const rule = virtualService && routeOf(virtualService, service.hostname, port);
+  const itself = { cluster: outboundClusterName(service.hostname, port), weight: 1 };
+  return [
+    create(RouteSchema, {
+      name: "default",
+      match: { pathSpecifier: { case: "connectMatcher", value: {} } },
+      action: { case: "route", value: tunnelTo(rule === undefined ? [itself] : targetsOf(rule.route, port, services)) },
+    }),
+  ];
+}
+
+type Layer4Match = NonNullable<TcpRoute["match"]>[number] | TlsRoute["match"][number];
+
+function routeOf(
+  { tls = [], tcp = [] }: MeshVirtualService,
+  hostname: string,
+  port: number,
+): TcpRoute | TlsRoute | undefined {
+  // The server name that a client will send is the host of the tunnel that it asks for.
+  const isNamed = (match: TlsRoute["match"][number]): boolean =>
+    match.sniHosts.some((host) => hostCovers(host.toLowerCase(), hostname));
+  return (
+    tls.find((route) => route.match.some((match) => isMeant(match, port) && isNamed(match))) ??
+    tcp.find(({ match = [] }) => match.length === 0 || match.some((each) => isMeant(each, port)))
+  );
+}
+
+/** A match with conditions that are not carried yet is left out rather than widened; the resource has a finding that says so. */
+function isMeant({ gateways = [], port, ...others }: Layer4Match, wanted: number): boolean {
+  const isCarried =
+    others.destinationSubnets === undefined &&
+    others.sourceLabels === undefined &&
+    others.sourceNamespace === undefined &&
+    !("sourceSubnet" in others && others.sourceSubnet !== undefined);
+  return isCarried && (gateways.length === 0 || gateways.includes("mesh")) && (port === undefined || port === wanted);
+}
+
+/** One destination takes everything, whatever its weight; of several those without a weight get nothing. */
+function targetsOf(
+  routes: TcpRoute["route"],
+  port: number,
+  services: ReadonlyMap<string, ScopedService>,
+): readonly Target[] {
+  const all = routes.map(({ destination, weight = 0 }) => {
+    const ports = services.get(destination.host)?.ports ?? [];
+    const number = destination.port?.number ?? (ports.length === 1 ? ports[0]!.number : port);
+    return { cluster: outboundClusterName(destination.host, number, destination.subset), weight };
+  });
+  return all.length === 1 ? [{ ...all[0]!, weight: 1 }] : all.filter(({ weight }) => weight > 0);
+}
+
+function tunnelTo(targets: readonly Target[]): RouteAction {
+  const clusters = targets.map(({ cluster: name, weight }) => ({ name, weight }));
+  return create(RouteActionSchema, {
+    clusterSpecifier:
+      targets.length === 1
+        ? { case: "cluster", value: targets[0]!.cluster }
+        : { case: "weightedClusters", value: { clusters } },
+    timeout: noTimeout(),
+    upgradeConfigs: [{ upgradeType: "CONNECT", connectConfig: {} }],
+  });
+}
