@@ -1,7 +1,7 @@
 // The stage on which tests of sign-in play: a token endpoint that does what the code says, and a browser with cookies.
 import http from "node:http";
 import type net from "node:net";
-import { unsignedToken } from "./signed-tokens.ts";
+import { makeKey, signToken } from "./signed-tokens.ts";
 
 export interface TokenEndpoint {
   readonly port: number;
@@ -42,6 +42,9 @@ export async function startTokenEndpoint(nowSeconds: () => number): Promise<Toke
   return endpoint;
 }
 
+/** Nobody looks at the signature; Envoy wants one all the same. */
+const key = makeKey("ES256", "issuer");
+
 const nextRefreshTokens: Readonly<Record<string, string>> = { again: "good", doomed: "refused" };
 
 function answerTo(form: URLSearchParams, nowSeconds: number): { readonly status: number; readonly text: string } {
@@ -71,16 +74,16 @@ function answerTo(form: URLSearchParams, nowSeconds: number): { readonly status:
       tokens["access_token"] = "a\r\nset-cookie: b";
       break;
     case "openid":
-      tokens["id_token"] = unsignedToken(identity);
+      tokens["id_token"] = signToken(key, identity);
       break;
     case "othernonce":
-      tokens["id_token"] = unsignedToken({ ...identity, nonce: "other" });
+      tokens["id_token"] = signToken(key, { ...identity, nonce: "other" });
       break;
     case "otherclient":
-      tokens["id_token"] = unsignedToken({ ...identity, aud: ["bank"] });
+      tokens["id_token"] = signToken(key, { ...identity, aud: ["bank"] });
       break;
     case "expired":
-      tokens["id_token"] = unsignedToken({ ...identity, exp: nowSeconds - 1 });
+      tokens["id_token"] = signToken(key, { ...identity, exp: nowSeconds - 1 });
       break;
   }
   return { status: 200, text: JSON.stringify(tokens) };

@@ -235,12 +235,12 @@ export class OAuth2Filter implements HttpFilter {
   }
 
   #onCallback(visit: Visit, session: Session): FilterStatus {
+    if (session.isValid) this.#stats.success.increment();
     const callback = this.#readCallback(visit);
     if (!callback.ok) return this.#refuse(visit, callback.reason, callback.flowId);
     const { state, code } = callback;
     if (session.isValid) {
       // Another tab has signed in meanwhile: this one needs no tokens of its own.
-      this.#stats.success.increment();
       const headers = new HeaderMap(["location", state.url]);
       this.#deleteFlow(headers, state.flowId);
       this.#redirect(visit.stream, headers, "oauth.race_redirect");
