@@ -2,6 +2,7 @@
 // a Unix socket, as the agent does.
 import assert from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
+import type { AuthorityMaterial } from "@tulle/identity";
 import { CertificateAuthority, createAuthority, createCsr, generateKey, privateKeyPem } from "@tulle/identity";
 import { type EncodedResource, encodeResource, type RunningAdsServer, serveAds } from "@tulle/xds";
 import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
@@ -15,26 +16,33 @@ export interface WorkloadPem {
 export class TestAuthority {
   readonly #authority: CertificateAuthority;
   readonly trustDomain: string;
+  #nowMs = Date.now();
 
-  private constructor(authority: CertificateAuthority, trustDomain: string) {
-    this.#authority = authority;
+  private constructor(signing: AuthorityMaterial, trustDomain: string) {
+    const now = (): number => this.#nowMs;
+    this.#authority = new CertificateAuthority({ trustDomain, state: { phase: "steady", signing }, now });
     this.trustDomain = trustDomain;
   }
 
   static async create(trustDomain = "cluster.local"): Promise<TestAuthority> {
-    const signing = await createAuthority({ trustDomain, nowMs: Date.now() });
-    const authority = new CertificateAuthority({ trustDomain, state: { phase: "steady", signing } });
-    return new TestAuthority(authority, trustDomain);
+    // Old enough for certificates that have expired by now.
+    return new TestAuthority(await createAuthority({ trustDomain, nowMs: Date.now() - 86_400_000 }), trustDomain);
   }
 
   get rootsPem(): string {
     return this.#authority.trustBundlePem;
   }
 
-  async issue(namespace: string, serviceAccount: string): Promise<WorkloadPem> {
+  /** `atMs`: when it is issued; it is good for `ttlMs`. */
+  async issue(
+    namespace: string,
+    serviceAccount: string,
+    { atMs = Date.now(), ttlMs = 3_600_000 }: { readonly atMs?: number; readonly ttlMs?: number } = {},
+  ): Promise<WorkloadPem> {
     const key = await generateKey();
     const identity = { trustDomain: this.trustDomain, namespace, serviceAccount };
-    const signed = this.#authority.signWorkload({ csrPem: createCsr({ key, spiffeId: identity }), identity });
+    this.#nowMs = atMs;
+    const signed = this.#authority.signWorkload({ csrPem: createCsr({ key, spiffeId: identity }), identity, ttlMs });
     assert.ok(signed.ok, signed.ok ? "" : signed.message);
     return { keyPem: privateKeyPem(key), chainPem: signed.chainPem, rootsPem: this.rootsPem };
   }

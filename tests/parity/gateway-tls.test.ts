@@ -1,0 +1,561 @@
+// TLS at a gateway, on Tulle's proxy and on a stock Envoy with the same resources: which certificate is shown for which name, whose
+// clients are let in, what passes through, and what happens while a Secret changes.
+import assert from "node:assert/strict";
+import { createHash, createPublicKey, X509Certificate } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { testCertificate, type TestCertificate, testRevocationList } from "../tools/certificates.ts";
+import { waitFor } from "../tools/processes.ts";
+import { requestBytes } from "./call.ts";
+import { ParityMesh, type Proxy, proxies } from "./parity-mesh.ts";
+import { exchangeBytes } from "./raw-client.ts";
+import { type TlsOutcome, type TlsRequest, tlsRequest } from "./tls-client.ts";
+
+const names = ["site.example", "other.example", "*.wild.example", "mutual.example", "replaced.example"] as const;
+
+interface Material {
+  readonly servers: ReadonlyMap<string, TestCertificate>;
+  readonly authority: TestCertificate;
+  readonly client: TestCertificate;
+  readonly named: TestCertificate;
+  readonly revoked: TestCertificate;
+  readonly stranger: TestCertificate;
+  readonly expired: TestCertificate;
+  readonly revocations: string;
+}
+
+async function makeMaterial(): Promise<Material> {
+  const authority = await testCertificate({ commonName: "clients", isAuthority: true });
+  const clientOf = (commonName: string, dnsName: string, days = 30): Promise<TestCertificate> =>
+    testCertificate({ commonName, names: [`DNS:${dnsName}`], issuer: authority, days });
+  const [client, named, revoked, expired, stranger] = await Promise.all([
+    clientOf("client", "client.example"),
+    clientOf("named", "named.example"),
+    clientOf("revoked", "client.example"),
+    clientOf("expired", "client.example", -1),
+    testCertificate({ commonName: "stranger", names: ["DNS:named.example"] }),
+  ]);
+  const servers = new Map(
+    await Promise.all(
+      names.map(async (name): Promise<[string, TestCertificate]> => [
+        name,
+        await testCertificate({ commonName: name, names: [`DNS:${name}`] }),
+      ]),
+    ),
+  );
+  const revocations = await testRevocationList(authority, revoked.certificate);
+  return { servers, authority, client, named, revoked, stranger, expired, revocations };
+}
+
+function spkiHash({ certificate }: TestCertificate): string {
+  const key = createPublicKey(new X509Certificate(certificate).publicKey.export({ type: "spki", format: "pem" }));
+  return createHash("sha256")
+    .update(key.export({ type: "spki", format: "der" }))
+    .digest("base64");
+}
+
+function certificateHash({ certificate }: TestCertificate): string {
+  return new X509Certificate(certificate).fingerprint256;
+}
+
+function secret(name: string, stringData: Readonly<Record<string, string>>): object {
+  return { apiVersion: "v1", kind: "Secret", metadata: { name, namespace: "parity" }, stringData };
+}
+
+function pair({ certificate, key }: TestCertificate): Record<string, string> {
+  return { "tls.crt": certificate, "tls.key": key };
+}
+
+const ports = { redirect: 8081, https: 8443, mutual: 9443, pass: 10_443, tcp: 5432, tls: 8883 } as const;
+
+function manifests(material: Material): string {
+  const { servers, authority, revocations, client } = material;
+  const server = (port: number, name: string, protocol: string, hosts: readonly string[], tls?: object): object => ({
+    port: { number: port, name, protocol },
+    hosts,
+    ...(tls === undefined ? {} : { tls }),
+  });
+  const mutual = (mode: string, more: object = {}): object => ({ mode, credentialName: "mutual", ...more });
+  const documents = [
+    {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "gateway-tls", namespace: "parity" },
+      spec: {
+        selector: { parity: "gateway" },
+        ports: [
+          { name: "http-redirect", port: 81, targetPort: ports.redirect },
+          { name: "https", port: 443, targetPort: ports.https },
+          { name: "https-mutual", port: 9443, targetPort: ports.mutual },
+          { name: "tls-pass", port: 10_443, targetPort: ports.pass },
+          { name: "tcp", port: 5432, targetPort: ports.tcp },
+          { name: "tls", port: 8883, targetPort: ports.tls },
+        ],
+      },
+    },
+    secret("site", pair(servers.get("site.example")!)),
+    secret("other", pair(servers.get("other.example")!)),
+    secret("wild", { cert: servers.get("*.wild.example")!.certificate, key: servers.get("*.wild.example")!.key }),
+    secret("replaced", pair(servers.get("replaced.example")!)),
+    secret("mutual", {
+      ...pair(servers.get("mutual.example")!),
+      "ca.crt": authority.certificate,
+      "ca.crl": revocations,
+    }),
+    {
+      apiVersion: "networking.tulle.io/v1",
+      kind: "Gateway",
+      metadata: { name: "secure", namespace: "parity" },
+      spec: {
+        selector: { parity: "gateway" },
+        servers: [
+          server(81, "redirect", "HTTP", ["*"], { httpsRedirect: true }),
+          server(443, "site", "HTTPS", ["site.example"], { mode: "SIMPLE", credentialName: "site" }),
+          server(443, "other", "HTTPS", ["other.example"], {
+            mode: "SIMPLE",
+            credentialName: "other",
+            maxProtocolVersion: "TLSV1_2",
+            cipherSuites: ["ECDHE-ECDSA-AES256-GCM-SHA384"],
+          }),
+          server(443, "wild", "HTTPS", ["*.wild.example"], {
+            mode: "SIMPLE",
+            credentialName: "wild",
+            minProtocolVersion: "TLSV1_3",
+          }),
+          server(443, "replaced", "HTTPS", ["replaced.example"], { mode: "SIMPLE", credentialName: "replaced" }),
+          server(9443, "mutual", "HTTPS", ["mutual.example"], mutual("MUTUAL")),
+          server(9443, "optional", "HTTPS", ["optional.example"], mutual("OPTIONAL_MUTUAL")),
+          server(9443, "named", "HTTPS", ["named.example"], mutual("MUTUAL", { subjectAltNames: ["named.example"] })),
+          server(
+            9443,
+            "hash",
+            "HTTPS",
+            ["hash.example"],
+            mutual("MUTUAL", { verifyCertificateHash: [certificateHash(client)] }),
+          ),
+          server(
+            9443,
+            "spki",
+            "HTTPS",
+            ["spki.example"],
+            mutual("MUTUAL", { verifyCertificateSpki: [spkiHash(client)] }),
+          ),
+          server(9443, "istio", "HTTPS", ["istio.example"], { mode: "ISTIO_MUTUAL" }),
+          server(10_443, "pass", "TLS", ["site.example", "*.wild.example"], { mode: "PASSTHROUGH" }),
+          server(5432, "plain", "TCP", ["*"]),
+          server(8883, "ended", "TLS", ["site.example"], { mode: "SIMPLE", credentialName: "site" }),
+        ],
+      },
+    },
+    {
+      apiVersion: "networking.tulle.io/v1",
+      kind: "VirtualService",
+      metadata: { name: "secure", namespace: "parity" },
+      spec: {
+        hosts: ["*"],
+        gateways: ["secure"],
+        http: [{ route: [{ destination: { host: "echo", subset: "version-v1" } }] }],
+        tls: [
+          {
+            match: [{ sniHosts: ["site.example", "*.wild.example"], port: 10_443 }],
+            route: [{ destination: { host: "gateway-tls", port: { number: 443 } } }],
+          },
+        ],
+        tcp: [{ route: [{ destination: { host: "echo", subset: "version-v2" } }] }],
+      },
+    },
+  ];
+  return documents.map((document) => JSON.stringify(document)).join("\n---\n");
+}
+
+interface Row {
+  readonly name: string;
+  readonly port: number;
+  readonly serverName?: string;
+  readonly client?: (material: Material) => TestCertificate;
+  readonly more?: Partial<TlsRequest>;
+  readonly host?: string;
+  readonly expected: Partial<TlsOutcome>;
+  /** Within the back end's account of the request. */
+  readonly body?: RegExp;
+}
+
+const get = (host: string, target = "/v1/ok"): string => requestBytes("gateway", target, { host });
+
+const rows: readonly Row[] = [
+  {
+    name: "SIMPLE",
+    port: ports.https,
+    serverName: "site.example",
+    expected: { status: 200, shown: "site.example", version: "TLSv1.3", alpn: "http/1.1" },
+  },
+  {
+    name: "SIMPLE, TLS 1.2",
+    port: ports.https,
+    serverName: "site.example",
+    more: { maxVersion: "TLSv1.2" },
+    expected: { status: 200, version: "TLSv1.2" },
+  },
+  {
+    name: "the name in capitals",
+    port: ports.https,
+    serverName: "SITE.example",
+    host: "site.example",
+    expected: { status: 200, shown: "site.example" },
+  },
+  {
+    name: "no ALPN",
+    port: ports.https,
+    serverName: "site.example",
+    more: { alpn: [] },
+    expected: { status: 200, alpn: "false" },
+  },
+  {
+    name: "HTTP/2 is not offered",
+    port: ports.https,
+    serverName: "site.example",
+    more: { alpn: ["h2", "http/1.1"] },
+    expected: { status: 200, alpn: "http/1.1" },
+  },
+  {
+    name: "another certificate by name",
+    port: ports.https,
+    serverName: "other.example",
+    expected: {
+      status: 200,
+      shown: "other.example",
+      version: "TLSv1.2",
+      cipher: "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    },
+  },
+  {
+    name: "above the newest version",
+    port: ports.https,
+    serverName: "other.example",
+    more: { minVersion: "TLSv1.3" },
+    expected: { status: "refused" },
+  },
+  {
+    name: "another cipher suite",
+    port: ports.https,
+    serverName: "other.example",
+    more: { maxVersion: "TLSv1.2", ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256" },
+    expected: { status: "refused" },
+  },
+  {
+    name: "a wildcard",
+    port: ports.https,
+    serverName: "a.wild.example",
+    expected: { status: 200, shown: "*.wild.example", version: "TLSv1.3" },
+  },
+  {
+    name: "a wildcard, two labels deep",
+    port: ports.https,
+    serverName: "a.b.wild.example",
+    expected: { status: 200, shown: "*.wild.example" },
+  },
+  { name: "the wildcard's own name", port: ports.https, serverName: "wild.example", expected: { status: "refused" } },
+  {
+    name: "below the oldest version",
+    port: ports.https,
+    serverName: "a.wild.example",
+    more: { maxVersion: "TLSv1.2" },
+    expected: { status: "refused" },
+  },
+  { name: "a name of nobody", port: ports.https, serverName: "nobody.example", expected: { status: "refused" } },
+  { name: "no name", port: ports.https, expected: { status: "refused" } },
+  {
+    name: "another Host inside",
+    port: ports.https,
+    serverName: "site.example",
+    host: "other.example",
+    expected: { status: 404 },
+  },
+  {
+    name: "a certificate that nobody asked for",
+    port: ports.https,
+    serverName: "site.example",
+    client: (m) => m.client,
+    expected: { status: 200 },
+  },
+  {
+    name: "MUTUAL without a certificate",
+    port: ports.mutual,
+    serverName: "mutual.example",
+    expected: { status: "refused" },
+  },
+  {
+    name: "MUTUAL with one",
+    port: ports.mutual,
+    serverName: "mutual.example",
+    client: (m) => m.client,
+    expected: { status: 200, shown: "mutual.example" },
+    body: /"x-forwarded-client-cert":"[^"]*DNS=client.example/,
+  },
+  {
+    name: "MUTUAL with a stranger's",
+    port: ports.mutual,
+    serverName: "mutual.example",
+    client: (m) => m.stranger,
+    expected: { status: "refused" },
+  },
+  {
+    name: "MUTUAL with an expired one",
+    port: ports.mutual,
+    serverName: "mutual.example",
+    client: (m) => m.expired,
+    expected: { status: "refused" },
+  },
+  {
+    name: "MUTUAL with a revoked one",
+    port: ports.mutual,
+    serverName: "mutual.example",
+    client: (m) => m.revoked,
+    expected: { status: "refused" },
+  },
+  {
+    name: "MUTUAL, TLS 1.2",
+    port: ports.mutual,
+    serverName: "mutual.example",
+    client: (m) => m.client,
+    more: { maxVersion: "TLSv1.2" },
+    expected: { status: 200 },
+  },
+  {
+    name: "MUTUAL without a certificate, TLS 1.2",
+    port: ports.mutual,
+    serverName: "mutual.example",
+    more: { maxVersion: "TLSv1.2" },
+    expected: { status: "refused" },
+  },
+  {
+    name: "OPTIONAL_MUTUAL without a certificate",
+    port: ports.mutual,
+    serverName: "optional.example",
+    expected: { status: 200 },
+  },
+  {
+    name: "OPTIONAL_MUTUAL with one",
+    port: ports.mutual,
+    serverName: "optional.example",
+    client: (m) => m.client,
+    expected: { status: 200 },
+    body: /"x-forwarded-client-cert":"[^"]*DNS=client.example/,
+  },
+  {
+    name: "OPTIONAL_MUTUAL with a stranger's",
+    port: ports.mutual,
+    serverName: "optional.example",
+    client: (m) => m.stranger,
+    expected: { status: "refused" },
+  },
+  {
+    name: "OPTIONAL_MUTUAL with a revoked one",
+    port: ports.mutual,
+    serverName: "optional.example",
+    client: (m) => m.revoked,
+    expected: { status: "refused" },
+  },
+  {
+    name: "subjectAltNames, the right name",
+    port: ports.mutual,
+    serverName: "named.example",
+    client: (m) => m.named,
+    expected: { status: 200 },
+  },
+  {
+    name: "subjectAltNames, another name",
+    port: ports.mutual,
+    serverName: "named.example",
+    client: (m) => m.client,
+    expected: { status: "refused" },
+  },
+  {
+    name: "subjectAltNames, the right name of a stranger",
+    port: ports.mutual,
+    serverName: "named.example",
+    client: (m) => m.stranger,
+    expected: { status: "refused" },
+  },
+  {
+    name: "verifyCertificateHash, that one",
+    port: ports.mutual,
+    serverName: "hash.example",
+    client: (m) => m.client,
+    expected: { status: 200 },
+  },
+  {
+    name: "verifyCertificateHash, another one",
+    port: ports.mutual,
+    serverName: "hash.example",
+    client: (m) => m.named,
+    expected: { status: "refused" },
+  },
+  {
+    name: "verifyCertificateSpki, that key",
+    port: ports.mutual,
+    serverName: "spki.example",
+    client: (m) => m.client,
+    expected: { status: 200 },
+  },
+  {
+    name: "verifyCertificateSpki, another key",
+    port: ports.mutual,
+    serverName: "spki.example",
+    client: (m) => m.named,
+    expected: { status: "refused" },
+  },
+  {
+    name: "ISTIO_MUTUAL without a certificate of the mesh",
+    port: ports.mutual,
+    serverName: "istio.example",
+    client: (m) => m.client,
+    expected: { status: "refused" },
+  },
+  {
+    name: "PASSTHROUGH",
+    port: ports.pass,
+    serverName: "site.example",
+    expected: { status: 200, shown: "site.example" },
+  },
+  {
+    name: "PASSTHROUGH by a wildcard",
+    port: ports.pass,
+    serverName: "a.wild.example",
+    expected: { status: 200, shown: "*.wild.example" },
+  },
+  {
+    name: "PASSTHROUGH of a name of nobody",
+    port: ports.pass,
+    serverName: "other.example",
+    expected: { status: "refused" },
+  },
+  {
+    name: "TLS that ends here around other bytes",
+    port: ports.tls,
+    serverName: "site.example",
+    host: "echo",
+    expected: { status: 200, shown: "site.example" },
+    body: /"version":"v2"/,
+  },
+  {
+    name: "the same for another name",
+    port: ports.tls,
+    serverName: "other.example",
+    host: "echo",
+    expected: { status: "refused" },
+  },
+];
+
+let mesh: ParityMesh;
+let material: Material;
+
+before(
+  async () => {
+    material = await makeMaterial();
+    mesh = await ParityMesh.start({ "gateway-tls.yaml": manifests(material) });
+  },
+  { timeout: 120_000 },
+);
+after(() => mesh?.stop());
+
+function call(row: Row, proxy: Proxy): Promise<TlsOutcome> {
+  const client = row.client?.(material);
+  return tlsRequest({
+    host: mesh.podOf("gateway", proxy).address,
+    port: row.port,
+    ...(row.serverName === undefined ? {} : { serverName: row.serverName }),
+    ...(client === undefined ? {} : { clientCertificate: client }),
+    ...row.more,
+    bytes: get(row.host ?? row.serverName ?? "site.example"),
+  });
+}
+
+describe("the same on both proxies", () => {
+  for (const row of rows) {
+    for (const proxy of proxies) {
+      test(`${row.name}, ${proxy}`, async () => {
+        const outcome = await call(row, proxy);
+        for (const [field, value] of Object.entries(row.expected)) {
+          assert.equal(outcome[field as keyof TlsOutcome], value, `${field}: ${JSON.stringify(outcome)}`);
+        }
+        if (row.body !== undefined) assert.match(outcome.body, row.body);
+      });
+    }
+  }
+});
+
+describe("plain text", () => {
+  const exchange = async (proxy: Proxy, port: number, bytes: string): Promise<string> => {
+    const { received } = await exchangeBytes({
+      host: mesh.podOf("gateway", proxy).address,
+      port,
+      from: "127.96.0.1",
+      bytes,
+    });
+    return received;
+  };
+
+  for (const proxy of proxies) {
+    test(`a redirect to https, ${proxy}`, async () => {
+      const received = await exchange(proxy, ports.redirect, get("site.example:8081", "/a/b?c=d"));
+      assert.match(received, /^HTTP\/1.1 301 /);
+      assert.match(received, /^location: https:\/\/site.example:8081\/a\/b\?c=d\r$/im);
+    });
+
+    test(`TCP passes, ${proxy}`, async () => {
+      const received = await exchange(proxy, ports.tcp, get("echo"));
+      assert.match(received, /^HTTP\/1.1 200 [^]*"version":"v2"/);
+    });
+
+    test(`plain text at a TLS port is closed, ${proxy}`, async () => {
+      const received = await exchange(proxy, ports.https, get("site.example")).catch(() => "");
+      assert.equal(received, "");
+    });
+  }
+});
+
+describe("while a Secret changes", () => {
+  for (const proxy of proxies) {
+    test(`no connection is dropped, ${proxy}`, async () => {
+      const folder = await mkdtemp(path.join(tmpdir(), "tulle-secrets-"));
+      try {
+        await replaceUnderLoad(proxy, folder);
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    });
+  }
+});
+
+/** Connections are opened all the while, four at a time; each asks once and has to be answered. */
+async function replaceUnderLoad(proxy: Proxy, folder: string): Promise<void> {
+  const row: Row = { name: "", port: ports.https, serverName: "replaced.example", expected: {} };
+  const shown = new Map<string, number>();
+  const failures: TlsOutcome[] = [];
+  let isOver = false;
+  const client = async (): Promise<void> => {
+    while (!isOver) {
+      const outcome = await call(row, proxy);
+      if (outcome.status !== 200) failures.push(outcome);
+      shown.set(outcome.shown ?? "none", (shown.get(outcome.shown ?? "none") ?? 0) + 1);
+    }
+  };
+  const clients = Array.from({ length: 4 }, client);
+  const rotations = Array.from({ length: 3 }, (_, index) => `${proxy}-${index}`);
+  try {
+    for (const commonName of rotations) {
+      const next = await testCertificate({ commonName, names: ["DNS:replaced.example"] });
+      const file = path.join(folder, `${commonName}.json`);
+      await writeFile(file, JSON.stringify(secret("replaced", pair(next))));
+      await mesh.tulle("apply", "-f", file);
+      await waitFor(() => (shown.get(commonName) ?? 0) > 20, { what: `the certificate ${commonName}` });
+    }
+  } finally {
+    isOver = true;
+    await Promise.all(clients);
+  }
+  assert.deepEqual(failures, []);
+}

@@ -1,0 +1,109 @@
+// One request to a proxy of a meshed table, in plain text or over TLS with whatever certificate the row wants, and what became
+// of it.
+import { connect as connectPlain, type Socket } from "node:net";
+import { connect as connectTls, type ConnectionOptions } from "node:tls";
+import type { WorkloadPem } from "../tools/workload-secrets.ts";
+import { parseAnswers } from "./raw-client.ts";
+
+export interface MeshedCall {
+  readonly host: string;
+  readonly port: number;
+  /** Plain text when missing. */
+  readonly tls?: ConnectionOptions;
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** What the application says that it got. */
+export interface MeshedEcho {
+  readonly app: string;
+  readonly port: number;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type MeshedOutcome =
+  | { readonly type: "refused"; readonly reason: string }
+  | {
+      readonly type: "answered";
+      readonly status: number;
+      readonly body: string;
+      readonly echo: MeshedEcho | undefined;
+    };
+
+const answerTimeoutMs = 15_000;
+
+/** A client of the mesh, as a sidecar would be: without `workload` it shows no certificate. */
+export function meshClient(
+  workload: Pick<WorkloadPem, "keyPem" | "chainPem"> | undefined,
+  options: ConnectionOptions = {},
+): ConnectionOptions {
+  return {
+    ...(workload === undefined ? {} : { key: workload.keyPem, cert: workload.chainPem }),
+    ALPNProtocols: ["istio-http/1.1", "istio", "http/1.1"],
+    servername: "outbound_.3000_._.server.shop.svc.cluster.local",
+    // The server's side of the handshake is the sidecars' matter, and has rows of its own.
+    rejectUnauthorized: false,
+    ...options,
+  };
+}
+
+/** @throws when nobody listens there, or there is no end of the answer */
+export function callMeshed({
+  host,
+  port,
+  tls,
+  method = "GET",
+  path = "/",
+  headers = {},
+}: MeshedCall): Promise<MeshedOutcome> {
+  const { promise, resolve, reject } = Promise.withResolvers<MeshedOutcome>();
+  const lines = Object.entries({ host: "server", connection: "close", ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  );
+  const bytes = `${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`;
+  let received = "";
+  let reason = "closed without an answer";
+  const socket: Socket = tls === undefined ? connectPlain({ host, port }) : connectTls({ host, port, ...tls });
+  socket.once(tls === undefined ? "connect" : "secureConnect", () => socket.write(bytes, "latin1"));
+  socket.setTimeout(answerTimeoutMs, () => {
+    socket.destroy();
+    reject(
+      new Error(`no end of the answer within ${answerTimeoutMs} ms; so far: ${JSON.stringify(received.slice(0, 500))}`),
+    );
+  });
+  socket.on("data", (chunk) => {
+    received += chunk.toString("latin1");
+    // Envoy keeps a connection that it refuses a request on open for a second.
+    if (isWhole(received)) socket.destroy();
+  });
+  socket.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "ECONNREFUSED") reject(error);
+    reason = error.message;
+  });
+  socket.on("close", () => {
+    if (received === "") resolve({ type: "refused", reason });
+    else resolve(outcomeOf(received, method));
+  });
+  return promise;
+}
+
+function isWhole(received: string): boolean {
+  const headEnd = received.indexOf("\r\n\r\n");
+  const length = /\r\ncontent-length: (\d+)\r\n/i.exec(received.slice(0, headEnd + 2))?.[1];
+  return length !== undefined && received.length >= headEnd + 4 + Number(length);
+}
+
+function outcomeOf(received: string, method: string): MeshedOutcome {
+  const answer = parseAnswers(received, [method]).at(-1)!;
+  const isEcho = answer.headers.some(([name, value]) => name === "content-type" && value === "application/json");
+  const echo = isEcho ? (JSON.parse(answer.body) as MeshedEcho) : undefined;
+  return { type: "answered", status: answer.status, body: answer.body, echo };
+}
+
+/** The caller as the application is told (XFCC): the URI of its certificate, undefined for none. */
+export function callerOf(outcome: MeshedOutcome): string | undefined {
+  const header = outcome.type === "answered" ? outcome.echo?.headers["x-forwarded-client-cert"] : undefined;
+  return header === undefined ? undefined : /(?:^|;)URI=([^;,]*)/.exec(header)?.[1];
+}

@@ -1,0 +1,272 @@
+// A small mesh for tables of calls over mutual TLS: manifests through the control plane's own stages, served by ADS to real
+// proxies of both kinds, each with a certificate of its own. No agent and no supervisor: a row may have any identity it likes.
+import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
+import { createServer, type Server } from "node:http";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { loadText, MemoryStore } from "@tulle/config";
+import { buildEndpoints, buildSnapshot, parseNode, scope, translate } from "@tulle/control-plane/stages";
+import { type AdsConnection, type RunningAdsServer, serveAds } from "@tulle/xds";
+import { envoyPath } from "../tools/envoy-path.ts";
+import { type StartedProcess, startProcess, waitFor } from "../tools/processes.ts";
+import {
+  sdsCluster,
+  serveSecrets,
+  TestAuthority,
+  type WorkloadPem,
+  workloadSecrets,
+} from "../tools/workload-secrets.ts";
+
+export type ProxyKind = "tulle" | "envoy";
+
+/** A pod with a proxy. `name` is its app label, its Service and its service account too. */
+export interface MeshedPod {
+  readonly name: string;
+  readonly namespace: string;
+  readonly proxy: ProxyKind;
+}
+
+export interface RunningPod extends MeshedPod {
+  readonly address: string;
+  readonly appAddress: string;
+}
+
+const cli = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
+const adminPort = 15_000;
+const types = ["CDS", "EDS", "LDS", "RDS"] as const;
+
+export interface MeshedProxiesOptions {
+  readonly pods: readonly MeshedPod[];
+  /** Ports of each pod's application; the Service has the same. */
+  readonly ports: readonly number[];
+  /** Policies and rules, as a user writes them. */
+  readonly manifests: string;
+  /** Roots that the proxies believe besides their own, in PEM. */
+  readonly furtherRootsPem?: string;
+}
+
+export class MeshedProxies implements AsyncDisposable {
+  readonly authority: TestAuthority;
+  readonly #options: MeshedProxiesOptions;
+  readonly #pods: readonly RunningPod[];
+  readonly #open = new AsyncDisposableStack();
+  readonly #connections = new Set<AdsConnection>();
+  readonly #processes = new Map<string, StartedProcess>();
+  #store = new MemoryStore();
+
+  private constructor(authority: TestAuthority, options: MeshedProxiesOptions, block: string) {
+    this.authority = authority;
+    this.#options = options;
+    this.#pods = options.pods.map((pod, index) => ({
+      ...pod,
+      address: `${block}.${index + 1}`,
+      appAddress: `${block}.${index + 101}`,
+    }));
+  }
+
+  /** Resolves once every proxy has all its listeners. */
+  static async start(options: MeshedProxiesOptions): Promise<MeshedProxies> {
+    // Listeners have fixed ports: a block of loopback addresses of its own lets several runs stand side by side.
+    const block = `127.${randomInt(64, 250)}.${randomInt(1, 250)}`;
+    const mesh = new MeshedProxies(await TestAuthority.create(), options, block);
+    try {
+      await mesh.#run();
+      return mesh;
+    } catch (error) {
+      await mesh[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  pod(name: string): RunningPod {
+    const pod = this.#pods.find((each) => each.name === name);
+    assert.ok(pod, `no pod ${name}`);
+    return pod;
+  }
+
+  /** What a proxy has written so far. */
+  output(name: string): string {
+    return this.#processes.get(name)?.output() ?? "";
+  }
+
+  async admin(name: string, page: string): Promise<string> {
+    const response = await fetch(`http://${this.pod(name).address}:${adminPort}${page}`);
+    return response.text();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#open.disposeAsync();
+  }
+
+  async #run(): Promise<void> {
+    const folder = await mkdtemp(path.join(tmpdir(), "tulle-meshed-"));
+    this.#open.defer(() => rm(folder, { recursive: true, force: true }));
+    await this.#load();
+    const xdsPath = path.join(folder, "xds.sock");
+    const server = await serveAds({
+      address: { path: xdsPath },
+      handlers: {
+        onConnect: (connection) => {
+          this.#connections.add(connection);
+          this.#declare(connection);
+        },
+        onSubscribe: () => undefined,
+        onDisconnect: (connection) => void this.#connections.delete(connection),
+      },
+    });
+    this.#open.defer(() => server.close());
+    await Promise.all(this.#pods.map((pod) => this.#startApps(pod)));
+    await Promise.all(this.#pods.map((pod) => this.#startProxy(pod, folder, xdsPath)));
+    await Promise.all(this.#pods.map((pod) => this.#waitUntilReady(pod, server)));
+  }
+
+  async #load(): Promise<void> {
+    const text = [...this.#pods.map((pod) => manifestsOf(pod, this.#options.ports)), this.#options.manifests];
+    const { resources, findings } = loadText(text.join("\n---\n"), "mesh.yaml");
+    assert.deepEqual(
+      findings.filter(({ severity }) => severity === "error"),
+      [],
+    );
+    this.#store = new MemoryStore();
+    await this.#store.applyAll(resources);
+  }
+
+  #declare(connection: AdsConnection): void {
+    const parsed = parseNode(connection.node);
+    assert.ok("proxy" in parsed);
+    const snapshot = buildSnapshot(this.#store, { trustDomain: this.authority.trustDomain });
+    const resources = translate(scope(snapshot, parsed.proxy), buildEndpoints(this.#store, snapshot), "local");
+    for (const type of types) connection.set(type, resources[type]);
+  }
+
+  /** Tells who it is and what it got. */
+  async #startApps({ name, appAddress }: RunningPod): Promise<void> {
+    for (const port of this.#options.ports) {
+      const server = createServer((request, response) => {
+        const { method, url, headers } = request;
+        const body = JSON.stringify({ app: name, port, method, path: url, headers });
+        response.writeHead(200, { "content-type": "application/json" }).end(body);
+      });
+      await listen(server, port, appAddress);
+      this.#open.defer(() => new Promise((resolve) => void server.close(() => resolve()).closeAllConnections()));
+    }
+  }
+
+  async #startProxy(pod: RunningPod, folder: string, xdsPath: string): Promise<void> {
+    const issued = await this.authority.issue(pod.namespace, pod.name);
+    const roots = issued.rootsPem + (this.#options.furtherRootsPem ?? "");
+    const socketPath = path.join(folder, `${pod.name}.sock`);
+    const secrets = await serveSecrets(socketPath, workloadSecrets({ ...issued, rootsPem: roots }));
+    this.#open.defer(() => secrets.close());
+    const bootstrap = path.join(folder, `${pod.name}.json`);
+    await writeFile(bootstrap, JSON.stringify(bootstrapOf(pod, xdsPath, socketPath)));
+    const env = { TULLE_PEER_METADATA: `of ${pod.name}` };
+    const options = { name: `${pod.proxy} of ${pod.name}`, env };
+    const proxy =
+      pod.proxy === "tulle"
+        ? await startProcess(process.execPath, [cli, "proxy", "-c", bootstrap, "-l", "warning"], options)
+        : await startProcess(await envoyPath(), ["-c", bootstrap, ...envoyArguments], options);
+    this.#processes.set(pod.name, proxy);
+    this.#open.defer(async () => void (await proxy.stop()));
+  }
+
+  async #waitUntilReady(pod: RunningPod, server: RunningAdsServer): Promise<void> {
+    const isReady = async (): Promise<boolean> => {
+      const rejected = server.connections
+        .filter(({ node }) => node.id.includes(`~${pod.name}.`))
+        .flatMap((connection) => [...connection.status().values()].flatMap((status) => status.rejected));
+      if (rejected.length > 0) return true;
+      const response = await fetch(`http://${pod.address}:${adminPort}/ready`);
+      await response.body?.cancel();
+      return response.ok;
+    };
+    const details = (): string => this.output(pod.name);
+    await waitFor(isReady, { what: `the proxy of ${pod.name}`, timeoutMs: 30_000, intervalMs: 100, details });
+    const refused = server.connections.flatMap((each) =>
+      [...each.status().values()].flatMap(({ rejected }) => rejected),
+    );
+    assert.deepEqual(refused, []);
+  }
+}
+
+const envoyArguments = [
+  "--disable-hot-restart",
+  "--concurrency",
+  "1",
+  "-l",
+  "warning",
+  "--file-flush-interval-msec",
+  "100",
+];
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject).listen(port, host, resolve);
+  return promise;
+}
+
+/** The pod as the platform would publish it: Service, Pod and EndpointSlice. */
+function manifestsOf({ name, namespace, address }: RunningPod, ports: readonly number[]): string {
+  const service = {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name, namespace },
+    spec: { selector: { app: name }, ports: ports.map((port) => ({ name: `http-${port}`, port })) },
+  };
+  const pod = {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace, labels: { app: name, "security.istio.io/tlsMode": "istio" } },
+    spec: { serviceAccountName: name, containers: [{ name: "app" }] },
+  };
+  const slice = {
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    metadata: { name, namespace, labels: { "kubernetes.io/service-name": name } },
+    addressType: "IPv4",
+    ports: ports.map((port) => ({ name: `http-${port}`, port })),
+    endpoints: [{ addresses: [address], targetRef: { kind: "Pod", name, namespace } }],
+  };
+  return [service, pod, slice].map((resource) => JSON.stringify(resource)).join("\n---\n");
+}
+
+/** As the agent writes it, but for the place of the control plane. */
+function bootstrapOf({ name, namespace, address, appAddress }: RunningPod, xdsPath: string, sdsPath: string): unknown {
+  const source = { ads: {}, resource_api_version: "V3", initial_fetch_timeout: "0s" };
+  const secrets = sdsCluster(sdsPath) as { readonly load_assignment: object };
+  const endpoint = { address: { pipe: { path: xdsPath } } };
+  return {
+    node: {
+      id: `sidecar~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+      cluster: `${name}.${namespace}`,
+      metadata: { NAMESPACE: namespace, INTERCEPTION_MODE: "NONE", APP_ADDRESS: appAddress, LABELS: { app: name } },
+    },
+    admin: { address: { socket_address: { address, port_value: adminPort } } },
+    cluster_manager: { upstream_bind_config: { source_address: { address, port_value: 0 } } },
+    dynamic_resources: {
+      ads_config: {
+        api_type: "GRPC",
+        transport_api_version: "V3",
+        set_node_on_first_message_only: true,
+        grpc_services: [{ envoy_grpc: { cluster_name: "xds-grpc" } }],
+      },
+      cds_config: source,
+      lds_config: source,
+    },
+    static_resources: {
+      clusters: [
+        secrets,
+        {
+          ...secrets,
+          name: "xds-grpc",
+          load_assignment: { cluster_name: "xds-grpc", endpoints: [{ lb_endpoints: [{ endpoint }] }] },
+        },
+      ],
+    },
+    layered_runtime: { layers: [{ name: "mesh", static_layer: { "re2.max_program_size.error_level": 32_768 } }] },
+  };
+}
+
+export type { WorkloadPem };
