@@ -150,7 +150,10 @@ export class MeshedProxies implements AsyncDisposable {
         response.writeHead(200, { "content-type": "application/json" }).end(body);
       });
       await listen(server, port, appAddress);
-      this.#open.defer(() => new Promise((resolve) => void server.close(() => resolve()).closeAllConnections()));
+      this.#open.defer(async () => {
+        server.closeAllConnections();
+        await server[Symbol.asyncDispose]();
+      });
     }
   }
 
