@@ -255,6 +255,13 @@ const cases: readonly Case[] = [
     ],
   },
   {
+    name: "ports of a gateway are for clients outside, whatever they speak",
+    input:
+      "---\napiVersion: v1\nkind: Service\nmetadata: { name: outside, namespace: tulle-system }\nspec: { selector: { tulle: ingressgateway }, ports: [{ name: https, port: 443 }] }\n",
+    options: { networkMode: "loopback" },
+    expected: [],
+  },
+  {
     name: "TUL0005: protocols that loopback mode does not carry",
     input: service(
       "s",

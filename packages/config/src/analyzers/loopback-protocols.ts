@@ -1,8 +1,10 @@
 /**
- * TUL0005: in loopback mode applications reach services through an HTTP proxy, so ports of other protocols are not carried.
+ * TUL0005: in loopback mode applications reach services through an HTTP proxy, so ports of other protocols are not carried. Those of
+ * a gateway are for clients outside.
  */
 import { isHttp, portProtocol } from "../port-protocol.ts";
-import type { Analyzer } from "./analyzer.ts";
+import type { Service } from "../resource.ts";
+import { type AnalyzedMesh, type Analyzer, injectionOf, selects } from "./analyzer.ts";
 
 export const loopbackProtocols: Analyzer = {
   name: "loopback-protocols",
@@ -10,6 +12,7 @@ export const loopbackProtocols: Analyzer = {
   *run(mesh) {
     if (mesh.options.networkMode !== "loopback") return;
     for (const resource of mesh.list("Service")) {
+      if (isOfGateways(mesh, resource)) continue;
       for (const [index, port] of resource.spec.ports.entries()) {
         const protocol = portProtocol(port);
         if (isHttp(protocol)) continue;
@@ -24,3 +27,12 @@ export const loopbackProtocols: Analyzer = {
     }
   },
 };
+
+function isOfGateways(mesh: AnalyzedMesh, { metadata, spec }: Service): boolean {
+  const { selector } = spec;
+  if (selector === undefined) return false;
+  const behind = mesh.workloads.filter(
+    ({ namespace, labels }) => namespace === metadata.namespace && selects(selector, labels),
+  );
+  return behind.length > 0 && behind.every((workload) => injectionOf(mesh, workload) === "gateway");
+}
