@@ -1,61 +1,22 @@
-// The far side of a CONNECT that ends here: a plain TCP connection to the host, whose bytes are the body of the tunnel
-// (Envoy: UpgradeConfig.connect_config, `TcpUpstream`).
-import type { Socket } from "node:net";
-import { SocketOutput } from "../codec/http1/socket-output.ts";
-import type { RequestSender } from "../codec/stream-codec.ts";
-import { type Cluster, type Host, ipPortText } from "../cluster/cluster.ts";
+// The far side of a CONNECT that ends here: a connection to the host, whose bytes are the body of the tunnel (Envoy:
+// UpgradeConfig.connect_config, `TcpUpstream`).
+import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
+import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
-import { CallbackTimer } from "../connection/timer-wheel.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
-import { readyEventOf } from "../tls/ready-event.ts";
-import { connectSocket, transportErrorText } from "./connect-socket.ts";
 import type { PoolWaiter, UpstreamConnection } from "./host-pool.ts";
+import { TcpConnection, type TcpConnectionOwner } from "./tcp-connection.ts";
 
 const noBytes: Buffer = Buffer.alloc(0);
 
-export class TcpUpstream implements RequestSender, UpstreamConnection {
-  readonly #socket: Socket;
-  readonly #output: SocketOutput;
+export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnectionOwner {
+  readonly #connection: TcpConnection;
   readonly #waiter: PoolWaiter;
-  readonly #cluster: Cluster;
-  readonly #host: Host;
-  readonly #dataPath: DataPath;
-  readonly #connectTimer = new CallbackTimer(() => this.#onConnectTimeout());
-  #connected = false;
-  /** The waiter wants to hear no more. */
-  #cancelled = false;
-  #timedOut = false;
-  #error: NodeJS.ErrnoException | undefined = undefined;
 
   constructor(host: Host, cluster: Cluster, waiter: PoolWaiter, dataPath: DataPath) {
-    this.#host = host;
-    this.#cluster = cluster;
     this.#waiter = waiter;
-    this.#dataPath = dataPath;
-    cluster.stats.upstreamConnectionsTotal.increment();
-    cluster.stats.upstreamConnectionsActive.add(1);
-    host.stats.connectionsTotal += 1;
-    host.stats.connectionsActive += 1;
-    const socket = connectSocket(host, cluster, dataPath, (chunk) =>
-      this.#tell(() => waiter.onResponseData(chunk, false)),
-    );
-    this.#socket = socket;
-    this.#output = new SocketOutput(socket, dataPath, cluster.perConnectionBufferLimitBytes, () =>
-      this.#tell(() => waiter.onUpstreamDrained()),
-    );
-    socket.on(readyEventOf(socket), () => this.#onConnect());
-    socket.on("end", () => {
-      this.#tell(() => waiter.onResponseData(noBytes, true));
-      // The stream has ended with it, and nobody ends our side any more.
-      socket.destroy();
-    });
-    socket.on("error", (error: NodeJS.ErrnoException) => {
-      this.#error = error;
-    });
-    socket.on("close", () => this.#onClose());
-    if (cluster.connectTimeoutMs > 0)
-      dataPath.timers.arm(this.#connectTimer, cluster.connectTimeoutMs, dataPath.turn.nowMs);
+    this.#connection = new TcpConnection(host, cluster, this, dataPath);
   }
 
   get sender(): RequestSender {
@@ -63,14 +24,14 @@ export class TcpUpstream implements RequestSender, UpstreamConnection {
   }
 
   get localAddress(): string | undefined {
-    const { localAddress, localPort } = this.#socket;
-    return localAddress === undefined ? undefined : ipPortText(localAddress, localPort ?? 0);
+    return this.#connection.localAddress;
   }
 
   cancel(): void {
-    this.#cancelled = true;
-    this.#socket.destroy();
+    this.#connection.abandon();
   }
+
+  // RequestSender
 
   sendRequestHead(_head: RequestHead, _endStream: boolean): void {
     // The connection itself is the answer to CONNECT.
@@ -78,12 +39,12 @@ export class TcpUpstream implements RequestSender, UpstreamConnection {
   }
 
   sendRequestData(chunk: Buffer, endStream: boolean): void {
-    this.#output.writeBody(chunk);
-    if (endStream) this.#output.end();
+    this.#connection.write(chunk);
+    if (endStream) this.#connection.end();
   }
 
   sendRequestTrailers(_trailers: HeaderMap): void {
-    this.#output.end();
+    this.#connection.end();
   }
 
   resetStream(): void {
@@ -91,47 +52,42 @@ export class TcpUpstream implements RequestSender, UpstreamConnection {
   }
 
   isOverHighWatermark(): boolean {
-    return this.#output.isOverHighWatermark();
+    return this.#connection.isOverHighWatermark();
   }
 
   pauseResponse(): void {
-    this.#socket.pause();
+    this.#connection.pause();
   }
 
   resumeResponse(): void {
-    this.#socket.resume();
+    this.#connection.resume();
   }
 
-  #tell(action: () => void): void {
-    if (!this.#cancelled) this.#dataPath.turn.run(action);
+  // TcpConnectionOwner
+
+  onConnected(): void {
+    this.#waiter.onConnectionReady(this);
   }
 
-  #onConnect(): void {
-    this.#connected = true;
-    this.#dataPath.timers.disarm(this.#connectTimer);
-    this.#tell(() => this.#waiter.onConnectionReady(this));
+  onConnectFailure(reason: StreamResetReason, detail: string): void {
+    this.#waiter.onConnectionFailure(reason, detail);
   }
 
-  #onConnectTimeout(): void {
-    this.#timedOut = true;
-    this.#socket.destroy();
+  onData(chunk: Buffer): void {
+    this.#waiter.onResponseData(chunk, false);
   }
 
-  #onClose(): void {
-    const { stats } = this.#cluster;
-    stats.upstreamConnectionsActive.add(-1);
-    this.#host.stats.connectionsActive -= 1;
-    this.#dataPath.timers.disarm(this.#connectTimer);
-    if (this.#connected) {
-      if (this.#error !== undefined) this.#tell(() => this.#waiter.onUpstreamReset("connection_termination"));
-      return;
-    }
-    stats.upstreamConnectFailures.increment();
-    this.#host.stats.connectFailures += 1;
-    if (this.#timedOut) this.#tell(() => this.#waiter.onConnectionFailure("connection_timeout", ""));
-    else {
-      const detail = transportErrorText(this.#error);
-      this.#tell(() => this.#waiter.onConnectionFailure("remote_connection_failure", detail));
-    }
+  onEnd(): void {
+    this.#waiter.onResponseData(noBytes, true);
+    // The stream has ended with it, and nobody ends our side any more.
+    this.#connection.abandon();
+  }
+
+  onDrained(): void {
+    this.#waiter.onUpstreamDrained();
+  }
+
+  onClosed(wasReset: boolean): void {
+    if (wasReset) this.#waiter.onUpstreamReset("connection_termination");
   }
 }

@@ -122,7 +122,9 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
 
   onConnectFailure(_reason: StreamResetReason, detail: string): void {
     this.#upstream = undefined;
-    this.#info.upstreamHost!.stats.requestsError += 1;
+    const host = this.#info.upstreamHost!;
+    host.stats.requestsError += 1;
+    this.#cluster!.outlierDetection?.onNoResponse(host, "reset");
     this.#info.responseFlags |= responseFlags.UF.bit;
     if (detail !== "") this.#info.upstreamTransportFailureReason = detail;
     this.#connect();
@@ -130,8 +132,9 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
 
   onConnected(): void {
     const host = this.#info.upstreamHost!;
-    const { stats } = this.#cluster!;
+    const { stats, outlierDetection } = this.#cluster!;
     this.#state = "open";
+    outlierDetection?.onConnected(host);
     this.#info.upstreamLocalAddress = this.#upstream!.localAddress;
     stats.upstreamRequestsTotal.increment();
     stats.upstreamRequestsActive.add(1);
