@@ -1,9 +1,17 @@
 // A mesh's authority in a test's own process: what signs for a workload, with the roots' file beside it.
+import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { TestContext } from "node:test";
-import { CertificateAuthority, createAuthority, type SpiffeId } from "@tulle/identity";
+import {
+  CertificateAuthority,
+  createAuthority,
+  createCsr,
+  generateKey,
+  privateKeyPem,
+  type SpiffeId,
+} from "@tulle/identity";
 
 export const web: SpiffeId = { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "web" };
 /** What the test's platform hands to the workload. */
@@ -40,4 +48,14 @@ export async function testAuthority(
   await writeFile(rootsFile, authority.trustBundlePem);
   await writeFile(tokenFile, `${goodToken}\n`);
   return { authority, folder, rootsFile, tokenFile, cleanUp };
+}
+
+/** Key and chain of a workload with the same identity, past agent and control plane. */
+export async function issueTo(
+  authority: CertificateAuthority,
+): Promise<{ readonly keyPem: string; readonly chainPem: string }> {
+  const key = await generateKey();
+  const signed = authority.signWorkload({ csrPem: createCsr({ key, spiffeId: web }), identity: web });
+  assert.ok(signed.ok);
+  return { keyPem: privateKeyPem(key), chainPem: signed.chainPem };
 }
