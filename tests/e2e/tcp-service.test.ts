@@ -1,0 +1,136 @@
+// A Service that speaks its own protocol: reached through a tunnel of the caller's sidecar, with the mesh's certificates between the
+// sidecars and policies of connections at the far end.
+import assert from "node:assert/strict";
+import { readFile, readdir, writeFile } from "node:fs/promises";
+import net from "node:net";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { waitFor } from "../tools/processes.ts";
+import { ShopInstance } from "./shop-instance.ts";
+
+const echoProgram = `
+import net from "node:net";
+const server = net.createServer({ allowHalfOpen: true }, (socket) => {
+  socket.on("error", () => {});
+  socket.pipe(socket);
+});
+server.listen(Number(process.env.PORT), process.env.HOST);
+process.on("SIGTERM", () => process.exit(0));
+`;
+
+const manifest = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: { name: echo, namespace: shop }
+---
+apiVersion: v1
+kind: Service
+metadata: { name: echo, namespace: shop }
+spec: { selector: { app: echo }, ports: [{ name: tcp-echo, port: 7, targetPort: 7007 }] }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: echo, namespace: shop }
+spec:
+  replicas: 1
+  selector: { matchLabels: { app: echo } }
+  template:
+    metadata:
+      labels: { app: echo }
+      annotations: { local.tulle.io/command.echo: '["node", "echo.mjs"]' }
+    spec:
+      serviceAccountName: echo
+      containers:
+        - name: echo
+          ports: [{ name: tcp-echo, containerPort: 7007 }]
+          readinessProbe: { tcpSocket: { port: tcp-echo } }
+`;
+
+const onlyCatalog = `
+apiVersion: security.tulle.io/v1
+kind: AuthorizationPolicy
+metadata: { name: echo, namespace: shop }
+spec:
+  selector: { matchLabels: { app: echo } }
+  action: DENY
+  rules:
+    - from: [{ source: { principals: [cluster.local/ns/shop/sa/webapp] } }]
+`;
+
+/** What comes back through a tunnel of that sidecar, once the far side has ended. */
+async function callThrough(sidecar: string, target: string, text: string): Promise<string> {
+  const socket = net.connect({ host: sidecar, port: 15_007, allowHalfOpen: true });
+  let received = "";
+  let ended = false;
+  let asked = false;
+  socket.on("data", (data) => {
+    received += data.toString();
+    if (asked || !received.includes("\r\n\r\n")) return;
+    asked = true;
+    socket.end(text);
+  });
+  socket.on("error", (error) => (received += ` ${error.message}`));
+  for (const event of ["end", "close"]) socket.on(event, () => (ended = true));
+  socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
+  try {
+    await waitFor(() => ended, { what: `the end of a tunnel to ${target}`, details: () => received });
+  } finally {
+    socket.destroy();
+  }
+  return received;
+}
+
+describe("a TCP Service in the mesh", () => {
+  let shop: ShopInstance;
+  before(async () => {
+    shop = await ShopInstance.start({
+      async prepare(folder) {
+        await writeFile(path.join(folder, "echo.mjs"), echoProgram);
+        await writeFile(path.join(folder, "echo.yaml"), manifest);
+      },
+    });
+  });
+  after(() => shop[Symbol.asyncDispose]());
+
+  async function counter(address: string, name: string): Promise<number> {
+    const answer = await fetch(`http://${address}:15000/stats`);
+    const line = (await answer.text()).split("\n").find((each) => each.startsWith(`${name}: `));
+    return Number(line?.split(": ")[1]);
+  }
+
+  test("is reached by every name through the caller's sidecar", async () => {
+    const webapp = await shop.pod("webapp");
+    const echo = await shop.pod("echo");
+    for (const name of ["echo", "echo.shop", "echo.shop.svc.cluster.local"]) {
+      const received = await callThrough(webapp.address, `${name}:7`, "ping");
+      assert.match(received, /^HTTP\/1\.1 200 [^]*\r\n\r\nping$/, name);
+    }
+    assert.match(await callThrough(webapp.address, "echo:8", ""), /^HTTP\/1\.1 404 /);
+    // An HTTP port has rules for requests, which a tunnel would go past.
+    assert.match(await callThrough(webapp.address, "catalog:80", ""), /^HTTP\/1\.1 404 /);
+    await waitFor(async () => (await counter(echo.address, "tcp.inbound|7007||.downstream_cx_rx_bytes_total")) === 12, {
+      what: "the bytes in the callee's counters",
+    });
+  });
+
+  test("refuses those whom a policy denies, and says so in the log", async () => {
+    const file = path.join(shop.folder, "..", "deny.yaml");
+    await writeFile(file, onlyCatalog);
+    await shop.mustTulle("apply", "-f", file);
+    await shop.waitForSync();
+    const [webapp, catalog, echo] = [await shop.pod("webapp"), await shop.pod("catalog-v1"), await shop.pod("echo")];
+    assert.doesNotMatch(await callThrough(webapp.address, "echo:7", "ping"), /ping$/);
+    assert.match(await callThrough(catalog.address, "echo:7", "pong"), /pong$/);
+    assert.equal(await counter(echo.address, "tcp.rbac.denied"), 1);
+    assert.equal(await counter(echo.address, "tcp.rbac.allowed"), 1);
+    const logs = path.join(shop.folder, ".tulle", "logs");
+    await waitFor(
+      async () => {
+        const files = (await readdir(logs, { recursive: true })).filter((each) => each.includes("echo"));
+        const texts = await Promise.all(files.map((each) => readFile(path.join(logs, each), "utf8").catch(() => "")));
+        return texts.some((text) => text.includes("rbac_access_denied_matched_policy[ns[shop]-policy[echo]-rule[0]]"));
+      },
+      { what: "the refusal in the access log" },
+    );
+  });
+});
