@@ -13,6 +13,12 @@ export interface FailurePlace {
 /** The first that fits counts: alerts come from the other end, the rest is this end's own judgement. */
 const explanations: readonly Explanation[] = [
   {
+    // The control plane ends such connections after the handshake, and gRPC then knows no reason.
+    symptom: /^Failed to connect|socket hang up|ECONNRESET/,
+    explain: () =>
+      "the control plane ended the connection: where it runs, it does not accept this workload's certificate, and its log says why",
+  },
+  {
     symptom: /alert (?:bad certificate|unknown ca|certificate (?:required|expired|revoked|unknown)|access denied)/i,
     explain: () =>
       "the control plane does not accept this workload's certificate; its log says why, and a restart of the pod gets a new one",
@@ -41,8 +47,13 @@ const explanations: readonly Explanation[] = [
   },
 ];
 
+/** What gRPC wraps around the reason of a connection that could not be made. */
+const wrapping =
+  /^.*No connection established\. Last error: (?:Error(?: \[\w+\])?: )?([^]*?)\s*\.? ?Resolution note: *$/;
+
 /** The reason with what it means; the reason alone where it speaks for itself. */
 export function explainTlsFailure(reason: string, place: FailurePlace): string {
-  const found = explanations.find(({ symptom }) => symptom.test(reason));
-  return found === undefined ? reason : `${reason} (${found.explain(place)})`;
+  const bare = wrapping.exec(reason)?.[1] ?? reason;
+  const found = explanations.find(({ symptom }) => symptom.test(bare));
+  return found === undefined ? bare : `${bare} (${found.explain(place)})`;
 }
