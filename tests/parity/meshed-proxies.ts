@@ -86,6 +86,12 @@ export class MeshedProxies implements AsyncDisposable {
     return pod;
   }
 
+  /** Other policies and rules in place of those before, for every proxy at once. */
+  async setManifests(manifests: string): Promise<void> {
+    await this.#load(manifests);
+    for (const connection of this.#connections) this.#declare(connection);
+  }
+
   /** What a proxy has written so far. */
   output(name: string): string {
     return this.#processes.get(name)?.output() ?? "";
@@ -103,7 +109,7 @@ export class MeshedProxies implements AsyncDisposable {
   async #run(): Promise<void> {
     const folder = await mkdtemp(path.join(tmpdir(), "tulle-meshed-"));
     this.#open.defer(() => rm(folder, { recursive: true, force: true }));
-    await this.#load();
+    await this.#load(this.#options.manifests);
     const xdsPath = path.join(folder, "xds.sock");
     const server = await serveAds({
       address: { path: xdsPath },
@@ -122,8 +128,8 @@ export class MeshedProxies implements AsyncDisposable {
     await Promise.all(this.#pods.map((pod) => this.#waitUntilReady(pod, server)));
   }
 
-  async #load(): Promise<void> {
-    const text = [...this.#pods.map((pod) => manifestsOf(pod, this.#options.ports)), this.#options.manifests];
+  async #load(manifests: string): Promise<void> {
+    const text = [...this.#pods.map((pod) => manifestsOf(pod, this.#options.ports)), manifests];
     const { resources, findings } = loadText(text.join("\n---\n"), "mesh.yaml");
     assert.deepEqual(
       findings.filter(({ severity }) => severity === "error"),

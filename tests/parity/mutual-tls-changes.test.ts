@@ -1,0 +1,88 @@
+// Mutual TLS that is switched on while requests run: none may fail, and what is left open is closed in the end.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { waitFor } from "../tools/processes.ts";
+import { callMeshed, type MeshedOutcome } from "./meshed-call.ts";
+import { MeshedProxies, type ProxyKind } from "./meshed-proxies.ts";
+
+const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
+const port = 3000;
+const outboundPort = 15_007;
+
+const mode = (name: string): string =>
+  `{ apiVersion: security.tulle.io/v1, kind: PeerAuthentication, metadata: { name: default, namespace: shop }, spec: { mtls: { mode: ${name} } } }`;
+const rule = (host: string, subjectAltName: string): string =>
+  `{ apiVersion: networking.tulle.io/v1, kind: DestinationRule, metadata: { name: ${host}, namespace: shop }, spec: { host: ${host}, trafficPolicy: { tls: { mode: ISTIO_MUTUAL, subjectAltNames: ["${subjectAltName}"] } } } }`;
+
+describe("mutual TLS that changes", () => {
+  let mesh: MeshedProxies;
+  const pairs = kinds.flatMap((client) => kinds.map((server) => ({ client, server })));
+
+  before(
+    async () => {
+      const roles = ["client", "server"];
+      mesh = await MeshedProxies.start({
+        pods: kinds.flatMap((proxy) => roles.map((role) => ({ name: `${role}-${proxy}`, namespace: "shop", proxy }))),
+        ports: [port],
+        manifests: mode("DISABLE"),
+      });
+    },
+    { timeout: 120_000 },
+  );
+  after(async () => {
+    await mesh?.[Symbol.asyncDispose]();
+  });
+
+  const plain = (server: ProxyKind): Promise<MeshedOutcome> =>
+    callMeshed({ host: mesh.pod(`server-${server}`).address, port });
+  const throughSidecar = ({ client, server }: (typeof pairs)[number]): Promise<MeshedOutcome> =>
+    callMeshed({
+      host: mesh.pod(`client-${client}`).address,
+      port: outboundPort,
+      headers: { host: `server-${server}:${port}` },
+    });
+  const statusOf = (outcome: MeshedOutcome): number | string =>
+    outcome.type === "answered" ? outcome.status : outcome.reason;
+  const waitForAll = (what: string, isThere: (outcome: MeshedOutcome) => boolean): Promise<unknown> =>
+    waitFor(async () => (await Promise.all(pairs.map(throughSidecar))).every(isThere), { what, timeoutMs: 20_000 });
+  const isEncrypted = (outcome: MeshedOutcome): boolean =>
+    outcome.type === "answered" && outcome.echo?.headers["x-forwarded-client-cert"] !== undefined;
+
+  test("from plain text over PERMISSIVE to STRICT and back, without a failed request", async () => {
+    const failures: string[] = [];
+    let requests = 0;
+    const over = new AbortController();
+    const clients = pairs.map(async (pair) => {
+      while (!over.signal.aborted) {
+        const outcome = await throughSidecar(pair);
+        requests += 1;
+        if (statusOf(outcome) !== 200) failures.push(`${pair.client} to ${pair.server}: ${statusOf(outcome)}`);
+      }
+    });
+    await mesh.setManifests(mode("PERMISSIVE"));
+    await waitForAll("encryption", isEncrypted);
+    await mesh.setManifests(mode("STRICT"));
+    for (const server of kinds) {
+      const isRefused = async (): Promise<boolean> => (await plain(server)).type === "refused";
+      await waitFor(isRefused, { what: `${server} to refuse plain text`, timeoutMs: 20_000 });
+    }
+    await waitForAll("encryption", isEncrypted);
+    await mesh.setManifests(mode("PERMISSIVE"));
+    for (const server of kinds) {
+      const isServed = async (): Promise<boolean> => statusOf(await plain(server)) === 200;
+      await waitFor(isServed, { what: `${server} to take plain text`, timeoutMs: 20_000 });
+    }
+    over.abort();
+    await Promise.all(clients);
+    assert.deepEqual(failures, []);
+    assert.ok(requests > pairs.length);
+  });
+
+  test("a rule that expects somebody else takes effect, and goes", async () => {
+    const rules = kinds.map((kind) => rule(`server-${kind}`, "spiffe://cluster.local/ns/shop/sa/somebody-else"));
+    await mesh.setManifests([mode("STRICT"), ...rules].join("\n---\n"));
+    await waitForAll("503", (outcome) => statusOf(outcome) === 503);
+    await mesh.setManifests(mode("STRICT"));
+    await waitForAll("200", (outcome) => statusOf(outcome) === 200);
+  });
+});
