@@ -220,3 +220,18 @@ test("places survive a restart", async () => {
   assert.ok(found);
   assert.deepEqual(placeOf(found, ["spec"]), { file: "mine.yaml", line: 7, column: 3 });
 });
+
+test("who was first stays first over a restart", async () => {
+  await using world = await makeWorld();
+  const store = await world.open();
+  for (const name of ["c", "a", "b", "d"]) await store.apply(virtualService(name, "one"));
+  await store.delete({ kind: "VirtualService", namespace: "shop", name: "a" });
+  await store.apply(virtualService("c", "two"));
+  await store.apply(virtualService("a", "two"));
+  const names = (of: LayeredStore): string[] => of.list("VirtualService").map(({ metadata }) => metadata.name);
+  assert.deepEqual(names(store), ["c", "b", "d", "a"]);
+  const again = await world.open();
+  assert.deepEqual(names(again), ["c", "b", "d", "a"]);
+  await again.apply(virtualService("aa", "one"));
+  assert.deepEqual(names(await world.open()), ["c", "b", "d", "a", "aa"]);
+});

@@ -12,6 +12,8 @@ import {
 } from "@tulle/config";
 
 interface StoredResource {
+  /** Counts up from object to object: which of two was there first decides conflicts, before a restart and after it. */
+  readonly number?: number;
   readonly resource: unknown;
   readonly places?: PlaceTable;
 }
@@ -26,15 +28,18 @@ export class Overlay {
   /** Writes of one folder follow each other, so that the last one asked for is the last one done. */
   #writes: Promise<void> = Promise.resolve();
   #writeNumber = 0;
+  /** By file name. */
+  readonly #numbers = new Map<string, number>();
+  #lastNumber = 0;
 
   constructor(folder: string) {
     this.#folder = folder;
   }
 
-  /** Everything kept, in the order of namespace and name; a file that cannot be read any more gives a finding. */
+  /** Everything kept, in the order in which it came to be; a file that cannot be read any more gives a finding. */
   async load(): Promise<OverlayContent> {
     const names = (await readdir(this.#folder).catch(() => [])).filter((name) => name.endsWith(".json")).sort();
-    const resources: MeshResource[] = [];
+    const resources: { readonly number: number; readonly resource: MeshResource }[] = [];
     const findings: Finding[] = [];
     for (const name of names) {
       const file = path.join(this.#folder, name);
@@ -42,7 +47,11 @@ export class Overlay {
         const stored = JSON.parse(await readFile(file, "utf8")) as StoredResource;
         const parsed = parseResource(stored.resource, stored.places);
         findings.push(...parsed.findings);
-        if (parsed.resource !== undefined) resources.push(parsed.resource);
+        if (parsed.resource === undefined) continue;
+        const { number = 0 } = stored;
+        this.#numbers.set(name, number);
+        this.#lastNumber = Math.max(this.#lastNumber, number);
+        resources.push({ number, resource: parsed.resource });
       } catch (error) {
         findings.push({
           code: "TUL0002",
@@ -52,15 +61,20 @@ export class Overlay {
         });
       }
     }
-    return { resources, findings };
+    // Sorting is stable: those without a number stay in the order of namespace and name.
+    const inOrder = resources.toSorted((a, b) => a.number - b.number);
+    return { resources: inOrder.map(({ resource }) => resource), findings };
   }
 
   put(resource: MeshResource): Promise<void> {
     const places = placesOf(resource);
-    const stored: StoredResource = { resource, ...(places === undefined ? {} : { places }) };
+    const name = fileNameOf(keyOf(resource));
+    const file = path.join(this.#folder, name);
+    let number = this.#numbers.get(name);
+    if (number === undefined) this.#numbers.set(name, (number = this.#lastNumber += 1));
+    const stored: StoredResource = { number, resource, ...(places === undefined ? {} : { places }) };
     return this.#next(async () => {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-      const file = this.#fileOf(keyOf(resource));
       // Replaced in one step: a process that dies here leaves the old version or the new one.
       const aside = `${file}.${process.pid}.${(this.#writeNumber += 1)}`;
       await writeFile(aside, JSON.stringify(stored), { mode: 0o600 });
@@ -69,10 +83,13 @@ export class Overlay {
   }
 
   remove(key: ResourceKey): Promise<void> {
-    return this.#next(() => rm(this.#fileOf(key), { force: true }));
+    const name = fileNameOf(key);
+    this.#numbers.delete(name);
+    return this.#next(() => rm(path.join(this.#folder, name), { force: true }));
   }
 
   clear(): Promise<void> {
+    this.#numbers.clear();
     return this.#next(() => rm(this.#folder, { recursive: true, force: true }));
   }
 
@@ -81,11 +98,11 @@ export class Overlay {
     this.#writes = done.catch(() => undefined);
     return done;
   }
+}
 
-  // Kinds, namespaces and names are DNS names or single words once checked; encoding keeps anything else inside the folder.
-  #fileOf({ kind, namespace, name }: ResourceKey): string {
-    return path.join(this.#folder, `${[namespace, name, kind].map(encodeURIComponent).join("~")}.json`);
-  }
+// Kinds, namespaces and names are DNS names or single words once checked; encoding keeps anything else inside the folder.
+function fileNameOf({ kind, namespace, name }: ResourceKey): string {
+  return `${[namespace, name, kind].map(encodeURIComponent).join("~")}.json`;
 }
 
 /** V8 quotes what stands around a mistake in JSON; of a Secret nothing may be quoted. */
