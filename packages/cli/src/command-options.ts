@@ -38,3 +38,17 @@ export function wholeNumber(minimum: number, maximum = Number.MAX_SAFE_INTEGER):
     return value;
   };
 }
+
+const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
+
+/** `--workload-cert-ttl`, in milliseconds. An agent needs time to renew before the end. */
+export function workloadCertTtlOption(): Option {
+  return new Option("--workload-cert-ttl <duration>", "life of workloads' certificates (20s, 90m, 24h)").argParser(
+    (text: string): number => {
+      const match = /^(\d{1,6})([smh])$/.exec(text);
+      const durationMs = Number(match?.[1]) * (unitMs[match?.[2] ?? ""] ?? Number.NaN);
+      if (!(durationMs >= 10_000)) throw new InvalidArgumentError("It must be at least 10s, such as 20s, 90m or 24h.");
+      return durationMs;
+    },
+  );
+}

@@ -5,7 +5,7 @@ import { runControlPlane } from "@tulle/control-plane";
 import { isLogLevel, Logging, logLevels, type LogLevel } from "@tulle/telemetry";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext } from "../command-module.ts";
-import { addExamples } from "../command-options.ts";
+import { addExamples, workloadCertTtlOption } from "../command-options.ts";
 import { tulleVersion } from "./version.ts";
 
 interface Options {
@@ -52,11 +52,7 @@ export function register(command: Command, context: CommandContext): void {
       "--cacerts <folder>",
       "an authority of your own: ca-cert.pem, ca-key.pem, root-cert.pem, cert-chain.pem (cacerts in the state folder, where there is one)",
     )
-    .addOption(
-      new Option("--workload-cert-ttl <duration>", "life of workloads' certificates (20s, 90m, 24h)")
-        .argParser(duration)
-        .default(24 * 3_600_000, "24h"),
-    )
+    .addOption(workloadCertTtlOption().default(24 * 3_600_000, "24h"))
     .addOption(addressOption("--http", "where the HTTP API listens", 15_014))
     .option("--fresh", "forget what 'tulle apply' brought in earlier runs")
     .option("--cluster-id <name>", "CLUSTER in status listings and metrics", "local")
@@ -112,15 +108,6 @@ function address(text: string): Address {
   const port = Number(match?.groups?.["port"]);
   if (host === undefined || port > 65_535) throw new InvalidArgumentError("It must be <host>:<port>.");
   return { host, port };
-}
-
-/** Milliseconds. An agent needs time to renew before the end. */
-function duration(text: string): number {
-  const match = /^(\d{1,6})(s|m|h)$/.exec(text);
-  const unitMs = { s: 1000, m: 60_000, h: 3_600_000 }[match?.[2] ?? ""] ?? Number.NaN;
-  const durationMs = Number(match?.[1]) * unitMs;
-  if (!(durationMs >= 10_000)) throw new InvalidArgumentError("It must be at least 10s, such as 20s, 90m or 24h.");
-  return durationMs;
 }
 
 function logLevel(text: string): LogLevel {

@@ -14,7 +14,7 @@ import {
 import type { Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext } from "../command-module.ts";
-import { addExamples } from "../command-options.ts";
+import { addExamples, workloadCertTtlOption } from "../command-options.ts";
 import { compileCacheFolder, entryFile } from "../installation.ts";
 import { UpProgress } from "../up-progress.ts";
 
@@ -23,6 +23,7 @@ interface UpCommandOptions {
   readonly proxy: ProxyKind;
   readonly restart: RestartPolicy;
   readonly fresh?: boolean;
+  readonly workloadCertTtl?: number;
 }
 
 export function register(command: Command, context: CommandContext): void {
@@ -41,6 +42,7 @@ export function register(command: Command, context: CommandContext): void {
       .default("always"),
   );
   command.option("--fresh", "forget what was applied in earlier runs");
+  command.addOption(workloadCertTtlOption());
   addExamples(command, [
     ["tulle up samples/shop", "run the sample shop; Ctrl-C ends it"],
     ["tulle up samples/shop --publish 8081:8080", "a second one beside it, on another port"],
@@ -96,6 +98,7 @@ async function start(
       restart: options.restart,
       publish: options.publish ?? [],
       fresh: options.fresh ?? false,
+      ...(options.workloadCertTtl === undefined ? {} : { workloadCertTtl: `${options.workloadCertTtl / 1000}s` }),
       env: context.env,
       tulleCommand: [process.execPath, entryFile],
       tulleCompileCache: compileCacheFolder,
