@@ -291,6 +291,9 @@ function buildCore(
     onChange: (change) => {
       countResources(mesh);
       pusher.meshChanged(change);
+      const { services } = mesh.snapshot;
+      const isReady = (url: URL): boolean => typeof meshEndpoint(url, services, mesh.endpoints) === "object";
+      if (change.endpoints) jwks.askAgain((url) => isReady(new URL(url)));
     },
   });
   const pods = knownPods(store);

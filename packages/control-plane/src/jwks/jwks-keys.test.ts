@@ -119,6 +119,27 @@ test("a failed fetch is tried again soon, then less often, and the last keys go 
   assert.deepEqual(bench.jwks.findings(), []);
 });
 
+test("who may answer now is asked at once, and once", async () => {
+  const bench = makeBench();
+  bench.answer = { problem: "down" };
+  bench.jwks.want([policy("https://a", "https://b")]);
+  for (let count = 0; count < 6; count += 1) await bench.clock.next();
+  const asked = bench.asked.length;
+  bench.answer = { jwks: "one" };
+  bench.jwks.askAgain((url) => url === "https://a");
+  bench.jwks.askAgain((url) => url === "https://a");
+  assert.equal(bench.clock.waiting.length, 2);
+  await bench.clock.next();
+  assert.deepEqual(
+    bench.asked.slice(asked).map(({ url }) => url),
+    ["https://a"],
+  );
+  assert.deepEqual([...bench.jwks.keys], [["https://a", "one"]]);
+  bench.jwks.askAgain(() => true);
+  await bench.clock.next();
+  assert.equal(bench.jwks.keys.size, 2);
+});
+
 test("the first keys that do not come are told of", async () => {
   const bench = makeBench();
   bench.answer = { problem: "answered with status 404" };

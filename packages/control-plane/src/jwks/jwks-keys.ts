@@ -61,6 +61,7 @@ interface KeySet {
   failures: number;
   /** Why the last fetch failed. */
   problem: string | undefined;
+  isFetching: boolean;
   cancel: () => void;
 }
 
@@ -130,6 +131,15 @@ export class JwksKeys {
     );
   }
 
+  /** What may answer now though it did not before, such as an issuer of the mesh whose endpoints have changed, is asked at once. */
+  askAgain(mayAnswer: (url: string) => boolean): void {
+    for (const [key, set] of this.#sets) {
+      if (set.problem === undefined || set.isFetching || !mayAnswer(set.location.url)) continue;
+      set.cancel();
+      set.cancel = this.#options.clock.after(0, () => this.#fetch(key, set));
+    }
+  }
+
   close(): void {
     for (const [key, set] of this.#sets) this.#forget(key, set);
   }
@@ -137,7 +147,15 @@ export class JwksKeys {
   #begin(key: string, location: JwksLocation, timeoutMs: number): void {
     const cancel = (): void => undefined;
     const fetchedAtMs = this.#keys.has(key) ? (this.#saved.get(key)?.fetchedAtMs ?? 0) : 0;
-    const set: KeySet = { location, timeoutMs, fetchedAtMs, failures: 0, problem: undefined, cancel };
+    const set: KeySet = {
+      location,
+      timeoutMs,
+      fetchedAtMs,
+      failures: 0,
+      problem: undefined,
+      isFetching: false,
+      cancel,
+    };
     this.#sets.set(key, set);
     // Later than the snapshot that asked for it, which may still be under construction.
     set.cancel = this.#options.clock.after(0, () => this.#fetch(key, set));
@@ -150,6 +168,7 @@ export class JwksKeys {
   }
 
   #fetch(key: string, set: KeySet): void {
+    set.isFetching = true;
     this.#options.fetch(set.location, set.timeoutMs).then(
       (fetched) => this.#fetched(key, set, fetched),
       (error: unknown) => this.#fetched(key, set, { problem: String(error) }),
@@ -157,6 +176,7 @@ export class JwksKeys {
   }
 
   #fetched(key: string, set: KeySet, fetched: FetchedJwks): void {
+    set.isFetching = false;
     // Forgotten meanwhile.
     if (this.#sets.get(key) !== set) return;
     const { clock } = this.#options;
