@@ -15,7 +15,7 @@ export function accountPage(name: string, orders: readonly Order[], signOutPath:
     "Your account",
     `<h1>Your account</h1><p class="soft">Signed in as <b>${escape(name)}</b></p>
 <table><thead><tr><th>Order</th><th>Item</th><th>Price</th></tr></thead><tbody>${rows}</tbody></table>
-<p><a class="button" href="${escape(signOutPath)}">Sign out</a></p>
+<form action="${escape(signOutPath)}"><button>Sign out</button></form>
 <h2>Who asked you to sign in</h2><p>The gateway did, before your request came here. It keeps your session in sealed cookies and sends this page nothing but
 an access token, which the proxy beside it has checked.</p>`,
   );

@@ -1,0 +1,148 @@
+// The account page of the shop: the gateway asks people to sign in, passes the access token on alone, keeps the session going and
+// ends it. A real browser, the authorization server behind the same gateway, every part an ordinary workload.
+import assert from "node:assert/strict";
+import { cp, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import http from "node:http";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { chromium, type Browser, type Page } from "playwright-core";
+import { chromiumArguments, chromiumPath } from "../tools/chromium-path.ts";
+import { freePort, startProcess, type StartedProcess } from "../tools/processes.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+
+/** A copy of the sample on a port of the test's own; inside the repository, since its programs use the installed libraries. */
+async function copyShop(folder: string, port: number): Promise<void> {
+  await cp(path.join(root, "samples", "shop"), folder, {
+    recursive: true,
+    filter: (source) => path.basename(source) !== ".tulle",
+  });
+  for (const name of await readdir(folder)) {
+    if (!name.endsWith(".yaml")) continue;
+    const file = path.join(folder, name);
+    const text = await readFile(file, "utf8");
+    const moved = text
+      .replaceAll("localhost:8080", `localhost:${port}`)
+      .replaceAll("../../packages", `${root}/packages`);
+    await writeFile(file, moved);
+  }
+}
+
+interface Answer {
+  readonly status: number;
+  readonly location: string;
+  readonly body: string;
+}
+
+/** `fetch` would add Sec-Fetch-Mode of its own. */
+function ask(url: string, headers: http.OutgoingHttpHeaders = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = http.get(url, { headers, agent: false }, (response) => {
+      let body = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
+      response.on("end", () =>
+        resolve({ status: response.statusCode ?? 0, location: response.headers.location ?? "", body }),
+      );
+    });
+    request.on("error", reject);
+  });
+}
+
+interface DemoFile {
+  readonly user: string;
+  readonly password: string;
+}
+
+describe("the account page", () => {
+  let parent: string;
+  let base: string;
+  let up: StartedProcess;
+  let browser: Browser;
+  let demo: DemoFile;
+
+  before(async () => {
+    await mkdir(path.join(root, ".cache"), { recursive: true });
+    parent = await mkdtemp(path.join(root, ".cache", "account-"));
+    const folder = path.join(parent, "shop");
+    const port = await freePort();
+    base = `http://localhost:${port}`;
+    await copyShop(folder, port);
+    const main = path.join(root, "packages", "cli", "src", "main.ts");
+    const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined };
+    const args = [main, "up", folder, "--publish", `${port}:8080`];
+    up = await startProcess(process.execPath, args, { name: "tulle up", env, cwd: parent });
+    await up.waitForOutput(/^Ready$/m, { timeoutMs: 90_000 });
+    demo = JSON.parse(await readFile(path.join(folder, ".tulle", "oauth2", "demo.json"), "utf8")) as DemoFile;
+    browser = await chromium.launch({ executablePath: await chromiumPath(), args: [...chromiumArguments] });
+  });
+
+  after(async () => {
+    await browser?.close();
+    await up?.stop({ signal: "SIGINT", timeoutMs: 30_000 });
+    await rm(parent, { recursive: true, force: true });
+  });
+
+  async function newPage(): Promise<Page> {
+    const page = await (await browser.newContext()).newPage();
+    page.setDefaultTimeout(20_000);
+    return page;
+  }
+
+  async function signIn(page: Page): Promise<void> {
+    await page.getByLabel("User name").fill(demo.user);
+    await page.getByLabel("Password").fill(demo.password);
+    await page.getByRole("button", { name: "Sign in" }).click();
+  }
+
+  test("sign-in, the orders, refresh, sign-out", async () => {
+    const page = await newPage();
+    await page.goto(`${base}/account?from=here`);
+    await signIn(page);
+    await page.getByRole("heading", { name: "Allow Demo gateway?" }).waitFor();
+    await page.getByRole("button", { name: "Allow" }).click();
+    await page.getByText("Signed in as Demo User").waitFor();
+    assert.equal(page.url(), `${base}/account?from=here`, "back where it was");
+    assert.equal(await page.getByRole("row").count(), 4, "a heading and three orders");
+
+    const cookies = (await page.context().cookies()).filter(({ name }) => !name.startsWith("tulle_"));
+    assert.deepEqual(
+      cookies.map(({ name }) => name.replace(/-[0-9a-f]+$/, "")).sort((a, b) => (a < b ? -1 : 1)),
+      ["AccessToken", "IdToken", "OauthExpires", "OauthHMAC", "RefreshToken"],
+    );
+    for (const cookie of cookies) {
+      assert.deepEqual([cookie.secure, cookie.httpOnly, cookie.sameSite], [true, true, "Lax"], cookie.name);
+      assert.doesNotMatch(cookie.value, /^eyJ/, "no token in the clear");
+    }
+
+    // What the browser loses at the end of an access token's life.
+    const ended = /^(AccessToken|OauthExpires|OauthHMAC)-/;
+    for (const { name } of cookies) if (ended.test(name)) await page.context().clearCookies({ name });
+    await page.reload();
+    await page.getByText("Signed in as Demo User").waitFor();
+    const refreshed = await page.context().cookies();
+    assert.equal(refreshed.filter(({ name }) => ended.test(name)).length, 3);
+
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.waitForURL(`${base}/productpage`);
+    assert.deepEqual(
+      (await page.context().cookies()).filter(({ name }) => /^(AccessToken|IdToken|Oauth|Refresh)/.test(name)),
+      [],
+    );
+    await page.goto(`${base}/account`);
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await page.context().close();
+  });
+
+  test("scripts, forged tokens and forged callbacks", async () => {
+    assert.equal((await ask(`${base}/account`, { "sec-fetch-mode": "cors" })).status, 401);
+    const forged = await ask(`${base}/account`, { authorization: "Bearer e30.e30.e30" });
+    assert.equal(forged.status, 302, "a token of the client's own counts for nothing");
+    assert.match(forged.location, /\/oauth2\/authorize\?/);
+    const callback = await ask(`${base}/signed-in?code=a&state=b`);
+    assert.equal(callback.status, 401);
+    assert.equal(callback.body, "OAuth flow failed.");
+    // Other pages ask nobody to sign in, and the API takes tokens as before.
+    assert.equal((await ask(`${base}/productpage`)).status, 200);
+    assert.equal((await ask(`${base}/api/orders`)).status, 401);
+  });
+});
