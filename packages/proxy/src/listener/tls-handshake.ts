@@ -56,6 +56,8 @@ export class TlsHandshake implements DownstreamConnection {
     this.#socket = socket;
     socket.on("secure", () => this.#onSecure(socket));
     socket.on("error", (error: NodeJS.ErrnoException) => this.#onError(error));
+    // Half-open connections are for those who have begun to speak.
+    socket.on("end", () => void (this.#isOver || this.destroy()));
     socket.on("close", () => this.#fail());
     if (transport.handshakeTimeoutMs > 0) {
       dataPath.timers.arm(this.#timer, transport.handshakeTimeoutMs, dataPath.turn.nowMs);
