@@ -269,9 +269,9 @@ const cases: readonly Case[] = [
     ),
     options: { networkMode: "loopback" },
     expected: [
-      'Warning [TUL0005] (Service shop/s) spec.ports[0]: port 5432 speaks tcp, which the loopback mode does not carry: other workloads cannot reach it through the mesh\n  If it speaks HTTP, name the port "http" or "http-<something>".',
-      'Warning [TUL0005] (Service shop/s) spec.ports[1]: port 53 speaks udp, which the loopback mode does not carry: other workloads cannot reach it through the mesh\n  If it speaks HTTP, name the port "http" or "http-<something>".',
-      'Warning [TUL0005] (Service shop/s) spec.ports[3]: port 443 speaks https, which the loopback mode does not carry: other workloads cannot reach it through the mesh\n  If it speaks HTTP, name the port "http" or "http-<something>".',
+      'Info [TUL0005] (Service shop/s) spec.ports[0]: port 5432 speaks tcp: in the loopback mode other workloads reach it by CONNECT through their proxy\n  If it speaks HTTP, name the port "http" or "http-<something>".',
+      "Warning [TUL0005] (Service shop/s) spec.ports[1]: port 53 speaks udp, which the loopback mode does not carry: other workloads cannot reach it through the mesh",
+      'Info [TUL0005] (Service shop/s) spec.ports[3]: port 443 speaks https: in the loopback mode other workloads reach it by CONNECT through their proxy\n  If it speaks HTTP, name the port "http" or "http-<something>".',
     ],
   },
   {
@@ -337,6 +337,26 @@ const cases: readonly Case[] = [
     input: policy("AuthorizationPolicy", "{ targetRefs: [{ kind: Gateway, name: g }] }"),
     expected: [
       "Warning [IST0167] (AuthorizationPolicy shop/policy) spec.targetRefs: references to targets are not read yet, so the policy holds for nothing\n  Choose the workloads with a selector.",
+    ],
+  },
+  {
+    name: "IST0167: rules about requests at ports without requests",
+    input:
+      catalogWorkload("") +
+      "---\napiVersion: v1\nkind: Service\nmetadata: { name: sql, namespace: shop }\nspec: { selector: { app: catalog }, ports: [{ name: tcp-sql, port: 5432 }, { name: http-x, port: 81 }] }\n" +
+      policy(
+        "AuthorizationPolicy",
+        '{ rules: [{ to: [{ operation: { methods: [GET] } }] }, { to: [{ operation: { paths: [/a], ports: ["81"] } }] }, { from: [{ source: { ipBlocks: [10.0.0.0/8] } }] }] }',
+        "allow",
+      ) +
+      policy(
+        "AuthorizationPolicy",
+        '{ action: DENY, rules: [{ when: [{ key: source.ip, values: [10.0.0.1] }, { key: "request.headers[x-a]", values: [b] }] }] }',
+        "deny",
+      ),
+    expected: [
+      'Warning [IST0167] (AuthorizationPolicy shop/allow) spec.rules[0].to[0].operation.methods: this is about requests, and port 5432 of the Service "sql" speaks tcp: the rule is left out there and allows nothing\n  Give the rule the ports that it is for (to: operation: ports), and the others rules of their own.',
+      'Warning [IST0167] (AuthorizationPolicy shop/deny) spec.rules[0].when[1].key: this is about requests, and port 5432 of the Service "sql" speaks tcp: there the rule is judged without this, and matches more than it says\n  Give the rule the ports that it is for (to: operation: ports), and the others rules of their own.',
     ],
   },
   {

@@ -6,6 +6,7 @@ import { browserLogins } from "./analyzers/browser-logins.ts";
 import { claimRouting } from "./analyzers/claim-routing.ts";
 import { conflictingGateways } from "./analyzers/conflicting-gateways.ts";
 import { conflictingMeshHosts } from "./analyzers/conflicting-mesh-hosts.ts";
+import { connectionPolicies } from "./analyzers/connection-policies.ts";
 import { destinationRuleHosts } from "./analyzers/destination-rule-hosts.ts";
 import { destinationRuleTls } from "./analyzers/destination-rule-tls.ts";
 import { destinations } from "./analyzers/destinations.ts";
@@ -50,6 +51,7 @@ export const analyzers: readonly Analyzer[] = [
   peerAuthentications,
   peerIdentities,
   tokenConditions,
+  connectionPolicies,
   jwtAudiences,
   claimRouting,
   browserLogins,

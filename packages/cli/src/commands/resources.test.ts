@@ -303,7 +303,7 @@ test("analyze checks files alone, files against what runs, and what runs", async
     (await shell.run("analyze")).stdout,
     "✔ No validation issues found when analyzing the running instance.\n",
   );
-  const port = service.replace("name: http", "name: tcp-x");
+  const port = service.replace("name: http", "name: udp-x");
   assert.match((await shell.run("analyze - --network-mode loopback", port)).stdout, /^Warning \[TUL0005\]/);
   assert.equal((await shell.run("analyze - --network-mode loopback", port)).exitCode, 0);
   assert.equal((await shell.run("analyze - --network-mode loopback --fail-on warning", port)).exitCode, 4);

@@ -1,5 +1,6 @@
 /**
- * TUL0005: in loopback mode applications reach services through an HTTP proxy, so ports of other protocols are not carried. Those of
+ * TUL0005: in loopback mode nothing catches connections, so that applications reach services through their proxy alone: HTTP as
+ * they are used to, other protocols through a tunnel that they ask it for, and datagrams not at all. Ports of
  * a gateway are for clients outside.
  */
 import { isHttp, portProtocol } from "../port-protocol.ts";
@@ -16,11 +17,22 @@ export const loopbackProtocols: Analyzer = {
       for (const [index, port] of resource.spec.ports.entries()) {
         const protocol = portProtocol(port);
         if (isHttp(protocol)) continue;
+        const path = ["spec", "ports", index];
+        if (protocol === "udp") {
+          yield {
+            code: "TUL0005",
+            resource,
+            path,
+            message: `port ${port.port} speaks udp, which the loopback mode does not carry: other workloads cannot reach it through the mesh`,
+          };
+          continue;
+        }
         yield {
           code: "TUL0005",
+          severity: "info",
           resource,
-          path: ["spec", "ports", index],
-          message: `port ${port.port} speaks ${protocol}, which the loopback mode does not carry: other workloads cannot reach it through the mesh`,
+          path,
+          message: `port ${port.port} speaks ${protocol}: in the loopback mode other workloads reach it by CONNECT through their proxy`,
           suggestion: 'If it speaks HTTP, name the port "http" or "http-<something>".',
         };
       }

@@ -62,8 +62,8 @@ const virtualServiceFields = {
     "Gateways that carry the routes; `mesh` stands for all sidecars, and is meant when the list is missing.",
   ),
   http: optional(list(httpRoute), "Routes of HTTP requests; the first that matches is taken."),
-  tls: optional(list(tlsRoute), "Routes of TLS connections that gateways pass through."),
-  tcp: optional(list(tcpRoute), "Routes of TCP connections at gateways."),
+  tls: optional(list(tlsRoute), "Routes of TLS connections that are passed through; the host of a tunnel stands for the server name."),
+  tcp: optional(list(tcpRoute), "Routes of TCP connections."),
   exportTo: notYet(list(string()), "Namespaces that see the routes."),
 } as const;
 
