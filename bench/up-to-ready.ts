@@ -35,9 +35,9 @@ async function measureOnce(): Promise<number> {
       filter: (source) => !source.includes(".tulle"),
     });
     const command = path.join(root, "packages", "cli", "bin", "tulle.mjs");
-    const port = await freePort();
+    const publish = `${await freePort()}:8080,${await freePort()}:8443`;
     const started = performance.now();
-    await using up = await startProcess(process.execPath, [command, "up", folder, "--publish", `${port}:8080`], {
+    await using up = await startProcess(process.execPath, [command, "up", folder, "--publish", publish], {
       name: "tulle up",
     });
     await up.waitForOutput(/^Ready\b/m, { timeoutMs: 60_000 });

@@ -26,7 +26,7 @@ const prologue = [
   "set -euo pipefail",
 ].join("\n");
 
-const publishElsewhere = (port: (shown: number) => string) => `--publish ${port(8080)}:8080`;
+const publishElsewhere = (port: (shown: number) => string) => `--publish ${port(8080)}:8080,${port(8443)}:8443`;
 
 const serverCommands: readonly ServerCommand[] = [
   { pattern: /^npm start$/, onPorts: (command, port) => `${command} -- ${publishElsewhere(port)}`, ready: /^Ready\b/m },
@@ -108,7 +108,7 @@ export class DocsSession implements AsyncDisposable {
   }
 
   async #startServer(server: ServerCommand, command: string): Promise<string> {
-    for (const shown of [8080, 9400]) await this.#exchangePort(shown);
+    for (const shown of [8080, 8443, 9400]) await this.#exchangePort(shown);
     const elsewhere = server.onPorts(command, (shown) => this.#ports.get(shown)!);
     const started = await startProcess("bash", ["-c", `exec ${elsewhere}`], this.#start(command));
     this.#servers.push(started);

@@ -30,8 +30,8 @@ test("kill -9 of the supervisor leaves no process and no lock behind", async () 
     details: () => shop.up.output(),
   });
   const entry = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
-  const port = await freePort();
-  await using again = await startProcess(process.execPath, [entry, "up", shop.folder, "--publish", `${port}:8080`]);
+  const publish = `${await freePort()}:8080,${await freePort()}:8443`;
+  await using again = await startProcess(process.execPath, [entry, "up", shop.folder, "--publish", publish]);
   await again.waitForOutput(/^Ready$/m, { timeoutMs: 60_000 });
   const exit = await again.stop({ signal: "SIGINT", timeoutMs: 30_000 });
   assert.deepEqual(exit, { code: 0, signal: null });

@@ -42,15 +42,23 @@ export interface ShopOptions {
 export class ShopInstance implements AsyncDisposable {
   readonly folder: string;
   readonly port: number;
+  /** Of HTTPS. */
+  readonly securePort: number;
   /** `tulle up` as it runs now. */
   up!: StartedProcess;
   readonly #parent: string;
   readonly #env: Readonly<Record<string, string | undefined>>;
 
-  private constructor(parent: string, folder: string, port: number, env: Readonly<Record<string, string | undefined>>) {
+  private constructor(
+    parent: string,
+    folder: string,
+    ports: { readonly plain: number; readonly secure: number },
+    env: Readonly<Record<string, string | undefined>>,
+  ) {
     this.#parent = parent;
     this.folder = folder;
-    this.port = port;
+    this.port = ports.plain;
+    this.securePort = ports.secure;
     this.#env = env;
   }
 
@@ -67,15 +75,15 @@ export class ShopInstance implements AsyncDisposable {
       await rm(path.join(folder, name), { force: true });
     await mkdir(path.join(parent, "state"));
     await options.prepare?.(folder);
-    const port = await freePort();
+    const ports = { plain: await freePort(), secure: await freePort() };
     const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined, ...options.env };
-    const shop = new ShopInstance(parent, folder, port, env);
+    const shop = new ShopInstance(parent, folder, ports, env);
     shop.up = await shop.#startUp(options.args);
     return shop;
   }
 
   #startUp(args: readonly string[] = []): Promise<StartedProcess> {
-    const command = [entry, "up", this.folder, "--publish", `${this.port}:8080`, ...args];
+    const command = [entry, "up", this.folder, "--publish", `${this.port}:8080,${this.securePort}:8443`, ...args];
     return startProcess(process.execPath, command, { name: "tulle up", env: this.#env, cwd: this.#parent });
   }
 
@@ -102,6 +110,11 @@ export class ShopInstance implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.up.stop({ signal: "SIGINT", timeoutMs: 30_000 });
     await rm(this.#parent, { recursive: true, force: true });
+  }
+
+  /** What a person would give to `curl --cacert`. */
+  get rootFile(): string {
+    return path.join(this.#parent, "state", "tulle", "development-ca", "root-cert.pem");
   }
 
   /** A request through the published port. */

@@ -48,7 +48,7 @@ describe("signing in to the shop", () => {
     await copyShop(folder, port);
     const main = path.join(root, "packages", "cli", "src", "main.ts");
     const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined };
-    const args = [main, "up", folder, "--publish", `${port}:8080`];
+    const args = [main, "up", folder, "--publish", `${port}:8080,${await freePort()}:8443`];
     up = await startProcess(process.execPath, args, { name: "tulle up", env, cwd: parent });
     await up.waitForOutput(/^Ready$/m, { timeoutMs: 60_000 });
     demo = JSON.parse(await readFile(path.join(folder, ".tulle", "oauth2", "demo.json"), "utf8")) as DemoFile;

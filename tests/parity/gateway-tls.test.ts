@@ -535,9 +535,9 @@ async function replaceUnderLoad(proxy: Proxy, folder: string): Promise<void> {
   const row: Row = { name: "", port: ports.https, serverName: "replaced.example", expected: {} };
   const shown = new Map<string, number>();
   const failures: TlsOutcome[] = [];
-  let isOver = false;
+  const over = new AbortController();
   const client = async (): Promise<void> => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const outcome = await call(row, proxy);
       if (outcome.status !== 200) failures.push(outcome);
       shown.set(outcome.shown ?? "none", (shown.get(outcome.shown ?? "none") ?? 0) + 1);
@@ -554,7 +554,7 @@ async function replaceUnderLoad(proxy: Proxy, folder: string): Promise<void> {
       await waitFor(() => (shown.get(commonName) ?? 0) > 20, { what: `the certificate ${commonName}` });
     }
   } finally {
-    isOver = true;
+    over.abort();
     await Promise.all(clients);
   }
   assert.deepEqual(failures, []);

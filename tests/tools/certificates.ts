@@ -33,8 +33,8 @@ export async function testCertificate(options: TestCertificateOptions): Promise<
       ...(names.length === 0 ? [] : [`subjectAltName=${names.join(",")}`]),
     ];
     const request = [
-      ...["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"],
-      ...["-subj", `/CN=${commonName}`, "-keyout", "new.key"],
+      ..."req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout new.key -subj".split(" "),
+      `/CN=${commonName}`,
       ...extensions.flatMap((extension) => ["-addext", extension]),
     ];
     if (issuer === undefined) await openssl([...request, "-x509", "-days", String(days), "-out", "new.crt"]);
@@ -42,10 +42,8 @@ export async function testCertificate(options: TestCertificateOptions): Promise<
       await writeFile(path.join(folder, "issuer.crt"), issuer.certificate);
       await writeFile(path.join(folder, "issuer.key"), issuer.key, { mode: 0o600 });
       await openssl([...request, "-new", "-out", "new.csr"]);
-      await openssl([
-        ...["x509", "-req", "-in", "new.csr", "-CA", "issuer.crt", "-CAkey", "issuer.key", "-out", "new.crt"],
-        ...["-copy_extensions", "copy", "-days", String(days)],
-      ]);
+      const sign = "x509 -req -in new.csr -CA issuer.crt -CAkey issuer.key -out new.crt -copy_extensions copy -days";
+      await openssl([...sign.split(" "), String(days)]);
     }
     const [certificate, key] = await Promise.all(
       ["new.crt", "new.key"].map((name) => readFile(path.join(folder, name), "utf8")),
