@@ -11,8 +11,8 @@ import { freePort, startProcess, type StartedProcess } from "../tools/processes.
 
 const root = path.resolve(import.meta.dirname, "../..");
 
-/** A copy of the sample on a port of the test's own; inside the repository, since its programs use the installed libraries. */
-async function copyShop(folder: string, port: number): Promise<void> {
+/** A copy of the sample on ports of the test's own; inside the repository, since its programs use the installed libraries. */
+async function copyShop(folder: string, port: number, securePort: number): Promise<void> {
   await cp(path.join(root, "samples", "shop"), folder, {
     recursive: true,
     filter: (source) => path.basename(source) !== ".tulle",
@@ -23,6 +23,7 @@ async function copyShop(folder: string, port: number): Promise<void> {
     const text = await readFile(file, "utf8");
     const moved = text
       .replaceAll("localhost:8080", `localhost:${port}`)
+      .replaceAll("localhost:8443", `localhost:${securePort}`)
       .replaceAll("../../packages", `${root}/packages`);
     await writeFile(file, moved);
   }
@@ -56,6 +57,7 @@ interface DemoFile {
 describe("the account page", () => {
   let parent: string;
   let base: string;
+  let secureBase: string;
   let up: StartedProcess;
   let browser: Browser;
   let demo: DemoFile;
@@ -65,11 +67,13 @@ describe("the account page", () => {
     parent = await mkdtemp(path.join(root, ".cache", "account-"));
     const folder = path.join(parent, "shop");
     const port = await freePort();
+    const securePort = await freePort();
     base = `http://localhost:${port}`;
-    await copyShop(folder, port);
+    secureBase = `https://localhost:${securePort}`;
+    await copyShop(folder, port, securePort);
     const main = path.join(root, "packages", "cli", "src", "main.ts");
     const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined };
-    const args = [main, "up", folder, "--publish", `${port}:8080`];
+    const args = [main, "up", folder, "--publish", `${port}:8080`, "--publish", `${securePort}:8443`];
     up = await startProcess(process.execPath, args, { name: "tulle up", env, cwd: parent });
     await up.waitForOutput(/^Ready$/m, { timeoutMs: 90_000 });
     demo = JSON.parse(await readFile(path.join(folder, ".tulle", "oauth2", "demo.json"), "utf8")) as DemoFile;
@@ -83,7 +87,8 @@ describe("the account page", () => {
   });
 
   async function newPage(): Promise<Page> {
-    const page = await (await browser.newContext()).newPage();
+    // The development certificate's authority is nobody's whom the browser knows.
+    const page = await (await browser.newContext({ ignoreHTTPSErrors: true })).newPage();
     page.setDefaultTimeout(20_000);
     return page;
   }
@@ -94,12 +99,17 @@ describe("the account page", () => {
     await page.getByRole("button", { name: "Sign in" }).click();
   }
 
+  /** Each time, since the gateway is a public client: nothing proves that it is the one that was allowed before. */
+  async function allow(page: Page): Promise<void> {
+    await page.getByRole("heading", { name: "Allow Demo gateway?" }).waitFor();
+    await page.getByRole("button", { name: "Allow" }).click();
+  }
+
   test("sign-in, the orders, refresh, sign-out", async () => {
     const page = await newPage();
     await page.goto(`${base}/account?from=here`);
     await signIn(page);
-    await page.getByRole("heading", { name: "Allow Demo gateway?" }).waitFor();
-    await page.getByRole("button", { name: "Allow" }).click();
+    await allow(page);
     await page.getByText("Signed in as Demo User").waitFor();
     assert.equal(page.url(), `${base}/account?from=here`, "back where it was");
     assert.equal(await page.getByRole("row").count(), 4, "a heading and three orders");
@@ -130,6 +140,24 @@ describe("the account page", () => {
     );
     await page.goto(`${base}/account`);
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await page.context().close();
+  });
+
+  test("a page on the secure port signs in at the one issuer and comes back", async () => {
+    const page = await newPage();
+    await page.goto(`${secureBase}/account`);
+    assert.ok(page.url().startsWith(`${base}/oauth2/`), page.url());
+    await signIn(page);
+    await allow(page);
+    await page.getByText("Signed in as Demo User").waitFor();
+    assert.equal(page.url(), `${secureBase}/account`);
+    // The other port is another site: a session of its own, without a second sign-in.
+    await page.goto(`${base}/account`);
+    await allow(page);
+    await page.getByText("Signed in as Demo User").waitFor();
+    assert.equal(page.url(), `${base}/account`);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.waitForURL(`${base}/productpage`);
     await page.context().close();
   });
 
