@@ -379,6 +379,18 @@ const cases: readonly Case[] = [
     ),
   },
   {
+    name: "IST0167: encryption in a mesh without certificates",
+    options: { hasAuthority: false },
+    input:
+      catalogWorkload("") +
+      policy("PeerAuthentication", "{ mtls: { mode: STRICT } }") +
+      destinationRule("{ host: admin, trafficPolicy: { tls: { mode: ISTIO_MUTUAL } } }"),
+    expected: [
+      "Warning [IST0167] (PeerAuthentication shop/policy) spec: workloads get no certificates here, so ports that should be STRICT take plain text\n  Run the control plane with its certificate authority (--xds-tls).",
+      "Warning [IST0167] (DestinationRule shop/rule) spec: workloads get no certificates here, so ISTIO_MUTUAL sends plain text\n  Run the control plane with its certificate authority (--xds-tls).",
+    ],
+  },
+  {
     name: "conditions on identities",
     input:
       catalogWorkload("") +

@@ -19,7 +19,7 @@ import { loopbackProtocols } from "./analyzers/loopback-protocols.ts";
 import { missingProxies } from "./analyzers/missing-proxies.ts";
 import { namespaceInjection } from "./analyzers/namespace-injection.ts";
 import { peerAuthentications } from "./analyzers/peer-authentications.ts";
-import { peerIdentities } from "./analyzers/peer-identities.ts";
+import { missingAuthority } from "./analyzers/missing-authority.ts";
 import { policyWorkloads } from "./analyzers/policy-workloads.ts";
 import { portNames } from "./analyzers/port-names.ts";
 import { tokenConditions } from "./analyzers/token-conditions.ts";
@@ -49,7 +49,7 @@ export const analyzers: readonly Analyzer[] = [
   loopbackProtocols,
   policyWorkloads,
   peerAuthentications,
-  peerIdentities,
+  missingAuthority,
   tokenConditions,
   connectionPolicies,
   jwtAudiences,
