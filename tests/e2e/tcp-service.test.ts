@@ -113,6 +113,33 @@ describe("a TCP Service in the mesh", () => {
     });
   });
 
+  test("counts connections by who calls whom", async () => {
+    const echo = await shop.pod("echo");
+    const page = await waitFor(
+      async () => {
+        const answer = await fetch(`http://${echo.address}:15000/stats/prometheus`);
+        const text = await answer.text();
+        return /^istio_tcp_connections_closed_total\{.* 3$/m.test(text) && text;
+      },
+      { what: "three connections that have ended" },
+    );
+    const [opened] = page.split("\n").filter((line) => line.startsWith("istio_tcp_connections_opened_total{"));
+    for (const label of [
+      'reporter="destination"',
+      'source_principal="spiffe://cluster.local/ns/shop/sa/webapp"',
+      'destination_service="echo.shop.svc.cluster.local"',
+      'destination_workload="echo"',
+      'request_protocol="tcp"',
+      'connection_security_policy="mutual_tls"',
+    ]) {
+      assert.ok(opened?.includes(label), `${label} in ${opened}`);
+    }
+    assert.match(opened!, / 3$/);
+    for (const name of ["received_bytes", "sent_bytes"]) {
+      assert.match(page, new RegExp(`^istio_tcp_${name}_total\\{.* 12$`, "m"), name);
+    }
+  });
+
   test("refuses those whom a policy denies, and says so in the log", async () => {
     const file = path.join(shop.folder, "..", "deny.yaml");
     await writeFile(file, onlyCatalog);

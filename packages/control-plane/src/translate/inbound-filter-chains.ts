@@ -10,7 +10,7 @@ import {
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { TlsInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb";
 import type { PortMutualTls } from "../scope/proxy-view.ts";
-import { pack } from "./messages.ts";
+import { connectionStatsMetadata, pack } from "./messages.ts";
 import { downstreamTlsSocket, httpServerAlpn, meshClientAlpn, workloadServerTls } from "./tls-context.ts";
 
 export interface InboundChains {
@@ -29,25 +29,31 @@ export function inboundFilterChains(
   mutualTls: PortMutualTls | undefined,
   filters: readonly Filter[],
 ): InboundChains {
-  if (mutualTls === undefined) return { filterChains: [chain(filters, {})], listenerFilters: [] };
-  const { mode, trustDomain } = mutualTls;
+  const common: ChainInit = protocol === "tcp" ? { metadata: connectionStatsMetadata() } : {};
+  if (mutualTls === undefined) return { filterChains: [chain(filters, common)], listenerFilters: [] };
+  const { mode, trustDomain, minimumTls: minimum } = mutualTls;
   const alpn = protocol === "http" ? httpServerAlpn : [];
-  const transportSocket = downstreamTlsSocket(workloadServerTls({ trustDomain, alpn }));
+  const transportSocket = downstreamTlsSocket(workloadServerTls({ trustDomain, alpn, minimum }));
   const listenerFilters = [tlsInspector()];
   if (mode === "STRICT") {
     const filterChainMatch = { transportProtocol: "tls" };
     return {
-      filterChains: [chain(filters, { name: "mutual-tls", filterChainMatch, transportSocket })],
+      filterChains: [chain(filters, { ...common, name: "mutual-tls", filterChainMatch, transportSocket })],
       listenerFilters,
     };
   }
   const mesh = chain(filters, {
+    ...common,
     name: "mutual-tls",
     filterChainMatch: { transportProtocol: "tls", applicationProtocols: [...meshClientAlpn] },
     transportSocket,
   });
-  const plain = chain(filters, { name: "plain-text", filterChainMatch: { transportProtocol: "raw_buffer" } });
-  const foreign = chain(filters, { name: "foreign-tls", filterChainMatch: { transportProtocol: "tls" } });
+  const plain = chain(filters, {
+    ...common,
+    name: "plain-text",
+    filterChainMatch: { transportProtocol: "raw_buffer" },
+  });
+  const foreign = chain(filters, { ...common, name: "foreign-tls", filterChainMatch: { transportProtocol: "tls" } });
   return { filterChains: protocol === "http" ? [mesh, plain] : [mesh, foreign, plain], listenerFilters };
 }
 

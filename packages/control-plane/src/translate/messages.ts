@@ -41,6 +41,11 @@ export function istioMetadata(values: JsonObject): Metadata {
   return create(MetadataSchema, { filterMetadata: { istio: values } });
 }
 
+/** Asks this mesh's own proxy for Istio's metrics of the connections of a filter chain; Envoy does not read it. */
+export function connectionStatsMetadata(): Metadata {
+  return create(MetadataSchema, { filterMetadata: { "istio.stats": {} } });
+}
+
 /** How Istio names the resource that a route or cluster came from. */
 export function configReference(kind: "virtual-service" | "destination-rule", namespace: string, name: string): string {
   return `/apis/networking.istio.io/v1/namespaces/${namespace}/${kind}/${name}`;

@@ -16,7 +16,7 @@ import type { GatewayOwn } from "../scope/proxy-view.ts";
 import { gatewayHttpAlpn, gatewayTls } from "./gateway-tls-context.ts";
 import { gatewayConnectionManager } from "./http-connection-manager.ts";
 import { tlsInspector } from "./inbound-filter-chains.ts";
-import { socketAddress } from "./messages.ts";
+import { connectionStatsMetadata, socketAddress } from "./messages.ts";
 import { gatewayRouteName, listenerName } from "./names.ts";
 import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
 import { downstreamTlsSocket, meshClientAlpn } from "./tls-context.ts";
@@ -68,6 +68,7 @@ function filterChain(own: GatewayOwn, targetPort: number, chain: GatewayChain): 
       type === "http"
         ? [httpFilter(own, targetPort, chain.routeName)]
         : tcpProxyFilters(name, chain.destinations, own.security),
+    ...(type === "tcp" ? { metadata: connectionStatsMetadata() } : {}),
     ...(tls === undefined ? {} : { transportSocket: downstreamTlsSocket(gatewayTls(tls, alpn)) }),
   });
 }

@@ -10,6 +10,8 @@ import {
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { statDescription } from "../cluster/cluster-stats.ts";
 import type { NetworkFilter } from "../connection/network-filter.ts";
+import { ownWorkloadLabels } from "../filters/istio-stats/workload-labels.ts";
+import { IstioTcpStatsFilter, istioTcpStatsKey } from "../filters/network/istio-tcp-stats/istio-tcp-stats-filter.ts";
 import { networkFilterOfType } from "../filters/network/table.ts";
 import type {
   ConnectionProperties,
@@ -208,7 +210,7 @@ type ChainLinks = Pick<FilterChain, "transport" | "networkFilters" | "network">;
 function buildLinks(chain: FilterChainMessage, build: ListenerBuild, place: Place): ChainLinks | undefined {
   const { problems } = build;
   const transport = compileDownstreamTransport(chain, build, place);
-  const networkFilters: NetworkFilter[] = [];
+  const networkFilters: NetworkFilter[] = chainStats(chain, build);
   let network: TerminalNetworkFilter | undefined;
   for (const [index, filter] of chain.filters.entries()) {
     const at = place.field("filters", index);
@@ -231,6 +233,13 @@ function buildLinks(chain: FilterChainMessage, build: ListenerBuild, place: Plac
   }
   if (chain.filters.length === 0) problems.error(place.field("filters"), "a terminal network filter is required");
   return network && { transport, networkFilters, network };
+}
+
+/** What the chain's metadata asks for, which a stock Envoy does not read. */
+function chainStats({ metadata }: FilterChainMessage, { scope, isInbound }: ListenerBuild): NetworkFilter[] {
+  if (metadata?.filterMetadata[istioTcpStatsKey] === undefined) return [];
+  const reporter = isInbound ? "destination" : "source";
+  return [new IstioTcpStatsFilter({ metrics: scope.metrics, reporter, own: ownWorkloadLabels(scope.environment) })];
 }
 
 function orderFault(name: string, isTerminal: boolean): string {

@@ -115,8 +115,7 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   "envoy.config.listener.v3.AdditionalAddress": { used: "address", harmless: { tcp_keepalive: socketTuning } },
   "envoy.config.listener.v3.Listener.DeprecatedV1": { used: "bind_to_port" },
   "envoy.config.listener.v3.FilterChain": {
-    used: "filter_chain_match filters name transport_socket transport_socket_connect_timeout",
-    harmless: { metadata: "read by no filter" },
+    used: "filter_chain_match filters name metadata transport_socket transport_socket_connect_timeout",
   },
   "envoy.config.listener.v3.FilterChainMatch": {
     used: `destination_port prefix_ranges direct_source_prefix_ranges source_type source_prefix_ranges source_ports

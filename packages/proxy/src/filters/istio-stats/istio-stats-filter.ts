@@ -50,7 +50,7 @@ interface Peer {
 }
 
 /** What the handshake has proved of both sides. */
-interface ConnectionSecurity {
+export interface ConnectionSecurity {
   readonly policy: "mutual_tls" | "none";
   readonly sourcePrincipal: string;
   readonly destinationPrincipal: string;
@@ -206,10 +206,14 @@ export class IstioStatsFilter implements HttpFilter {
   }
 }
 
-const noSecurity: ConnectionSecurity = { policy: "none", sourcePrincipal: "unknown", destinationPrincipal: "unknown" };
+export const noSecurity: ConnectionSecurity = {
+  policy: "none",
+  sourcePrincipal: "unknown",
+  destinationPrincipal: "unknown",
+};
 
 /** As Istio's filter, but that a certificate must have been found good: one that is merely shown proves nothing. */
-function securityOf({ peer, local, peerIsValidated }: DownstreamTlsInfo): ConnectionSecurity {
+export function securityOf({ peer, local, peerIsValidated }: DownstreamTlsInfo): ConnectionSecurity {
   return {
     policy: peerIsValidated ? "mutual_tls" : "none",
     sourcePrincipal: (peerIsValidated ? peer.uriSans[0] : undefined) ?? "unknown",
@@ -219,7 +223,7 @@ function securityOf({ peer, local, peerIsValidated }: DownstreamTlsInfo): Connec
 
 const services = new WeakMap<Cluster, { readonly service: ServiceLabels | undefined }>();
 
-function clusterServiceOf(cluster: Cluster): ServiceLabels | undefined {
+export function clusterServiceOf(cluster: Cluster): ServiceLabels | undefined {
   let kept = services.get(cluster);
   if (kept === undefined) {
     kept = { service: clusterService(cluster.metadata) };
@@ -233,11 +237,11 @@ function authorityOf(info: StreamInfo): string {
   return authority === "" ? "unknown" : authority.toLowerCase();
 }
 
-function hostLabels(host: Host | undefined): WorkloadLabels {
+export function hostLabels(host: Host | undefined): WorkloadLabels {
   return host === undefined ? unknownWorkload : endpointLabels(host.metadata);
 }
 
-function prefixed(side: "source" | "destination", labels: WorkloadLabels): Record<string, string> {
+export function prefixed(side: "source" | "destination", labels: WorkloadLabels): Record<string, string> {
   return Object.fromEntries(Object.entries(labels).map(([name, value]) => [`${side}_${name}`, value as string]));
 }
 

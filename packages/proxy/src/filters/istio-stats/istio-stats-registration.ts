@@ -2,10 +2,7 @@
 // so that a stock Envoy skips the filter and Istio's Envoy understands it.
 import type { FilterRegistration } from "../filter-registration.ts";
 import { IstioStatsFilter } from "./istio-stats-filter.ts";
-import { decodePeerLabels } from "./workload-labels.ts";
-
-/** Set by the agent: what this proxy tells peers about its workload, and what its own metrics say. */
-const ownWorkloadVariable = "TULLE_PEER_METADATA";
+import { ownWorkloadLabels } from "./workload-labels.ts";
 
 export const istioStatsRegistration: FilterRegistration = {
   types: ["stats.PluginConfig", "tulle.filters.http.istio_stats"],
@@ -23,7 +20,7 @@ export const istioStatsRegistration: FilterRegistration = {
       name,
       metrics: scope.metrics,
       reporter: isInbound ? "destination" : "source",
-      own: decodePeerLabels(scope.environment[ownWorkloadVariable]),
+      own: ownWorkloadLabels(scope.environment),
       usesHostHeader: config.json["disable_host_header_fallback"] !== true,
     });
   },

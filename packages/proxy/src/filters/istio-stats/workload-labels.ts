@@ -93,3 +93,10 @@ export function clusterService(metadata: Readonly<Record<string, unknown>>): Ser
     namespace: typeof namespace === "string" ? namespace : unknown,
   };
 }
+
+/** Set by the agent: what this proxy tells peers about its workload, and what its own metrics say. */
+const ownWorkloadVariable = "TULLE_PEER_METADATA";
+
+export function ownWorkloadLabels(environment: Readonly<Record<string, string | undefined>>): WorkloadLabels {
+  return decodePeerLabels(environment[ownWorkloadVariable]);
+}

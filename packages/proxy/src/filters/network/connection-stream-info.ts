@@ -7,6 +7,7 @@ export function connectionStreamInfo(connection: ConnectionInfo, wallMs = 0, mon
   const { localAddress, remoteAddress, serverName } = connection;
   const info = new StreamInfo(wallMs, monotonicMs, localAddress, remoteAddress, serverName);
   info.downstreamPeerCertificate = connection.tls?.peer;
+  info.downstreamTls = connection.tls;
   info.dynamicMetadata = connection.dynamicMetadata;
   info.isConnection = true;
   return info;
