@@ -54,10 +54,13 @@ const secret = (name: string, data: Readonly<Record<string, string>>, namespace 
   `---\n${JSON.stringify({ apiVersion: "v1", kind: "Secret", metadata: { name, namespace }, stringData: data })}\n`;
 const pair = { "tls.crt": certificate.certificate, "tls.key": certificate.key };
 const secure = (mode: string, credentialName: string, host = "tls.example"): string =>
-  `{ port: { number: 80, name: a, protocol: HTTPS }, hosts: [${host}], tls: { mode: ${mode}, credentialName: ${credentialName} } }`;
+  `{ port: { number: 443, name: a, protocol: HTTPS }, hosts: [${host}], tls: { mode: ${mode}, credentialName: ${credentialName} } }`;
 
 const login = (spec: string): string =>
   `---\napiVersion: security.tulle.io/v1alpha1\nkind: BrowserLogin\nmetadata: { name: login, namespace: shop }\nspec: ${spec}\n`;
+const outside =
+  "---\napiVersion: v1\nkind: Service\nmetadata: { name: outside, namespace: tulle-system }\nspec: { selector: { tulle: ingressgateway }, ports: [{ name: https, port: 443, targetPort: 8443 }] }\n";
+
 const virtualService = (spec: string, name = "rule"): string =>
   `---\napiVersion: networking.tulle.io/v1\nkind: VirtualService\nmetadata: { name: ${name}, namespace: shop }\nspec: ${spec}\n`;
 const routeTo = (destination: string): string =>
@@ -256,8 +259,7 @@ const cases: readonly Case[] = [
   },
   {
     name: "ports of a gateway are for clients outside, whatever they speak",
-    input:
-      "---\napiVersion: v1\nkind: Service\nmetadata: { name: outside, namespace: tulle-system }\nspec: { selector: { tulle: ingressgateway }, ports: [{ name: https, port: 443 }] }\n",
+    input: outside,
     options: { networkMode: "loopback" },
     expected: [],
   },
@@ -527,8 +529,26 @@ const cases: readonly Case[] = [
     ],
   },
   {
+    name: "plain HTTP and TLS on one port",
+    input: gateway("a", secure("SIMPLE", "site").replace("443", "80")) + secret("site", pair),
+    expected: [
+      "Error [IST0145] (Gateway shop/a) spec.servers[0].port: port 80 speaks plain HTTP for the Gateway shop/public on the same pods, so that this HTTPS server has no effect\n  Give one of them another port.",
+    ],
+  },
+  {
+    name: "routes of connections that lead nowhere",
+    input: virtualService(
+      "{ hosts: [shop.example.com], gateways: [public], tcp: [{ route: [{ destination: { host: nowhere } }] }], tls: [{ match: [{ sniHosts: [a] }], route: [{ destination: { host: admin } }] }] }",
+    ),
+    expected: [
+      'Error [IST0112] (VirtualService shop/rule) spec.tls[0].route[0].destination.host: the Service "admin" has several ports (80, 9090), and the destination names none\n  Add port.number to the destination.',
+      'Error [IST0101] (VirtualService shop/rule) spec.tcp[0].route[0].destination.host: host "nowhere" not found\n  Add a Service "nowhere" to the namespace "shop", or write the full name of a service elsewhere.',
+    ],
+  },
+  {
     name: "Secrets that are there",
     input:
+      outside +
       gateway("a", secure("MUTUAL", "site")) +
       gateway("b", secure("SIMPLE", "localhost-dev", "b.example")) +
       secret("site", pair) +
@@ -538,6 +558,7 @@ const cases: readonly Case[] = [
   {
     name: "a Secret that is not there, in another namespace, and misspelt",
     input:
+      outside +
       gateway("a", secure("SIMPLE", "nowhere-at-all")) +
       gateway("b", secure("SIMPLE", "site", "b.example")) +
       gateway("c", secure("SIMPLE", "wild", "c.example")) +
@@ -552,6 +573,7 @@ const cases: readonly Case[] = [
   {
     name: "Secrets that hold something else",
     input:
+      outside +
       gateway("a", secure("SIMPLE", "empty")) +
       gateway("b", secure("OPTIONAL_MUTUAL", "site", "b.example")) +
       secret("empty", {}) +
@@ -563,19 +585,20 @@ const cases: readonly Case[] = [
   },
   {
     name: "a certificate near its end",
-    input: gateway("a", secure("SIMPLE", "site")) + secret("site", pair),
+    input: outside + gateway("a", secure("SIMPLE", "site")) + secret("site", pair),
     options: { nowMs: Date.now() + 20 * dayMs },
     expected: [/^Warning \[IST0161\] .*: the Secret tulle-system\/site expires soon: it holds until 20/],
   },
   {
     name: "a certificate after its end",
-    input: gateway("a", secure("SIMPLE", "site")) + secret("site", pair),
+    input: outside + gateway("a", secure("SIMPLE", "site")) + secret("site", pair),
     options: { nowMs: Date.now() + 40 * dayMs },
     expected: [/^Error \[IST0161\] .*: the Secret tulle-system\/site has expired: it held until 20/],
   },
   {
     name: "one certificate at two Gateways",
     input:
+      outside +
       gateway("a", secure("SIMPLE", "site")) +
       gateway("b", secure("SIMPLE", "site", "b.example")) +
       secret("site", pair),

@@ -29,9 +29,11 @@ export const destinations: Analyzer = {
 function* destinationsOf(
   resource: VirtualService,
 ): Generator<{ readonly destination: Destination; readonly path: Path }> {
-  for (const [index, route] of (resource.spec.http ?? []).entries()) {
-    for (const [position, { destination }] of (route.route ?? []).entries()) {
-      yield { destination, path: ["spec", "http", index, "route", position, "destination"] };
+  for (const name of ["http", "tls", "tcp"] as const) {
+    for (const [index, route] of (resource.spec[name] ?? []).entries()) {
+      for (const [position, { destination }] of (route.route ?? []).entries()) {
+        yield { destination, path: ["spec", name, index, "route", position, "destination"] };
+      }
     }
   }
 }

@@ -23,7 +23,10 @@ const labels = map(string(labelValue), labelKey);
 const layer4Destinations = list(
   object({
     destination: required(destination, "Where connections go."),
-    weight: optional(integer({ minimum: 0 }), "Share of the connections, in relation to the other destinations."),
+    weight: optional(
+      integer({ minimum: 0, maximum: 2_147_483_647 }),
+      "Share of the connections, in relation to the other destinations.",
+    ),
   }),
   { minItems: 1 },
 );
@@ -39,21 +42,39 @@ const layer4Match = {
   sourceNamespace: notYet(string(dnsLabel), "Namespace of the client."),
 } as const;
 
-const tlsRoute = object({
+/** Envoy adds weights up in 32 bits, and takes no list of which nothing is ever chosen. */
+const maxTotalWeight = 4_294_967_295;
+
+function weightsAddUp({ route }: { readonly route: readonly { readonly weight?: number }[] }, report: Report): void {
+  if (route.length < 2) return;
+  const total = route.reduce((sum, { weight = 0 }) => sum + weight, 0);
+  if (total === 0 || total > maxTotalWeight) {
+    report({
+      path: ["route"],
+      message: `the ${route.length} destinations have a total weight of ${total}`,
+      suggestion: "Give the destinations weights, for example 90 and 10.",
+    });
+  }
+}
+
+const tlsRouteFields = {
   match: required(
     list(object({ sniHosts: required(list(string(wildcardHost), { minItems: 1 }), "Server names."), ...layer4Match })),
     "Conditions.",
   ),
   route: required(layer4Destinations, "Where connections go."),
-});
+} as const;
 
-const tcpRoute = object({
+const tcpRouteFields = {
   match: optional(
     list(object({ ...layer4Match, sourceSubnet: deprecated(notYet(string(), "Client address."), "sourceLabels") })),
     "Conditions.",
   ),
   route: required(layer4Destinations, "Where connections go."),
-});
+} as const;
+
+const tlsRoute = object(tlsRouteFields, { rules: [weightsAddUp] });
+const tcpRoute = object(tcpRouteFields, { rules: [weightsAddUp] });
 
 const virtualServiceFields = {
   hosts: defaulted(list(string(wildcardHost)), [], "Hosts that the routes are for."),
@@ -62,7 +83,10 @@ const virtualServiceFields = {
     "Gateways that carry the routes; `mesh` stands for all sidecars, and is meant when the list is missing.",
   ),
   http: optional(list(httpRoute), "Routes of HTTP requests; the first that matches is taken."),
-  tls: optional(list(tlsRoute), "Routes of TLS connections that are passed through; the host of a tunnel stands for the server name."),
+  tls: optional(
+    list(tlsRoute),
+    "Routes of TLS connections that are passed through; the host of a tunnel stands for the server name.",
+  ),
   tcp: optional(list(tcpRoute), "Routes of TCP connections."),
   exportTo: notYet(list(string()), "Namespaces that see the routes."),
 } as const;

@@ -38,9 +38,14 @@ export function serverKind({ protocol, tls }: Pick<MeshGatewayServer, "protocol"
   }
 }
 
+/** As it stands in a ClientHello (RFC 6066 section 3): without a dot at its end. Envoy takes no capitals. */
+function serverName(host: string): string {
+  return host.toLowerCase().replace(/\.$/, "");
+}
+
 /** The hosts of a server without the namespaces before them. */
 export function hostNames({ hosts }: Pick<MeshGatewayServer, "hosts">): readonly string[] {
-  return hosts.map((host) => host.slice(host.indexOf("/") + 1).toLowerCase());
+  return hosts.map((host) => serverName(host.slice(host.indexOf("/") + 1)));
 }
 
 export interface PlacedServer {
@@ -153,7 +158,7 @@ function passthroughChains(placed: PlacedServer, shared: GatewayShared): readonl
       route.match
         .filter((match) => isMeant(match, placed))
         .map(({ sniHosts }): GatewayTcpChain => {
-          const names = serverNames(sniHosts.map((host) => host.toLowerCase()));
+          const names = serverNames(sniHosts.map(serverName));
           return {
             type: "tcp",
             name: `tls.${placed.server.port}.${names[0] ?? "*"}`,
