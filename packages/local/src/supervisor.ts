@@ -58,15 +58,6 @@ const logCheckIntervalMs = 10_000;
 /** A file that cannot be read changes no resource, so that the watch says nothing of it. */
 const findingsIntervalMs = 2000;
 
-/** What a supervisor begins with. */
-interface Opened {
-  readonly options: UpOptions;
-  readonly state: StateDirectory;
-  readonly block: AddressBlock;
-  readonly tokens: WorkloadTokens;
-  readonly startTime: string;
-}
-
 export class Supervisor {
   readonly instance: Instance;
   readonly #options: UpOptions;
@@ -74,6 +65,7 @@ export class Supervisor {
   readonly #block: AddressBlock;
   readonly #api: ApiClient;
   readonly #controlPlane: SupervisedProcess;
+  readonly #tokens: WorkloadTokens;
   readonly #reconciler: Reconciler;
   readonly #certificate: DevelopmentCertificate;
   readonly #log: Logger;
@@ -86,8 +78,7 @@ export class Supervisor {
   /** Set when a process that is not to be started again has ended before everything was ready. */
   #failure: string | undefined;
 
-  private constructor(opened: Opened) {
-    const { options, state, block, tokens, startTime } = opened;
+  private constructor(options: UpOptions, state: StateDirectory, block: AddressBlock, startTime: string) {
     this.#options = options;
     this.#state = state;
     this.#block = block;
@@ -109,6 +100,10 @@ export class Supervisor {
     this.#certificate = new DevelopmentCertificate(this.#api, options.env, (message) =>
       this.#take({ type: "trouble", message }),
     );
+    this.#tokens = new WorkloadTokens({
+      stateFolder: state.path,
+      onTrouble: (message) => this.#take({ type: "trouble", message }),
+    });
     this.#reconciler = new Reconciler({
       api: this.#api,
       apiUrl,
@@ -121,7 +116,7 @@ export class Supervisor {
         ...shared,
         xdsAddress,
         rootsFile: path.join(state.path, "ca", "root-cert.pem"),
-        tokens,
+        tokens: this.#tokens,
         appCompileCache: path.join(state.path, "compile-cache"),
         podStateFolder: (podName) => state.podFolder(podName),
         commandFolder: state.dir,
@@ -167,20 +162,18 @@ export class Supervisor {
 
   static async #start(options: UpOptions): Promise<Supervisor> {
     const state = openStateDirectory(options.dir);
-    const onTrouble = (message: string): void => supervisor.#take({ type: "trouble", message });
-    const [block, startTime = "unknown", tokens] = await Promise.all([
-      claimBlock(options.dir, state.lastBlockIndex),
-      processStartTime(process.pid),
-      openTokens(state, onTrouble),
-    ]);
+    const block = await claimBlock(options.dir, state.lastBlockIndex);
     state.rememberBlock(block.index);
-    const supervisor = new Supervisor({ options, state, block, tokens, startTime });
+    const startTime = (await processStartTime(process.pid)) ?? "unknown";
+    const supervisor = new Supervisor(options, state, block, startTime);
     await writeInstance(supervisor.instance);
     await registerInstance(supervisor.instance, options.env).catch((error: Error) => {
       const where = `this instance could not be entered into ${registryFolder(options.env)} (${error.message})`;
       supervisor.#take({ type: "trouble", message: `${where}: other commands find it by --dir ${options.dir}` });
     });
     supervisor.#controlPlane.start();
+    // While the control plane starts; what fails here fails again when it is wanted.
+    void supervisor.#tokens.preload().catch(() => undefined);
     return supervisor;
   }
 
@@ -198,6 +191,7 @@ export class Supervisor {
       timeoutMs: controlPlaneStartMs,
       what: () => `the control plane to answer at ${this.instance.apiUrl}; its log: ${this.#controlPlane.spec.logFile}`,
     });
+    await this.#openTokens();
     await this.#certificate.publish();
     await this.#tellFindings();
     const problem = reconciler.open();
@@ -222,6 +216,18 @@ export class Supervisor {
       findingsIntervalMs,
     ).unref();
     return instance;
+  }
+
+  /** After the control plane has started, which makes the key where there is none: two would not believe each other. */
+  async #openTokens(): Promise<void> {
+    try {
+      await this.#tokens.open();
+    } catch (error) {
+      throw new CannotStart(
+        `the key of the workloads' tokens cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+        "Remove that file to get a new one.",
+      );
+    }
   }
 
   /** Ends everything in good order: the programs, then their proxies, then the control plane. */
@@ -295,18 +301,6 @@ export class Supervisor {
     this.#logFile.bound();
     this.#controlPlane.boundLog();
     this.#reconciler.boundLogs();
-  }
-}
-
-async function openTokens(state: StateDirectory, onTrouble: (message: string) => void): Promise<WorkloadTokens> {
-  try {
-    return await WorkloadTokens.open(state.path, { onTrouble });
-  } catch (error) {
-    if (error instanceof Error && "syscall" in error) throw error;
-    throw new CannotStart(
-      `the key of the workloads' tokens cannot be used: ${error instanceof Error ? error.message : String(error)}`,
-      "Remove that file to get a new one: running pods then have to be started anew.",
-    );
   }
 }
 

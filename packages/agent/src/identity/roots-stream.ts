@@ -9,6 +9,9 @@ import { rootsSecret } from "./secrets.ts";
 import { parseRoots } from "./trusted-roots.ts";
 import type { WorkloadIdentity } from "./workload-identity.ts";
 
+/** The first roots came with the certificate a moment ago, and a proxy that starts has better uses for the processor. */
+const beginAfterMs = 3_000;
+
 export interface RootsStreamOptions {
   /** `https://host:port` */
   readonly controlPlane: string;
@@ -17,7 +20,7 @@ export interface RootsStreamOptions {
   readonly log: Logger;
 }
 
-/** Connects when there is a certificate to show, and keeps connecting. */
+/** Connects soon after there is a certificate to show, and keeps connecting. */
 export function followRoots({ controlPlane, node, identity, log }: RootsStreamOptions): Disposable {
   const connect = (): AdsClient => {
     const client = connectAds({
@@ -38,10 +41,13 @@ export function followRoots({ controlPlane, node, identity, log }: RootsStreamOp
     return client;
   };
   let client: AdsClient | undefined;
-  const stopFollowing = identity.follow(() => void (client ??= connect()));
+  let timer: NodeJS.Timeout | undefined;
+  const begin = (): void => void (client = connect());
+  const stopFollowing = identity.follow(() => void (timer ??= setTimeout(begin, beginAfterMs).unref()));
   return {
     [Symbol.dispose]: () => {
       stopFollowing();
+      clearTimeout(timer);
       client?.close();
     },
   };

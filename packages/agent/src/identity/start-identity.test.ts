@@ -69,7 +69,7 @@ class SecretWatch {
   }
 
   async sees(count: number, details: () => string): Promise<Secret> {
-    await waitFor(() => this.seen.length >= count, { what: `${count} secrets`, details });
+    await waitFor(() => this.seen.length >= count, { what: `${count} secrets`, details, timeoutMs: 30_000 });
     return this.seen.at(-1)!;
   }
 }
@@ -87,8 +87,8 @@ function rootsIn(secret: Secret): number {
 }
 
 test("a token becomes a certificate, the proxy gets it, and renewals and new roots reach it on its open streams", async (context) => {
-  // Renewed after two seconds.
-  const mesh = await testAuthority(context, { ttlMs: 4_000 });
+  // Renewed after five seconds.
+  const mesh = await testAuthority(context, { ttlMs: 10_000 });
   const controlPlane = await TestControlPlane.start(mesh);
   const identity = await start(mesh, controlPlane.url);
   assert.equal((await stat(identity.socketPath)).mode & 0o777, 0o600);
@@ -100,7 +100,11 @@ test("a token becomes a certificate, the proxy gets it, and renewals and new roo
   const second = leafOf(await certificates.sees(2, identity.log));
   assert.notEqual(second.serialNumber, first.serialNumber);
 
-  await waitFor(() => controlPlane.story.includes(`sds of ${webId}`), { what: "the agent's own stream" });
+  await waitFor(() => controlPlane.story.includes(`sds of ${webId}`), {
+    what: "the agent's own stream",
+    details: identity.log,
+    timeoutMs: 30_000,
+  });
   const next = await createAuthority({ trustDomain: "cluster.local", nowMs: Date.now() });
   await mesh.authority.rotateTo(next, { introduceMs: 60_000, overlapMs: 60_000 });
   await controlPlane.rootsChanged();

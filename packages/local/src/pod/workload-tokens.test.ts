@@ -24,7 +24,7 @@ async function newFolder(context: TestContext): Promise<string> {
 
 test("a token says who the pod is, to the authority alone, and only its owner may read it", async (context) => {
   const folder = await newFolder(context);
-  const tokens = await WorkloadTokens.open(folder, { onTrouble: assert.fail });
+  const tokens = new WorkloadTokens({ stateFolder: folder, onTrouble: assert.fail });
   const file = path.join(folder, "pods", "web-1", "token");
   await tokens.begin(claims, file);
   tokens.close();
@@ -43,7 +43,7 @@ test("a token says who the pod is, to the authority alone, and only its owner ma
 
 test("a token is rewritten until its pod has gone", async (context) => {
   const folder = await newFolder(context);
-  const tokens = await WorkloadTokens.open(folder, { onTrouble: assert.fail, rewriteAfterMs: 10 });
+  const tokens = new WorkloadTokens({ stateFolder: folder, onTrouble: assert.fail, rewriteAfterMs: 10 });
   const file = path.join(folder, "pods", "web-1", "token");
   await tokens.begin(claims, file);
   const first = await readFile(file, "utf8");
@@ -67,7 +67,8 @@ test("a token is rewritten until its pod has gone", async (context) => {
 test("a token that cannot be written is told of, and written once it can be", async (context) => {
   const folder = await newFolder(context);
   const troubles: string[] = [];
-  const tokens = await WorkloadTokens.open(folder, {
+  const tokens = new WorkloadTokens({
+    stateFolder: folder,
     onTrouble: (message) => troubles.push(message),
     rewriteAfterMs: 10,
   });
@@ -84,5 +85,6 @@ test("a token that cannot be written is told of, and written once it can be", as
 test("a key that cannot be read is no reason for another one", async (context) => {
   const folder = await newFolder(context);
   await writeFile(path.join(folder, workloadTokenKeyFile), "no key");
-  await assert.rejects(WorkloadTokens.open(folder, { onTrouble: assert.fail }), /does not hold a private P-256 key/);
+  const tokens = new WorkloadTokens({ stateFolder: folder, onTrouble: assert.fail });
+  await assert.rejects(tokens.open(), /does not hold a private P-256 key/);
 });

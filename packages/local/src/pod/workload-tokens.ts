@@ -8,34 +8,49 @@ const tokenLifetimeMs = 3_600_000;
 const rewriteAfterMs = tokenLifetimeMs / 2;
 const retryAfterMs = 5_000;
 
-type IdentityModule = typeof import("@tulle/identity/workload-token");
-
 export interface WorkloadTokensOptions {
+  readonly stateFolder: string;
   /** Called when a token cannot be written; it is tried again. */
   readonly onTrouble: (message: string) => void;
   readonly now?: () => number;
   readonly rewriteAfterMs?: number;
 }
 
+interface Opened {
+  readonly tokens: typeof import("@tulle/identity/workload-token");
+  readonly writeSecretFile: typeof import("@tulle/identity").writeSecretFile;
+  readonly key: WorkloadTokenSigningKey;
+}
+
 export class WorkloadTokens {
-  readonly #identity: IdentityModule;
-  readonly #key: WorkloadTokenSigningKey;
   readonly #options: WorkloadTokensOptions;
   readonly #timers = new Map<string, NodeJS.Timeout>();
+  #opened: Promise<Opened> | undefined;
 
-  private constructor(identity: IdentityModule, key: WorkloadTokenSigningKey, options: WorkloadTokensOptions) {
-    this.#identity = identity;
-    this.#key = key;
+  constructor(options: WorkloadTokensOptions) {
     this.#options = options;
   }
 
-  /** With the key of the state directory, which is made when missing. @throws when there is one that cannot be used */
-  static async open(stateFolder: string, options: WorkloadTokensOptions): Promise<WorkloadTokens> {
-    // Loaded while the rest of the start goes on.
-    const identity = await import("@tulle/identity/workload-token");
-    const opened = await identity.openWorkloadTokenKey(path.join(stateFolder, identity.workloadTokenKeyFile));
+  /** Loads what signing needs, which takes a while and can be had before it is wanted. */
+  async preload(): Promise<void> {
+    await Promise.all([import("@tulle/identity/workload-token"), import("@tulle/identity")]);
+  }
+
+  /** Reads the key of the state directory, which is made when missing. @throws when there is one that cannot be used */
+  async open(): Promise<void> {
+    this.#opened ??= this.#open();
+    await this.#opened;
+  }
+
+  async #open(): Promise<Opened> {
+    const [tokens, { writeSecretFile }] = await Promise.all([
+      import("@tulle/identity/workload-token"),
+      import("@tulle/identity"),
+    ]);
+    const file = path.join(this.#options.stateFolder, tokens.workloadTokenKeyFile);
+    const opened = await tokens.openWorkloadTokenKey(file);
     if (!opened.ok) throw new Error(opened.message);
-    return new WorkloadTokens(identity, opened.key, options);
+    return { tokens, writeSecretFile, key: opened.key };
   }
 
   /** Writes the pod's token, and goes on rewriting it; resolves when it is there, or could not be written for now. */
@@ -70,14 +85,14 @@ export class WorkloadTokens {
   }
 
   async #write(claims: WorkloadIdentityClaims, file: string): Promise<boolean> {
-    const { issueWorkloadToken, localTokenIssuer, authorityAudience } = this.#identity;
     const { now = Date.now, onTrouble } = this.#options;
     try {
-      const { writeSecretFile } = await import("@tulle/identity");
-      const token = await issueWorkloadToken(this.#key, {
+      this.#opened ??= this.#open();
+      const { tokens, writeSecretFile, key } = await this.#opened;
+      const token = await tokens.issueWorkloadToken(key, {
         identity: claims,
-        issuer: localTokenIssuer,
-        audience: authorityAudience,
+        issuer: tokens.localTokenIssuer,
+        audience: tokens.authorityAudience,
         lifetimeMs: tokenLifetimeMs,
         nowMs: now(),
       });
