@@ -1,5 +1,5 @@
 // The golden cases: folders here, each with what the user wrote (`input.yaml`), which proxies are asked about (`proxies.yaml`),
-// what the control plane knows besides (`mesh.yaml`, if there is anything: the trust domain of its authority),
+// what the control plane knows besides (`mesh.yaml`, if there is anything: the trust domain of its authority, the lowest version of TLS),
 // what the mesh looks like after the stage snapshot (`snapshot.yaml`), and what each proxy is sent (`<proxy>.xds.yaml`).
 import { existsSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -15,6 +15,7 @@ import {
   type Proxy,
   type ProxyResources,
   scope,
+  type SnapshotOptions,
   translate,
 } from "@tulle/control-plane/stages";
 import { encodeResource, type EncodedResource } from "@tulle/xds";
@@ -106,8 +107,10 @@ function resourcesAsJson(resources: ProxyResources): Record<GoldenType, unknown[
   return { CDS: json("CDS"), EDS: json("EDS"), LDS: json("LDS"), RDS: json("RDS") };
 }
 
-async function readMesh(file: string): Promise<{ readonly trustDomain?: string }> {
-  return existsSync(file) ? (parse(await readFile(file, "utf8")) as { readonly trustDomain?: string }) : {};
+type MeshSettings = Pick<SnapshotOptions, "trustDomain" | "minimumTls">;
+
+async function readMesh(file: string): Promise<MeshSettings> {
+  return existsSync(file) ? (parse(await readFile(file, "utf8")) as MeshSettings) : {};
 }
 
 async function readProxies(file: string): Promise<readonly Proxy[]> {

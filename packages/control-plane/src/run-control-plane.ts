@@ -22,7 +22,7 @@ import { serveProvenWorkloads } from "./ca/serve-proven-workloads.ts";
 import { serveHttpApi } from "./api/http-api.ts";
 import { type ResourceStatus, resourceRoutes } from "./api/resource-routes.ts";
 import { makeInstanceId } from "./instance-id.ts";
-import { fetchJwks } from "./jwks/fetch-jwks.ts";
+import { fetchDocument, fetchJwks } from "./jwks/fetch-jwks.ts";
 import { JwksKeys, type JwksKeysOptions } from "./jwks/jwks-keys.ts";
 import { meshEndpoint } from "./jwks/mesh-endpoint.ts";
 import { KeysFile, readSavedKeys, type SavedKeys } from "./jwks/saved-keys.ts";
@@ -30,11 +30,14 @@ import { AcceptedResources } from "./serve/accepted-resources.ts";
 import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
 import { type ControlPlaneMetrics, controlPlaneMetrics } from "./serve/metrics.ts";
 import type { PodPort } from "./scope/proxy.ts";
+import { LoginProviders } from "./login-providers/login-providers.ts";
+import { metadataUrl } from "./login-providers/provider-metadata.ts";
 import { MeshState } from "./serve/mesh-state.ts";
 import { LoginSecrets, openLoginRootSecret } from "./serve/login-secrets.ts";
 import { Pusher, type PusherOptions } from "./serve/pusher.ts";
 import { rejectionsOf } from "./serve/resource-status.ts";
 import { SecretResources } from "./serve/secret-resources.ts";
+import type { TlsVersion } from "./snapshot/mesh-snapshot.ts";
 import { TranslationCache } from "./serve/translation-cache.ts";
 import { LayeredStore } from "./stores/layered-store.ts";
 
@@ -50,6 +53,8 @@ export interface ControlPlaneOptions {
   readonly httpAddress: Address;
   /** `cluster.local` unless told. */
   readonly trustDomain?: string;
+  /** Lowest version of TLS between workloads; 1.3 when missing. */
+  readonly minimumTls?: TlsVersion;
   /** See `MeshAuthorityOptions`, as the next two. */
   readonly cacertsDirectory?: string;
   readonly workloadTtlMs?: number;
@@ -115,6 +120,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const { mesh, pusher, cache, accepted } = core;
     open.defer(() => mesh.close());
     open.defer(() => core.jwks.close());
+    open.defer(() => core.logins.close());
     const servers = await serveXds(options, instanceId, core, security, clock);
     open.use(servers);
     const resources = resourceRoutes({ store, findings: core.findings, statusOf: (key) => statusOf(key, core) });
@@ -234,6 +240,8 @@ function openStore(options: ControlPlaneOptions, clock: Clock, log: Logger): Pro
   });
 }
 
+const metadataTimeoutMs = 5000;
+
 /** The stages between the store and the stream. */
 interface Core {
   readonly mesh: MeshState;
@@ -241,12 +249,13 @@ interface Core {
   readonly cache: TranslationCache;
   readonly accepted: AcceptedResources;
   readonly jwks: JwksKeys;
+  readonly logins: LoginProviders;
   readonly pods: KnownPods;
   readonly findings: () => readonly Finding[];
 }
 
 function buildCore(
-  { clusterId = "local", debounce = defaultDebounce }: ControlPlaneOptions,
+  { clusterId = "local", minimumTls, debounce = defaultDebounce }: ControlPlaneOptions,
   store: Store,
   keys: Pick<JwksKeysOptions, "saved" | "save">,
   security: Security | undefined,
@@ -281,19 +290,37 @@ function buildCore(
         client: security === undefined ? undefined : () => security.authority.client,
       }),
   });
+  const client = security === undefined ? undefined : () => security.authority.client;
+  const logins = new LoginProviders({
+    clock,
+    log,
+    onChange: () => mesh.keysChanged(),
+    fetch: ({ issuer, service }) =>
+      fetchDocument(metadataUrl(issuer), metadataTimeoutMs, {
+        resolve: (url) => {
+          const at = service === undefined ? url : new URL(`http://${service.hostname}:${service.port}`);
+          return meshEndpoint(at, mesh.snapshot.services, mesh.endpoints);
+        },
+        client,
+      }),
+  });
   const mesh: MeshState = new MeshState({
     store,
     reader: accepted,
     clock,
     debounce,
     jwks,
+    logins,
     trustDomain: security?.authority.trustDomain,
+    minimumTls,
     onChange: (change) => {
       countResources(mesh);
       pusher.meshChanged(change);
       const { services } = mesh.snapshot;
       const isReady = (url: URL): boolean => typeof meshEndpoint(url, services, mesh.endpoints) === "object";
-      if (change.endpoints) jwks.askAgain((url) => isReady(new URL(url)));
+      if (!change.endpoints) return;
+      jwks.askAgain((url) => isReady(new URL(url)));
+      logins.askAgain();
     },
   });
   const pods = knownPods(store);
@@ -305,7 +332,7 @@ function buildCore(
   const pusher = new Pusher({ mesh, cache, secrets, metrics, log, podPorts, podLabels });
   countResources(mesh);
   const findings = (): readonly Finding[] => [...store.findings(), ...accepted.findings, ...jwks.findings()];
-  return { mesh, pusher, cache, accepted, jwks, pods, findings };
+  return { mesh, pusher, cache, accepted, jwks, logins, pods, findings };
 }
 
 function statusOf(key: ResourceKey, { accepted, pusher }: Core): ResourceStatus | undefined {

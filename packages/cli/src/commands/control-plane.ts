@@ -15,6 +15,7 @@ interface Options {
   readonly xds: Address | false;
   readonly xdsTls?: Address;
   readonly trustDomain: string;
+  readonly workloadTls: "1.2" | "1.3";
   readonly cacerts?: string;
   readonly workloadCertTtl: number;
   readonly http: Address;
@@ -48,6 +49,11 @@ export function register(command: Command, context: CommandContext): void {
       ).argParser(address),
     )
     .option("--trust-domain <name>", "who the authority's certificates vouch for", "cluster.local")
+    .addOption(
+      new Option("--workload-tls <version>", "lowest version of TLS between workloads")
+        .choices(["1.2", "1.3"])
+        .default("1.3"),
+    )
     .option(
       "--cacerts <folder>",
       "an authority of your own: ca-cert.pem, ca-key.pem, root-cert.pem, cert-chain.pem (cacerts in the state folder, where there is one)",
@@ -77,6 +83,7 @@ export function register(command: Command, context: CommandContext): void {
       ...(options.xdsTls === undefined ? {} : { xdsTlsAddress: options.xdsTls }),
       ...(options.cacerts === undefined ? {} : { cacertsDirectory: path.resolve(context.cwd, options.cacerts) }),
       trustDomain: options.trustDomain,
+      minimumTls: options.workloadTls === "1.2" ? "TLSV1_2" : "TLSV1_3",
       workloadTtlMs: options.workloadCertTtl,
       httpAddress: options.http,
       fresh: options.fresh ?? false,

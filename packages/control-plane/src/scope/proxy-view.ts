@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { MutualTlsMode, PortProtocol, TrafficPolicy } from "@tulle/config";
 import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import type { MeshAuthorizationPolicy, MeshJwtRule } from "../snapshot/mesh-snapshot.ts";
-import type { MeshService, MeshSubset, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import type { MeshService, MeshSubset, MeshVirtualService, TlsVersion } from "../snapshot/mesh-snapshot.ts";
 import type { GatewayListener } from "./gateway-view.ts";
 import type { InterceptionMode, PublishedPort } from "./proxy.ts";
 
@@ -26,6 +26,7 @@ export interface SidecarShared {
   readonly namespace: string;
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string;
+  readonly minimumTls?: TlsVersion;
   readonly services: readonly ScopedService[];
   /** Those for the mesh, each with the hosts that no earlier one has taken. */
   readonly virtualServices: readonly MeshVirtualService[];
@@ -56,6 +57,7 @@ export interface GatewayShared {
   readonly namespace: string;
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string;
+  readonly minimumTls?: TlsVersion;
   readonly ports: readonly GatewayPort[];
   /** Those bound to one of the Gateways. */
   readonly virtualServices: readonly MeshVirtualService[];
@@ -80,6 +82,7 @@ export interface InboundPort {
 export interface PortMutualTls {
   readonly mode: Exclude<MutualTlsMode, "DISABLE">;
   readonly trustDomain: string;
+  readonly minimumTls?: TlsVersion;
 }
 
 /** The policies that hold for a workload. */

@@ -7,7 +7,7 @@ import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { gatewayListeners, hostNames, serverKind } from "./gateway-listeners.ts";
 import type { Proxy } from "./proxy.ts";
 import type { GatewayOwn, GatewayPort, GatewayPortServer, GatewayShared } from "./proxy-view.ts";
-import { resolveTargetPort, scopedService, selects, servicesOf, trustDomainOf } from "./scope-sidecar.ts";
+import { resolveTargetPort, scopedService, selects, servicesOf, workloadTls } from "./scope-sidecar.ts";
 import { workloadSecurity } from "./workload-security.ts";
 
 export function gatewayShared(snapshot: MeshSnapshot, proxy: Proxy): GatewayShared {
@@ -21,7 +21,7 @@ export function gatewayShared(snapshot: MeshSnapshot, proxy: Proxy): GatewayShar
   return {
     type: "router",
     namespace: proxy.namespace,
-    ...trustDomainOf(snapshot),
+    ...workloadTls(snapshot),
     ports: gatewayPorts(snapshot, proxy, gateways),
     virtualServices,
     services: snapshot.services

@@ -10,14 +10,19 @@ export function sidecarShared(snapshot: MeshSnapshot, namespace: string): Sideca
   return {
     type: "sidecar",
     namespace,
-    ...trustDomainOf(snapshot),
+    ...workloadTls(snapshot),
     services: snapshot.services.map((service) => scopedService(snapshot, service, namespace)),
     virtualServices: meshVirtualServices(snapshot.virtualServices),
   };
 }
 
-export function trustDomainOf({ trustDomain }: MeshSnapshot): { readonly trustDomain?: string } {
-  return trustDomain === undefined ? {} : { trustDomain };
+/** What all TLS between workloads has in common. */
+export function workloadTls({
+  trustDomain,
+  minimumTls,
+}: MeshSnapshot): Pick<MeshSnapshot, "trustDomain" | "minimumTls"> {
+  if (trustDomain === undefined) return {};
+  return { trustDomain, ...(minimumTls === undefined ? {} : { minimumTls }) };
 }
 
 export function scopedService(snapshot: MeshSnapshot, service: MeshService, namespace: string): ScopedService {
@@ -75,12 +80,14 @@ function inboundPorts(snapshot: MeshSnapshot, proxy: Proxy): readonly InboundPor
 }
 
 function mutualTlsOfPorts(snapshot: MeshSnapshot, proxy: Proxy): (port: number) => Pick<InboundPort, "mutualTls"> {
-  const { trustDomain, peerAuthentications = [] } = snapshot;
+  const { trustDomain, minimumTls, peerAuthentications = [] } = snapshot;
   if (trustDomain === undefined) return () => ({});
   const modes = mutualTlsModes(peerAuthentications, proxy);
   return (port) => {
     const mode = modeOfPort(modes, port);
-    return mode === "DISABLE" ? {} : { mutualTls: { mode, trustDomain } };
+    return mode === "DISABLE"
+      ? {}
+      : { mutualTls: { mode, trustDomain, ...(minimumTls === undefined ? {} : { minimumTls }) } };
   };
 }
 

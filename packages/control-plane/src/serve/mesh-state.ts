@@ -3,13 +3,14 @@ import type { Kind, MeshResource, Store, StoreChange } from "@tulle/config";
 import type { Clock } from "@tulle/xds";
 import { buildEndpoints } from "../snapshot/build-endpoints.ts";
 import { buildSnapshot, type ResourceReader } from "../snapshot/build-snapshot.ts";
-import type { EndpointSnapshot, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
+import type { EndpointSnapshot, MeshSnapshot, TlsVersion } from "../snapshot/mesh-snapshot.ts";
 import {
   sameIdentities,
   serviceAccount,
   serviceIdentities,
   type ServiceIdentities,
 } from "../snapshot/service-identities.ts";
+import type { LoginProviders } from "../login-providers/login-providers.ts";
 import type { JwksKeys } from "../jwks/jwks-keys.ts";
 import { Debounce, type DebounceTimes } from "./debounce.ts";
 
@@ -43,8 +44,11 @@ export interface MeshStateOptions {
   readonly debounce: DebounceTimes;
   /** Fetches the keys of token issuers; none are when missing. */
   readonly jwks?: Pick<JwksKeys, "keys" | "want">;
+  readonly logins?: Pick<LoginProviders, "endpoints" | "want">;
   /** Of the authority whose certificates the workloads have; nothing is encrypted when missing. */
   readonly trustDomain?: string | undefined;
+  /** See `MeshSnapshot.minimumTls`. */
+  readonly minimumTls?: TlsVersion | undefined;
   readonly onChange: (change: MeshChange) => void;
 }
 
@@ -86,9 +90,17 @@ export class MeshState {
   }
 
   #buildSnapshot(): MeshSnapshot {
-    const { reader, jwks, trustDomain } = this.#options;
-    const snapshot = buildSnapshot(reader, { fetchedKeys: jwks?.keys, trustDomain, identities: this.#identities });
+    const { reader, jwks, logins, trustDomain, minimumTls } = this.#options;
+    const options = {
+      fetchedKeys: jwks?.keys,
+      discoveredEndpoints: logins?.endpoints,
+      trustDomain,
+      minimumTls,
+      identities: this.#identities,
+    };
+    const snapshot = buildSnapshot(reader, options);
     jwks?.want(snapshot.requestAuthentications ?? []);
+    logins?.want((snapshot.browserLogins ?? []).flatMap(({ discovery }) => discovery ?? []));
     return snapshot;
   }
 

@@ -43,9 +43,9 @@ export class TranslationCache {
 
   shared(view: Keyed<SharedSection>): SharedResources {
     return remembered(this.#shared, view.key, () => {
-      const { type, trustDomain, services } = view.value;
+      const { type, trustDomain, minimumTls, services } = view.value;
       const passed = view.value.type === "router" ? view.value.autoPassthrough : undefined;
-      const clustersKey = keyed([type, trustDomain, services, passed]).key;
+      const clustersKey = keyed([type, trustDomain, minimumTls, services, passed]).key;
       const clusters = remembered(this.#clusters, clustersKey, () => translateSharedClusters(view.value));
       return { ...clusters, clustersKey, routes: translateSharedRoutes(view.value) };
     });

@@ -9,6 +9,7 @@ import type {
   MeshService,
   MeshSnapshot,
   MeshVirtualService,
+  TlsVersion,
 } from "./mesh-snapshot.ts";
 import { securityPolicies } from "./security-policies.ts";
 import { serviceIdentities, type ServiceIdentities } from "./service-identities.ts";
@@ -24,12 +25,13 @@ export interface SnapshotOptions {
   readonly discoveredEndpoints?: DiscoveredEndpoints | undefined;
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string | undefined;
+  readonly minimumTls?: TlsVersion | undefined;
   /** Worked out from the resources when missing. */
   readonly identities?: ServiceIdentities | undefined;
 }
 
 export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = {}): MeshSnapshot {
-  const { fetchedKeys = new Map(), trustDomain } = options;
+  const { fetchedKeys = new Map(), trustDomain, minimumTls } = options;
   const identities =
     trustDomain === undefined ? undefined : (options.identities ?? serviceIdentities(store, trustDomain));
   const services = inOrder(store.list("Service")).map((service) => meshService(service, identities));
@@ -41,6 +43,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
   const isService = (hostname: string): boolean => hostnames.has(hostname);
   return deepFreeze({
     ...(trustDomain === undefined ? {} : { trustDomain }),
+    ...(minimumTls === undefined ? {} : { minimumTls }),
     services,
     gateways: inOrder(store.list("Gateway")).map(meshGateway),
     virtualServices: inOrder(store.list("VirtualService")).map((resource) => meshVirtualService(resource, isService)),

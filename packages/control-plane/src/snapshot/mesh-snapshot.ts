@@ -107,10 +107,14 @@ export interface MeshRequestAuthentication extends PolicyScope {
   readonly jwtRules: readonly MeshJwtRule[];
 }
 
+export type TlsVersion = "TLSV1_2" | "TLSV1_3";
+
 /** All lists stand in the order that decides conflicts: creation time where it is known, else first seen. */
 export interface MeshSnapshot {
   /** Of the authority that signs the workloads' certificates. Missing when there is none: then nothing is encrypted. */
   readonly trustDomain?: string;
+  /** Lowest version between workloads; TLS 1.3 when missing. */
+  readonly minimumTls?: TlsVersion;
   readonly services: readonly MeshService[];
   readonly gateways: readonly MeshGateway[];
   readonly virtualServices: readonly MeshVirtualService[];

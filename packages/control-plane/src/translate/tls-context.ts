@@ -28,6 +28,7 @@ import {
   type UpstreamTlsContext,
   UpstreamTlsContextSchema,
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
+import type { TlsVersion } from "../snapshot/mesh-snapshot.ts";
 import { adsConfigSource, noTimeout, pack } from "./messages.ts";
 
 /** The workload's own certificate and key, and the roots of its trust domain, as the agent names them (Istio's names). */
@@ -53,8 +54,6 @@ export const meshClientAlpn: readonly string[] = [
   "istio-http/1.1",
   "istio-h2",
 ];
-
-export type TlsVersion = "TLSV1_2" | "TLSV1_3";
 
 /**
  * Workloads speak TLS 1.3 among themselves unless `minimum` says otherwise. Istio begins at 1.2, for Envoys that know no better

@@ -39,10 +39,13 @@ export interface OwnResources {
 }
 
 export function translateSharedClusters(view: SharedSection): SharedClusters {
-  const { type, trustDomain, services } = view;
+  const { type, trustDomain, minimumTls, services } = view;
   const outbound = outboundClusters(services);
   const fixed = type === "sidecar" ? [translateBlackHole(), translatePassthrough()] : [translateBlackHole()];
-  const clusters = [...outbound.map((cluster) => translateOutboundCluster(cluster, { type, trustDomain })), ...fixed];
+  const clusters = [
+    ...outbound.map((cluster) => translateOutboundCluster(cluster, { type, trustDomain, minimumTls })),
+    ...fixed,
+  ];
   const passed = new Set(view.type === "router" ? view.autoPassthrough : []);
   clusters.push(...outbound.filter(({ service }) => passed.has(service.hostname)).map(translateSniCluster));
   if (view.type === "router") clusters.push(...tokenClusters(view.logins ?? []));

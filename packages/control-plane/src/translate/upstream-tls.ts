@@ -19,6 +19,7 @@ import {
   UpstreamTlsContextSchema,
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
 import type { OutboundCluster } from "./translate-clusters.ts";
+import type { TlsVersion } from "../snapshot/mesh-snapshot.ts";
 import { sniName } from "./names.ts";
 import {
   adsSecretConfig,
@@ -37,6 +38,7 @@ export interface ClusterContext {
   readonly type: "sidecar" | "router";
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string | undefined;
+  readonly minimumTls?: TlsVersion | undefined;
 }
 
 export interface UpstreamTls extends Partial<Pick<Cluster, "transportSocket" | "transportSocketMatches">> {
@@ -68,8 +70,8 @@ export function upstreamTls(
   }
 }
 
-function autoMutualTls(cluster: OutboundCluster, { trustDomain }: ClusterContext): UpstreamTls {
-  if (trustDomain === undefined) return {};
+function autoMutualTls(cluster: OutboundCluster, context: ClusterContext): UpstreamTls {
+  if (context.trustDomain === undefined) return {};
   const match = (
     name: string,
     fields: Cluster_TransportSocketMatch["match"],
@@ -77,20 +79,27 @@ function autoMutualTls(cluster: OutboundCluster, { trustDomain }: ClusterContext
   ) => create(Cluster_TransportSocketMatchSchema, { name, match: fields ?? {}, transportSocket });
   return {
     transportSocketMatches: [
-      match("tlsMode-istio", { [tlsModeKey]: "istio" }, meshSocket(cluster, trustDomain, {})),
+      match("tlsMode-istio", { [tlsModeKey]: "istio" }, meshSocket(cluster, context.trustDomain, context, {})),
       match("tlsMode-disabled", {}, rawSocket()),
     ],
   };
 }
 
 /** Without an authority there is no certificate to show: then it stays plain text, which the finding IST0167 tells. */
-function meshTls(cluster: OutboundCluster, { trustDomain }: ClusterContext, tls: ClientTls): UpstreamTls {
-  return trustDomain === undefined ? {} : { transportSocket: meshSocket(cluster, trustDomain, tls) };
+function meshTls(cluster: OutboundCluster, context: ClusterContext, tls: ClientTls): UpstreamTls {
+  const { trustDomain } = context;
+  return trustDomain === undefined ? {} : { transportSocket: meshSocket(cluster, trustDomain, context, tls) };
 }
 
-function meshSocket({ service, port, subset }: OutboundCluster, trustDomain: string, tls: ClientTls) {
+function meshSocket(
+  { service, port, subset }: OutboundCluster,
+  trustDomain: string,
+  { minimumTls }: ClusterContext,
+  tls: ClientTls,
+) {
   const context = istioMutualTls({
     trustDomain,
+    minimum: minimumTls,
     sni: tls.sni ?? sniName(service.hostname, port.number, subset?.name),
     subjectAltNames: tls.subjectAltNames ?? service.identities ?? [],
     alpn: isHttp(port.protocol) ? (speaksHttp2(port) ? meshHttp2Alpn : meshHttp1Alpn) : meshTcpAlpn,
