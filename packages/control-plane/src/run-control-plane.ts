@@ -22,7 +22,7 @@ import { serveProvenWorkloads } from "./ca/serve-proven-workloads.ts";
 import { serveHttpApi } from "./api/http-api.ts";
 import { type ResourceStatus, resourceRoutes } from "./api/resource-routes.ts";
 import { makeInstanceId } from "./instance-id.ts";
-import { fetchDocument, fetchJwks } from "./jwks/fetch-jwks.ts";
+import { fetchJwks } from "./jwks/fetch-jwks.ts";
 import { JwksKeys, type JwksKeysOptions } from "./jwks/jwks-keys.ts";
 import { meshEndpoint } from "./jwks/mesh-endpoint.ts";
 import { KeysFile, readSavedKeys, type SavedKeys } from "./jwks/saved-keys.ts";
@@ -30,8 +30,6 @@ import { AcceptedResources } from "./serve/accepted-resources.ts";
 import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
 import { type ControlPlaneMetrics, controlPlaneMetrics } from "./serve/metrics.ts";
 import type { PodPort } from "./scope/proxy.ts";
-import { LoginProviders } from "./login-providers/login-providers.ts";
-import { metadataUrl } from "./login-providers/provider-metadata.ts";
 import { MeshState } from "./serve/mesh-state.ts";
 import { LoginSecrets, openLoginRootSecret } from "./serve/login-secrets.ts";
 import { Pusher, type PusherOptions } from "./serve/pusher.ts";
@@ -120,7 +118,6 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const { mesh, pusher, cache, accepted } = core;
     open.defer(() => mesh.close());
     open.defer(() => core.jwks.close());
-    open.defer(() => core.logins.close());
     const servers = await serveXds(options, instanceId, core, security, clock);
     open.use(servers);
     const resources = resourceRoutes({ store, findings: core.findings, statusOf: (key) => statusOf(key, core) });
@@ -240,8 +237,6 @@ function openStore(options: ControlPlaneOptions, clock: Clock, log: Logger): Pro
   });
 }
 
-const metadataTimeoutMs = 5000;
-
 /** The stages between the store and the stream. */
 interface Core {
   readonly mesh: MeshState;
@@ -249,7 +244,6 @@ interface Core {
   readonly cache: TranslationCache;
   readonly accepted: AcceptedResources;
   readonly jwks: JwksKeys;
-  readonly logins: LoginProviders;
   readonly pods: KnownPods;
   readonly findings: () => readonly Finding[];
 }
@@ -290,27 +284,12 @@ function buildCore(
         client: security === undefined ? undefined : () => security.authority.client,
       }),
   });
-  const client = security === undefined ? undefined : () => security.authority.client;
-  const logins = new LoginProviders({
-    clock,
-    log,
-    onChange: () => mesh.keysChanged(),
-    fetch: ({ issuer, service }) =>
-      fetchDocument(metadataUrl(issuer), metadataTimeoutMs, {
-        resolve: (url) => {
-          const at = service === undefined ? url : new URL(`http://${service.hostname}:${service.port}`);
-          return meshEndpoint(at, mesh.snapshot.services, mesh.endpoints);
-        },
-        client,
-      }),
-  });
   const mesh: MeshState = new MeshState({
     store,
     reader: accepted,
     clock,
     debounce,
     jwks,
-    logins,
     trustDomain: security?.authority.trustDomain,
     minimumTls,
     onChange: (change) => {
@@ -318,9 +297,7 @@ function buildCore(
       pusher.meshChanged(change);
       const { services } = mesh.snapshot;
       const isReady = (url: URL): boolean => typeof meshEndpoint(url, services, mesh.endpoints) === "object";
-      if (!change.endpoints) return;
-      jwks.askAgain((url) => isReady(new URL(url)));
-      logins.askAgain();
+      if (change.endpoints) jwks.askAgain((url) => isReady(new URL(url)));
     },
   });
   const pods = knownPods(store);
@@ -332,7 +309,7 @@ function buildCore(
   const pusher = new Pusher({ mesh, cache, secrets, metrics, log, podPorts, podLabels });
   countResources(mesh);
   const findings = (): readonly Finding[] => [...store.findings(), ...accepted.findings, ...jwks.findings()];
-  return { mesh, pusher, cache, accepted, jwks, logins, pods, findings };
+  return { mesh, pusher, cache, accepted, jwks, pods, findings };
 }
 
 function statusOf(key: ResourceKey, { accepted, pusher }: Core): ResourceStatus | undefined {
