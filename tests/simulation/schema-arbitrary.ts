@@ -91,14 +91,14 @@ function arbitraryOf(node: Node, field: string, depth: number): fc.Arbitrary<unk
     case "intOrString":
       return fc.constantFrom(3000, 8080, "http");
     case "list":
-      return fc.array(arbitraryOf(node.items as Node, field, depth + 1), {
+      return fc.array(arbitraryOf(node.items, field, depth + 1), {
         minLength: Math.min(node.minItems, maxItems),
         maxLength: maxItems,
       });
     case "map":
       return fc.dictionary(
         fc.constantFrom(...(byField[field] ?? byFormat[node.keyFormat?.name ?? ""] ?? ["app", "version"])),
-        arbitraryOf(node.values as Node, field, depth + 1),
+        arbitraryOf(node.values, field, depth + 1),
         { maxKeys: 2 },
       );
     case "object":
@@ -112,9 +112,7 @@ function objectOf(node: Extract<Node, { type: "object" }>, depth: number): fc.Ar
       each.required ||
       (!leftOut.has(name) && each.status === "implemented" && each.deprecated === undefined && depth < maxDepth),
   );
-  const model = Object.fromEntries(
-    usable.map(([name, each]) => [name, arbitraryOf(each.node as Node, name, depth + 1)]),
-  );
+  const model = Object.fromEntries(usable.map(([name, each]) => [name, arbitraryOf(each.node, name, depth + 1)]));
   const required = usable.filter(([, each]) => each.required).map(([name]) => name);
   const whole = fc.record(model, { requiredKeys: required });
   const groups = [...node.exactlyOne, ...node.atMostOne].map((group) => group.filter((name) => name in model));

@@ -328,7 +328,7 @@ const extension = (name: string): string => `type.googleapis.com/envoy.extension
 const at = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });
 
 function bootstrap(logPath: string, hosts: readonly Hosts[]): string {
-  const logged = (index: number): object => ({
+  const logOf = (index: number): object => ({
     name: "envoy.access_loggers.file",
     typed_config: {
       "@type": extension("access_loggers.file.v3.FileAccessLog"),
@@ -351,7 +351,7 @@ function bootstrap(logPath: string, hosts: readonly Hosts[]): string {
       ],
     },
     http_filters: [{ name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } }],
-    access_log: [logged(index)],
+    access_log: [logOf(index)],
   });
   return JSON.stringify({
     admin: { address: at(0) },

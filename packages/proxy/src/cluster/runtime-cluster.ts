@@ -10,6 +10,7 @@ import type {
   LoadBalancer,
   TcpKeepAlive,
 } from "./cluster.ts";
+import type { CommonTlsContext } from "../tls/common-tls-context.ts";
 import type { DynamicForwardHosts } from "./dynamic-forward-hosts.ts";
 import { type EndpointDescription, HostSet, type MakePicker } from "./host-set.ts";
 import type { OutlierDetection } from "./outlier-detection.ts";
@@ -21,6 +22,8 @@ export interface ClusterSettings extends Omit<
 > {
   readonly makePicker: MakePicker;
   readonly panicThresholdPercent: number;
+  /** Those of every transport that a host may have. */
+  readonly tlsContexts: readonly CommonTlsContext[];
   /** Undefined where no host is ever ejected; `onChange` is called when the choice of hosts has changed. */
   readonly makeOutlierDetection: ((onChange: () => void) => OutlierDetection) | undefined;
 }
@@ -51,6 +54,7 @@ export class RuntimeCluster implements Cluster {
   readonly stats: ClusterStats;
   readonly transportOf: Cluster["transportOf"];
   readonly autoServerName: Cluster["autoServerName"];
+  readonly tlsContexts: readonly CommonTlsContext[];
   readonly resolveAuthority?: (authority: string) => Promise<Host | undefined>;
   readonly #hostSet: HostSet;
   readonly #source: EndpointSource | undefined;
@@ -73,6 +77,7 @@ export class RuntimeCluster implements Cluster {
     this.stats = settings.stats;
     this.transportOf = settings.transportOf;
     this.autoServerName = settings.autoServerName;
+    this.tlsContexts = settings.tlsContexts;
     this.#hostSet = new HostSet({
       makePicker: settings.makePicker,
       panicThresholdPercent: settings.panicThresholdPercent,

@@ -1,0 +1,52 @@
+// A whole proxy in a process of its own, which tells what it holds when it is asked. Run with `--expose-gc`; the parent sends
+// `{ bootstrap }` once and `measure` whenever it wants to know.
+import fs from "node:fs";
+import { Logging } from "@tulle/telemetry";
+import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
+import { runProxy } from "../run-proxy.ts";
+
+export interface Holdings {
+  readonly heapBytes: number;
+  readonly externalBytes: number;
+  readonly descriptors: number;
+  /** What keeps the process busy, counted by kind. */
+  readonly resources: Readonly<Record<string, number>>;
+  readonly connections: number;
+}
+
+declare const gc: () => void;
+
+process.once("message", (first: { readonly bootstrap: string }) => {
+  void start(first.bootstrap);
+});
+
+async function start(bootstrap: string): Promise<void> {
+  const proxy = await runProxy({
+    bootstrap: parseBootstrap(bootstrap, "leaks"),
+    logging: new Logging({ level: "off" }),
+    env: {},
+  });
+  process.on("message", () => {
+    // The second one takes what finalizers of the first have let go.
+    gc();
+    setImmediate(() => {
+      gc();
+      process.send!(holdings(proxy));
+    });
+  });
+  process.send!({ ports: Object.fromEntries([...proxy.listenerAddresses()].map(([name, [at]]) => [name, at!.port])) });
+}
+
+function holdings(proxy: Awaited<ReturnType<typeof runProxy>>): Holdings {
+  const { heapUsed, external } = process.memoryUsage();
+  const resources: Record<string, number> = {};
+  for (const kind of process.getActiveResourcesInfo()) resources[kind] = (resources[kind] ?? 0) + 1;
+  const active = [...proxy.metrics.renderPrometheus().matchAll(/^envoy_\w*_cx_active\{[^}]*\} (\d+)$/gm)];
+  return {
+    heapBytes: heapUsed,
+    externalBytes: external,
+    descriptors: fs.readdirSync("/proc/self/fd").length,
+    resources,
+    connections: active.reduce((sum, [, count]) => sum + Number(count), 0),
+  };
+}
