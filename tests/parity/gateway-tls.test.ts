@@ -68,7 +68,10 @@ function pair({ certificate, key }: TestCertificate): Record<string, string> {
   return { "tls.crt": certificate, "tls.key": key };
 }
 
-const ports = { redirect: 8081, https: 8443, mutual: 9443, pass: 10_443, tcp: 5432, tls: 8883 } as const;
+const ports = { redirect: 8081, https: 8443, mutual: 9443, pass: 10_443, tcp: 5432, tls: 8883, auto: 15_443 } as const;
+
+/** What a proxy of another mesh asks for when it wants port 443 of the Service `gateway-tls`. */
+const autoName = "outbound_.443_._.gateway-tls.parity.svc.cluster.local";
 
 function manifests(material: Material): string {
   const { servers, authority, revocations, client } = material;
@@ -92,6 +95,7 @@ function manifests(material: Material): string {
           { name: "tls-pass", port: 10_443, targetPort: ports.pass },
           { name: "tcp", port: 5432, targetPort: ports.tcp },
           { name: "tls", port: 8883, targetPort: ports.tls },
+          { name: "tls-auto", port: 15_443, targetPort: ports.auto },
         ],
       },
     },
@@ -124,6 +128,9 @@ function manifests(material: Material): string {
             credentialName: "wild",
             minProtocolVersion: "TLSV1_3",
           }),
+          // Where AUTO_PASSTHROUGH leads: the same gateways end the TLS that passed through them.
+          server(443, "auto-end", "HTTPS", [autoName], { mode: "SIMPLE", credentialName: "site" }),
+          server(15_443, "auto", "TLS", ["*.parity.svc.cluster.local"], { mode: "AUTO_PASSTHROUGH" }),
           server(443, "replaced", "HTTPS", ["replaced.example"], { mode: "SIMPLE", credentialName: "replaced" }),
           server(9443, "mutual", "HTTPS", ["mutual.example"], mutual("MUTUAL")),
           server(9443, "optional", "HTTPS", ["optional.example"], mutual("OPTIONAL_MUTUAL")),
@@ -445,6 +452,27 @@ const rows: readonly Row[] = [
     port: ports.tls,
     serverName: "other.example",
     host: "echo",
+    expected: { status: "refused" },
+  },
+  {
+    name: "AUTO_PASSTHROUGH",
+    port: ports.auto,
+    serverName: autoName,
+    more: { alpn: ["istio", "http/1.1"] },
+    expected: { status: 200, shown: "site.example" },
+  },
+  {
+    name: "AUTO_PASSTHROUGH of a client that is no proxy of a mesh",
+    port: ports.auto,
+    serverName: autoName,
+    host: "site.example",
+    expected: { status: "refused" },
+  },
+  {
+    name: "AUTO_PASSTHROUGH to a Service that is not there",
+    port: ports.auto,
+    serverName: "outbound_.80_._.nobody.parity.svc.cluster.local",
+    more: { alpn: ["istio", "http/1.1"] },
     expected: { status: "refused" },
   },
 ];
