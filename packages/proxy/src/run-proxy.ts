@@ -2,11 +2,12 @@
 // and the agent both run it.
 import { hostname } from "node:os";
 import { type LogLevel, type LogSink, Logging, MetricRegistry } from "@tulle/telemetry";
+import { connectAds, systemClock as streamClock } from "@tulle/xds";
 import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { AccessLogFiles } from "./access-log/access-log-file.ts";
 import { type AdminServer, startAdmin } from "./admin/admin-server.ts";
 import { ServerState } from "./admin/server-state.ts";
-import { compileBootstrap } from "./bootstrap/compile-bootstrap.ts";
+import { compileBootstrap, targetOf } from "./bootstrap/compile-bootstrap.ts";
 import { BootstrapError } from "./bootstrap/read-bootstrap.ts";
 import { systemDnsLookup } from "./cluster/dns-lookup.ts";
 import type { CompileScope } from "./compile/compile-scope.ts";
@@ -15,10 +16,12 @@ import { systemClock } from "./connection/clock.ts";
 import { DataPath } from "./connection/data-path.ts";
 import { parseListenDescriptors } from "./listener/inherited-descriptors.ts";
 import { ListenerHost } from "./listener/listener-host.ts";
+import { OverloadManager } from "./overload/overload-manager.ts";
 import { ConfigRecords } from "./runtime/config-records.ts";
 import { RuntimeOwner } from "./runtime/runtime-owner.ts";
-import { loadStaticResources } from "./subscribe/load-static-resources.ts";
-import { type Subscriber, startSubscriber } from "./subscribe/subscriber.ts";
+import { type LoadedStaticResources, loadStaticResources } from "./subscribe/load-static-resources.ts";
+import { SecretSubscription } from "./subscribe/secret-subscription.ts";
+import { type Subscriber, startSubscriber, withUserAgent } from "./subscribe/subscriber.ts";
 
 export interface ProxyOptions {
   readonly bootstrap: Bootstrap;
@@ -125,13 +128,37 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     startedAtMs: Date.now(),
   });
 
+  const targets = { scope, owner, records };
+  const secrets = new SecretSubscription({
+    ...targets,
+    clock: streamClock,
+    connect: connectAds,
+    node: withUserAgent(bootstrap.node),
+    targetOf: (clusterName) => {
+      const cluster = bootstrap.clusters.find(({ name }) => name === clusterName);
+      return cluster && targetOf(cluster);
+    },
+  });
+  const overload = new OverloadManager({
+    settings: bootstrap.overload,
+    state: dataPath.overload,
+    metrics,
+    clock: dataPath.clock,
+    log,
+    memoryBytes: () => process.memoryUsage.rss(),
+  });
+  overload.start();
   let admin: AdminServer | undefined;
   let subscriber: Subscriber | undefined;
+  let statics: LoadedStaticResources | undefined;
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let closing: Promise<void> | undefined;
   const close = (): Promise<void> => {
     closing ??= (async () => {
       subscriber?.close();
+      overload.stop();
+      statics?.close();
+      secrets.close();
       await listenerHost.stop();
       owner.stopClusters();
       await admin?.close();
@@ -145,8 +172,8 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     return listenerHost.drain(graceMs);
   };
   try {
-    const problems = await loadStaticResources(bootstrap, { scope, owner, records });
-    if (problems.length > 0) throw new BootstrapError(problems);
+    statics = await loadStaticResources(bootstrap, targets, secrets, streamClock);
+    if (statics.problems.length > 0) throw new BootstrapError(statics.problems);
     if (bootstrap.adminAddress !== undefined) {
       admin = await startAdmin(bootstrap.adminAddress, {
         state,
@@ -165,12 +192,11 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     throw error;
   }
   const isInheritedPort = (port: number): boolean => inheritedDescriptors.has(port);
-  subscriber = startSubscriber(
-    bootstrap,
-    { scope, owner, records },
-    { isInheritedPort, onClustersWarm: () => state.clustersAreWarm() },
-  );
-  const ready = subscriber.ready.then(() => {
+  subscriber = startSubscriber(bootstrap, targets, secrets, {
+    isInheritedPort,
+    onClustersWarm: () => state.clustersAreWarm(),
+  });
+  const ready = Promise.all([subscriber.ready, statics.ready]).then(() => {
     state.initialized();
     log.info("all dependencies initialized", { listeners: owner.current.listeners.size });
   });

@@ -1,5 +1,5 @@
 // `/config_dump`: what the proxy was told and what of it serves, as Envoy prints it (admin.v3.ConfigDump).
-import type { DescMessage, JsonObject, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, JsonObject, JsonValue, MessageShape } from "@bufbuild/protobuf";
 import { RE2JS } from "re2js";
 import { type AdminPage, type AdminResponse, type AdminTargets, json, parameter } from "./admin-page.ts";
 import type { ReceivedResource, RefusedResource, ResourceRecord, ResourceRecords } from "../runtime/config-records.ts";
@@ -18,12 +18,30 @@ interface Writer {
 async function loadWriter(isWanted: Writer["isWanted"]): Promise<Writer> {
   const { messageToJson } = await import("@tulle/xds/json");
   const plain: Writer["plain"] = (schema, message) =>
-    messageToJson(schema, message, { fieldNames: "snake_case" }) as JsonObject;
+    redacted(messageToJson(schema, message, { fieldNames: "snake_case" })) as JsonObject;
   return {
     isWanted,
     plain,
     any: (schema, message) => ({ "@type": `type.googleapis.com/${schema.typeName}`, ...plain(schema, message) }),
   };
+}
+
+/** DataSources that hold what is nobody's business (the fields that Envoy's definitions call sensitive). */
+const secretFields: ReadonlySet<string> = new Set(["private_key", "password", "secret", "secrets", "keys"]);
+
+/** Base64 of `[redacted]`, as Envoy shows it. */
+const redactedBytes = "W3JlZGFjdGVkXQ==";
+
+function redacted(value: JsonValue, isSecret = false): JsonValue {
+  if (Array.isArray(value)) return value.map((element) => redacted(element, isSecret));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => {
+      if (isSecret && name === "inline_bytes") return [name, redactedBytes];
+      if (isSecret && name === "inline_string") return [name, "[redacted]"];
+      return [name, redacted(inner, isSecret || secretFields.has(name))];
+    }),
+  );
 }
 
 function time(timeMs: number): string {
@@ -158,6 +176,9 @@ async function endpointsSection({ records, owner }: AdminTargets, writer: Writer
   const fixed = [...owner.clusters()].filter((cluster) => cluster.type === "static" && writer.isWanted(cluster.name));
   return compact({
     "@type": `${dumpTypes}EndpointsConfigDump`,
+    static_secrets: "SecretsConfigDump.StaticSecret",
+    dynamic_active_secrets: "SecretsConfigDump.DynamicSecret",
+    dynamic_warming_secrets: "SecretsConfigDump.DynamicSecret",
     static_endpoint_configs: fixed
       .map((cluster) => records.clusters.get(cluster.name)?.active?.message.loadAssignment)
       .filter((assignment) => assignment !== undefined)
@@ -166,6 +187,31 @@ async function endpointsSection({ records, owner }: AdminTargets, writer: Writer
       ...(record.active && state("endpoint_config", record.active, write)),
       ...(record.refused && { error_state: errorState(record.refused, write) }),
     })),
+  });
+}
+
+async function secretsSection({ records }: AdminTargets, writer: Writer): Promise<Section> {
+  const { SecretSchema } = await import("@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb");
+  const write = (message: MessageShape<typeof SecretSchema>): JsonObject => writer.any(SecretSchema, message);
+  const list = wanted(records.secrets, writer);
+  return compact({
+    "@type": `${dumpTypes}SecretsConfigDump`,
+    static_secrets: list
+      .filter((record) => record.isStatic && record.active)
+      .map((record) => ({ name: record.name, secret: write(record.active!.message) })),
+    dynamic_active_secrets: list
+      .filter((record) => !record.isStatic && record.active)
+      .map((record) => ({
+        name: record.name,
+        ...state("secret", record.active!, write),
+        ...(record.refused && { error_state: errorState(record.refused, write) }),
+      })),
+    dynamic_warming_secrets: list
+      .filter((record) => !record.isStatic && record.active === undefined)
+      .map((record) => ({
+        name: record.name,
+        ...(record.refused && { error_state: errorState(record.refused, write) }),
+      })),
   });
 }
 
@@ -209,7 +255,7 @@ export const configDumpPage: AdminPage = {
       await listenersSection(targets, writer),
       { "@type": `${dumpTypes}ScopedRoutesConfigDump` },
       await routesSection(targets, writer),
-      { "@type": `${dumpTypes}SecretsConfigDump` },
+      await secretsSection(targets, writer),
     ];
     return resource === undefined ? json({ configs: sections }) : oneResource(resource, sections);
   },

@@ -1,5 +1,6 @@
 // The table of admin paths; `/`, `/help` and the answer to an unknown path list it.
 import { type AdminPage, type AdminResponse, json, text } from "./admin-page.ts";
+import { certificatesPage } from "./certificates-page.ts";
 import { clustersPage } from "./clusters-page.ts";
 import { configDumpPage } from "./config-dump-page.ts";
 import { listenersPage } from "./listeners-page.ts";
@@ -68,12 +69,6 @@ const reopenPage: AdminPage = {
     accessLogs.reopenAll();
     return ok;
   },
-};
-
-const certificatesPage: AdminPage = {
-  path: "/certs",
-  help: "print certs on machine",
-  handle: () => json({ certificates: [] }),
 };
 
 const helpPage: AdminPage = {

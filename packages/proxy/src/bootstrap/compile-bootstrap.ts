@@ -10,9 +10,12 @@ import {
   type ConfigSource,
 } from "@tulle/xds/envoy/config/core/v3/config_source_pb";
 import type { Listener } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import type { Secret } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import { checkFields } from "../compile/check-fields.ts";
 import { durationMs } from "../compile/duration.ts";
 import { type Compiled, Place, Problems, compiled } from "../compile/problems.ts";
+import { compileOverloadManager } from "../overload/compile-overload-manager.ts";
+import type { OverloadSettings } from "../overload/overload-manager.ts";
 
 /** ConfigSource.initial_fetch_timeout. */
 const defaultInitialFetchTimeoutMs = 15_000;
@@ -34,9 +37,11 @@ export interface ProxyBootstrap {
   readonly adminAddress: { readonly ip: string; readonly port: number } | undefined;
   readonly clusters: readonly Cluster[];
   readonly listeners: readonly Listener[];
+  readonly secrets: readonly Secret[];
   readonly dynamic: DynamicSource | undefined;
   /** cluster_manager.upstream_bind_config. */
   readonly sourceAddress: string | undefined;
+  readonly overload: OverloadSettings;
 }
 
 export function compileBootstrap(message: Bootstrap): Compiled<ProxyBootstrap> {
@@ -44,17 +49,16 @@ export function compileBootstrap(message: Bootstrap): Compiled<ProxyBootstrap> {
   const place = Place.root;
   // Listeners and clusters are checked with their own places when they are compiled.
   checkFields({ ...message, staticResources: undefined }, place, problems);
-  if ((message.staticResources?.secrets.length ?? 0) > 0) {
-    problems.error(place.field("static_resources").field("secrets"), "this field is not supported");
-  }
   const value: ProxyBootstrap = {
     message,
     node: message.node,
     adminAddress: adminAddress(message, place.field("admin").field("address"), problems),
     clusters: message.staticResources?.clusters ?? [],
     listeners: message.staticResources?.listeners ?? [],
+    secrets: message.staticResources?.secrets ?? [],
     dynamic: dynamicSource(message, place.field("dynamic_resources"), problems),
     sourceAddress: message.clusterManager?.upstreamBindConfig?.sourceAddress?.address || undefined,
+    overload: compileOverloadManager(message.overloadManager, place.field("overload_manager"), problems),
   };
   return compiled(value, problems);
 }
@@ -141,7 +145,7 @@ function adsServer(
 }
 
 /** The address of a cluster's first endpoint as a gRPC target. */
-function targetOf(cluster: Cluster): string | undefined {
+export function targetOf(cluster: Cluster): string | undefined {
   const endpoint = cluster.loadAssignment?.endpoints[0]?.lbEndpoints[0]?.hostIdentifier;
   const address = endpoint?.case === "endpoint" ? endpoint.value.address?.address : undefined;
   if (address?.case === "pipe") return `unix:${address.value.path}`;

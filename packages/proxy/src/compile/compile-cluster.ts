@@ -124,7 +124,7 @@ function clusterSettings(
     makePicker: compileLoadBalancing(message, type, scope.random, place, problems),
     panicThresholdPercent: message.commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicThresholdPercent,
     stats: makeClusterStats(scope.metrics, observabilityName),
-    transportOf: compileUpstreamTransport(message, { scope, secrets: secretSlots, observabilityName, problems }, place),
+    ...compileUpstreamTransport(message, { scope, secrets: secretSlots, observabilityName, problems }, place),
     autoServerName: protocol.autoServerName,
   };
 }

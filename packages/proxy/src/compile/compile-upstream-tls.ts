@@ -5,6 +5,7 @@ import type { Cluster as ClusterMessage } from "@tulle/xds/envoy/config/cluster/
 import type { TransportSocket } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { UpstreamTlsContextSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
 import type { Host } from "../cluster/cluster.ts";
+import type { CommonTlsContext } from "../tls/common-tls-context.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import { TlsStats } from "../tls/tls-stats.ts";
 import { rawTransport, UpstreamTls, type UpstreamTransport } from "../tls/upstream-tls.ts";
@@ -24,12 +25,13 @@ interface Build {
   readonly problems: Problems;
 }
 
-/** Undefined = plain TCP to every host. */
-export function compileUpstreamTransport(
-  message: ClusterMessage,
-  build: Build,
-  place: Place,
-): TransportChoice | undefined {
+export interface CompiledTransport {
+  /** Undefined = plain TCP to every host. */
+  readonly transportOf: TransportChoice | undefined;
+  readonly tlsContexts: readonly CommonTlsContext[];
+}
+
+export function compileUpstreamTransport(message: ClusterMessage, build: Build, place: Place): CompiledTransport {
   const { problems } = build;
   const fallback = compileTransport(message.transportSocket, build, place.field("transport_socket"));
   const matches: { readonly criteria: readonly [string, JsonValue][]; readonly transport: UpstreamTransport }[] = [];
@@ -42,11 +44,16 @@ export function compileUpstreamTransport(
     const transport = compileTransport(match.transportSocket, build, at.field("transport_socket"));
     matches.push({ criteria: Object.entries(match.match ?? {}), transport });
   }
-  if (matches.length === 0) return fallback.kind === "raw" ? undefined : () => fallback;
-  return (host) => {
-    const metadata = (host.metadata["envoy.transport_socket_match"] ?? {}) as JsonObject;
-    const found = matches.find(({ criteria }) => criteria.every(([key, value]) => fits(metadata[key], value)));
-    return found?.transport ?? fallback;
+  const all = [fallback, ...matches.map(({ transport }) => transport)];
+  const tlsContexts = all.filter((transport) => transport.kind === "tls").map(({ context }) => context);
+  if (matches.length === 0) return { transportOf: fallback.kind === "raw" ? undefined : () => fallback, tlsContexts };
+  return {
+    tlsContexts,
+    transportOf: (host) => {
+      const metadata = (host.metadata["envoy.transport_socket_match"] ?? {}) as JsonObject;
+      const found = matches.find(({ criteria }) => criteria.every(([key, value]) => fits(metadata[key], value)));
+      return found?.transport ?? fallback;
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 // Clusters and endpoints as they come from the control plane. A cluster that is accepted warms first: it serves once its
-// endpoints have come (EDS), its names are resolved (DNS), or the wait is over. Until then the version before it serves.
+// endpoints (EDS) and secrets have come and its names are resolved (DNS), or the wait is over.
 import type { AdsResponse, Clock, ResourceError, Verdict } from "@tulle/xds";
 import type { ClusterLoadAssignment } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
@@ -7,8 +7,10 @@ import { type CompiledCluster, compileCluster } from "../compile/compile-cluster
 import { compileEndpoints } from "../compile/compile-endpoints.ts";
 import { problemsText } from "../compile/problems.ts";
 import type { ReceivedResource, ResourceRecord } from "../runtime/config-records.ts";
+import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
 import { Pauses } from "./pauses.ts";
+import { pending, secretWaits, type Wait, Warming } from "./warming.ts";
 
 type Response<T extends AdsResponse["type"]> = Extract<AdsResponse, { type: T }>;
 
@@ -17,25 +19,28 @@ export interface ClusterSubscriptionOptions extends ConfigTargets {
   readonly initialFetchTimeoutMs: number;
   /** The set of endpoint resources to ask for has changed. */
   readonly onEndpointNames: (names: ReadonlySet<string>) => void;
+  /** All secrets that clusters need now. */
+  readonly onSecretSlots: (slots: ReadonlySet<SecretSlot>) => void;
   /** Nothing warms any more. */
   readonly onAllWarm: () => void;
-}
-
-interface Warming {
-  readonly compiled: CompiledCluster;
-  readonly cancelTimeout: () => void;
 }
 
 export class ClusterSubscription {
   readonly #options: ClusterSubscriptionOptions;
   readonly #active = new Map<string, CompiledCluster>();
-  readonly #warming = new Map<string, Warming>();
+  readonly #warming: Warming<CompiledCluster>;
   readonly #assignments = new Map<string, ClusterLoadAssignment>();
   #endpointNames: ReadonlySet<string> = new Set();
   #hasResponse = false;
 
   constructor(options: ClusterSubscriptionOptions) {
     this.#options = options;
+    this.#warming = new Warming({
+      clock: options.clock,
+      log: options.scope.logging.logger("config"),
+      kind: "cluster",
+      onWarm: (name, compiled) => this.#becomeWarm(name, compiled),
+    });
   }
 
   /** The first response has come and nothing warms. */
@@ -82,6 +87,7 @@ export class ClusterSubscription {
       refused: errors.length,
     });
     this.#noteEndpointNames();
+    this.#options.onSecretSlots(this.#secretSlots());
     this.#noteWarm();
     return errors;
   }
@@ -103,8 +109,14 @@ export class ClusterSubscription {
       record.refused = undefined;
     }
     if (errors.length === 0) records.endpoints.versionInfo = response.versionInfo;
+    void this.#warming.check();
     this.#noteWarm();
     return errors;
+  }
+
+  /** A secret has come. */
+  onSecret(): void {
+    void this.#warming.check();
   }
 
   /** No first response came in time: the start goes on without. */
@@ -114,11 +126,8 @@ export class ClusterSubscription {
   }
 
   close(): void {
-    for (const { cancelTimeout, compiled } of this.#warming.values()) {
-      cancelTimeout();
-      compiled.cluster.stop();
-    }
-    this.#warming.clear();
+    for (const { cluster } of this.#warming.compiled()) cluster.stop();
+    this.#warming.close();
   }
 
   /** Puts the accepted version in `change` when it can serve at once, else lets it warm. */
@@ -133,35 +142,32 @@ export class ClusterSubscription {
     record.warming = received;
     const { cluster, endpointsName } = compiled;
     const assignment = endpointsName === undefined ? undefined : this.#assignments.get(endpointsName);
-    if (endpointsName !== undefined && assignment !== undefined) {
+    if (assignment !== undefined) {
       // Endpoints that are known serve the new version at once; a newer assignment replaces them as usual.
       const endpoints = compileEndpoints(assignment, compiled);
       if (endpoints.ok) cluster.updateEndpoints(endpoints.value);
-      this.#activate(name, compiled, change);
-    } else if (cluster.type === "static" || cluster.type === "dynamic_forward_proxy") {
-      this.#activate(name, compiled, change);
-    } else {
-      this.#warm(name, compiled);
     }
+    const waits = pending([...secretWaits(compiled.secretSlots), ...this.#hostWaits(compiled)]);
+    if (waits.length === 0) this.#activate(name, compiled, change);
+    else this.#warming.begin(name, compiled, waits);
   }
 
-  #warm(name: string, compiled: CompiledCluster): void {
-    const { clock, initialFetchTimeoutMs, scope } = this.#options;
-    const giveUp = (): void => {
-      scope.logging.logger("config").warning("endpoints did not come in time", { cluster: name });
-      this.#becomeWarm(name, compiled);
-    };
-    const waits = initialFetchTimeoutMs > 0;
-    const cancelTimeout = waits ? clock.after(initialFetchTimeoutMs, giveUp) : (): void => {};
-    this.#warming.set(name, { compiled, cancelTimeout });
-    if (compiled.endpointsName === undefined) {
-      void compiled.cluster.start().then(() => this.#becomeWarm(name, compiled));
+  /** What a cluster's hosts come from, begun where that is the cluster's own work. */
+  #hostWaits({ cluster, endpointsName }: CompiledCluster): readonly Wait[] {
+    const timeoutMs = this.#options.initialFetchTimeoutMs;
+    if (endpointsName !== undefined) {
+      return [{ what: "endpoints", timeoutMs, isOver: () => this.#assignments.has(endpointsName) }];
     }
+    if (cluster.type === "static" || cluster.type === "dynamic_forward_proxy") return [];
+    let isResolved = false;
+    void cluster.start().then(() => {
+      isResolved = true;
+      return this.#warming.check();
+    });
+    return [{ what: "addresses", timeoutMs, isOver: () => isResolved }];
   }
 
   #becomeWarm(name: string, compiled: CompiledCluster): void {
-    const warming = this.#warming.get(name);
-    if (warming?.compiled !== compiled) return;
     const change = new Map<string, RuntimeCluster | undefined>();
     this.#activate(name, compiled, change);
     this.#options.owner.swap({ clusters: change });
@@ -169,8 +175,6 @@ export class ClusterSubscription {
   }
 
   #activate(name: string, compiled: CompiledCluster, change: Map<string, RuntimeCluster | undefined>): void {
-    this.#warming.get(name)?.cancelTimeout();
-    this.#warming.delete(name);
     this.#active.set(name, compiled);
     const record = this.#options.records.clusters.of(name);
     record.active = record.warming;
@@ -179,11 +183,7 @@ export class ClusterSubscription {
   }
 
   #stopWarming(name: string): void {
-    const warming = this.#warming.get(name);
-    if (warming === undefined) return;
-    warming.cancelTimeout();
-    warming.compiled.cluster.stop();
-    this.#warming.delete(name);
+    this.#warming.stop(name)?.cluster.stop();
   }
 
   #remove(name: string, change: Map<string, RuntimeCluster | undefined>): void {
@@ -210,29 +210,26 @@ export class ClusterSubscription {
     const checked = compileEndpoints(message);
     if (!checked.ok) return problemsText(checked.problems);
     this.#assignments.set(name, message);
-    for (const compiled of this.#active.values()) this.#updateFrom(name, message, compiled);
-    for (const [clusterName, { compiled }] of this.#warming) {
-      if (!this.#updateFrom(name, message, compiled)) continue;
-      this.#becomeWarm(clusterName, compiled);
+    for (const compiled of this.#all()) {
+      if (compiled.endpointsName !== name) continue;
+      const endpoints = compileEndpoints(message, compiled);
+      if (endpoints.ok) compiled.cluster.updateEndpoints(endpoints.value);
     }
     return undefined;
   }
 
-  #updateFrom(name: string, message: ClusterLoadAssignment, compiled: CompiledCluster): boolean {
-    if (compiled.endpointsName !== name) return false;
-    const endpoints = compileEndpoints(message, compiled);
-    if (endpoints.ok) compiled.cluster.updateEndpoints(endpoints.value);
-    return true;
+  /** Those that serve and those that warm. */
+  #all(): readonly CompiledCluster[] {
+    return [...this.#active.values(), ...this.#warming.compiled()];
+  }
+
+  #secretSlots(): ReadonlySet<SecretSlot> {
+    return new Set(this.#all().flatMap(({ secretSlots }) => [...secretSlots]));
   }
 
   #noteEndpointNames(): void {
     const names = new Set<string>();
-    for (const compiled of this.#active.values()) {
-      if (compiled.endpointsName !== undefined) names.add(compiled.endpointsName);
-    }
-    for (const { compiled } of this.#warming.values()) {
-      if (compiled.endpointsName !== undefined) names.add(compiled.endpointsName);
-    }
+    for (const { endpointsName } of this.#all()) if (endpointsName !== undefined) names.add(endpointsName);
     if (names.size === this.#endpointNames.size && names.isSubsetOf(this.#endpointNames)) return;
     this.#endpointNames = names;
     for (const name of this.#assignments.keys()) {

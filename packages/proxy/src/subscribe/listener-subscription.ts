@@ -1,5 +1,5 @@
-// Listeners and routes as they come from the control plane. A listener that is accepted warms until all its route
-// configurations have come, so that it never answers 404 for want of them; the version before it serves meanwhile.
+// Listeners and routes as they come from the control plane. A listener that is accepted warms until its route configurations and
+// secrets have come, so that it never answers 404 for want of them; the version before it serves meanwhile.
 import { createServer } from "node:net";
 import type { AdsResponse, Clock, ResourceError, Verdict } from "@tulle/xds";
 import { type CompiledListener, compileListener } from "../compile/compile-listener.ts";
@@ -7,9 +7,11 @@ import { compileRouteConfigurationInSlices } from "../compile/compile-route-conf
 import { problemsText } from "../compile/problems.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { ListenAddress } from "../runtime/proxy-runtime.ts";
+import type { SecretSlot } from "../tls/secret-slot.ts";
 import { isUnchanged } from "./cluster-subscription.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
 import { Pauses } from "./pauses.ts";
+import { pending, secretWaits, type Wait, Warming } from "./warming.ts";
 
 type Response<T extends AdsResponse["type"]> = Extract<AdsResponse, { type: T }>;
 
@@ -20,27 +22,32 @@ export interface ListenerSubscriptionOptions extends ConfigTargets {
   readonly isInheritedPort: (port: number) => boolean;
   /** The set of route configurations to ask for has changed. */
   readonly onRouteNames: (names: ReadonlySet<string>) => void;
+  /** All secrets that listeners need now. */
+  readonly onSecretSlots: (slots: ReadonlySet<SecretSlot>) => void;
   readonly onAllWarm: () => void;
-}
-
-interface Warming {
-  readonly compiled: CompiledListener;
-  readonly cancelTimeout: () => void;
 }
 
 export class ListenerSubscription {
   readonly #options: ListenerSubscriptionOptions;
   readonly #active = new Map<string, CompiledListener>();
-  readonly #warming = new Map<string, Warming>();
+  readonly #warming: Warming<CompiledListener>;
   #routeNames: ReadonlySet<string> = new Set();
+  /** Listeners whose addresses are being bound. */
+  #activating = 0;
   #hasResponse = false;
 
   constructor(options: ListenerSubscriptionOptions) {
     this.#options = options;
+    this.#warming = new Warming({
+      clock: options.clock,
+      log: options.scope.logging.logger("config"),
+      kind: "listener",
+      onWarm: (name, compiled) => this.#becomeWarm(name, compiled),
+    });
   }
 
   get isWarm(): boolean {
-    return this.#hasResponse && this.#warming.size === 0;
+    return this.#hasResponse && this.#warming.size === 0 && this.#activating === 0;
   }
 
   async onListeners(response: Response<"LDS">): Promise<Verdict> {
@@ -88,6 +95,7 @@ export class ListenerSubscription {
       refused: errors.length,
     });
     this.#noteRouteNames();
+    this.#options.onSecretSlots(new Set(this.#all().flatMap(({ secretSlots }) => [...secretSlots])));
     this.#noteWarm();
     return errors;
   }
@@ -119,11 +127,14 @@ export class ListenerSubscription {
     owner.swap({ routeTables: tables });
     if (errors.length === 0) records.routes.versionInfo = response.versionInfo;
     log.debug("routes received", { resources: response.resources.size, refused: errors.length });
-    for (const [name, { compiled }] of this.#warming) {
-      if (this.#hasRoutes(compiled)) await this.#becomeWarm(name, compiled);
-    }
+    await this.#warming.check();
     this.#noteWarm();
     return errors;
+  }
+
+  /** A secret has come. */
+  onSecret(): void {
+    void this.#warming.check();
   }
 
   giveUpWaiting(): void {
@@ -132,29 +143,27 @@ export class ListenerSubscription {
   }
 
   close(): void {
-    for (const { cancelTimeout } of this.#warming.values()) cancelTimeout();
-    this.#warming.clear();
+    this.#warming.close();
   }
 
-  #hasRoutes(compiled: CompiledListener): boolean {
-    const { routeTables } = this.#options.owner.current;
-    return [...compiled.routeNames].every((name) => routeTables.has(name));
+  #waits({ routeNames, secretSlots }: CompiledListener): readonly Wait[] {
+    const hasRoutes = (): boolean => {
+      const { routeTables } = this.#options.owner.current;
+      return [...routeNames].every((name) => routeTables.has(name));
+    };
+    const timeoutMs = this.#options.initialFetchTimeoutMs;
+    return [...secretWaits(secretSlots), { what: "routes", timeoutMs, isOver: hasRoutes }];
   }
 
   /** The reason why its addresses cannot be bound; undefined = it serves, or will when it is warm. */
   async #accept(name: string, compiled: CompiledListener): Promise<string | undefined> {
-    this.#stopWarming(name);
-    if (this.#hasRoutes(compiled)) return this.#activate(name, compiled);
+    this.#warming.stop(name);
+    if (pending(this.#waits(compiled)).length === 0) return this.#activate(name, compiled);
     const reason = await this.#tryToBind(name, compiled);
     if (reason !== undefined) return reason;
-    const { clock, initialFetchTimeoutMs, scope } = this.#options;
-    const giveUp = (): void => {
-      scope.logging.logger("config").warning("routes did not come in time", { listener: name });
-      void this.#becomeWarm(name, compiled).then(() => this.#noteWarm());
-    };
-    const waits = initialFetchTimeoutMs > 0;
-    const cancelTimeout = waits ? clock.after(initialFetchTimeoutMs, giveUp) : (): void => {};
-    this.#warming.set(name, { compiled, cancelTimeout });
+    this.#warming.begin(name, compiled, this.#waits(compiled));
+    // Something may have come while the address was tried.
+    await this.#warming.check();
     return undefined;
   }
 
@@ -172,8 +181,8 @@ export class ListenerSubscription {
   }
 
   async #becomeWarm(name: string, compiled: CompiledListener): Promise<void> {
-    if (this.#warming.get(name)?.compiled !== compiled) return;
     const reason = await this.#activate(name, compiled);
+    this.#noteWarm();
     if (reason === undefined) return;
     const { records, scope } = this.#options;
     const record = records.listeners.get(name);
@@ -191,25 +200,30 @@ export class ListenerSubscription {
   }
 
   async #activate(name: string, compiled: CompiledListener): Promise<string | undefined> {
-    this.#stopWarming(name);
-    const reason = await this.#options.owner.applyListener(compiled.listener);
-    if (reason !== undefined) return reason;
-    this.#active.set(name, compiled);
     const record = this.#options.records.listeners.of(name);
-    record.active = record.warming;
-    record.warming = undefined;
+    const received = record.warming;
+    const before = this.#active.get(name);
+    // What it needs must not be forgotten while its addresses are bound.
+    this.#active.set(name, compiled);
+    this.#activating += 1;
+    const reason = await this.#options.owner.applyListener(compiled.listener);
+    this.#activating -= 1;
+    // Removed, or replaced once more.
+    if (this.#active.get(name) !== compiled) return reason;
+    if (reason !== undefined) {
+      if (before === undefined) this.#active.delete(name);
+      else this.#active.set(name, before);
+      return reason;
+    }
+    record.active = received;
+    if (record.warming === received) record.warming = undefined;
     return undefined;
-  }
-
-  #stopWarming(name: string): void {
-    this.#warming.get(name)?.cancelTimeout();
-    this.#warming.delete(name);
   }
 
   #remove(name: string): void {
     const { records, owner } = this.#options;
     if (records.listeners.get(name)?.isStatic === true) return;
-    this.#stopWarming(name);
+    this.#warming.stop(name);
     this.#active.delete(name);
     records.listeners.delete(name);
     owner.removeListener(name);
@@ -218,8 +232,7 @@ export class ListenerSubscription {
   #noteRouteNames(): void {
     const { records, owner } = this.#options;
     const names = new Set<string>();
-    for (const compiled of this.#active.values()) for (const name of compiled.routeNames) names.add(name);
-    for (const { compiled } of this.#warming.values()) for (const name of compiled.routeNames) names.add(name);
+    for (const { routeNames } of this.#all()) for (const name of routeNames) names.add(name);
     if (names.size === this.#routeNames.size && names.isSubsetOf(this.#routeNames)) return;
     const gone = [...this.#routeNames].filter((name) => !names.has(name));
     this.#routeNames = names;
@@ -231,9 +244,13 @@ export class ListenerSubscription {
   /** Clusters that listeners with inline routes may choose. */
   clusterNames(): ReadonlySet<string> {
     const names = new Set<string>();
-    for (const compiled of this.#active.values()) for (const name of compiled.clusterNames) names.add(name);
-    for (const { compiled } of this.#warming.values()) for (const name of compiled.clusterNames) names.add(name);
+    for (const { clusterNames } of this.#all()) for (const name of clusterNames) names.add(name);
     return names;
+  }
+
+  /** Those that serve and those that warm. */
+  #all(): readonly CompiledListener[] {
+    return [...this.#active.values(), ...this.#warming.compiled()];
   }
 
   #noteWarm(): void {

@@ -1,16 +1,23 @@
 // Puts the bootstrap's own clusters and listeners in place. All of them must be good: Envoy does not start otherwise.
-import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { type Cluster, ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
-import { contentVersion } from "@tulle/xds";
+import { anyUnpack } from "@bufbuild/protobuf/wkt";
+import { type Clock, contentVersion } from "@tulle/xds";
+import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
+import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
 import type { ProxyBootstrap } from "../bootstrap/compile-bootstrap.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { compileCluster } from "../compile/compile-cluster.ts";
 import { type CompiledListener, compileListener } from "../compile/compile-listener.ts";
 import type { CompileScope } from "../compile/compile-scope.ts";
+import { compileSecret } from "../compile/compile-secret.ts";
 import { type CompileProblem, problemText } from "../compile/problems.ts";
 import type { ConfigRecords, ReceivedResource } from "../runtime/config-records.ts";
 import type { RuntimeOwner } from "../runtime/runtime-owner.ts";
+import type { SecretSlot } from "../tls/secret-slot.ts";
+import type { SecretSubscription } from "./secret-subscription.ts";
+import { pending, secretWaits, Warming } from "./warming.ts";
 
 export interface ConfigTargets {
   readonly scope: CompileScope;
@@ -36,6 +43,8 @@ function lines(prefix: string, problems: readonly CompileProblem[]): string[] {
 export interface StaticResources {
   readonly clusters: ReadonlyMap<string, RuntimeCluster>;
   readonly listeners: readonly CompiledListener[];
+  /** Secrets of both. */
+  readonly secretSlots: ReadonlySet<SecretSlot>;
   /** One a line, with places; then nothing may be used. */
   readonly problems: readonly string[];
 }
@@ -45,11 +54,18 @@ export function compileStaticResources(bootstrap: ProxyBootstrap, scope: Compile
   const log = scope.logging.logger("config");
   const problems: string[] = [];
   const clusters = new Map<string, RuntimeCluster>();
+  const secretSlots = new Set<SecretSlot>();
+  for (const [index, message] of bootstrap.secrets.entries()) {
+    const prefix = `static_resources.secrets[${index}]`;
+    const result = compileSecret(message, scope.environment);
+    if (result.ok) scope.secretSlot(message.name, { kind: "static" }, 0).put(result.value);
+    else problems.push(...lines(prefix, result.problems));
+  }
   for (const [index, message] of bootstrap.clusters.entries()) {
     const prefix = `static_resources.clusters[${index}]`;
     if (clusters.has(message.name)) problems.push(`${prefix}: cluster '${message.name}' is there twice`);
-    // The cluster of the xDS stream is gRPC's affair; no route can choose it.
-    if (message.name === bootstrap.dynamic?.clusterName) continue;
+    // Clusters of xDS and SDS streams are gRPC's affair; no route can choose them.
+    if (message.name === bootstrap.dynamic?.clusterName || isForGrpc(message)) continue;
     const result = compileCluster(message, scope);
     if (!result.ok) {
       problems.push(...lines(prefix, result.problems));
@@ -58,6 +74,7 @@ export function compileStaticResources(bootstrap: ProxyBootstrap, scope: Compile
     for (const { place, message: words } of result.warnings) log.warning(words, { place: `${prefix}.${place}` });
     if (result.value.endpointsName !== undefined) problems.push(`${prefix}: EDS is for clusters that come by CDS`);
     clusters.set(message.name, result.value.cluster);
+    for (const slot of result.value.secretSlots) secretSlots.add(slot);
   }
   const listeners: CompiledListener[] = [];
   for (const [index, message] of bootstrap.listeners.entries()) {
@@ -70,29 +87,72 @@ export function compileStaticResources(bootstrap: ProxyBootstrap, scope: Compile
     for (const { place, message: words } of result.warnings) log.warning(words, { place: `${prefix}.${place}` });
     if (result.value.routeNames.size > 0) problems.push(`${prefix}: RDS is for listeners that come by LDS`);
     listeners.push(result.value);
+    for (const slot of result.value.secretSlots) secretSlots.add(slot);
   }
-  return { clusters, listeners, problems };
+  return { clusters, listeners, secretSlots, problems };
 }
 
-/** Every problem, one a line; none = everything serves. */
+/** HTTP/2 alone: the data path speaks HTTP/1.1 to upstreams. */
+function isForGrpc(message: Cluster): boolean {
+  const any = message.typedExtensionProtocolOptions["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"];
+  if (any === undefined) return message.http2ProtocolOptions !== undefined;
+  const protocol = anyUnpack(any, HttpProtocolOptionsSchema)?.upstreamProtocolOptions;
+  return protocol?.case === "explicitHttpConfig" && protocol.value.protocolConfig.case === "http2ProtocolOptions";
+}
+
+export interface LoadedStaticResources {
+  /** One a line; none = everything serves, or will once its secrets have come. */
+  readonly problems: readonly string[];
+  /** Resolves once listeners that wait for secrets serve too. */
+  readonly ready: Promise<void>;
+  /** What still waits goes on waiting no more. */
+  close(): void;
+}
+
 export async function loadStaticResources(
   bootstrap: ProxyBootstrap,
   targets: ConfigTargets,
-): Promise<readonly string[]> {
+  secrets: SecretSubscription,
+  clock: Clock,
+): Promise<LoadedStaticResources> {
   const { scope, owner, records } = targets;
-  const { clusters, listeners, problems } = compileStaticResources(bootstrap, scope);
-  if (problems.length > 0) return problems;
+  const { clusters, listeners, secretSlots, problems } = compileStaticResources(bootstrap, scope);
+  if (problems.length > 0) return { problems, ready: Promise.resolve(), close: () => {} };
+  for (const message of bootstrap.secrets) {
+    records.secrets.of(message.name, true).active = received(SecretSchema, message, "");
+  }
   for (const message of bootstrap.clusters) {
     records.clusters.of(message.name, true).active = received(ClusterSchema, message, "");
   }
   owner.swap({ clusters });
   await Promise.all([...clusters.values()].map((cluster) => cluster.start()));
+  const log = scope.logging.logger("config");
+  const { promise: ready, resolve: markReady } = Promise.withResolvers<void>();
+  const warming = new Warming<CompiledListener>({
+    clock,
+    log,
+    kind: "listener",
+    onWarm: async (name, { listener }) => {
+      const reason = await owner.applyListener(listener);
+      if (reason !== undefined) log.error("a static listener cannot be bound", { listener: name, reason });
+      if (warming.size === 0) markReady();
+    },
+  });
+  secrets.onChange(() => void warming.check());
   const failures: string[] = [];
-  for (const [index, { listener, clusterNames }] of listeners.entries()) {
+  for (const [index, compiled] of listeners.entries()) {
+    const { listener, clusterNames } = compiled;
     for (const name of clusterNames) owner.staticClusterNames.add(name);
+    records.listeners.of(listener.name, true).active = received(ListenerSchema, bootstrap.listeners[index]!, "");
+    const waits = pending(secretWaits(compiled.secretSlots));
+    if (waits.length > 0) {
+      warming.begin(listener.name, compiled, waits);
+      continue;
+    }
     const reason = await owner.applyListener(listener);
     if (reason !== undefined) failures.push(`error adding listener '${listener.name}': ${reason}`);
-    records.listeners.of(listener.name, true).active = received(ListenerSchema, bootstrap.listeners[index]!, "");
   }
-  return failures;
+  if (warming.size === 0) markReady();
+  secrets.need("static resources", secretSlots);
+  return { problems: failures, ready, close: () => warming.close() };
 }

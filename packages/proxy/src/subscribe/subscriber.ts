@@ -9,6 +9,7 @@ import { productVersion } from "../product-version.ts";
 import { ClusterSubscription } from "./cluster-subscription.ts";
 import { ListenerSubscription } from "./listener-subscription.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
+import type { SecretSubscription } from "./secret-subscription.ts";
 
 export interface SubscriberOptions {
   readonly clock?: Clock;
@@ -30,10 +31,11 @@ export interface Subscriber {
 export function startSubscriber(
   bootstrap: ProxyBootstrap,
   targets: ConfigTargets,
+  secrets: SecretSubscription,
   options: SubscriberOptions = {},
 ): Subscriber {
   if (bootstrap.dynamic === undefined) return { ready: Promise.resolve(), state: undefined, close: () => {} };
-  return new AdsSubscriber(bootstrap, targets, options);
+  return new AdsSubscriber(bootstrap, targets, secrets, options);
 }
 
 /**
@@ -48,15 +50,22 @@ class AdsSubscriber implements Subscriber {
   readonly #dynamic: NonNullable<ProxyBootstrap["dynamic"]>;
   readonly #clock: Clock;
   readonly #targets: ConfigTargets;
+  readonly #secrets: SecretSubscription;
   readonly #markReady: () => void;
   readonly #onClustersWarm: () => void;
   #phase: "clusters" | "listeners" | "ready" = "clusters";
   #cancelTimeout: () => void = () => {};
 
-  constructor(bootstrap: ProxyBootstrap, targets: ConfigTargets, options: SubscriberOptions) {
+  constructor(
+    bootstrap: ProxyBootstrap,
+    targets: ConfigTargets,
+    secrets: SecretSubscription,
+    options: SubscriberOptions,
+  ) {
     const dynamic = bootstrap.dynamic!;
     this.#dynamic = dynamic;
     this.#targets = targets;
+    this.#secrets = secrets;
     this.#clock = options.clock ?? systemClock;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ready = promise;
@@ -67,12 +76,14 @@ class AdsSubscriber implements Subscriber {
     this.#clusters = new ClusterSubscription({
       ...shared,
       onEndpointNames: (names) => this.#client.subscribe("EDS", names),
+      onSecretSlots: (slots) => secrets.need("clusters", slots),
       onAllWarm: () => this.#clustersAreWarm(),
     });
     this.#listeners = new ListenerSubscription({
       ...shared,
       isInheritedPort: options.isInheritedPort ?? ((): boolean => false),
       onRouteNames: (names) => this.#client.subscribe("RDS", names),
+      onSecretSlots: (slots) => secrets.need("listeners", slots),
       onAllWarm: () => this.#listenersAreWarm(),
     });
     this.#client = (options.connect ?? connectAds)({
@@ -86,6 +97,11 @@ class AdsSubscriber implements Subscriber {
         },
       },
     });
+    secrets.onChange(() => {
+      this.#clusters.onSecret();
+      this.#listeners.onSecret();
+    });
+    secrets.subscribeAggregated = (names) => this.#client.subscribe("SDS", names);
     if (dynamic.subscribesClusters) {
       this.#client.subscribe("CDS", "*");
       this.#waitFor(() => this.#clusters.giveUpWaiting());
@@ -134,8 +150,9 @@ class AdsSubscriber implements Subscriber {
         return this.#listeners.onListeners(response);
       case "RDS":
         return this.#listeners.onRoutes(response);
-      case "ECDS":
       case "SDS":
+        return this.#secrets.onSecrets(response, { kind: "ads" });
+      case "ECDS":
         return [...response.resources.keys()].map((name) => ({ name, message: "this type is not subscribed to" }));
     }
   }
@@ -167,7 +184,7 @@ class AdsSubscriber implements Subscriber {
 }
 
 /** Tells the control plane which program this is, as Envoy's own node does. */
-function withUserAgent(node: Node | undefined): Node {
+export function withUserAgent(node: Node | undefined): Node {
   const named = node === undefined ? create(NodeSchema) : clone(NodeSchema, node);
   named.userAgentName = "tulle";
   named.userAgentVersionType = { case: "userAgentVersion", value: productVersion };

@@ -603,6 +603,7 @@ after(() => {
 for (const { name, expected } of table) {
   test(name, () => {
     const [ours, envoys] = outcomes.get(name)!;
+    if (expected.status !== 200) assert.equal(ours.body, envoys.body);
     for (const [who, outcome] of [
       ["ours", ours],
       ["Envoy's", envoys],
