@@ -1,10 +1,12 @@
 // Chains of network filters: what is accepted, what is refused and where, and which cluster a TCP proxy takes.
 import assert from "node:assert/strict";
+import type { Socket } from "node:net";
 import { test } from "node:test";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { compileListener } from "../../compile/compile-listener.ts";
-import { fromConfiguration, problemsOf } from "../../hand-built/from-configuration.ts";
 import { detachedScope } from "../../compile/compile-scope.ts";
+import { ConnectionInfo } from "../../connection/connection-info.ts";
+import { accepted, fromConfiguration, problemsOf } from "../../hand-built/from-configuration.ts";
 
 const extension = (name: string, config: object): object => ({
   name,
@@ -109,4 +111,17 @@ const cases: readonly { readonly name: string; readonly filters: readonly object
 
 for (const { name, filters, expected } of cases) {
   test(name, () => assert.deepEqual(problemsOf(compile(filters)), expected));
+}
+
+for (const { serverName, expected } of [
+  { serverName: "outbound_.80_._.a.shop", expected: "outbound_.80_._.a.shop" },
+  { serverName: "", expected: undefined },
+]) {
+  test(`the cluster of a connection for "${serverName}"`, () => {
+    const { listener } = accepted(compile([extension("sni_cluster.v3.SniCluster", {}), toA]));
+    const connection = new ConnectionInfo({} as Socket);
+    connection.serverName = serverName;
+    assert.equal(listener.filterChains[0]!.networkFilters[0]!.onNewConnection(connection), "continue");
+    assert.equal(connection.filterState.get("envoy.tcp_proxy.cluster"), expected);
+  });
 }
