@@ -22,7 +22,7 @@ import { serveProvenWorkloads } from "./ca/serve-proven-workloads.ts";
 import { serveHttpApi } from "./api/http-api.ts";
 import { type ResourceStatus, resourceRoutes } from "./api/resource-routes.ts";
 import { makeInstanceId } from "./instance-id.ts";
-import { fetchJwks } from "./jwks/fetch-jwks.ts";
+import { fetchDocument, fetchJwks } from "./jwks/fetch-jwks.ts";
 import { JwksKeys, type JwksKeysOptions } from "./jwks/jwks-keys.ts";
 import { meshEndpoint } from "./jwks/mesh-endpoint.ts";
 import { KeysFile, readSavedKeys, type SavedKeys } from "./jwks/saved-keys.ts";
@@ -30,6 +30,8 @@ import { AcceptedResources } from "./serve/accepted-resources.ts";
 import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
 import { type ControlPlaneMetrics, controlPlaneMetrics } from "./serve/metrics.ts";
 import type { PodPort } from "./scope/proxy.ts";
+import { LoginProviders } from "./login-providers/login-providers.ts";
+import { metadataUrl } from "./login-providers/provider-metadata.ts";
 import { MeshState } from "./serve/mesh-state.ts";
 import { LoginSecrets, openLoginRootSecret } from "./serve/login-secrets.ts";
 import { Pusher, type PusherOptions } from "./serve/pusher.ts";
@@ -118,13 +120,13 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const { mesh, pusher, cache, accepted } = core;
     open.defer(() => mesh.close());
     open.defer(() => core.jwks.close());
+    open.defer(() => core.logins.close());
     const servers = await serveXds(options, instanceId, core, security, clock);
     open.use(servers);
     const resources = resourceRoutes({ store, findings: core.findings, statusOf: (key) => statusOf(key, core) });
     const debug = { store, mesh: () => mesh, cache, connected: () => pusher.connected, metrics, instanceId, version };
     const socketPath = path.join(stateDirectory, "control-plane.sock");
-    const authorityRoutes = security === undefined ? [] : caRoutes(security.authority);
-    const routes = [...resources.routes, ...authorityRoutes, ...debugRoutes(debug)];
+    const routes = [...resources.routes, ...caRoutes(security?.authority), ...debugRoutes(debug)];
     const http = await serveHttpApi({ address: options.httpAddress, socketPath, token, log, routes });
     open.defer(() => http.close());
     open.defer(() => resources.close());
@@ -237,6 +239,8 @@ function openStore(options: ControlPlaneOptions, clock: Clock, log: Logger): Pro
   });
 }
 
+const metadataTimeoutMs = 5000;
+
 /** The stages between the store and the stream. */
 interface Core {
   readonly mesh: MeshState;
@@ -244,6 +248,7 @@ interface Core {
   readonly cache: TranslationCache;
   readonly accepted: AcceptedResources;
   readonly jwks: JwksKeys;
+  readonly logins: LoginProviders;
   readonly pods: KnownPods;
   readonly findings: () => readonly Finding[];
 }
@@ -284,12 +289,27 @@ function buildCore(
         client: security === undefined ? undefined : () => security.authority.client,
       }),
   });
+  const client = security === undefined ? undefined : () => security.authority.client;
+  const logins = new LoginProviders({
+    clock,
+    log,
+    onChange: () => mesh.keysChanged(),
+    fetch: ({ issuer, service }) =>
+      fetchDocument(metadataUrl(issuer), metadataTimeoutMs, {
+        resolve: (url) => {
+          const at = service === undefined ? url : new URL(`http://${service.hostname}:${service.port}`);
+          return meshEndpoint(at, mesh.snapshot.services, mesh.endpoints);
+        },
+        client,
+      }),
+  });
   const mesh: MeshState = new MeshState({
     store,
     reader: accepted,
     clock,
     debounce,
     jwks,
+    logins,
     trustDomain: security?.authority.trustDomain,
     minimumTls,
     onChange: (change) => {
@@ -297,7 +317,9 @@ function buildCore(
       pusher.meshChanged(change);
       const { services } = mesh.snapshot;
       const isReady = (url: URL): boolean => typeof meshEndpoint(url, services, mesh.endpoints) === "object";
-      if (change.endpoints) jwks.askAgain((url) => isReady(new URL(url)));
+      if (!change.endpoints) return;
+      jwks.askAgain((url) => isReady(new URL(url)));
+      logins.askAgain();
     },
   });
   const pods = knownPods(store);
@@ -309,7 +331,7 @@ function buildCore(
   const pusher = new Pusher({ mesh, cache, secrets, metrics, log, podPorts, podLabels });
   countResources(mesh);
   const findings = (): readonly Finding[] => [...store.findings(), ...accepted.findings, ...jwks.findings()];
-  return { mesh, pusher, cache, accepted, jwks, pods, findings };
+  return { mesh, pusher, cache, accepted, jwks, logins, pods, findings };
 }
 
 function statusOf(key: ResourceKey, { accepted, pusher }: Core): ResourceStatus | undefined {

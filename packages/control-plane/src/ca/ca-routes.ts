@@ -22,19 +22,25 @@ export interface CertificateStatus {
   readonly notAfter: string;
 }
 
-export function caRoutes(authority: MeshAuthority): readonly ApiRoute[] {
+/** Undefined where the control plane has no authority: then the answers say so. */
+export function caRoutes(found: MeshAuthority | undefined): readonly ApiRoute[] {
+  const authority = (): MeshAuthority => {
+    if (found === undefined)
+      throw new ApiFailure(404, "this control plane is no certificate authority: --xds-tls makes it one");
+    return found;
+  };
   return [
     {
       method: "GET",
       path: "/api/v1/ca",
       summary: "the certificate authority and the trusted roots",
-      handle: () => ({ status: 200, json: statusOf(authority) }),
+      handle: () => ({ status: 200, json: statusOf(authority()) }),
     },
     {
       method: "POST",
       path: "/api/v1/ca/rotate-root",
       summary: "begin the change to a new root (?introduceSeconds=&overlapSeconds=)",
-      handle: ({ query }) => rotate(authority, query),
+      handle: ({ query }) => rotate(authority(), query),
     },
   ];
 }
