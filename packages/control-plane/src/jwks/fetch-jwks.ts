@@ -56,6 +56,21 @@ function jwksUriOf(document: string): string | undefined {
   }
 }
 
+/** Any document of an issuer, by the same rules. Never rejects. */
+export async function fetchDocument(
+  url: string,
+  timeoutMs: number,
+  mesh: MeshAccess,
+): Promise<{ readonly text: string } | { readonly problem: string }> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  try {
+    return { text: await fetchText(url, mesh, signal) };
+  } catch (error) {
+    if (signal.aborted) return { problem: `no complete answer within ${timeoutMs} ms` };
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
 async function fetchText(text: string, mesh: MeshAccess, signal: AbortSignal): Promise<string> {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {

@@ -10,6 +10,7 @@ import {
   serviceIdentities,
   type ServiceIdentities,
 } from "../snapshot/service-identities.ts";
+import type { LoginProviders } from "../login-providers/login-providers.ts";
 import type { JwksKeys } from "../jwks/jwks-keys.ts";
 import { Debounce, type DebounceTimes } from "./debounce.ts";
 
@@ -43,6 +44,7 @@ export interface MeshStateOptions {
   readonly debounce: DebounceTimes;
   /** Fetches the keys of token issuers; none are when missing. */
   readonly jwks?: Pick<JwksKeys, "keys" | "want">;
+  readonly logins?: Pick<LoginProviders, "endpoints" | "want">;
   /** Of the authority whose certificates the workloads have; nothing is encrypted when missing. */
   readonly trustDomain?: string | undefined;
   /** See `MeshSnapshot.minimumTls`. */
@@ -88,15 +90,17 @@ export class MeshState {
   }
 
   #buildSnapshot(): MeshSnapshot {
-    const { reader, jwks, trustDomain, minimumTls } = this.#options;
+    const { reader, jwks, logins, trustDomain, minimumTls } = this.#options;
     const options = {
       fetchedKeys: jwks?.keys,
+      discoveredEndpoints: logins?.endpoints,
       trustDomain,
       minimumTls,
       identities: this.#identities,
     };
     const snapshot = buildSnapshot(reader, options);
     jwks?.want(snapshot.requestAuthentications ?? []);
+    logins?.want((snapshot.browserLogins ?? []).flatMap(({ discovery }) => discovery ?? []));
     return snapshot;
   }
 

@@ -13,6 +13,8 @@ export interface MeshBrowserLogin {
   readonly paths?: readonly StringMatch[];
   /** Missing while it is not known where browsers sign in: then the pages are closed. */
   readonly provider?: LoginProvider;
+  /** Missing where the resource says everything. */
+  readonly discovery?: ProviderLocation;
   readonly clientId: string;
   /** Of the same namespace; missing for a public client. */
   readonly clientSecretName?: string;
@@ -38,7 +40,18 @@ export interface LoginProvider {
   readonly service?: { readonly hostname: string; readonly port: number };
 }
 
-/** What an issuer's metadata say, by issuer (OpenID Connect Discovery 1.0 §3). */
+/** Whose metadata say what the resource does not, and where they are asked for. */
+export interface ProviderLocation {
+  readonly issuer: string;
+  /** The provider's Service; missing for one that is reached by its own address. */
+  readonly service?: { readonly hostname: string; readonly port: number };
+}
+
+export function discoveryKey({ issuer, service }: ProviderLocation): string {
+  return service === undefined ? issuer : `${issuer} at ${service.hostname}:${service.port}`;
+}
+
+/** What issuers' metadata say, by `discoveryKey` (OpenID Connect Discovery 1.0 §3). */
 export type DiscoveredEndpoints = ReadonlyMap<string, Partial<Omit<LoginProvider, "service">>>;
 
 export function meshBrowserLogin(
@@ -47,7 +60,9 @@ export function meshBrowserLogin(
   discovered: DiscoveredEndpoints,
 ): MeshBrowserLogin {
   const { name, namespace } = metadata;
-  const provider = loginProvider(spec.provider, namespace, services, discovered);
+  const discovery = providerLocation(spec.provider, namespace, services);
+  const found = discovery === undefined ? undefined : discovered.get(discoveryKey(discovery));
+  const provider = loginProvider({ ...found, ...withoutMissing(spec.provider) }, namespace, services);
   const defaultTokenLifeMs = spec.defaultTokenTTL === undefined ? undefined : parseDuration(spec.defaultTokenTTL);
   return {
     name,
@@ -56,6 +71,7 @@ export function meshBrowserLogin(
     hosts: spec.hosts.map((host) => host.toLowerCase()),
     ...(spec.paths === undefined ? {} : { paths: spec.paths }),
     ...(provider === undefined ? {} : { provider }),
+    ...(discovery === undefined ? {} : { discovery }),
     clientId: spec.clientID,
     ...(spec.clientSecret === undefined ? {} : { clientSecretName: spec.clientSecret.name }),
     clientAuthentication: spec.clientAuthentication,
@@ -71,18 +87,32 @@ export function meshBrowserLogin(
   };
 }
 
-function loginProvider(
-  provider: BrowserLogin["spec"]["provider"],
+type ProviderFields = BrowserLogin["spec"]["provider"];
+
+function withoutMissing(provider: ProviderFields): ProviderFields {
+  return Object.fromEntries(Object.entries(provider).filter(([, value]) => value !== undefined)) as ProviderFields;
+}
+
+/** A resource that names the two needed endpoints is complete: without an end of sessions, signing out is the gateway's affair. */
+function providerLocation(
+  { issuer, authorizationEndpoint, tokenEndpoint, backend }: ProviderFields,
   namespace: string,
   services: readonly MeshService[],
-  discovered: DiscoveredEndpoints,
+): ProviderLocation | undefined {
+  if (authorizationEndpoint !== undefined && tokenEndpoint !== undefined) return undefined;
+  const service = backend === undefined ? undefined : serviceOf(backend, namespace, services);
+  return { issuer, ...(service === undefined ? {} : { service }) };
+}
+
+function loginProvider(
+  provider: ProviderFields,
+  namespace: string,
+  services: readonly MeshService[],
 ): LoginProvider | undefined {
-  const found = discovered.get(provider.issuer);
-  const authorizationEndpoint = provider.authorizationEndpoint ?? found?.authorizationEndpoint;
-  const tokenEndpoint = provider.tokenEndpoint ?? found?.tokenEndpoint;
+  const { authorizationEndpoint, tokenEndpoint, endSessionEndpoint, backend } = provider;
   if (authorizationEndpoint === undefined || tokenEndpoint === undefined) return undefined;
-  const endSessionEndpoint = provider.endSessionEndpoint ?? found?.endSessionEndpoint;
-  const service = tokenService(provider, tokenEndpoint, namespace, services);
+  const service =
+    backend === undefined ? serviceAt(tokenEndpoint, namespace, services) : serviceOf(backend, namespace, services);
   return {
     authorizationEndpoint,
     tokenEndpoint,
@@ -91,18 +121,27 @@ function loginProvider(
   };
 }
 
-function tokenService(
-  { backend }: BrowserLogin["spec"]["provider"],
+type ServiceAddress = NonNullable<LoginProvider["service"]>;
+
+function serviceOf(
+  { host, port }: NonNullable<ProviderFields["backend"]>,
+  namespace: string,
+  services: readonly MeshService[],
+): ServiceAddress {
+  const find = (name: string): MeshService | undefined => services.find((each) => each.hostname === name);
+  const hostname = resolveHost(host, namespace, (name) => find(name) !== undefined);
+  return { hostname, port: port?.number ?? find(hostname)?.ports[0]?.number ?? 80 };
+}
+
+/** Where the token endpoint's own host is a Service; undefined outside the mesh. */
+function serviceAt(
   tokenEndpoint: string,
   namespace: string,
   services: readonly MeshService[],
-): LoginProvider["service"] {
-  const byHost = (hostname: string): MeshService | undefined => services.find((each) => each.hostname === hostname);
+): ServiceAddress | undefined {
   const url = new URL(tokenEndpoint);
-  const host = backend?.host ?? url.hostname;
-  const hostname = resolveHost(host, namespace, (name) => byHost(name) !== undefined);
-  const service = byHost(hostname);
-  if (backend !== undefined) return { hostname, port: backend.port?.number ?? service?.ports[0]?.number ?? 80 };
-  if (service === undefined) return undefined;
+  const isService = (name: string): boolean => services.some((each) => each.hostname === name);
+  const hostname = resolveHost(url.hostname, namespace, isService);
+  if (!isService(hostname)) return undefined;
   return { hostname, port: url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port) };
 }

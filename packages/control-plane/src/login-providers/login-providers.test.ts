@@ -1,0 +1,147 @@
+// Metadata of OpenID providers: what is believed, when they are asked, and that the last good answer stays.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Logging } from "@tulle/telemetry";
+import type { Clock } from "@tulle/xds";
+import type { ProviderLocation } from "../snapshot/browser-logins.ts";
+import { type FetchedDocument, LoginProviders, maxProviders } from "./login-providers.ts";
+import { metadataUrl, readProviderMetadata } from "./provider-metadata.ts";
+
+const issuer = "https://issuer.test/a";
+const good = {
+  issuer,
+  authorization_endpoint: `${issuer}/authorize`,
+  token_endpoint: `${issuer}/token`,
+  end_session_endpoint: `${issuer}/logout`,
+};
+const endpoints = {
+  authorizationEndpoint: `${issuer}/authorize`,
+  tokenEndpoint: `${issuer}/token`,
+  endSessionEndpoint: `${issuer}/logout`,
+};
+
+const documents: readonly { readonly name: string; readonly text: string; readonly expected: object }[] = [
+  { name: "good ones", text: JSON.stringify(good), expected: { endpoints } },
+  { name: "only an issuer", text: JSON.stringify({ issuer }), expected: { endpoints: {} } },
+  { name: "no JSON", text: "<html>", expected: { problem: "the metadata are not JSON" } },
+  { name: "no object", text: "null", expected: { problem: "the metadata are not an object" } },
+  {
+    name: "another issuer",
+    text: JSON.stringify({ ...good, issuer: `${issuer}/` }),
+    expected: { problem: "the metadata are those of another issuer" },
+  },
+  {
+    name: "a token endpoint in the clear",
+    text: JSON.stringify({ ...good, token_endpoint: "http://issuer.test/token" }),
+    expected: { problem: "token_endpoint is not encrypted, and the issuer is" },
+  },
+  {
+    name: "a script for an address",
+    text: JSON.stringify({ ...good, authorization_endpoint: "javascript:alert(1)" }),
+    expected: { problem: "authorization_endpoint is no http or https URL" },
+  },
+  {
+    name: "credentials",
+    text: JSON.stringify({ ...good, end_session_endpoint: "https://a:b@issuer.test/" }),
+    expected: { problem: "end_session_endpoint has credentials or a fragment" },
+  },
+];
+for (const { name, text, expected } of documents) {
+  test(`metadata: ${name}`, () => assert.deepEqual(readProviderMetadata(text, issuer), expected));
+}
+
+test("metadata lie below the issuer", () => {
+  assert.equal(metadataUrl(issuer), `${issuer}/.well-known/openid-configuration`);
+  assert.equal(metadataUrl("https://issuer.test/"), "https://issuer.test/.well-known/openid-configuration");
+});
+
+class ManualClock implements Clock {
+  #nowMs = 0;
+  timers: { readonly atMs: number; readonly callback: () => void }[] = [];
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    const timer = { atMs: this.#nowMs + delayMs, callback };
+    this.timers.push(timer);
+    return () => {
+      this.timers = this.timers.filter((each) => each !== timer);
+    };
+  }
+
+  get waiting(): readonly number[] {
+    return this.timers.map(({ atMs }) => atMs - this.#nowMs);
+  }
+
+  async next(): Promise<void> {
+    const [due] = this.timers.toSorted((a, b) => a.atMs - b.atMs);
+    assert.ok(due);
+    this.timers = this.timers.filter((timer) => timer !== due);
+    this.#nowMs = due.atMs;
+    due.callback();
+    await nextTurn();
+  }
+}
+
+function bench(answer: FetchedDocument) {
+  const clock = new ManualClock();
+  const asked: ProviderLocation[] = [];
+  const made = { clock, asked, answer, changes: 0 };
+  const providers = new LoginProviders({
+    clock,
+    log: new Logging({ level: "off" }).logger("test"),
+    fetch: (location) => {
+      asked.push(location);
+      return Promise.resolve(made.answer);
+    },
+    onChange: () => (made.changes += 1),
+  });
+  return Object.assign(made, { providers });
+}
+
+test("asked at once, again after failures, and hourly; the last good answer stays", async () => {
+  const made = bench({ problem: "down" });
+  const { providers, clock } = made;
+  providers.want([{ issuer }]);
+  providers.want([{ issuer }]);
+  assert.equal(clock.timers.length, 1);
+  for (let failures = 0; failures < 3; failures += 1) await clock.next();
+  assert.deepEqual(clock.waiting, [1000]);
+  made.answer = { text: JSON.stringify(good) };
+  await clock.next();
+  assert.deepEqual([...providers.endpoints], [[issuer, endpoints]]);
+  assert.deepEqual(clock.waiting, [3_600_000]);
+  made.answer = { problem: "down again" };
+  await clock.next();
+  assert.equal(providers.endpoints.size, 1);
+  made.answer = { text: JSON.stringify(good) };
+  await clock.next();
+  assert.equal(made.changes, 1);
+  providers.close();
+  assert.deepEqual([providers.endpoints.size, clock.timers.length], [0, 0]);
+});
+
+test("a provider of the mesh is asked again when endpoints change", async () => {
+  const made = bench({ problem: "no ready endpoint" });
+  const { providers, clock } = made;
+  const service = { hostname: "oauth2.shop.svc.cluster.local", port: 80 };
+  providers.want([{ issuer, service }, { issuer: "https://elsewhere.test" }]);
+  await clock.next();
+  await clock.next();
+  made.asked.length = 0;
+  made.answer = { text: JSON.stringify(good) };
+  providers.askAgain();
+  await clock.next();
+  assert.deepEqual(made.asked, [{ issuer, service }]);
+  assert.deepEqual([...providers.endpoints.keys()], [`${issuer} at ${service.hostname}:80`]);
+});
+
+test("there is a limit to the number of providers", () => {
+  const { providers, clock } = bench({ problem: "unused" });
+  providers.want(Array.from({ length: maxProviders + 5 }, (_, number) => ({ issuer: `https://${number}.test` })));
+  assert.equal(clock.timers.length, maxProviders);
+  providers.close();
+});
