@@ -100,8 +100,12 @@ export class TlsListener {
       endAt(socket, verdict.validUntilMs);
     }
     const remote = remoteOf(socket);
-    this.#peers.set(remote, { certificates, identity });
-    socket.on("close", () => this.#peers.delete(remote));
+    const peer: TlsPeer = { certificates, identity };
+    this.#peers.set(remote, peer);
+    socket.on("close", () => {
+      // The client's port may have a new connection already.
+      if (this.#peers.get(remote) === peer) this.#peers.delete(remote);
+    });
     this.#accept(socket);
   }
 
