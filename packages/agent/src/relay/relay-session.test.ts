@@ -251,6 +251,32 @@ test("the control plane comes back: subscriptions are replayed, answers to the r
   ]);
 });
 
+test("renewed: the same is asked for on a new stream, without a pause and without a word to the proxy", () => {
+  const scene = new Scene({ CDS: "a" });
+  scene.session.renew();
+  scene.open();
+  scene.ask("CDS", "");
+  scene.respond("CDS", "n1", "a");
+  scene.take();
+  scene.session.renew();
+  // The answer to what the old stream brought means nothing on the new one.
+  scene.ask("CDS", "", "n1");
+  scene.open();
+  scene.respond("CDS", "n2", "a");
+  scene.ask("CDS", "", "n2");
+  assert.deepEqual(scene.take(), [
+    "connecting",
+    "live",
+    "to control plane: CDS node []",
+    "to proxy: CDS n2: a",
+    "to control plane: CDS node [] nonce=n2",
+  ]);
+  scene.end();
+  scene.take();
+  scene.session.renew();
+  assert.deepEqual(scene.take(), [], "one that is offline connects by itself");
+});
+
 test("an answer to a lost stream's response is kept and stops here; new names in it go on without the nonce", () => {
   const scene = new Scene();
   scene.open();

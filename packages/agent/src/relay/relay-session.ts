@@ -3,7 +3,7 @@
 //
 // The session is in one of these states:
 //   connecting  a stream to the control plane is being opened     → `live` by its opening, `offline` by its failing
-//   live        requests and responses pass                       → `offline` by the stream's end
+//   live        requests and responses pass                       → `offline` by the stream's end, `connecting` by `renew`
 //   offline     back-off runs; what the proxy asks for and was
 //               not answered comes from the saved state            → `connecting` by time
 //   closed      the proxy has gone
@@ -130,6 +130,16 @@ export class RelaySession {
   /** The proxy's stream takes more again. */
   proxyDrained(): void {
     this.#upstream?.resume();
+  }
+
+  /**
+   * Changes to a new stream, which shows the newest certificate: the control plane ends a connection when the one that was shown
+   * expires. What the proxy asked for is asked for again there; it notices nothing.
+   */
+  renew(): void {
+    if (this.#state !== "live") return;
+    this.#upstream?.close();
+    this.#connect();
   }
 
   close(): void {

@@ -109,16 +109,28 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
       };
     },
   });
+  const stopFollowing = options.identity === undefined ? undefined : renewOnRotation(options.identity, sessions);
   return {
     get states() {
       return [...sessions].map((session) => session.state);
     },
     close: async () => {
+      stopFollowing?.();
       for (const session of sessions) session.close();
       await server.close();
       await keeper.flush();
     },
   };
+}
+
+/** A renewed certificate is for new connections; other roots alone change nothing for those that stand. */
+function renewOnRotation(identity: RelayIdentity, sessions: ReadonlySet<RelaySession>): () => void {
+  let shown = identity.current?.leaf.serial;
+  return identity.follow(({ leaf }) => {
+    if (leaf.serial === shown) return;
+    shown = leaf.serial;
+    for (const session of sessions) session.renew();
+  });
 }
 
 function logState(options: RelayOptions, state: RelaySessionState, reason: string): void {
