@@ -86,8 +86,9 @@ export class ActiveListener {
     const listener = this.#listener;
     const dataPath = this.#dataPath;
     const info = new ConnectionInfo(socket);
+    const log = new ConnectionLog(listener.accessLogs, info, dataPath);
     if (listener.listenerFilters.every((filter) => filter.isSkipped(info))) {
-      this.#route(untouchedSocket(socket, dataPath, listener.perConnectionBufferLimitBytes), info);
+      this.#route(untouchedSocket(socket, dataPath, listener.perConnectionBufferLimitBytes), info, log);
       return;
     }
     const inspection = new Inspection({
@@ -97,17 +98,19 @@ export class ActiveListener {
       dataPath,
       onInspected: (incoming) => {
         this.#connections.delete(inspection);
-        this.#route(incoming, info);
+        this.#route(incoming, info, log);
         this.#tellWhenEmpty();
       },
-      onEnded: () => this.#onClosed(inspection),
+      onEnded: () => {
+        log.end();
+        this.#onClosed(inspection);
+      },
     });
     this.#connections.set(inspection, undefined);
   }
 
-  #route(socket: IncomingSocket, info: ConnectionInfo): void {
+  #route(socket: IncomingSocket, info: ConnectionInfo, log: ConnectionLog): void {
     const listener = this.#listener;
-    const log = new ConnectionLog(listener.accessLogs, info, this.#dataPath);
     const chain = this.#chooseChain(info);
     if (chain === undefined) {
       listener.stats.noFilterChainMatch.increment();

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type tls from "node:tls";
+import { extension, type HelloParts, helloFrom, inRecordsOf, serverName, versions } from "../testing/made-hello.ts";
 import { type TestIdentity, testIdentity } from "../testing/tls-identities.ts";
 import {
   startTlsParityPair,
@@ -221,6 +222,14 @@ function makeRows(identities: Identities): readonly Row[] {
     { tls: false, bytes: Buffer.from("\0 neither of these\r\n") },
     400,
   );
+  for (const [name, { hello, chain }] of Object.entries(oddHellos())) {
+    row(
+      `permissive: ${name}`,
+      "permissive",
+      { tls: false, bytes: hello, endsOnAnswer: chain !== "raw" },
+      chain === "raw" ? 400 : 0,
+    );
+  }
   const forged = { "x-forwarded-client-cert": 'By=spiffe://x;Hash=1;Subject="a,b"' };
   for (const mode of modes) {
     for (const [name, identity] of Object.entries({ good, many, none: undefined, untrusted })) {
@@ -231,6 +240,47 @@ function makeRows(identities: Identities): readonly Row[] {
   return rows;
 }
 
+/** Which chain must take what. All that a server finds fault with later is TLS nevertheless. */
+function oddHellos(): Readonly<Record<string, { readonly hello: Buffer; readonly chain: "tls" | "raw" | "none" }>> {
+  const name = (text: string): Buffer => serverName(Buffer.from(text, "latin1"));
+  const groups = extension(10, Buffer.from([0, 2, 0, 29]));
+  const usual = (more: Buffer): Buffer => Buffer.concat([versions(0x0304), groups, more]);
+  const hello = (parts: HelloParts): Buffer => helloFrom({ suites: Buffer.from([0x13, 1, 0xc0, 0x2b]), ...parts });
+  const padded = (bytes: number): Buffer => hello({ extensions: usual(extension(21, Buffer.alloc(bytes))) });
+  return {
+    "no extensions": { hello: hello({}), chain: "tls" },
+    "a name in records of one byte": {
+      hello: inRecordsOf(hello({ extensions: usual(name("A.example")) }), 1),
+      chain: "tls",
+    },
+    "a name": { hello: hello({ extensions: usual(name("A.example")) }), chain: "tls" },
+    "15,000 bytes": { hello: padded(15_000), chain: "tls" },
+    "17,000 bytes": { hello: padded(17_000), chain: "none" },
+    "more in fragments than is read": {
+      hello: inRecordsOf(padded(15_000), 3).subarray(0, 17_000),
+      chain: "none",
+    },
+    "two names": { hello: hello({ extensions: usual(Buffer.concat([name("a"), name("b")])) }), chain: "raw" },
+    "an empty name": { hello: hello({ extensions: usual(name("")) }), chain: "raw" },
+    "a name with a zero byte": { hello: hello({ extensions: usual(name("a\0b")) }), chain: "raw" },
+    "a name too long": { hello: hello({ extensions: usual(name("a".repeat(256))) }), chain: "raw" },
+    "a version that nobody speaks": {
+      hello: hello({ extensions: Buffer.concat([versions(0x0a0a), groups]) }),
+      chain: "tls",
+    },
+    "compression only": { hello: hello({ compressions: Buffer.from([1]) }), chain: "tls" },
+    "bytes behind the extensions": {
+      hello: hello({ extensions: usual(name("a")), behind: Buffer.from([0]) }),
+      chain: "raw",
+    },
+    "an alert first": { hello: Buffer.from([21, 3, 1, 0, 2, 2, 40, 10]), chain: "raw" },
+    "an empty list of protocols": {
+      hello: hello({ extensions: usual(extension(16, Buffer.from([0, 0]))) }),
+      chain: "tls",
+    },
+  };
+}
+
 /** Where the two libraries or the two proxies have other words for the same. */
 function comparable(outcome: TlsParityOutcome): TlsParityOutcome {
   const words = (line: string): string =>
@@ -239,6 +289,11 @@ function comparable(outcome: TlsParityOutcome): TlsParityOutcome {
       .replace(/TLS_error\|error:[^\t]*/, "-")
       .replace(/self_signed_certificate|unable_to_get_local_issuer_certificate/, "untrusted")
       .replace(/\d+:SSL_routines:OPENSSL_internal:(NO_SHARED_CIPHER|WRONG_CURVE)/, "no_common_cipher")
+      // What a hello lacks is said otherwise.
+      .replace(
+        /TLS_error:\|\d+:SSL_routines:OPENSSL_internal:(MISSING_SIGALGS_EXTENSION|NO_COMMON_SIGNATURE_ALGORITHMS|BAD_EXTENSION|INVALID_COMPRESSION_LIST|REQUIRED_COMPRESSION_ALGORITHM_MISSING):TLS_error_end/,
+        "-",
+      )
       .replace(/(DOWNSTREAM_TLS_SESSION_ID=)[0-9a-f]{64}/, "$1<id>");
   return { ...outcome, request: words(outcome.request), connection: words(outcome.connection) };
 }

@@ -43,7 +43,9 @@ export class Inspection implements DownstreamConnection {
       this.#onRead(chunk),
     );
     this.#socket.on("end", this.#onEnd);
-    this.#socket.on("error", ignore);
+    this.#socket.on("error", () => {
+      if (!this.#isOver) listener.stats.listenerFilterErrors.increment();
+    });
     this.#socket.on("close", this.#onClose);
     if (listener.listenerFiltersTimeoutMs > 0) {
       dataPath.timers.arm(this.#timer, listener.listenerFiltersTimeoutMs, dataPath.turn.nowMs);
@@ -67,7 +69,6 @@ export class Inspection implements DownstreamConnection {
       const status = filter.inspect(this.#seen, info);
       if (status === "wait") return;
       if (status === "close") {
-        listener.stats.listenerFilterErrors.increment();
         this.#socket.destroy();
         return;
       }
@@ -123,5 +124,3 @@ export class Inspection implements DownstreamConnection {
     listener.stats.preConnectionsActive.add(-1);
   }
 }
-
-function ignore(): void {}

@@ -31,6 +31,8 @@ export interface TlsParityCall {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent raw instead of a request. */
   readonly bytes?: Buffer;
+  /** The client ends its side once it hears anything: a handshake would wait for more. */
+  readonly endsOnAnswer?: boolean;
 }
 
 export interface TlsParityOutcome {
@@ -170,7 +172,9 @@ async function runOn(side: Side, calls: readonly TlsParityCall[]): Promise<reado
         const fresh = logLines(side.log).slice(seen);
         return fresh.some((line) => line.startsWith("connection\t")) && fresh;
       },
-      { what: `the end of a connection in ${path.basename(side.log)}` },
+      {
+        what: `the end of a connection in ${path.basename(side.log)}, call ${outcomes.length}: ${JSON.stringify(call).slice(0, 300)}`,
+      },
     );
     seen += lines.length;
     const line = (kind: string): string => lines.find((each) => each.startsWith(`${kind}\t`)) ?? "";
@@ -203,6 +207,7 @@ function ask(port: number, call: TlsParityCall): Promise<Answer> {
   socket.on(call.tls === false ? "connect" : "secureConnect", () => {
     if (socket instanceof tls.TLSSocket) serverName = socket.getPeerCertificate().subjectaltname ?? "";
     socket.write(call.bytes ?? request);
+    if (call.endsOnAnswer === true) socket.once("data", () => socket.end());
   });
   socket.on("data", (data) => (received += data.toString("latin1")));
   socket.on("error", () => undefined);

@@ -5,6 +5,7 @@ import net from "node:net";
 import { test } from "node:test";
 import tls from "node:tls";
 import fc from "fast-check";
+import { extension, helloFrom, inRecordsOf, serverName, versions } from "../../testing/made-hello.ts";
 import { type ClientHelloOutcome, readClientHello } from "./client-hello.ts";
 
 /** What a client of OpenSSL sends first. */
@@ -60,52 +61,6 @@ for (const { name, options, expected } of hellos) {
   });
 }
 
-/** The same message in records of so many bytes (RFC 8446 §5.1). */
-function inRecordsOf(hello: Buffer, size: number): Buffer {
-  const message = hello.subarray(5);
-  const records: Buffer[] = [];
-  for (let position = 0; position < message.length; position += size) {
-    const piece = message.subarray(position, position + size);
-    records.push(Buffer.from([22, 3, 1, piece.length >> 8, piece.length & 0xff]), piece);
-  }
-  return Buffer.concat(records);
-}
-
-const u16 = (value: number): Buffer => Buffer.from([value >> 8, value & 0xff]);
-const vector16 = (body: Buffer): Buffer => Buffer.concat([u16(body.length), body]);
-const extension = (type: number, body: Buffer): Buffer => Buffer.concat([u16(type), vector16(body)]);
-const serverName = (name: Buffer, type = 0): Buffer =>
-  extension(0, vector16(Buffer.concat([Buffer.from([type]), vector16(name)])));
-
-interface Parts {
-  readonly version?: number;
-  readonly sessionBytes?: number;
-  readonly suites?: Buffer;
-  readonly compressions?: Buffer;
-  readonly extensions?: Buffer;
-  readonly behind?: Buffer;
-}
-
-function helloFrom(parts: Parts): Buffer {
-  const { sessionBytes = 0, suites = Buffer.from([0x13, 1]), compressions = Buffer.from([0]) } = parts;
-  const body = Buffer.concat([
-    u16(parts.version ?? 0x0303),
-    Buffer.alloc(32, 7),
-    Buffer.from([sessionBytes]),
-    Buffer.alloc(sessionBytes),
-    vector16(suites),
-    Buffer.from([compressions.length]),
-    compressions,
-    ...(parts.extensions === undefined ? [] : [vector16(parts.extensions)]),
-    parts.behind ?? Buffer.alloc(0),
-  ]);
-  const header = Buffer.from([1, 0, body.length >> 8, body.length & 0xff]);
-  return inRecordsOf(Buffer.concat([Buffer.alloc(5), header, body]), 16_384);
-}
-
-const versions = (...list: number[]): Buffer =>
-  extension(43, Buffer.concat([Buffer.from([list.length * 2]), ...list.map(u16)]));
-
 const made: readonly {
   readonly name: string;
   readonly input: Buffer;
@@ -160,10 +115,11 @@ const made: readonly {
   },
   { name: "an odd list of suites", input: helloFrom({ suites: Buffer.from([0x13]) }), expected: "other" },
   { name: "no suites", input: helloFrom({ suites: Buffer.alloc(0) }), expected: "other" },
-  { name: "compression only", input: helloFrom({ compressions: Buffer.from([1]) }), expected: "other" },
+  { name: "no compression at all", input: helloFrom({ compressions: Buffer.alloc(0) }), expected: "other" },
+  { name: "compression only", input: helloFrom({ compressions: Buffer.from([1]) }), expected: "hello" },
   { name: "a session id of 33 bytes", input: helloFrom({ sessionBytes: 33 }), expected: "other" },
-  { name: "SSL 3.0", input: helloFrom({ version: 0x0300 }), expected: "other" },
-  { name: "no version that exists", input: helloFrom({ extensions: versions(0x0a0a, 0x7f1c) }), expected: "other" },
+  { name: "SSL 3.0", input: helloFrom({ version: 0x0300 }), expected: "hello" },
+  { name: "no version that exists", input: helloFrom({ extensions: versions(0x0a0a, 0x7f1c) }), expected: "hello" },
   {
     name: "a version of the future beside one of now",
     input: helloFrom({ extensions: versions(0x0a0a, 0x0303) }),
@@ -178,7 +134,7 @@ const made: readonly {
   { name: "another handshake message", input: Buffer.from([22, 3, 1, 0, 4, 2, 0, 0, 0]), expected: "other" },
   { name: "a record of another age", input: Buffer.from([22, 2]), expected: "other" },
   { name: "a record longer than any", input: Buffer.from([22, 3, 1, 0x40, 1]), expected: "other" },
-  { name: "a message longer than any", input: Buffer.from([22, 3, 1, 0x40, 0, 1, 1, 0, 0]), expected: "other" },
+  { name: "a message longer than any", input: Buffer.from([22, 3, 1, 0, 4, 1, 1, 0, 0]), expected: "other" },
   { name: "SSL 2.0", input: Buffer.from([0x80, 0x2e, 1, 3, 1]), expected: "other" },
   { name: "HTTP", input: Buffer.from("GET / HTTP/1.1\r\n"), expected: "other" },
   { name: "one byte of HTTP", input: Buffer.from("G"), expected: "other" },

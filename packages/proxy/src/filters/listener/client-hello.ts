@@ -4,7 +4,7 @@
 
 /**
  * - `incomplete`: so far it may be a ClientHello.
- * - `other`: it is none, or one that no TLS library takes; the connection counts as plain, as in Envoy.
+ * - `other`: it is none, or not whole in itself; the connection counts as plain, as in Envoy.
  */
 export type ClientHelloOutcome =
   | { readonly type: "incomplete" }
@@ -31,7 +31,6 @@ const maxServerNameBytes = 255;
 
 const extensionServerName = 0;
 const extensionProtocols = 16;
-const extensionVersions = 43;
 
 /** All bytes that a connection has brought so far, from its first. */
 export function readClientHello(data: Buffer): ClientHelloOutcome {
@@ -44,6 +43,8 @@ export function readClientHello(data: Buffer): ClientHelloOutcome {
     if (outcome !== undefined) return outcome;
     const length = data.readUInt16BE(position + 3);
     const start = position + recordHeaderBytes;
+    // Judged as a whole, as BoringSSL does.
+    if (start + length > data.length) return incomplete;
     const piece = data.subarray(start, start + length);
     pieces.push(piece);
     collected += piece.length;
@@ -56,10 +57,8 @@ export function readClientHello(data: Buffer): ClientHelloOutcome {
         needed = messageHeaderBytes + length24;
       }
     }
-    if (piece.length < length) break;
     position = start + length;
   }
-  if (collected < needed) return incomplete;
   const message = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
   return readMessage(message.subarray(messageHeaderBytes, needed));
 }
@@ -119,10 +118,9 @@ function readMessage(message: Buffer): ClientHelloOutcome {
   const compressions = cursor.vector(1);
   if (legacyVersion === undefined || random === undefined || session === undefined || session.length > 32) return other;
   if (suites === undefined || suites.length === 0 || suites.length % 2 !== 0) return other;
-  // Only no compression at all is still in use, and everybody offers it.
-  if (compressions === undefined || !compressions.includes(0)) return other;
+  if (compressions === undefined || compressions.length === 0) return other;
   const extensions = cursor.isAtEnd ? new Map<number, Buffer>() : readExtensions(cursor);
-  if (extensions === undefined || !offersTls(legacyVersion, extensions.get(extensionVersions))) return other;
+  if (extensions === undefined) return other;
   const serverName = readServerName(extensions.get(extensionServerName));
   if (serverName === undefined) return other;
   return { type: "hello", serverName, applicationProtocols: readProtocols(extensions.get(extensionProtocols)) };
@@ -141,19 +139,6 @@ function readExtensions(cursor: Cursor): Map<number, Buffer> | undefined {
     found.set(type, body);
   }
   return found;
-}
-
-/** TLS 1.0 to 1.3, by supported_versions where it is there (RFC 8446 §4.2.1). */
-function offersTls(legacyVersion: number, extension: Buffer | undefined): boolean {
-  if (extension === undefined) return legacyVersion >= 0x0301;
-  const cursor = new Cursor(extension);
-  const versions = cursor.vector(1);
-  if (versions === undefined || !cursor.isAtEnd || versions.length === 0 || versions.length % 2 !== 0) return false;
-  for (let index = 0; index < versions.length; index += 2) {
-    const version = versions.readUInt16BE(index);
-    if (version >= 0x0301 && version <= 0x0304) return true;
-  }
-  return false;
 }
 
 /** Exactly one name of type host_name, as BoringSSL reads it; undefined where it is malformed. */

@@ -47,7 +47,7 @@ export const tlsInspectorRegistration: ListenerFilterRegistration = {
       name: build.name,
       isSkipped: () => false,
       inspect(data, connection) {
-        const outcome = readClientHello(data);
+        const outcome = readClientHello(data.length > maxBytes ? data.subarray(0, maxBytes) : data);
         switch (outcome.type) {
           case "incomplete":
             if (data.length < maxBytes) return "wait";
