@@ -9,6 +9,7 @@ import {
   RouteActionSchema,
   RouteSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
+import { isCarriedMatch, type Layer4Match } from "../scope/gateway-listeners.ts";
 import type { ScopedService } from "../scope/proxy-view.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { noTimeout } from "./messages.ts";
@@ -37,8 +38,6 @@ export function tunnelRoutes(
   ];
 }
 
-type Layer4Match = NonNullable<TcpRoute["match"]>[number] | TlsRoute["match"][number];
-
 function routeOf(
   { tls = [], tcp = [] }: MeshVirtualService,
   hostname: string,
@@ -53,14 +52,10 @@ function routeOf(
   );
 }
 
-/** A match with conditions that are not carried yet is left out rather than widened; the resource has a finding that says so. */
-function isMeant({ gateways = [], port, ...others }: Layer4Match, wanted: number): boolean {
-  const isCarried =
-    others.destinationSubnets === undefined &&
-    others.sourceLabels === undefined &&
-    others.sourceNamespace === undefined &&
-    !("sourceSubnet" in others && others.sourceSubnet !== undefined);
-  return isCarried && (gateways.length === 0 || gateways.includes("mesh")) && (port === undefined || port === wanted);
+function isMeant(match: Layer4Match, wanted: number): boolean {
+  const { gateways = [], port } = match;
+  if (!isCarriedMatch(match)) return false;
+  return (gateways.length === 0 || gateways.includes("mesh")) && (port === undefined || port === wanted);
 }
 
 /** One destination takes everything, whatever its weight; of several those without a weight get nothing. */
