@@ -31,6 +31,7 @@ import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
 import { type ControlPlaneMetrics, controlPlaneMetrics } from "./serve/metrics.ts";
 import type { PodPort } from "./scope/proxy.ts";
 import { LoginProviders } from "./login-providers/login-providers.ts";
+import { EndpointsFile, readSavedEndpoints, type SavedEndpoints } from "./login-providers/saved-endpoints.ts";
 import { metadataUrl } from "./login-providers/provider-metadata.ts";
 import { MeshState } from "./serve/mesh-state.ts";
 import { LoginSecrets, openLoginRootSecret } from "./serve/login-secrets.ts";
@@ -115,8 +116,19 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const security = await openSecurity(options, metrics, clock, logging.logger("ca"));
     if (security !== undefined) open.defer(async () => security.authority.close());
     const loginRootSecret = await openLoginRootSecret(stateDirectory);
+    const providersPath = path.join(stateDirectory, "login-providers.json");
+    const providersFile = new EndpointsFile(providersPath, (error) =>
+      log.warning("endpoints of providers could not be saved", { reason: String(error) }),
+    );
+    open.defer(() => providersFile.close());
+    const savedProviders = await readSavedEndpoints(providersPath);
+    const login: LoginState = {
+      rootSecret: loginRootSecret,
+      saved: savedProviders,
+      save: (all) => providersFile.save(all),
+    };
     const counted = controlPlaneMetrics(metrics, version);
-    const core = buildCore(options, store, keys, security, loginRootSecret, counted, clock, log);
+    const core = buildCore(options, store, keys, security, login, counted, clock, log);
     const { mesh, pusher, cache, accepted } = core;
     open.defer(() => mesh.close());
     open.defer(() => core.jwks.close());
@@ -241,6 +253,13 @@ function openStore(options: ControlPlaneOptions, clock: Clock, log: Logger): Pro
 
 const metadataTimeoutMs = 5000;
 
+/** What sign-ins keep in the state folder. */
+interface LoginState {
+  readonly rootSecret: Uint8Array;
+  readonly saved: SavedEndpoints;
+  readonly save: (endpoints: SavedEndpoints) => void;
+}
+
 /** The stages between the store and the stream. */
 interface Core {
   readonly mesh: MeshState;
@@ -258,7 +277,7 @@ function buildCore(
   store: Store,
   keys: Pick<JwksKeysOptions, "saved" | "save">,
   security: Security | undefined,
-  loginRootSecret: Uint8Array,
+  login: LoginState,
   metrics: ControlPlaneMetrics,
   clock: Clock,
   log: Logger,
@@ -291,6 +310,8 @@ function buildCore(
   });
   const client = security === undefined ? undefined : () => security.authority.client;
   const logins = new LoginProviders({
+    saved: login.saved,
+    save: login.save,
     clock,
     log,
     onChange: () => mesh.keysChanged(),
@@ -324,7 +345,7 @@ function buildCore(
   });
   const pods = knownPods(store);
   const podLabels = (namespace: string, name: string) => pods.get(namespace, name)?.labels;
-  const served = [new SecretResources(store), new LoginSecrets(store, loginRootSecret)];
+  const served = [new SecretResources(store), new LoginSecrets(store, login.rootSecret)];
   const secrets: PusherOptions["secrets"] = {
     find: (name, namespace) => served.map((each) => each.find(name, namespace)).find((found) => found !== undefined),
   };

@@ -6,6 +6,7 @@ import { Logging } from "@tulle/telemetry";
 import type { Clock } from "@tulle/xds";
 import type { ProviderLocation } from "../snapshot/browser-logins.ts";
 import { type FetchedDocument, LoginProviders, maxProviders } from "./login-providers.ts";
+import type { SavedEndpoints } from "./saved-endpoints.ts";
 import { metadataUrl, readProviderMetadata } from "./provider-metadata.ts";
 
 const issuer = "https://issuer.test/a";
@@ -86,10 +87,10 @@ class ManualClock implements Clock {
   }
 }
 
-function bench(answer: FetchedDocument) {
+function bench(answer: FetchedDocument, saved: SavedEndpoints = new Map()) {
   const clock = new ManualClock();
   const asked: ProviderLocation[] = [];
-  const made = { clock, asked, answer, changes: 0 };
+  const made = { clock, asked, answer, changes: 0, saved: [] as SavedEndpoints[] };
   const providers = new LoginProviders({
     clock,
     log: new Logging({ level: "off" }).logger("test"),
@@ -97,6 +98,8 @@ function bench(answer: FetchedDocument) {
       asked.push(location);
       return Promise.resolve(made.answer);
     },
+    saved,
+    save: (all) => made.saved.push(all),
     onChange: () => (made.changes += 1),
   });
   return Object.assign(made, { providers });
@@ -120,7 +123,7 @@ test("asked at once, again after failures, and hourly; the last good answer stay
   made.answer = { text: JSON.stringify(good) };
   await clock.next();
   assert.equal(made.changes, 1);
-  providers.close();
+  providers.want([]);
   assert.deepEqual([providers.endpoints.size, clock.timers.length], [0, 0]);
 });
 
@@ -137,6 +140,17 @@ test("a provider of the mesh is asked again when endpoints change", async () => 
   await clock.next();
   assert.deepEqual(made.asked, [{ issuer, service }]);
   assert.deepEqual([...providers.endpoints.keys()], [`${issuer} at ${service.hostname}:80`]);
+});
+
+test("what an earlier run knew serves at once, where somebody still names it", async () => {
+  const made = bench({ text: JSON.stringify(good) }, new Map([[issuer, endpoints]]));
+  const { providers, clock } = made;
+  providers.want([{ issuer }]);
+  assert.deepEqual(providers.endpoints.get(issuer), endpoints);
+  await clock.next();
+  assert.deepEqual([made.changes, made.saved], [0, []], "nothing is new");
+  providers.want([]);
+  assert.equal(providers.endpoints.size, 0);
 });
 
 test("there is a limit to the number of providers", () => {

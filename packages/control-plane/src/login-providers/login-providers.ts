@@ -3,6 +3,7 @@
 import type { Logger } from "@tulle/telemetry";
 import type { Clock } from "@tulle/xds";
 import { type DiscoveredEndpoints, discoveryKey, type ProviderLocation } from "../snapshot/browser-logins.ts";
+import type { SavedEndpoints } from "./saved-endpoints.ts";
 import { type ProviderEndpoints, readProviderMetadata } from "./provider-metadata.ts";
 
 /** From one good answer to the next: endpoints hardly ever move. */
@@ -19,6 +20,10 @@ export interface LoginProvidersOptions {
   readonly log: Logger;
   /** Never rejects. */
   readonly fetch: (location: ProviderLocation) => Promise<FetchedDocument>;
+  /** What an earlier run knew; it serves until the provider says otherwise. */
+  readonly saved?: SavedEndpoints;
+  /** All that is known, after each change. */
+  readonly save?: (endpoints: SavedEndpoints) => void;
   /** Endpoints have come or changed. */
   readonly onChange: () => void;
 }
@@ -39,6 +44,7 @@ export class LoginProviders {
 
   constructor(options: LoginProvidersOptions) {
     this.#options = options;
+    for (const [key, endpoints] of options.saved ?? []) this.#endpoints.set(key, endpoints);
   }
 
   /** What is known now, by `discoveryKey`. */
@@ -53,8 +59,8 @@ export class LoginProviders {
       if (wanted.has(key)) continue;
       provider.cancel();
       this.#providers.delete(key);
-      this.#endpoints.delete(key);
     }
+    for (const key of this.#endpoints.keys()) if (!wanted.has(key)) this.#endpoints.delete(key);
     for (const [key, location] of wanted) if (!this.#providers.has(key)) this.#begin(key, location);
   }
 
@@ -68,7 +74,8 @@ export class LoginProviders {
   }
 
   close(): void {
-    this.want([]);
+    for (const provider of this.#providers.values()) provider.cancel();
+    this.#providers.clear();
   }
 
   #begin(key: string, location: ProviderLocation): void {
@@ -95,7 +102,7 @@ export class LoginProviders {
   }
 
   #answered(key: string, provider: Provider, fetched: FetchedDocument): void {
-    const { clock, log, onChange } = this.#options;
+    const { clock, log, onChange, save } = this.#options;
     const { issuer } = provider.location;
     const read = "text" in fetched ? readProviderMetadata(fetched.text, issuer) : fetched;
     if ("problem" in read) {
@@ -113,6 +120,8 @@ export class LoginProviders {
     provider.cancel = clock.after(refreshMs, () => this.#ask(key, provider));
     const before = JSON.stringify(this.#endpoints.get(key));
     this.#endpoints.set(key, read.endpoints);
-    if (JSON.stringify(read.endpoints) !== before) onChange();
+    if (JSON.stringify(read.endpoints) === before) return;
+    save?.(new Map(this.#endpoints));
+    onChange();
   }
 }
