@@ -3,9 +3,11 @@
 import assert from "node:assert/strict";
 import { createHash, createPublicKey, X509Certificate } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { Agent, request } from "node:https";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
+import { readWorkloadCertificate } from "@tulle/identity";
 import { testCertificate, type TestCertificate, testRevocationList } from "../tools/certificates.ts";
 import { waitFor } from "../tools/processes.ts";
 import { requestBytes } from "./call.ts";
@@ -24,9 +26,11 @@ interface Material {
   readonly stranger: TestCertificate;
   readonly expired: TestCertificate;
   readonly revocations: string;
+  /** Of a workload of the mesh. */
+  readonly workload: TestCertificate;
 }
 
-async function makeMaterial(): Promise<Material> {
+async function makeMaterial(): Promise<Omit<Material, "workload">> {
   const authority = await testCertificate({ commonName: "clients", isAuthority: true });
   const clientOf = (commonName: string, dnsName: string, days = 30): Promise<TestCertificate> =>
     testCertificate({ commonName, names: [`DNS:${dnsName}`], issuer: authority, days });
@@ -73,7 +77,7 @@ const ports = { redirect: 8081, https: 8443, mutual: 9443, pass: 10_443, tcp: 54
 /** What a proxy of another mesh asks for when it wants port 443 of the Service `gateway-tls`. */
 const autoName = "outbound_.443_._.gateway-tls.parity.svc.cluster.local";
 
-function manifests(material: Material): string {
+function manifests(material: Omit<Material, "workload">): string {
   const { servers, authority, revocations, client } = material;
   const server = (port: number, name: string, protocol: string, hosts: readonly string[], tls?: object): object => ({
     port: { number: port, name, protocol },
@@ -415,6 +419,14 @@ const rows: readonly Row[] = [
     expected: { status: "refused" },
   },
   {
+    name: "ISTIO_MUTUAL with a workload's certificate",
+    port: ports.mutual,
+    serverName: "istio.example",
+    client: (m) => m.workload,
+    expected: { status: 200, shown: "", version: "TLSv1.3" },
+    body: /x-forwarded-client-cert.*URI=spiffe:\/\/cluster.local\/ns\/parity\/sa\//,
+  },
+  {
     name: "ISTIO_MUTUAL without a certificate of the mesh",
     port: ports.mutual,
     serverName: "istio.example",
@@ -482,8 +494,9 @@ let material: Material;
 
 before(
   async () => {
-    material = await makeMaterial();
-    mesh = await ParityMesh.start({ "gateway-tls.yaml": manifests(material) });
+    const made = await makeMaterial();
+    mesh = await ParityMesh.start({ "gateway-tls.yaml": manifests(made) });
+    material = { ...made, workload: await workloadOf("side-tulle") };
   },
   { timeout: 120_000 },
 );
@@ -572,6 +585,9 @@ async function replaceUnderLoad(proxy: Proxy, folder: string): Promise<void> {
     }
   };
   const clients = Array.from({ length: 4 }, client);
+  // One connection stays open through all of it, on the certificate that it began with.
+  const kept = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
+  const keptPorts = new Set([await keptRequest(proxy, kept)]);
   const rotations = Array.from({ length: 3 }, (_, index) => `${proxy}-${index}`);
   try {
     for (const commonName of rotations) {
@@ -580,10 +596,38 @@ async function replaceUnderLoad(proxy: Proxy, folder: string): Promise<void> {
       await writeFile(file, JSON.stringify(secret("replaced", pair(next))));
       await mesh.tulle("apply", "-f", file);
       await waitFor(() => (shown.get(commonName) ?? 0) > 20, { what: `the certificate ${commonName}` });
+      keptPorts.add(await keptRequest(proxy, kept));
     }
   } finally {
     over.abort();
     await Promise.all(clients);
+    kept.destroy();
   }
   assert.deepEqual(failures, []);
+  assert.equal(keptPorts.size, 1, "the open connection was not ended");
+}
+
+/** The client's port of the connection that the answer came by. */
+function keptRequest(proxy: Proxy, agent: Agent): Promise<number | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+  const { address: host } = mesh.podOf("gateway", proxy);
+  const headers = { host: "replaced.example" };
+  const outgoing = request({ host, port: ports.https, path: "/v1/ok", servername: "replaced.example", headers, agent });
+  outgoing.once("response", (response) => {
+    const { localPort } = response.socket;
+    response.resume();
+    response.once("end", () => {
+      if (response.statusCode === 200) resolve(localPort);
+      else reject(new Error(`status ${response.statusCode}`));
+    });
+  });
+  outgoing.once("error", reject);
+  outgoing.end();
+  return promise;
+}
+
+async function workloadOf(app: string): Promise<TestCertificate> {
+  const read = await readWorkloadCertificate(mesh.stateFile(mesh.pod(app), "workload-certificate.json"), Date.now());
+  assert.ok(read?.ok, JSON.stringify(read));
+  return { certificate: read.certificate.chainPem, key: read.certificate.keyPem };
 }

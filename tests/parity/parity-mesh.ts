@@ -91,6 +91,11 @@ export class ParityMesh {
     return pod;
   }
 
+  /** A file of a pod's agent. */
+  stateFile(pod: Pod, name: string): string {
+    return path.join(this.#work, "mesh", ".tulle", "pods", pod.name, name);
+  }
+
   podOf(role: Role, proxy: Proxy): Pod {
     return this.pod(role === "gateway" ? `gateway-${proxy}` : `side-${proxy}`);
   }

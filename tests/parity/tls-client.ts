@@ -49,9 +49,10 @@ export function tlsRequest(options: TlsRequest): Promise<TlsOutcome> {
     ALPNProtocols: [...alpn],
   });
   socket.once("secureConnect", () => {
-    const { CN } = socket.getPeerCertificate().subject;
+    // Workloads have no subject, and Node's types do not know of that.
+    const subject = socket.getPeerCertificate().subject as { readonly CN?: string } | undefined;
     shown = {
-      shown: String(CN),
+      shown: subject?.CN ?? "",
       version: socket.getProtocol() ?? "",
       alpn: String(socket.alpnProtocol),
       cipher: socket.getCipher().standardName,
