@@ -161,6 +161,11 @@ for (const dataPlane of ["envoy", "tulle"] as const) {
       { what: "the renewed certificate", details, timeoutMs: 20_000 },
     );
     assert.equal(await ask(first), "HTTP/1.1 200 OK", "the connection of before lives on");
+    const metrics = await (await fetch(`http://${address}:15020/stats/prometheus`)).text();
+    assert.match(metrics, /^istio_agent_cert_expiry_seconds\{resource_name="default"\} \d+$/m);
+    assert.match(metrics, /^envoy_http_downstream_rq_total\{/m, "the proxy's own are there too");
+    const families = metrics.match(/^# TYPE \S+/gm) ?? [];
+    assert.equal(new Set(families).size, families.length, "no family twice, which Prometheus would refuse");
     assert.ok(controlPlane.story.includes("ads of spiffe://cluster.local/ns/shop/sa/web"), controlPlane.story.join());
   });
 }

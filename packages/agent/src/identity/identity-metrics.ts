@@ -60,9 +60,11 @@ export class IdentityMetrics {
       this.#expiry.set(secondsUntil(current.leaf.notAfterMs));
       this.#rootExpiry.set(secondsUntil(Math.min(...current.roots.map(({ notAfterMs }) => notAfterMs))));
     }
-    // A gauge of 0 would say that the certificate expires this second.
-    return this.#registry.renderPrometheus(
-      ({ metric }) => current !== undefined || (metric !== this.#expiry && metric !== this.#rootExpiry),
-    );
+    return this.#registry.renderPrometheus(({ name, metric }) => {
+      // The registry's own, which the proxy beside which these are shown has too.
+      if (!name.includes("_agent_")) return false;
+      // A gauge of 0 would say that the certificate expires this second.
+      return current !== undefined || (metric !== this.#expiry && metric !== this.#rootExpiry);
+    });
   }
 }
