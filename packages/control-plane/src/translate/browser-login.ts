@@ -169,17 +169,17 @@ function atSameHost(path: string): string {
   return `%REQ(x-forwarded-proto)%://%REQ(:authority)%${path.replaceAll("%", "%%")}`;
 }
 
-/** Two sign-ins at one host must not share cookies. */
+/** Two sign-ins at one host must not share cookies; by the prefix browsers take them from that host alone (RFC 6265bis §4.1.3). */
 function cookieNames(login: LoginName): Record<string, string> {
   const suffix = createHash("sha256").update(`${login.namespace}/${login.name}`).digest("hex").slice(0, 8);
   return {
-    bearerToken: `AccessToken-${suffix}`,
-    oauthHmac: `OauthHMAC-${suffix}`,
-    oauthExpires: `OauthExpires-${suffix}`,
-    idToken: `IdToken-${suffix}`,
-    refreshToken: `RefreshToken-${suffix}`,
-    oauthNonce: `OauthNonce-${suffix}`,
-    codeVerifier: `CodeVerifier-${suffix}`,
+    bearerToken: `__Host-AccessToken-${suffix}`,
+    oauthHmac: `__Host-OauthHMAC-${suffix}`,
+    oauthExpires: `__Host-OauthExpires-${suffix}`,
+    idToken: `__Host-IdToken-${suffix}`,
+    refreshToken: `__Host-RefreshToken-${suffix}`,
+    oauthNonce: `__Host-OauthNonce-${suffix}`,
+    codeVerifier: `__Host-CodeVerifier-${suffix}`,
   };
 }
 
