@@ -6,13 +6,16 @@ import { before, type TestContext, test } from "node:test";
 import tls from "node:tls";
 import { Logging, MetricRegistry } from "@tulle/telemetry";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import { compileListener } from "../compile/compile-listener.ts";
+import { compileSecret } from "../compile/compile-secret.ts";
 import { detachedScope } from "../compile/compile-scope.ts";
 import { DataPath } from "../connection/data-path.ts";
 import { accepted, fromConfiguration } from "../hand-built/from-configuration.ts";
 import { ManualClock } from "../hand-built/manual-clock.ts";
 import { Client, until } from "../hand-built/running-proxy.ts";
 import { type TestIdentity, testIdentity } from "../testing/tls-identities.ts";
+import { SecretSlotTable } from "../tls/secret-slot.ts";
 import { ListenerHost } from "./listener-host.ts";
 
 const type = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
@@ -69,6 +72,8 @@ interface FrontDoor {
   readonly log: string[];
   apply(options: FrontDoorOptions): Promise<void>;
   counter(name: string): number;
+  /** The secret `default` of the aggregated stream becomes this one. */
+  rotate(identity: TestIdentity): void;
 }
 
 async function frontDoor(t: TestContext, options: FrontDoorOptions = {}, clock?: ManualClock): Promise<FrontDoor> {
@@ -78,7 +83,11 @@ async function frontDoor(t: TestContext, options: FrontDoorOptions = {}, clock?:
   const dataPath = new DataPath({ logging, ...(clock !== undefined && { clock }) });
   const host = new ListenerHost({ dataPath, inheritedDescriptors: new Map() });
   t.after(() => host.stop());
-  const scope = detachedScope({ metrics });
+  const secrets = new SecretSlotTable();
+  const scope = detachedScope({
+    metrics,
+    secretSlot: (name, source, timeoutMs) => secrets.get(name, source, timeoutMs),
+  });
   const apply = async (changed: FrontDoorOptions): Promise<void> => {
     const listener = accepted(
       compileListener(fromConfiguration(ListenerSchema, configuration(changed)), scope),
@@ -92,6 +101,13 @@ async function frontDoor(t: TestContext, options: FrontDoorOptions = {}, clock?:
     metrics,
     log,
     apply,
+    rotate: (identity) => {
+      const secret = fromConfiguration(SecretSchema, {
+        name: "default",
+        tls_certificate: { certificate_chain: inline(identity.certificate), private_key: inline(identity.key) },
+      });
+      secrets.get("default", { kind: "ads" }, 0).put(accepted(compileSecret(secret, {})));
+    },
     counter: (name) => {
       for (const { statName, metric } of metrics.allSeries()) {
         if (statName === `listener.door.${name}` && "value" in metric) return metric.value;
@@ -184,6 +200,26 @@ test("a new certificate serves new connections, and old ones live on to their ne
   assert.match(await second.exchange(), /200 OK/);
   assert.equal(second.socket.getPeerCertificate().subject.CN, "second");
   assert.match(await first.exchange(), /connection: close/);
+});
+
+test("a secret that changes serves new connections, and old ones go on", async (t) => {
+  const source = { ads: {}, resource_api_version: "V3", initial_fetch_timeout: "0s" };
+  const references = [{ name: "default", sds_config: source }];
+  const door = await frontDoor(t, {
+    context: { common_tls_context: { tls_certificate_sds_secret_configs: references } },
+  });
+  const early = new TlsClient(t, door.port);
+  await early.end();
+  assert.match(door.log.join(""), /Secret is not supplied by SDS/);
+  door.rotate(server);
+  const first = new TlsClient(t, door.port);
+  assert.match(await first.exchange(), /200 OK/);
+  door.rotate(renewed);
+  const second = new TlsClient(t, door.port);
+  assert.match(await second.exchange(), /200 OK/);
+  assert.equal(second.socket.getPeerCertificate().subject.CN, "second");
+  assert.doesNotMatch(await first.exchange(), /connection: close/);
+  assert.equal(first.socket.getPeerCertificate().subject.CN, "first");
 });
 
 test("a session is taken up again with the client's certificate, unless that is switched off", async (t) => {

@@ -15,6 +15,7 @@ import {
   requestHead,
   streamInfo,
 } from "../../hand-built/from-configuration.ts";
+import { type DownstreamTlsInfo, ShownCertificateInfo } from "../../connection/tls-info.ts";
 import type { HttpFilter, HttpStream } from "../../http/filter.ts";
 import { responseFlags } from "../../http/response-flags.ts";
 import { filterOfType } from "../table.ts";
@@ -86,6 +87,21 @@ interface Run {
   readonly hasHost?: boolean;
   readonly code?: number;
   readonly flags?: number;
+  readonly tls?: DownstreamTlsInfo;
+}
+
+function certificate(uri: string): ShownCertificateInfo {
+  return Object.assign(new ShownCertificateInfo(undefined), { uriSans: [uri, "spiffe://second"] });
+}
+
+function handshake(peer: string, local: string, peerIsValidated: boolean): DownstreamTlsInfo {
+  const settled = {
+    version: "TLSv1.3",
+    cipher: "TLS_AES_128_GCM_SHA256",
+    applicationProtocol: "",
+    sessionId: () => "",
+  };
+  return { peer: certificate(peer), local: certificate(local), peerIsValidated, ...settled };
 }
 
 /** Passes one request through the filter; the header list that goes on to the next filter. */
@@ -93,6 +109,7 @@ function pass(hooks: HttpFilter, run: Run): readonly string[] {
   const request = requestHead(run.request);
   const info = streamInfo(request);
   info.cluster = run.cluster;
+  info.downstreamTls = run.tls;
   if (run.hasHost !== false) info.upstreamHost = run.cluster?.hosts[0];
   info.responseCode = run.code ?? 200;
   info.responseFlags = run.flags ?? 0;
@@ -159,6 +176,34 @@ test("as destination: the caller's labels by header, which goes no further", () 
   assert.equal(labels["source_principal"], "unknown", "a claim is no identity");
   assert.equal(labels["destination_workload"], "webapp");
   assert.equal(labels["connection_security_policy"], "none");
+});
+
+test("as destination: a verified certificate names the caller, a merely shown one nobody", () => {
+  const metrics = new MetricRegistry();
+  const hooks = filter(metrics, true);
+  const header = peer({ ...own, workload: "caller", principal: "spiffe://forged" });
+  const request = { headers: { "x-envoy-peer-metadata": header } };
+  const runs = [
+    handshake("spiffe://web", "spiffe://catalog", true),
+    handshake("spiffe://web", "spiffe://catalog", true),
+    handshake("spiffe://other", "spiffe://catalog", true),
+    handshake("spiffe://web", "spiffe://catalog", false),
+    undefined,
+  ];
+  for (const tls of runs) pass(hooks, { cluster: catalog, request, ...(tls && { tls }) });
+  const counted = series(metrics).map(({ labels, metric }) => [
+    labels["source_workload"],
+    labels["source_principal"],
+    labels["destination_principal"],
+    labels["connection_security_policy"],
+    "value" in metric && metric.value,
+  ]);
+  assert.deepEqual(counted, [
+    ["caller", "spiffe://web", "spiffe://catalog", "mutual_tls", 2],
+    ["caller", "spiffe://other", "spiffe://catalog", "mutual_tls", 1],
+    ["caller", "unknown", "spiffe://catalog", "none", 1],
+    ["caller", "unknown", "unknown", "none", 1],
+  ]);
 });
 
 test("equal outcomes share a series, others have their own", () => {
