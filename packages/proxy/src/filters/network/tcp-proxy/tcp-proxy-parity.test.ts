@@ -7,7 +7,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { waitFor } from "../../../../../../tests/tools/processes.ts";
 import { type Side, countersOf, startEnvoy, startOurs } from "../../../testing/parity-pair.ts";
-import { type Hosts, TcpClient, startHosts } from "./tcp-parity-peers.ts";
+import { type Hosts, TcpClient, startHosts } from "../../../testing/tcp-parity-peers.ts";
 
 const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
 const address = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });

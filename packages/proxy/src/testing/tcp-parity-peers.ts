@@ -1,7 +1,7 @@
 // The two ends of a connection in TCP parity tables: hosts that behave in known ways, and a client that does what a scenario says.
 // Both write down what they see.
 import net from "node:net";
-import { waitFor } from "../../../../../../tests/tools/processes.ts";
+import { waitFor } from "../../../../tests/tools/processes.ts";
 
 /** What a host does with a connection. */
 const behaviours = {
