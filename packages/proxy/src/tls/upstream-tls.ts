@@ -41,6 +41,10 @@ export class UpstreamTls {
     this.#maxSessionsPerHost = options.maxSessionsPerHost;
   }
 
+  get keepsSessions(): boolean {
+    return this.#maxSessionsPerHost > 0;
+  }
+
   serverNameFor(host: Host): string {
     return this.#usesHostName && host.hostname !== "" ? host.hostname : this.#serverName;
   }
@@ -54,7 +58,7 @@ export class UpstreamTls {
   keepSession(material: TlsMaterial, host: Host, serverName: string, session: Buffer): void {
     this.#forgetFormer(material);
     // A connection may outlive the secrets that it was made with.
-    if (this.#maxSessionsPerHost === 0 || material !== this.#sessionsOf) return;
+    if (material !== this.#sessionsOf) return;
     let byName = this.#sessions.get(host);
     if (byName === undefined) this.#sessions.set(host, (byName = new Map()));
     let sessions = byName.get(serverName);

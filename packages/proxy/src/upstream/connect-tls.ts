@@ -41,6 +41,13 @@ export function connectTls(
     ...(protocols.length > 0 && { ALPNProtocols: [...protocols] }),
     ...(session !== undefined && { session }),
   });
+  let isVerified = false;
+  if (transport.keepsSessions) {
+    // Node asks OpenSSL for them only where somebody listens during the handshake, and tells of them after `secureConnect`.
+    socket.on("session", (next: Buffer) => {
+      if (isVerified) transport.keepSession(material, host, serverName, next);
+    });
+  }
   socket.once("secureConnect", () => {
     const verifies = transport.verifiesServerName || options.verifiesServerName;
     const outcome = verifyPeer(
@@ -55,7 +62,7 @@ export function connectTls(
     );
     if (outcome.ok) {
       stats.onHandshake(socket, outcome.certificate !== undefined);
-      socket.on("session", (next: Buffer) => transport.keepSession(material, host, serverName, next));
+      isVerified = true;
       socket.emit(verifiedEvent);
       return;
     }
