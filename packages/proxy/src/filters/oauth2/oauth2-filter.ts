@@ -6,10 +6,11 @@ import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts"
 import { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
 import { deleteCookieText, readCookies, removeCookies, setCookieText } from "./cookies.ts";
-import { decodeState, encodeState, isAllowedDomain, isAllowedReturn, isBoundToBrowser } from "./login-state.ts";
-import type { LoginState } from "./login-state.ts";
+import { faultOfIdToken } from "./id-token.ts";
+import { type LoginState, encodeState, isAllowedDomain } from "./login-state.ts";
 import type { OAuth2Config } from "./oauth2-config.ts";
 import type { OAuth2Stats } from "./oauth2-stats.ts";
+import { readCallback } from "./read-callback.ts";
 import { RefreshFlights } from "./refresh-flights.ts";
 import { CookieSealer, codeChallenge, csrfTokenOf, newCodeVerifier, newFlowId, nonceOf } from "./sealing.ts";
 import {
@@ -22,7 +23,7 @@ import {
   sealingUse,
   sessionCookies,
 } from "./session.ts";
-import { claimsOf, exchangeCode, type TokenResult, type Tokens } from "./token-client.ts";
+import { exchangeCode, type TokenResult, type Tokens } from "./token-client.ts";
 
 export interface OAuth2FilterOptions {
   readonly name: string;
@@ -57,10 +58,6 @@ interface Pending {
   /** Go out with the response. */
   responseCookies?: readonly string[];
 }
-
-type Callback =
-  | { readonly ok: true; readonly code: string; readonly state: LoginState }
-  | { readonly ok: false; readonly reason: string; readonly flowId?: string | undefined };
 
 export class OAuth2Filter implements HttpFilter {
   readonly name: string;
@@ -236,7 +233,7 @@ export class OAuth2Filter implements HttpFilter {
 
   #onCallback(visit: Visit, session: Session): FilterStatus {
     if (session.isValid) this.#stats.success.increment();
-    const callback = this.#readCallback(visit);
+    const callback = readCallback(visit.stream.request.path, visit, this.#config);
     if (!callback.ok) return this.#refuse(visit, callback.reason, callback.flowId);
     const { state, code } = callback;
     if (session.isValid) {
@@ -263,37 +260,6 @@ export class OAuth2Filter implements HttpFilter {
     return "stop";
   }
 
-  #readCallback(visit: Visit): Callback {
-    const { stream, cookies, sealer, origin } = visit;
-    const { path } = stream.request;
-    const mark = path.indexOf("?");
-    const parameters = new URLSearchParams(mark < 0 ? "" : path.slice(mark + 1));
-    const stateText = parameters.get("state");
-    const state = stateText === null ? undefined : decodeState(stateText);
-    const cookie = state && cookies.get(`${this.#config.cookieNames.oauthNonce}.${state.flowId}`);
-    const isBound = state !== undefined && isBoundToBrowser(state, cookie, sealer);
-    const flowId = isBound ? state.flowId : undefined;
-    const error = parameters.get("error");
-    if (error !== null) {
-      const known = /^[a-z_]{1,40}$/.test(error) ? error : "";
-      return { ok: false, reason: `OAuth server returned an error: ${known}`, flowId };
-    }
-    const code = parameters.get("code");
-    if (code === null || stateText === null) {
-      return { ok: false, reason: "Code or state query param does not exist", flowId };
-    }
-    if (state === undefined) return { ok: false, reason: "State query param is not a valid JSON" };
-    if (!isBound) return { ok: false, reason: "CSRF token validation failed" };
-    if (!isAllowedReturn(state.url, origin, this.#config.allowedRedirectDomains)) {
-      return { ok: false, reason: "State url host is not in the allowed redirect domains", flowId };
-    }
-    const { pathname, search } = new URL(state.url);
-    if (this.#config.isRedirectPath(pathname + search)) {
-      return { ok: false, reason: "State url query params matches the redirect path matcher", flowId };
-    }
-    return { ok: true, code, state };
-  }
-
   #onCodeExchanged(visit: Visit, state: LoginState, result: TokenResult): void {
     if (!result.ok) {
       this.#refuse(visit, result.reason, state.flowId);
@@ -301,7 +267,7 @@ export class OAuth2Filter implements HttpFilter {
     }
     const { stream, sealer, cookies, site, nowSeconds } = visit;
     const { tokens } = result;
-    const wrong = this.#faultOfIdToken(tokens, nonceOf(state.csrfToken, sealer), nowSeconds);
+    const wrong = faultOfIdToken(this.#config, tokens.idToken, nonceOf(state.csrfToken, sealer), nowSeconds);
     if (wrong !== undefined) {
       this.#refuse(visit, wrong, state.flowId);
       return;
@@ -316,19 +282,6 @@ export class OAuth2Filter implements HttpFilter {
     this.#deleteFlow(headers, state.flowId);
     this.#stats.success.increment();
     this.#redirect(stream, headers, "oauth.logged_in");
-  }
-
-  /** OpenID Connect Core §3.1.3.7: audience, end of life and nonce of an ID token that came from the token endpoint itself. */
-  #faultOfIdToken({ idToken }: Tokens, nonce: string, nowSeconds: number): string | undefined {
-    if (!this.#config.isOpenId || idToken === "") return undefined;
-    const claims = claimsOf(idToken);
-    if (claims === undefined) return "The ID token is not a JWT";
-    if (claims["nonce"] !== nonce) return "The ID token has another nonce";
-    const audience = claims["aud"];
-    const audiences: readonly unknown[] = Array.isArray(audience) ? audience : [audience];
-    if (!audiences.includes(this.#config.clientId)) return "The ID token is for another client";
-    const expires = claims["exp"];
-    return typeof expires === "number" && expires > nowSeconds ? undefined : "The ID token has expired";
   }
 
   #refresh(visit: Visit, session: Session): FilterStatus {
