@@ -11,13 +11,7 @@ import { buildEndpoints, buildSnapshot, parseNode, scope, translate } from "@tul
 import { type AdsConnection, type RunningAdsServer, serveAds } from "@tulle/xds";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { type StartedProcess, startProcess, waitFor } from "../tools/processes.ts";
-import {
-  sdsCluster,
-  serveSecrets,
-  TestAuthority,
-  type WorkloadPem,
-  workloadSecrets,
-} from "../tools/workload-secrets.ts";
+import { sdsCluster, serveSecrets, TestAuthority, workloadSecrets } from "../tools/workload-secrets.ts";
 
 export type ProxyKind = "tulle" | "envoy";
 
@@ -277,5 +271,3 @@ function bootstrapOf({ name, namespace, address, appAddress }: RunningPod, xdsPa
     layered_runtime: { layers: [{ name: "mesh", static_layer: { "re2.max_program_size.error_level": 32_768 } }] },
   };
 }
-
-export type { WorkloadPem };

@@ -6,7 +6,7 @@ import type { ConnectionOptions } from "node:tls";
 import { waitFor } from "../tools/processes.ts";
 import { TestAuthority } from "../tools/workload-secrets.ts";
 import { parseAccessLogLine } from "./access-log-line.ts";
-import { type IdentityRule, identityRules, type Identity } from "./identity-rules.ts";
+import { identityRules, type Identity } from "./identity-rules.ts";
 import { callerOf, callMeshed, meshClient, type MeshedOutcome } from "./meshed-call.ts";
 import { MeshedProxies, type ProxyKind } from "./meshed-proxies.ts";
 
@@ -163,6 +163,19 @@ describe("mutual TLS", () => {
     }
   }
 
+  for (const server of kinds) {
+    test(`${server}: plain text at a STRICT port is logged`, async () => {
+      await direct(server, strict, undefined);
+      const isLogged = (): boolean =>
+        mesh
+          .output(`server-${server}`)
+          .split("\n")
+          .flatMap((line) => parseAccessLogLine(line) ?? [])
+          .some(({ flags, details }) => flags === "NR" && details === "filter_chain_not_found");
+      await waitFor(isLogged, { what: "the access log", timeoutMs: 15_000, intervalMs: 100 });
+    });
+  }
+
   for (const clientKind of kinds) {
     for (const server of kinds) {
       const pair = `${clientKind} to ${server}`;
@@ -233,5 +246,3 @@ function flagsOf(mesh: MeshedProxies, pod: string, path: string): Promise<string
       .find(({ request }) => request.includes(` ${path} `))?.flags;
   return waitFor(find, { what: `the access log of ${path}`, timeoutMs: 15_000, intervalMs: 100 });
 }
-
-export type { IdentityRule };

@@ -1,7 +1,11 @@
 // The HTTP connection managers of the three kinds of listener, with the settings that Istio gives them.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
-import { type AccessLog, AccessLogSchema } from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
+import {
+  type AccessLog,
+  type AccessLogFilterSchema,
+  AccessLogSchema,
+} from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import { StdoutAccessLogSchema } from "@tulle/xds/envoy/extensions/access_loggers/stream/v3/stream_pb";
 import {
@@ -100,10 +104,11 @@ export function gatewayConnectionManager(statPrefix: string, routeName: string, 
 }
 
 /** Istio opens the file /dev/stdout, which Linux refuses where standard output is a socket, as under Node's `spawn`. */
-export function accessLog(): AccessLog {
+export function accessLog(filter?: MessageInitShape<typeof AccessLogFilterSchema>): AccessLog {
   const textFormat = { specifier: { case: "inlineString", value: accessLogFormat } } as const;
   return create(AccessLogSchema, {
     name: "envoy.access_loggers.stdout",
+    ...(filter === undefined ? {} : { filter }),
     configType: {
       case: "typedConfig",
       value: pack(StdoutAccessLogSchema, {

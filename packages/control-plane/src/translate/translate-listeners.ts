@@ -5,7 +5,7 @@ import { type AdditionalAddress, AdditionalAddressSchema } from "@tulle/xds/envo
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
-import { inboundConnectionManager, outboundConnectionManager } from "./http-connection-manager.ts";
+import { accessLog, inboundConnectionManager, outboundConnectionManager } from "./http-connection-manager.ts";
 import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { inboundFilterChains } from "./inbound-filter-chains.ts";
 import { socketAddress } from "./messages.ts";
@@ -34,6 +34,11 @@ export function translateOutboundListener(own: SidecarOwn): Listener {
   });
 }
 
+/** Connections that no chain takes, such as plain text at a STRICT port: no request of theirs is ever logged (as Istio). */
+const turnedAway: Parameters<typeof accessLog>[0] = {
+  filterSpecifier: { case: "responseFlagFilter", value: { flags: ["NR"] } },
+};
+
 /** The pod's own port: the proxy stands in front of the application, which listens elsewhere. */
 export function translateInboundListener(own: SidecarOwn, port: InboundPort): Listener {
   const name = listenerName(own.address, port.targetPort);
@@ -43,6 +48,7 @@ export function translateInboundListener(own: SidecarOwn, port: InboundPort): Li
     address: socketAddress(own.address, port.targetPort),
     additionalAddresses: publishedAddresses(own, port.targetPort),
     trafficDirection: TrafficDirection.INBOUND,
+    accessLog: port.mutualTls === undefined ? [] : [accessLog(turnedAway)],
     ...inboundFilterChains(protocol, port.mutualTls, inboundFilters(own, port, name)),
   });
 }
