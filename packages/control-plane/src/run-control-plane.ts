@@ -22,7 +22,7 @@ import { serveProvenWorkloads } from "./ca/serve-proven-workloads.ts";
 import { serveHttpApi } from "./api/http-api.ts";
 import { type ResourceStatus, resourceRoutes } from "./api/resource-routes.ts";
 import { makeInstanceId } from "./instance-id.ts";
-import { fetchDocument, fetchJwks } from "./jwks/fetch-jwks.ts";
+import { fetchDocument, fetchJwks, type MeshAccess } from "./jwks/fetch-jwks.ts";
 import { JwksKeys, type JwksKeysOptions } from "./jwks/jwks-keys.ts";
 import { meshEndpoint } from "./jwks/mesh-endpoint.ts";
 import { KeysFile, readSavedKeys, type SavedKeys } from "./jwks/saved-keys.ts";
@@ -309,21 +309,7 @@ function buildCore(
       }),
   });
   const client = security === undefined ? undefined : () => security.authority.client;
-  const logins = new LoginProviders({
-    saved: login.saved,
-    save: login.save,
-    clock,
-    log,
-    onChange: () => mesh.keysChanged(),
-    fetch: ({ issuer, service }) =>
-      fetchDocument(metadataUrl(issuer), metadataTimeoutMs, {
-        resolve: (url) => {
-          const at = service === undefined ? url : new URL(`http://${service.hostname}:${service.port}`);
-          return meshEndpoint(at, mesh.snapshot.services, mesh.endpoints);
-        },
-        client,
-      }),
-  });
+  const logins = loginProviders(login, () => mesh, client, clock, log);
   const mesh: MeshState = new MeshState({
     store,
     reader: accepted,
@@ -353,6 +339,30 @@ function buildCore(
   countResources(mesh);
   const findings = (): readonly Finding[] => [...store.findings(), ...accepted.findings, ...jwks.findings()];
   return { mesh, pusher, cache, accepted, jwks, logins, pods, findings };
+}
+
+function loginProviders(
+  { saved, save }: LoginState,
+  mesh: () => MeshState,
+  client: MeshAccess["client"],
+  clock: Clock,
+  log: Logger,
+): LoginProviders {
+  return new LoginProviders({
+    saved,
+    save,
+    clock,
+    log,
+    onChange: () => mesh().keysChanged(),
+    fetch: ({ issuer, service }) =>
+      fetchDocument(metadataUrl(issuer), metadataTimeoutMs, {
+        resolve: (url) => {
+          const at = service === undefined ? url : new URL(`http://${service.hostname}:${service.port}`);
+          return meshEndpoint(at, mesh().snapshot.services, mesh().endpoints);
+        },
+        client,
+      }),
+  });
 }
 
 function statusOf(key: ResourceKey, { accepted, pusher }: Core): ResourceStatus | undefined {
