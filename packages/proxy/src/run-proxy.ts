@@ -16,7 +16,7 @@ import { systemClock } from "./connection/clock.ts";
 import { DataPath } from "./connection/data-path.ts";
 import { parseListenDescriptors } from "./listener/inherited-descriptors.ts";
 import { ListenerHost } from "./listener/listener-host.ts";
-import { OverloadManager } from "./overload/overload-manager.ts";
+import { OverloadControl } from "./overload/overload-control.ts";
 import { ConfigRecords } from "./runtime/config-records.ts";
 import { RuntimeOwner } from "./runtime/runtime-owner.ts";
 import { type LoadedStaticResources, loadStaticResources } from "./subscribe/load-static-resources.ts";
@@ -139,7 +139,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
       return cluster && targetOf(cluster);
     },
   });
-  const overload = new OverloadManager({
+  const overload = new OverloadControl({
     settings: bootstrap.overload,
     state: dataPath.overload,
     metrics,

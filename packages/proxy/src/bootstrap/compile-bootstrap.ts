@@ -14,8 +14,8 @@ import type { Secret } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v
 import { checkFields } from "../compile/check-fields.ts";
 import { durationMs } from "../compile/duration.ts";
 import { type Compiled, Place, Problems, compiled } from "../compile/problems.ts";
-import { compileOverloadManager } from "../overload/compile-overload-manager.ts";
-import type { OverloadSettings } from "../overload/overload-manager.ts";
+import { compileOverload } from "../overload/compile-overload.ts";
+import type { OverloadSettings } from "../overload/overload-control.ts";
 
 /** ConfigSource.initial_fetch_timeout. */
 const defaultInitialFetchTimeoutMs = 15_000;
@@ -58,7 +58,7 @@ export function compileBootstrap(message: Bootstrap): Compiled<ProxyBootstrap> {
     secrets: message.staticResources?.secrets ?? [],
     dynamic: dynamicSource(message, place.field("dynamic_resources"), problems),
     sourceAddress: message.clusterManager?.upstreamBindConfig?.sourceAddress?.address || undefined,
-    overload: compileOverloadManager(message.overloadManager, place.field("overload_manager"), problems),
+    overload: compileOverload(message.overloadManager, place.field("overload_manager"), problems),
   };
   return compiled(value, problems);
 }

@@ -6,8 +6,8 @@ import { OverloadManagerSchema } from "@tulle/xds/envoy/config/overload/v3/overl
 import { Place, Problems } from "../compile/problems.ts";
 import { fromConfiguration } from "../hand-built/from-configuration.ts";
 import { ManualClock } from "../hand-built/manual-clock.ts";
-import { compileOverloadManager } from "./compile-overload-manager.ts";
-import { OverloadManager, triggerValue } from "./overload-manager.ts";
+import { compileOverload } from "./compile-overload-control.ts";
+import { OverloadControl, triggerValue } from "./overload-control.ts";
 import { OverloadState } from "./overload-state.ts";
 
 const type = (name: string): string => `type.googleapis.com/envoy.extensions.resource_monitors.${name}`;
@@ -29,13 +29,13 @@ const action = (name: string, trigger: object): object => ({
 
 function compile(json: object) {
   const problems = new Problems();
-  const settings = compileOverloadManager(fromConfiguration(OverloadManagerSchema, json), Place.root, problems);
+  const settings = compileOverload(fromConfiguration(OverloadManagerSchema, json), Place.root, problems);
   return { settings, problems: problems.list };
 }
 
 test("nothing configured, nothing limited", () => {
   const problems = new Problems();
-  const settings = compileOverloadManager(undefined, Place.root, problems);
+  const settings = compileOverload(undefined, Place.root, problems);
   assert.deepEqual(settings, {
     refreshIntervalMs: 1000,
     maxMemoryBytes: undefined,
@@ -75,7 +75,7 @@ test("memory moves every action by its own triggers, and lets go again", () => {
   const state = new OverloadState();
   const metrics = new MetricRegistry();
   let memory = 700;
-  const manager = new OverloadManager({
+  const manager = new OverloadControl({
     settings,
     state,
     metrics,

@@ -1,15 +1,11 @@
 // The bootstrap's overload_manager into settings (config.overload.v3.OverloadManager).
-import {
-  type OverloadManager,
-  type ScaledTrigger,
-  type Trigger,
-} from "@tulle/xds/envoy/config/overload/v3/overload_pb";
+import type { OverloadManager, ScaledTrigger, Trigger } from "@tulle/xds/envoy/config/overload/v3/overload_pb";
 import { DownstreamConnectionsConfigSchema } from "@tulle/xds/envoy/extensions/resource_monitors/downstream_connections/v3/downstream_connections_pb";
 import { FixedHeapConfigSchema } from "@tulle/xds/envoy/extensions/resource_monitors/fixed_heap/v3/fixed_heap_pb";
 import { durationMs } from "../compile/duration.ts";
 import type { Place, Problems } from "../compile/problems.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../compile/typed-config.ts";
-import type { OverloadAction, OverloadActionName, OverloadSettings, OverloadTrigger } from "./overload-manager.ts";
+import type { OverloadAction, OverloadActionName, OverloadSettings, OverloadTrigger } from "./overload-control.ts";
 
 const defaultRefreshIntervalMs = 1000;
 const actionPrefix = "envoy.overload_actions.";
@@ -28,7 +24,7 @@ interface Resources {
   memoryMonitor: string | undefined;
 }
 
-export function compileOverloadManager(
+export function compileOverload(
   message: OverloadManager | undefined,
   place: Place,
   problems: Problems,

@@ -30,7 +30,7 @@ export interface OverloadSettings {
   readonly actions: readonly OverloadAction[];
 }
 
-export interface OverloadManagerOptions {
+export interface OverloadControlOptions {
   readonly settings: OverloadSettings;
   readonly state: OverloadState;
   readonly metrics: MetricRegistry;
@@ -48,13 +48,13 @@ export function triggerValue(trigger: OverloadTrigger, pressure: number): number
   return pressure >= saturatedFrom ? 1 : (pressure - scalingFrom) / (saturatedFrom - scalingFrom);
 }
 
-export class OverloadManager {
-  readonly #options: OverloadManagerOptions;
+export class OverloadControl {
+  readonly #options: OverloadControlOptions;
   readonly #pressure: Gauge;
   readonly #gauges: ReadonlyMap<OverloadActionName, { readonly active: Gauge; readonly scalePercent: Gauge }>;
   #timer: unknown = undefined;
 
-  constructor(options: OverloadManagerOptions) {
+  constructor(options: OverloadControlOptions) {
     this.#options = options;
     const { settings, metrics, state } = options;
     state.maxConnections = settings.maxConnections ?? Infinity;
