@@ -1,10 +1,11 @@
 // Certificates of twenty seconds under traffic for two minutes, and a change of the root in between: nothing that a client could notice.
 import assert from "node:assert/strict";
 import { Agent } from "node:http";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { connect } from "node:tls";
 import type { AuthorityStatus } from "@tulle/control-plane";
+import { envoyPath } from "../tools/envoy-path.ts";
 import { waitFor } from "../tools/processes.ts";
 import { type Pod, ShopInstance } from "./shop-instance.ts";
 
@@ -30,8 +31,16 @@ function shownBy({ address }: Pod, port: number): Promise<ShownCertificate> {
   return promise;
 }
 
-test("certificates and the root change under traffic, and no request fails", async (context) => {
-  await using shop = await ShopInstance.start({ args: ["--workload-cert-ttl", `${certificateLifeSeconds}s`] });
+for (const proxy of ["tulle", "envoy"]) {
+  test(`certificates and the root change under traffic through ${proxy}, and no request fails`, (context) =>
+    changeEverything(context, proxy));
+}
+
+async function changeEverything(context: TestContext, proxy: string): Promise<void> {
+  await using shop = await ShopInstance.start({
+    args: ["--workload-cert-ttl", `${certificateLifeSeconds}s`, "--proxy", proxy],
+    env: { TULLE_ENVOY: await envoyPath() },
+  });
   const catalog = await shop.pod("catalog-v1");
   const outcomes = new Map<string, number>();
   const shown: ShownCertificate[] = [];
@@ -84,7 +93,7 @@ test("certificates and the root change under traffic, and no request fails", asy
   assert.notDeepEqual(after.roots, before.roots);
   assert.equal(after.roots.length, 1);
   assert.equal(new Set(shown.map(({ issuer }) => issuer)).size, 2, "both authorities were seen on the wire");
-});
+}
 
 function disposableAgent(): Disposable & { readonly http: Agent } {
   const http = new Agent({ keepAlive: true, maxSockets: workers });
