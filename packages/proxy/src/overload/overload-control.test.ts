@@ -6,7 +6,7 @@ import { OverloadManagerSchema } from "@tulle/xds/envoy/config/overload/v3/overl
 import { Place, Problems } from "../compile/problems.ts";
 import { fromConfiguration } from "../hand-built/from-configuration.ts";
 import { ManualClock } from "../hand-built/manual-clock.ts";
-import { compileOverload } from "./compile-overload-control.ts";
+import { compileOverload } from "./compile-overload.ts";
 import { OverloadControl, triggerValue } from "./overload-control.ts";
 import { OverloadState } from "./overload-state.ts";
 
