@@ -111,14 +111,18 @@ describe("signing in to the shop", () => {
   });
 
   const unauthorized = [
-    { name: "no token", headers: {} },
-    { name: "a token of nobody", headers: { authorization: "Bearer e30.e30.e30" } },
+    { name: "no token, says the service", headers: {}, challenge: /^Bearer realm="orders"/ },
+    {
+      name: "a token of nobody, says the proxy beside it",
+      headers: { authorization: "Bearer e30.e30.e30" },
+      challenge: /^Bearer realm="http:.*\/api\/orders", error="invalid_token"$/,
+    },
   ];
-  for (const { name, headers } of unauthorized) {
+  for (const { name, headers, challenge } of unauthorized) {
     test(`the orders are not for ${name}`, async () => {
       const answer = await fetch(`${base}/api/orders`, { headers: headers as Record<string, string> });
       assert.equal(answer.status, 401);
-      assert.match(answer.headers.get("www-authenticate") ?? "", /^Bearer realm="orders"/);
+      assert.match(answer.headers.get("www-authenticate") ?? "", challenge);
     });
   }
 
