@@ -66,6 +66,10 @@ function compileDownstreamTls(
       prefersClientCiphers: message.preferClientCiphers,
     },
   );
+  if (message.requireClientCertificate === true && message.commonTlsContext?.validationContextType.case === undefined) {
+    const words = "there is no validation context to verify client certificates with";
+    problems.error(place.field("require_client_certificate"), words);
+  }
   if (common.hasNoCertificate) problems.error(place, "Server TlsCertificates must have a certificate specified");
   const statScope = { root: "listener", name: statName, label: "envoy_listener_address" };
   const timeouts = statDescription(statScope, "downstream_cx_transport_socket_connect_timeout");

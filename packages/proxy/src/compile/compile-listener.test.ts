@@ -375,6 +375,31 @@ const refused: readonly {
     ],
   },
   {
+    name: "a client certificate that nothing would verify",
+    json: {
+      filter_chains: [
+        {
+          ...chain("a"),
+          transport_socket: {
+            name: "tls",
+            typed_config: {
+              "@type": type("transport_sockets.tls.v3.DownstreamTlsContext"),
+              require_client_certificate: true,
+              require_sni: true,
+              common_tls_context: {
+                tls_certificate_sds_secret_configs: [{ name: "default", sds_config: { ads: {} } }],
+              },
+            },
+          },
+        },
+      ],
+    },
+    expected: [
+      /require_sni: this field is not supported/,
+      /require_client_certificate: there is no validation context to verify client certificates with/,
+    ],
+  },
+  {
     name: "a server without a certificate",
     json: {
       filter_chains: [

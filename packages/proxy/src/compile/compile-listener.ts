@@ -12,6 +12,7 @@ import { statDescription } from "../cluster/cluster-stats.ts";
 import type { NetworkFilter } from "../connection/network-filter.ts";
 import { ownWorkloadLabels } from "../filters/istio-stats/workload-labels.ts";
 import { IstioTcpStatsFilter, istioTcpStatsKey } from "../filters/network/istio-tcp-stats/istio-tcp-stats-filter.ts";
+import { protocolReader } from "../filters/listener/tls-inspector.ts";
 import { networkFilterOfType } from "../filters/network/table.ts";
 import type {
   ConnectionProperties,
@@ -111,13 +112,15 @@ export function buildListener(
   }
   if (problems.hasErrors) return undefined;
   const name = message.name === "" ? addresses.map((address) => `${address?.ip}_${address?.port}`)[0]! : message.name;
+  const listenerFilters = compileListenerFilters(message.listenerFilters, scope, place, problems);
+  const chains = [...filterChains, ...(defaultLinks === undefined ? [] : [defaultLinks])];
   const listener: Listener = {
     name,
     addresses: addresses.filter((address) => address !== undefined),
     filterChains,
     defaultFilterChain:
       defaultLinks === undefined ? undefined : { name: defaultChain!.name, matches: () => true, ...defaultLinks },
-    listenerFilters: compileListenerFilters(message.listenerFilters, scope, place, problems),
+    listenerFilters: needsProtocols(chains, message) ? [protocolReader] : listenerFilters,
     listenerFiltersTimeoutMs: durationMs(message.listenerFiltersTimeout, defaultListenerFiltersTimeoutMs),
     continuesAfterListenerFiltersTimeout: message.continueOnListenerFiltersTimeout,
     accessLogs: accessLogs.filter((log) => log !== undefined),
@@ -127,6 +130,15 @@ export function buildListener(
   };
   if (problems.hasErrors) return undefined;
   return { listener, routeNames: build.routeNames, clusterNames: build.clusterNames, secretSlots: build.secretSlots };
+}
+
+function needsProtocols(chains: readonly ChainLinks[], message: ListenerMessage): boolean {
+  const transports = chains.map(({ transport }) => transport);
+  return (
+    message.listenerFilters.length === 0 &&
+    transports.every(({ type }) => type === "tls") &&
+    transports.some((transport) => transport.type === "tls" && transport.context.alpnProtocols.length > 0)
+  );
 }
 
 function listenerStatName(statPrefix: string, address: ListenAddress | undefined): string {

@@ -29,6 +29,8 @@ export class ConnectionInfo {
   serverName = "";
   /** ALPN protocols that the client offers, or what the HTTP inspector found. */
   applicationProtocols: readonly string[] = [];
+  /** ALPN of the hello, whether chains may ask for it or not; undefined = nobody has looked. */
+  offeredProtocols: readonly string[] | undefined = undefined;
   transportProtocol: "raw_buffer" | "tls" = "raw_buffer";
   /** Undefined = the connection is plain. */
   tls: DownstreamTlsInfo | undefined = undefined;

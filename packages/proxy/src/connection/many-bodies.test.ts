@@ -119,7 +119,13 @@ test("bodies come back byte by byte, and nothing stays open", async (t) => {
   const { port: backendPort } = backend.address() as AddressInfo;
   const cluster = handBuiltCluster("c", [backendPort], {
     perConnectionBufferLimitBytes: bufferLimitBytes,
-    circuitBreakers: { maxConnections: 64, maxPendingRequests: 1024, maxRequests: 1024, maxRetries: 1024, retryBudget: undefined },
+    circuitBreakers: {
+      maxConnections: 64,
+      maxPendingRequests: 1024,
+      maxRequests: 1024,
+      maxRetries: 1024,
+      retryBudget: undefined,
+    },
   });
   const route = { includeRequestAttemptCount: true };
   const retried = retryPolicy(retryConditions["5xx"], 2, { backOffBaseMs: 1, backOffMaxMs: 2 });

@@ -81,7 +81,7 @@ function makeListeners({ authority, server, second }: Identities): readonly TlsP
     },
   };
   const mutual = { require_client_certificate: true, common_tls_context: common };
-  const versions = (tls_minimum_protocol_version: string, tls_maximum_protocol_version: string): object => ({
+  const between = (tls_minimum_protocol_version: string, tls_maximum_protocol_version: string): object => ({
     common_tls_context: {
       tls_params: { tls_minimum_protocol_version, tls_maximum_protocol_version },
       tls_certificates: [certificate(server)],
@@ -99,8 +99,9 @@ function makeListeners({ authority, server, second }: Identities): readonly TlsP
     one("bare", mutual),
     one("optional", { common_tls_context: common }),
     one("hash", { common_tls_context: { tls_certificates: [certificate(server)], validation_context: hashes } }),
-    one("tls13", versions("TLSv1_3", "TLSv1_3")),
-    one("tls12", versions("TLSv1_2", "TLSv1_2")),
+    one("tls13", between("TLSv1_3", "TLSv1_3")),
+    one("tls12", between("TLSv1_2", "TLSv1_2")),
+    one("protocols", { common_tls_context: { tls_certificates: [certificate(server)], alpn_protocols: ["http/1.1"] } }),
     one("certificates", { common_tls_context: { tls_certificates: [certificate(server), certificate(second)] } }),
     {
       name: "names",
@@ -210,6 +211,9 @@ function makeRows(identities: Identities): readonly Row[] {
   const alpn = (ALPNProtocols: string[], identity?: TestIdentity): Omit<TlsParityCall, "listener"> => ({
     tls: showing(identity, { ALPNProtocols }),
   });
+  row("protocols: ours", "protocols", alpn(["h2c", "http/1.1"]), 200);
+  row("protocols: none of ours", "protocols", alpn(["other"]), 200);
+  row("protocols: none", "protocols", { tls: showing(undefined) }, 200);
   row("permissive: a sidecar", "permissive", alpn(["istio-http/1.1", "istio", "http/1.1"], good), "istio");
   row("permissive: as a sidecar, without a certificate", "permissive", alpn(["istio"]), 0);
   row("permissive: the workload's own TLS", "permissive", alpn(["http/1.1"]), "tls");

@@ -256,6 +256,34 @@ test("a session does not outlive the certificate that it began with", async (t) 
   assert.equal(door.counter("ssl.fail_verify_error"), 1);
 });
 
+test("what is compared with nothing is no proof", async (t) => {
+  const tls_certificates = [{ certificate_chain: inline(server.certificate), private_key: inline(server.key) }];
+  const common_tls_context = { tls_certificates, validation_context: {} };
+  const forged = await testIdentity({ names: [uri] });
+  const open = await frontDoor(t, { context: { common_tls_context } });
+  assert.match(await new TlsClient(t, open.port, shown(forged)).exchange(), /200 OK/);
+  assert.equal(open.counter("ssl.no_certificate"), 1);
+  const closed = await frontDoor(t, { context: { common_tls_context, require_client_certificate: true } });
+  assert.equal(await new TlsClient(t, closed.port, shown(forged)).exchange(), "");
+  assert.equal(closed.counter("ssl.fail_verify_no_cert"), 1);
+});
+
+for (const { offers, expected } of [
+  { offers: ["h2", "http/1.1"], expected: "http/1.1" },
+  { offers: ["foo"], expected: false },
+  { offers: undefined, expected: false },
+]) {
+  test(`ALPN ${String(offers)}: ${String(expected)}`, async (t) => {
+    const tls_certificates = [{ certificate_chain: inline(server.certificate), private_key: inline(server.key) }];
+    const door = await frontDoor(t, {
+      context: { common_tls_context: { tls_certificates, alpn_protocols: ["http/1.1"] } },
+    });
+    const caller = new TlsClient(t, door.port, offers === undefined ? {} : { ALPNProtocols: offers });
+    assert.match(await caller.exchange(), /200 OK/);
+    assert.equal(caller.socket.alpnProtocol, expected);
+  });
+}
+
 test("a refused client is told in the log and disturbs nobody", async (t) => {
   const door = await frontDoor(t, { context: { require_client_certificate: true } });
   const good = new TlsClient(t, door.port, shown(client));

@@ -76,8 +76,8 @@ export class TlsHandshake implements DownstreamConnection {
     const { transport, info } = this.#options;
     const { alpnProtocols } = transport.context;
     // A client that offers nothing of ours goes on without a protocol (Envoy); Node would end the handshake.
-    const offered = info.applicationProtocols;
-    const agrees = info.transportProtocol !== "tls" || alpnProtocols.some((protocol) => offered.includes(protocol));
+    const offered = info.offeredProtocols;
+    const agrees = offered === undefined || alpnProtocols.some((protocol) => offered.includes(protocol));
     const chosen = chooseCertificate(material.contexts, info.serverName);
     return {
       isServer: true,
@@ -96,7 +96,8 @@ export class TlsHandshake implements DownstreamConnection {
     if (this.#isOver) return;
     const { transport, info } = this.#options;
     const { stats } = transport;
-    const certificate = socket.getPeerX509Certificate();
+    // A certificate that nothing is compared with proves nothing, and must not pass for one that does.
+    const certificate = judges(this.#validation) ? socket.getPeerX509Certificate() : undefined;
     const handle = (socket as unknown as { _handle: ServerHandle })._handle;
     const chainError = certificate === undefined ? undefined : (handle.verifyError()?.code ?? undefined);
     const nowMs = this.#options.dataPath.clock.wallMs();
@@ -172,16 +173,22 @@ function needsNameOfHandshake(info: ConnectionInfo, contexts: readonly Certifica
   return info.serverName === "" && contexts.length > 1;
 }
 
+/** There is something to compare a certificate with, or whoever shows one is let in by intent. */
+function judges(validation: ValidationContext | undefined): validation is ValidationContext {
+  if (validation === undefined) return false;
+  const { trustedCa, acceptsUntrusted, certificateHashes, spkiHashes, nameMatches } = validation;
+  const rules = certificateHashes.size + spkiHashes.size + nameMatches.length;
+  return trustedCa !== undefined || acceptsUntrusted || rules > 0;
+}
+
 /**
- * A certificate is asked for where there is something to compare it with; the handshake itself refuses a client without one
- * where one is needed, so that the client is told by an alert.
+ * The handshake itself refuses a client without a certificate where one is needed, so that the client is told by an alert.
  */
 function certificateRequest(transport: DownstreamTls, validation: ValidationContext | undefined): TLSSocketOptions {
-  const asksForMore =
-    validation !== undefined &&
-    validation.nameMatches.length + validation.certificateHashes.size + validation.spkiHashes.size > 0;
-  const requires = transport.requiresClientCertificate || (asksForMore && !validation.acceptsUntrusted);
-  return { requestCert: requires || validation !== undefined, rejectUnauthorized: requires };
+  if (!judges(validation)) return { requestCert: false, rejectUnauthorized: false };
+  const rules = validation.nameMatches.length + validation.certificateHashes.size + validation.spkiHashes.size;
+  const requires = transport.requiresClientCertificate || (rules > 0 && !validation.acceptsUntrusted);
+  return { requestCert: true, rejectUnauthorized: requires };
 }
 
 /** A session that is taken up again carries a judgement of the past. */

@@ -94,14 +94,14 @@ function certificate(uri: string): ShownCertificateInfo {
   return Object.assign(new ShownCertificateInfo(undefined), { uriSans: [uri, "spiffe://second"] });
 }
 
-function handshake(peer: string, local: string, peerIsValidated: boolean): DownstreamTlsInfo {
+function handshake(peerUri: string, localUri: string, peerIsValidated: boolean): DownstreamTlsInfo {
   const settled = {
     version: "TLSv1.3",
     cipher: "TLS_AES_128_GCM_SHA256",
     applicationProtocol: "",
     sessionId: () => "",
   };
-  return { peer: certificate(peer), local: certificate(local), peerIsValidated, ...settled };
+  return { peer: certificate(peerUri), local: certificate(localUri), peerIsValidated, ...settled };
 }
 
 /** Passes one request through the filter; the header list that goes on to the next filter. */

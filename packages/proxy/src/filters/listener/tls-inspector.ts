@@ -3,7 +3,7 @@ import type { Counter, MetricRegistry } from "@tulle/telemetry";
 import { TlsInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb";
 import { decodeTypedConfig } from "../../compile/typed-config.ts";
 import { readClientHello } from "./client-hello.ts";
-import type { ListenerFilterRegistration } from "./listener-filter.ts";
+import type { ListenerFilter, ListenerFilterRegistration } from "./listener-filter.ts";
 import { inspectorCounters } from "./inspector-counters.ts";
 
 /** Envoy: max_client_hello_size, which may only be made smaller. */
@@ -64,9 +64,25 @@ export const tlsInspectorRegistration: ListenerFilterRegistration = {
             connection.transportProtocol = "tls";
             connection.serverName = outcome.serverName.toLowerCase();
             connection.applicationProtocols = outcome.applicationProtocols;
+            connection.offeredProtocols = outcome.applicationProtocols;
             return "continue";
         }
       },
     };
+  },
+};
+
+/**
+ * Looks at hellos where no inspector is configured and every chain is TLS: which protocols are offered has to be known before
+ * the handshake, because a client that offers none of ours goes on without one, and Node would end it. Chains learn nothing.
+ */
+export const protocolReader: ListenerFilter = {
+  name: "protocol reader",
+  isSkipped: () => false,
+  inspect(data, connection) {
+    const outcome = readClientHello(data);
+    if (outcome.type === "incomplete") return data.length < maxClientHelloBytes ? "wait" : "continue";
+    if (outcome.type === "hello") connection.offeredProtocols = outcome.applicationProtocols;
+    return "continue";
   },
 };
