@@ -9,14 +9,23 @@ import {
   ListenerFilterSchema,
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { TlsInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb";
+import type { Listener } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import type { PortMutualTls } from "../scope/proxy-view.ts";
-import { connectionStatsMetadata, pack } from "./messages.ts";
+import { connectionStatsMetadata, durationOfMs, pack } from "./messages.ts";
 import { downstreamTlsSocket, httpServerAlpn, meshClientAlpn, workloadServerTls } from "./tls-context.ts";
 
-export interface InboundChains {
+/** Fields of the listener. */
+export interface InboundChains extends Partial<Pick<Listener, "listenerFiltersTimeout">> {
   readonly filterChains: FilterChain[];
   readonly listenerFilters: ListenerFilter[];
+  readonly continueOnListenerFiltersTimeout?: true;
 }
+
+/**
+ * Who sends nothing for this long at a TCP port waits for the server to speak first, as clients of databases do: that is no TLS.
+ * Istio's own default is to wait for ever.
+ */
+const silenceMs = 5000;
 
 type ChainInit = MessageInitShape<typeof FilterChainSchema> & { $typeName?: never };
 
@@ -54,7 +63,13 @@ export function inboundFilterChains(
     filterChainMatch: { transportProtocol: "raw_buffer" },
   });
   const foreign = chain(filters, { ...common, name: "foreign-tls", filterChainMatch: { transportProtocol: "tls" } });
-  return { filterChains: protocol === "http" ? [mesh, plain] : [mesh, foreign, plain], listenerFilters };
+  if (protocol === "http") return { filterChains: [mesh, plain], listenerFilters };
+  return {
+    filterChains: [mesh, foreign, plain],
+    listenerFilters,
+    listenerFiltersTimeout: durationOfMs(silenceMs),
+    continueOnListenerFiltersTimeout: true,
+  };
 }
 
 function chain(filters: readonly Filter[], init: ChainInit): FilterChain {
