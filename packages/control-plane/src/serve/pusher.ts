@@ -108,6 +108,10 @@ export class Pusher implements AdsServerHandlers {
     if (type === "SDS") {
       entry.wantedSecrets = names;
       this.#declareSecrets(entry);
+      const reason = reasonForNoSecrets(entry);
+      if (reason !== undefined && names.size > 0) {
+        this.#options.log.warning("a proxy asked for Secrets and gets none", { proxy: proxyId(entry.proxy), reason });
+      }
     }
     if (type !== "EDS") return;
     entry.wantedEndpoints = names;
@@ -167,8 +171,10 @@ export class Pusher implements AdsServerHandlers {
 
   #push(entry: Entry, what: Pending): void {
     const { cache, mesh } = this.#options;
-    if (entry.wantedSecrets.size > 0) this.#declareSecrets(entry);
-    if (what === "secrets") return;
+    if (what === "secrets") {
+      this.#declareSecrets(entry);
+      return;
+    }
     const before = entry.view;
     const proxy = this.#withPod(entry);
     if (what === "routing" || before === undefined || proxy !== entry.proxy) {
@@ -183,6 +189,7 @@ export class Pusher implements AdsServerHandlers {
     const own = cache.own(view.own);
     if (sharedChanged || ownChanged) connection.set("CDS", mapOf(shared.clusters, own.clusters));
     this.#declareEndpoints(entry, view);
+    if (entry.wantedSecrets.size > 0) this.#declareSecrets(entry);
     if (ownChanged) connection.set("LDS", mapOf(own.listeners));
     if (sharedChanged) connection.set("RDS", mapOf(shared.routes));
     if (before === undefined) connection.set("ECDS", new Map());
@@ -206,12 +213,9 @@ export class Pusher implements AdsServerHandlers {
    * Secrets of the namespace that the gateway's certificate names, and none on a stream without one: what a node says of itself
    * opens nothing. What is not there is waited for, and what is gone stays with the proxy, as SDS has it.
    */
-  #declareSecrets({ connection, proxy, wantedSecrets }: Entry): void {
-    const namespace = proxy.type === "router" ? connection.peerIdentity?.namespace : undefined;
-    if (namespace === undefined) {
-      const reason = proxy.type === "router" ? "it has shown no certificate" : "it is no gateway";
-      this.#options.log.warning("a proxy asked for Secrets and gets none", { proxy: proxyId(proxy), reason });
-    }
+  #declareSecrets(entry: Entry): void {
+    const { connection, wantedSecrets } = entry;
+    const namespace = reasonForNoSecrets(entry) === undefined ? connection.peerIdentity?.namespace : undefined;
     const found = [...wantedSecrets].map((name) =>
       namespace === undefined ? undefined : this.#options.secrets.find(name, namespace),
     );
@@ -236,6 +240,18 @@ export class Pusher implements AdsServerHandlers {
       new Set(views.map((view) => view.own.key)),
     );
   }
+}
+
+/**
+ * A node says itself that it is a gateway. That a Gateway has chosen its pod is said by others, by labels that the store has of it:
+ * without that any workload of a gateway's namespace could fetch its keys.
+ */
+function reasonForNoSecrets({ connection, view }: Entry): string | undefined {
+  if (connection.peerIdentity === undefined) return "it has shown no certificate";
+  if (view?.type !== "router") return "it is no gateway";
+  const { shared, own } = view;
+  const isChosen = shared.value.ports.length > 0 || (own.value.connectionListeners ?? []).length > 0;
+  return isChosen ? undefined : "no Gateway has chosen its pod";
 }
 
 /** `<pod>.<namespace>`, as status listings and istioctl name a proxy. */

@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { readdir, readFile, stat } from "node:fs/promises";
 import path from "node:path";
-import { before, test } from "node:test";
+import { before, test, type TestContext } from "node:test";
+import { create } from "@bufbuild/protobuf";
 import { ApiClient, parseResource } from "@tulle/config";
+import { type AdsResponse, connectAds } from "@tulle/xds";
+import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { testCertificate, type TestCertificate } from "../../../../tests/tools/certificates.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import {
@@ -55,6 +58,27 @@ const pair = ({ certificate, key }: TestCertificate): Record<string, string> => 
   "tls.key": key,
 });
 
+/** Chooses the pod `web-1` for the gateway that it says it is. */
+async function applyGateway({ running }: ProvenWorld): Promise<void> {
+  const { resource, findings } = parseResource({
+    apiVersion: "networking.tulle.io/v1",
+    kind: "Gateway",
+    metadata: { namespace: "shop", name: "site" },
+    spec: {
+      selector: { app: "web" },
+      servers: [
+        {
+          port: { number: 443, name: "https", protocol: "HTTPS" },
+          hosts: ["*"],
+          tls: { mode: "SIMPLE", credentialName: "site" },
+        },
+      ],
+    },
+  });
+  assert.ok(resource, JSON.stringify(findings));
+  await running.store.apply(resource);
+}
+
 /** What the stream was sent, newest value of each name. */
 function received({ responses }: TestStream): Record<string, string> {
   const found: Record<string, string> = {};
@@ -75,6 +99,7 @@ test("a gateway gets the Secrets of its own namespace, and a new certificate alo
   const { rootsPem: _roots, ...identity } = await identityOfWeb(world);
   await applySecret(world, "shop", "site", { ...pair(first), "ca.crt": authority.certificate });
   await applySecret(world, "bank", "vault", pair(second));
+  await applyGateway(world);
   const stream = await openStream(context, world, { identity, nodeId: gatewayNode, type: "SDS", names });
   stream.client.subscribe("CDS", "*");
   await waitFor(
@@ -102,23 +127,53 @@ test("a gateway gets the Secrets of its own namespace, and a new certificate alo
   assert.deepEqual([...new Set(stream.responses.map(({ type }) => type))], ["SDS"], "nothing else is sent again");
 });
 
-const refused: readonly { name: string; nodeId?: string; reason: RegExp }[] = [
-  { name: "a sidecar", nodeId: "sidecar~127.9.9.1~web-1.shop~shop.svc.cluster.local", reason: /it is no gateway/ },
-];
+test("a pod that only says that it is a gateway gets none, until a Gateway chooses it", async (context) => {
+  const world = await provenWorld(context);
+  const { rootsPem: _roots, ...identity } = await identityOfWeb(world);
+  await applySecret(world, "shop", "site", pair(first));
+  const stream = await openStream(context, world, { identity, nodeId: gatewayNode, type: "SDS", names });
+  await waitFor(() => isTold(world, /no Gateway has chosen/), { what: "the refusal in the log" });
+  assert.deepEqual(received(stream), {});
+  await applyGateway(world);
+  await waitFor(() => received(stream)["kubernetes://site"] === first.certificate, { what: "the certificate" });
+});
 
-for (const { name, nodeId = gatewayNode, reason } of refused) {
-  test(`${name} gets none`, async (context) => {
-    const world = await provenWorld(context);
-    const { rootsPem: _roots, ...identity } = await identityOfWeb(world);
-    await applySecret(world, "shop", "site", pair(first));
-    const stream = await openStream(context, world, { identity, nodeId, type: "SDS", names });
-    await waitFor(() => world.log.some((entry) => reason.test(JSON.stringify(entry))), {
-      what: "the refusal in the log",
-    });
+test("a sidecar gets none, and a gateway that has shown no certificate neither", async (context) => {
+  const world = await provenWorld(context, { xdsAddress: { host: "127.0.0.1", port: 0 } });
+  const { rootsPem: _roots, ...identity } = await identityOfWeb(world);
+  await applySecret(world, "shop", "site", pair(first));
+  await applyGateway(world);
+  const streams = [await openStream(context, world, { identity, type: "SDS", names }), openPlainStream(context, world)];
+  for (const reason of [/it is no gateway/, /it has shown no certificate/]) {
+    await waitFor(() => isTold(world, reason), { what: String(reason) });
+  }
+  for (const stream of streams) {
     stream.client.subscribe("CDS", "*");
     await waitFor(() => stream.responses.some(({ type }) => type === "CDS"), { what: "clusters" });
     assert.deepEqual(received(stream), {});
+  }
+});
+
+/** To the port without TLS. */
+function openPlainStream(context: TestContext, { running }: ProvenWorld): TestStream {
+  const responses: AdsResponse[] = [];
+  const client = connectAds({
+    target: `http://127.0.0.1:${running.xdsAddress!.port}`,
+    node: create(NodeSchema, { id: gatewayNode, metadata: { LABELS: { app: "web" } } }),
+    handlers: {
+      onResponse: (response) => {
+        responses.push(response);
+        return [];
+      },
+    },
   });
+  context.after(() => client.close());
+  client.subscribe("SDS", names);
+  return { client, responses, failures: [] };
+}
+
+function isTold({ log }: ProvenWorld, reason: RegExp): boolean {
+  return log.some((entry) => reason.test(JSON.stringify(entry)));
 }
 
 test("a Secret's values are for those who may write", async (context) => {
