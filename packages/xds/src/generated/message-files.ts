@@ -406,6 +406,9 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb": [
     "TlsInspector"
   ],
+  "envoy/extensions/filters/network/ext_authz/v3/ext_authz_pb": [
+    "ExtAuthz"
+  ],
   "envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb": [
     "HttpConnectionManager",
     "ForwardProtoConfig",
