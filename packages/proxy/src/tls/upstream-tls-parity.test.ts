@@ -101,7 +101,11 @@ const table: readonly Row[] = [
     name: "an expired leaf",
     host: serverOf(expired),
     validation: trusted,
-    expected: { ...refused, reason: chainError(0, "certificate_has_expired"), stats: { fail_verify_error: 1 } },
+    expected: {
+      ...refused,
+      reason: chainError(0, "certificate_has_expired"),
+      stats: { fail_verify_error: 1, connection_error: 0 },
+    },
   },
   {
     name: "an expired leaf is allowed",
@@ -155,7 +159,11 @@ const table: readonly Row[] = [
     name: "another URI",
     host: serverOf(good),
     validation: { ...trusted, ...uri({ exact: "spiffe://cluster.local/ns/shop/sa/other" }) },
-    expected: { ...refused, reason: refusedAs(sanWords), stats: { fail_verify_san: 1 } },
+    expected: {
+      ...refused,
+      reason: refusedAs(sanWords),
+      stats: { fail_verify_san: 1, connection_error: 0, handshake: 0 },
+    },
   },
   {
     name: "one of two URIs",
@@ -239,7 +247,11 @@ const table: readonly Row[] = [
     name: "another hash",
     host: serverOf(good),
     validation: { ...trusted, verify_certificate_hash: [badHash] },
-    expected: { ...refused, reason: refusedAs("cert_hash_and_spki"), stats: { fail_verify_cert_hash: 1 } },
+    expected: {
+      ...refused,
+      reason: refusedAs("cert_hash_and_spki"),
+      stats: { fail_verify_cert_hash: 1, connection_error: 0 },
+    },
   },
   {
     name: "the key's hash",
