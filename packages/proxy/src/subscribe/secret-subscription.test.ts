@@ -345,7 +345,7 @@ test("a bad secret is refused by name, and the one before it stays", async (t) =
   }
 });
 
-test("secrets over the aggregated stream; what nothing names any more is forgotten", async (t) => {
+test("secrets over the aggregated stream are forgotten when nothing names them, and fetched again", async (t) => {
   const authority = await testAuthority();
   const [host, client] = [await authority.issue(), await authority.issue()];
   const { port } = await mutualHost(t, authority, host);
@@ -362,6 +362,8 @@ test("secrets over the aggregated stream; what nothing names any more is forgott
   await waitFor(async () => !(await stage.admin("/config_dump")).includes("kubernetes://shop"), {
     what: "the secrets to be forgotten",
   });
+  stage.set("CDS", cluster("c", port, upstreamTls(ads, names)));
+  await waitFor(async () => (await stage.get()) === `200 ${client.leaf.serialNumber}`, { what: "TLS to come back" });
 });
 
 test("a secret that does not come within its time is not waited for", async (t) => {

@@ -72,7 +72,8 @@ export class SecretSubscription {
       if (slot === undefined) continue;
       const record = records.secrets.of(name);
       const contentVersion = response.versions.get(name) ?? "";
-      if (isUnchanged(record, contentVersion)) continue;
+      // Another source may have brought the same under this name.
+      if (isUnchanged(record, contentVersion) && slot.current !== undefined) continue;
       const result = compileSecret(message, scope.environment);
       if (!result.ok) {
         const reason = problemsText(result.problems);
