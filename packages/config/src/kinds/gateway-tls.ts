@@ -7,6 +7,8 @@ import { credentialName, nonEmpty } from "../schema/formats.ts";
 const modes = ["PASSTHROUGH", "SIMPLE", "MUTUAL", "AUTO_PASSTHROUGH", "ISTIO_MUTUAL", "OPTIONAL_MUTUAL"] as const;
 
 /** From the oldest on. */
+/** What is spoken at least unless a Gateway says otherwise (Istio: minProtocolVersion). */
+const defaultOldest = "TLSV1_2";
 const versions = ["TLS_AUTO", "TLSV1_0", "TLSV1_1", "TLSV1_2", "TLSV1_3"] as const;
 
 /** Suites up to TLS 1.2 that Envoy's TLS library knows (BoringSSL); those of TLS 1.3 are always the same. */
@@ -106,12 +108,14 @@ function certificateFits(tls: ServerTlsFields, report: Report): void {
 }
 
 function versionsFit({ minProtocolVersion, maxProtocolVersion }: ServerTlsFields, report: Report): void {
-  const rank = (version: (typeof versions)[number] | undefined): number =>
-    version === undefined ? 0 : versions.indexOf(version);
-  const [least, most] = [rank(minProtocolVersion), rank(maxProtocolVersion)];
-  if (least > 0 && most > 0 && least > most) {
-    report({ path: ["maxProtocolVersion"], message: "the newest version is older than the oldest one" });
-  }
+  const chosen = (version: (typeof versions)[number] | undefined): (typeof versions)[number] | undefined =>
+    version === "TLS_AUTO" ? undefined : version;
+  const most = chosen(maxProtocolVersion);
+  const least = chosen(minProtocolVersion) ?? defaultOldest;
+  if (most === undefined || versions.indexOf(least) <= versions.indexOf(most)) return;
+  const oldest =
+    chosen(minProtocolVersion) === undefined ? `the oldest one, which is ${least} unless it is set` : "the oldest one";
+  report({ path: ["maxProtocolVersion"], message: `the newest version is older than ${oldest}` });
 }
 
 /** Envoy refuses a check of names without an authority: anybody could write any name into a certificate of their own. */
