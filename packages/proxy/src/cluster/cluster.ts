@@ -152,6 +152,8 @@ export interface Cluster {
   readonly idleTimeoutMs: number;
   /** Life of an upstream connection, which then ends with its request; 0 = no limit (HttpProtocolOptions.max_connection_duration). */
   readonly maxConnectionDurationMs: number;
+  /** Of one request at a host, with its answer; 0 = no limit (HttpProtocolOptions.max_stream_duration). */
+  readonly maxStreamDurationMs: number;
   /** Probes of connections that say nothing (upstream_connection_options.tcp_keepalive); undefined = none. */
   readonly tcpKeepAlive: TcpKeepAlive | undefined;
   /** 0 = no limit (Envoy: HttpProtocolOptions.max_requests_per_connection). */

@@ -42,6 +42,7 @@ export class RuntimeCluster implements Cluster {
   readonly connectTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly maxConnectionDurationMs: number;
+  readonly maxStreamDurationMs: number;
   readonly tcpKeepAlive: TcpKeepAlive | undefined;
   readonly maxRequestsPerConnection: number;
   readonly perConnectionBufferLimitBytes: number;
@@ -67,6 +68,7 @@ export class RuntimeCluster implements Cluster {
     this.connectTimeoutMs = settings.connectTimeoutMs;
     this.idleTimeoutMs = settings.idleTimeoutMs;
     this.maxConnectionDurationMs = settings.maxConnectionDurationMs;
+    this.maxStreamDurationMs = settings.maxStreamDurationMs;
     this.tcpKeepAlive = settings.tcpKeepAlive;
     this.maxRequestsPerConnection = settings.maxRequestsPerConnection;
     this.perConnectionBufferLimitBytes = settings.perConnectionBufferLimitBytes;

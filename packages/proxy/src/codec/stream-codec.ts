@@ -66,6 +66,8 @@ export interface ServerConnectionOwner {
   newStream(sender: ResponseSender): RequestReceiver;
   /** Bytes arrived that are no request; the owner answers through the sender, and the connection ends. */
   onConnectionError(sender: ResponseSender, error: HttpProtocolError): void;
+  /** The connection has been idle for too long and closes. */
+  onConnectionIdle(): void;
   /** The exchange in hand is over on both sides. */
   onStreamEnd(): void;
   onConnectionClosed(): void;

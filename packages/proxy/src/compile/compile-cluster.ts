@@ -113,6 +113,7 @@ function clusterSettings(
     connectTimeoutMs,
     idleTimeoutMs: protocol.idleTimeoutMs,
     maxConnectionDurationMs: protocol.maxConnectionDurationMs,
+    maxStreamDurationMs: protocol.maxStreamDurationMs,
     tcpKeepAlive: tcpKeepAlive(message),
     maxRequestsPerConnection: protocol.maxRequestsPerConnection,
     perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,

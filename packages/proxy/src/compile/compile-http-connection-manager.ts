@@ -86,6 +86,10 @@ export function compileHttpConnectionManager(
     requestHeadersTimeoutMs: durationMs(message.requestHeadersTimeout, 0),
     streamIdleTimeoutMs: durationMs(message.streamIdleTimeout, defaultStreamIdleTimeoutMs),
     requestTimeoutMs: durationMs(message.requestTimeout, 0),
+    maxStreamDurationMs: durationMs(common?.maxStreamDuration, 0),
+    maxConnectionDurationMs: durationMs(common?.maxConnectionDuration, 0),
+    endsConnectionsSafely: message.http1SafeMaxConnectionDuration,
+    maxRequestsPerConnection: common?.maxRequestsPerConnection ?? 0,
     maxRequestHeadersBytes: (message.maxRequestHeadersKb ?? defaultMaxHeadersKb) * 1024,
     maxRequestHeadersCount: common?.maxHeadersCount ?? defaultMaxHeadersCount,
     generateRequestId: message.generateRequestId ?? true,
@@ -156,13 +160,6 @@ function checkLimitsOfThisProxy(message: HttpConnectionManager, place: Place, pr
   const at = place.field("common_http_protocol_options");
   if (common !== undefined && common.headersWithUnderscoresAction !== 0) {
     problems.error(at.field("headers_with_underscores_action"), "only ALLOW is supported");
-  }
-  if (common?.maxConnectionDuration !== undefined) {
-    const at = place.field("common_http_protocol_options").field("max_connection_duration");
-    problems.warning(at, "connections of clients end by idleness, draining or their peer");
-  }
-  if ((common?.maxRequestsPerConnection ?? 0) > 0) {
-    problems.warning(at.field("max_requests_per_connection"), "ignored on the downstream side");
   }
   const requestId = message.requestIdExtension?.typedConfig?.typeUrl;
   if (requestId !== undefined && requestId !== typeUrlOf(UuidRequestIdConfigSchema)) {
@@ -280,6 +277,15 @@ const managerCounters = {
   downstreamRequests4xx: "downstream_rq_4xx",
   downstreamRequests5xx: "downstream_rq_5xx",
   downstreamProtocolErrors: "downstream_cx_protocol_error",
+  downstreamConnectionsIdleTimeout: "downstream_cx_idle_timeout",
+  downstreamConnectionsMaxDuration: "downstream_cx_max_duration_reached",
+  downstreamConnectionsMaxRequests: "downstream_cx_max_requests_reached",
+  downstreamRequestsRemoteReset: "downstream_rq_rx_reset",
+  downstreamRequestsLocalReset: "downstream_rq_tx_reset",
+  downstreamRequestsHeaderTimeout: "downstream_rq_header_timeout",
+  downstreamRequestsTimeout: "downstream_rq_timeout",
+  downstreamRequestsIdleTimeout: "downstream_rq_idle_timeout",
+  downstreamRequestsMaxDuration: "downstream_rq_max_duration_reached",
   downstreamRequestsOverloadClose: "downstream_rq_overload_close",
   downstreamConnectionsOverloadDisableKeepalive: "downstream_cx_overload_disable_keepalive",
   downstreamBytesReceived: "downstream_cx_rx_bytes_total",

@@ -222,8 +222,6 @@ const notFoundStatuses: Readonly<Record<number, number>> = {
 function compileForward(message: RouteActionMessage, build: RouteBuild, place: Place): Select {
   const { parent } = build;
   const { problems } = parent;
-  const maxDurationMs = durationMs(message.maxStreamDuration?.maxStreamDuration, 0);
-  if (maxDurationMs > 0) problems.error(place.field("max_stream_duration"), "this field is not supported");
   if (message.priority === RoutingPriority.HIGH) problems.error(place.field("priority"), "HIGH is not supported");
   const parts: ForwardParts = {
     build,
@@ -253,6 +251,12 @@ function compileForward(message: RouteActionMessage, build: RouteBuild, place: P
       break;
   }
   return always(build, forwardTo(parts, "", undefined, place));
+}
+
+/** Undefined = the connection manager's holds. */
+function ownStreamDurationMs(message: RouteActionMessage): number | undefined {
+  const duration = message.maxStreamDuration?.maxStreamDuration;
+  return duration === undefined ? undefined : durationMs(duration, 0);
 }
 
 /** Notes and checks a cluster's name. */
@@ -290,6 +294,7 @@ function forwardTo(
     // Envoy: a route with max_stream_duration uses "new timeouts" and never looks at its `timeout`.
     timeoutMs: message.maxStreamDuration === undefined ? durationMs(message.timeout, defaultTimeoutMs) : 0,
     idleTimeoutMs: message.idleTimeout === undefined ? undefined : durationMs(message.idleTimeout, 0),
+    maxStreamDurationMs: ownStreamDurationMs(message),
     retryPolicy: parts.retryPolicy,
     clusterNotFoundStatus: notFoundStatuses[message.clusterNotFoundResponseCode] ?? 503,
     includeRequestAttemptCount: parent.includeRequestAttemptCount,

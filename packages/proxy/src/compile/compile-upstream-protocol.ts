@@ -17,6 +17,7 @@ const defaultIdleTimeoutMs = 3_600_000;
 export interface UpstreamProtocol {
   readonly idleTimeoutMs: number;
   readonly maxConnectionDurationMs: number;
+  readonly maxStreamDurationMs: number;
   readonly maxRequestsPerConnection: number;
   readonly enableTrailers: boolean;
   /** upstream_http_protocol_options: auto_sni and auto_san_validation. */
@@ -43,6 +44,7 @@ export function compileUpstreamProtocol(message: Cluster, place: Place, problems
   return {
     idleTimeoutMs: durationMs(common?.idleTimeout, defaultIdleTimeoutMs),
     maxConnectionDurationMs: durationMs(common?.maxConnectionDuration, 0),
+    maxStreamDurationMs: durationMs(common?.maxStreamDuration, 0),
     maxRequestsPerConnection: common?.maxRequestsPerConnection ?? message.maxRequestsPerConnection ?? 0,
     enableTrailers: http1Options(options, message)?.enableTrailers ?? false,
     autoServerName: autoServerName(options, message, place, problems),

@@ -139,7 +139,8 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       generate_request_id preserve_external_request_id always_set_request_id_in_response upgrade_configs normalize_path
       merge_slashes path_with_escaped_slashes_action strip_matching_host_port strip_any_host_port
       http2_protocol_options access_log_options request_id_extension
-      forward_client_cert_details set_current_client_cert_details internal_address_config`,
+      forward_client_cert_details set_current_client_cert_details internal_address_config
+      http1_safe_max_connection_duration`,
     harmless: {
       delayed_close_timeout: "how long a closing socket may linger",
       stream_flush_timeout: "the idle time-out of the stream covers it",
@@ -172,11 +173,8 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   },
   "envoy.config.core.v3.HttpProtocolOptions": {
     used: `idle_timeout max_headers_count max_requests_per_connection headers_with_underscores_action
-      max_connection_duration`,
+      max_connection_duration max_stream_duration`,
     harmless: { max_response_headers_kb: "the codec's own limit of 80 KiB holds" },
-    warned: {
-      max_stream_duration: "the route's time-outs bound a stream",
-    },
   },
   "envoy.config.core.v3.Http1ProtocolOptions": {
     used: "allow_absolute_url accept_http_10 enable_trailers",

@@ -61,6 +61,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   #lastActivityMs: number;
   #idleTimeoutMs: number;
   #requestTimer: CallbackTimer | undefined = undefined;
+  #durationTimer: CallbackTimer | undefined = undefined;
 
   constructor(connection: HttpConnection, sender: ResponseSender) {
     const { config, dataPath } = connection;
@@ -114,6 +115,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     mutateRequestHeaders(head, this.info, info.remoteIp, scheme, config, clientCert);
     this.clearRouteCache();
     if (this.#idleTimeoutMs > 0) this.#connection.watchIdle(this, this.#idleTimeoutMs);
+    this.#armDurationTimer();
     if (head.upgrade !== undefined && !this.#mayUpgrade(head.upgrade)) {
       const action = this.routeMatch?.action;
       // The route has been found, and the access log tells where it would have led.
@@ -270,6 +272,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
 
   onDownstreamReset(): void {
     if (this.#responseState === "ended") return;
+    this.#config.stats.downstreamRequestsRemoteReset.increment();
     this.info.responseFlags |= responseFlags.DC.bit;
     this.info.responseCodeDetails = "downstream_remote_disconnect";
     this.#end();
@@ -285,7 +288,8 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   /** Answers bytes that were no request. */
   onConnectionError(error: HttpProtocolError): void {
     this.#config.stats.downstreamProtocolErrors.increment();
-    if (error.status !== 408) this.info.responseFlags |= responseFlags.DPE.bit;
+    if (error.status === 408) this.#config.stats.downstreamRequestsHeaderTimeout.increment();
+    else this.info.responseFlags |= responseFlags.DPE.bit;
     this.#replyToError(error);
   }
 
@@ -398,6 +402,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (this.#responseState === "ended") return;
     if (flag !== undefined) this.info.responseFlags |= responseFlags[flag].bit;
     this.info.responseCodeDetails = details;
+    this.#config.stats.downstreamRequestsLocalReset.increment();
     this.#end();
     this.#sender.resetStream();
   }
@@ -422,16 +427,34 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   /** Envoy: stream_idle_timeout. */
   onIdleTimeout(): void {
     this.#sender.closeAfterResponse();
+    this.#config.stats.downstreamRequestsIdleTimeout.increment();
     const status = this.#requestEnded ? 504 : 408;
     this.sendLocalReply({ status, body: "stream timeout", flag: "SI", details: "stream_idle_timeout" });
   }
 
   #armRequestTimer(timeoutMs: number): void {
     this.#requestTimer = new CallbackTimer(() => {
+      this.#config.stats.downstreamRequestsTimeout.increment();
       this.#sender.closeAfterResponse();
       this.sendLocalReply({ status: 408, body: "request timeout", details: "request_overall_timeout" });
     });
     this.dataPath.timers.arm(this.#requestTimer, timeoutMs, this.#lastActivityMs);
+  }
+
+  /** Envoy: max_stream_duration. */
+  #armDurationTimer(): void {
+    const action = this.routeMatch?.action;
+    const ownMs = action?.type === "forward" ? action.maxStreamDurationMs : undefined;
+    const durationMs = ownMs ?? this.#config.maxStreamDurationMs;
+    if (durationMs === 0) return;
+    this.#durationTimer = new CallbackTimer(() => {
+      this.#config.stats.downstreamRequestsMaxDuration.increment();
+      this.#sender.closeAfterResponse();
+      const status = this.#requestEnded ? 504 : 408;
+      const body = "downstream duration timeout";
+      this.sendLocalReply({ status, body, flag: "DT", details: "max_duration_timeout" });
+    });
+    this.dataPath.timers.arm(this.#durationTimer, durationMs, this.#lastActivityMs);
   }
 
   #end(): void {
@@ -440,6 +463,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     const config = this.#config;
     this.#connection.unwatchIdle(this);
     if (this.#requestTimer !== undefined) dataPath.timers.disarm(this.#requestTimer);
+    if (this.#durationTimer !== undefined) dataPath.timers.disarm(this.#durationTimer);
     info.durationMs = dataPath.turn.nowMs - info.startMonotonicMs;
     for (const filter of config.filters) filter.onComplete?.(this);
     const { stats } = config;

@@ -31,6 +31,10 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
   /** The stream whose idle time-out runs; HTTP/1.1 has one at a time. */
   #watched: DownstreamStream | undefined = undefined;
   readonly #idleTimer = new CallbackTimer(() => this.#onIdleTimer());
+  readonly #durationTimer = new CallbackTimer(() => this.#onMaxDuration());
+  /** What is left between the end of the connection's life and its close. */
+  #drainTimer: CallbackTimer | undefined = undefined;
+  #requestCount = 0;
   #countedSent = 0;
   #countedReceived = 0;
 
@@ -61,6 +65,9 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
       },
       dataPath,
     );
+    if (config.maxConnectionDurationMs > 0) {
+      dataPath.timers.arm(this.#durationTimer, config.maxConnectionDurationMs, dataPath.turn.nowMs);
+    }
     if (dataPath.connectionLog.debugEnabled) {
       dataPath.connectionLog.debug("new connection", { connection: this.info.id, remote: this.info.remoteAddress });
     }
@@ -104,7 +111,30 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
     else stream.onIdleTimeout();
   }
 
+  // As Envoy: a client that has said nothing goes at once; the others learn it by their next answer, and where none comes within
+  // the time for draining, by the connection's end.
+  #onMaxDuration(): void {
+    const { config, dataPath } = this;
+    config.stats.downstreamConnectionsMaxDuration.increment();
+    dataPath.connectionLog.debug("max connection duration reached", { connection: this.info.id });
+    if (this.#codec.bytesReceived === 0) {
+      this.info.responseFlags |= responseFlags.DT.bit;
+      this.#codec.close();
+      return;
+    }
+    if (this.draining) return;
+    this.draining = true;
+    if (config.endsConnectionsSafely) return;
+    this.#drainTimer = new CallbackTimer(() => this.#codec.closeWhenAnswered());
+    dataPath.timers.arm(this.#drainTimer, config.drainTimeoutMs, dataPath.turn.nowMs);
+  }
+
   newStream(sender: ResponseSender): RequestReceiver {
+    this.#requestCount += 1;
+    if (this.#requestCount === this.config.maxRequestsPerConnection) {
+      this.config.stats.downstreamConnectionsMaxRequests.increment();
+      sender.closeAfterResponse();
+    }
     return new DownstreamStream(this, sender);
   }
 
@@ -112,6 +142,10 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
     this.dataPath.httpLog.debug("protocol error", { connection: this.info.id, details: error.details });
     if (error.status !== 408) this.info.responseFlags |= responseFlags.DPE.bit;
     new DownstreamStream(this, sender).onConnectionError(error);
+  }
+
+  onConnectionIdle(): void {
+    this.config.stats.downstreamConnectionsIdleTimeout.increment();
   }
 
   onStreamEnd(): void {
@@ -123,6 +157,8 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
     this.info.bytesReceived = this.#countedReceived;
     this.info.bytesSent = this.#countedSent;
     this.dataPath.timers.disarm(this.#idleTimer);
+    this.dataPath.timers.disarm(this.#durationTimer);
+    if (this.#drainTimer !== undefined) this.dataPath.timers.disarm(this.#drainTimer);
     this.config.stats.downstreamConnectionsActive.add(-1);
     if (this.dataPath.connectionLog.debugEnabled) {
       this.dataPath.connectionLog.debug("closed", { connection: this.info.id });

@@ -88,7 +88,13 @@ export function readRequests(
   };
   const connection = new Http1ServerConnection(
     fake.socket,
-    { newStream, onConnectionError: refuse, onStreamEnd: () => undefined, onConnectionClosed: () => undefined },
+    {
+      newStream,
+      onConnectionError: refuse,
+      onConnectionIdle: () => undefined,
+      onStreamEnd: () => undefined,
+      onConnectionClosed: () => undefined,
+    },
     { ...defaultServerSettings, ...settings },
     dataPath,
   );

@@ -63,6 +63,15 @@ export function connectionManagerStats(): HttpConnectionManagerStats {
     downstreamRequests4xx: new Counter(),
     downstreamRequests5xx: new Counter(),
     downstreamProtocolErrors: new Counter(),
+    downstreamConnectionsIdleTimeout: new Counter(),
+    downstreamConnectionsMaxDuration: new Counter(),
+    downstreamConnectionsMaxRequests: new Counter(),
+    downstreamRequestsRemoteReset: new Counter(),
+    downstreamRequestsLocalReset: new Counter(),
+    downstreamRequestsHeaderTimeout: new Counter(),
+    downstreamRequestsTimeout: new Counter(),
+    downstreamRequestsIdleTimeout: new Counter(),
+    downstreamRequestsMaxDuration: new Counter(),
     downstreamRequestsOverloadClose: new Counter(),
     downstreamConnectionsOverloadDisableKeepalive: new Counter(),
     downstreamRequestTimeMs: new Histogram([1, 10, 100]),
@@ -82,6 +91,7 @@ export function handBuiltCluster(name: string, ports: readonly number[], overrid
     connectTimeoutMs: 5000,
     idleTimeoutMs: 3_600_000,
     maxConnectionDurationMs: 0,
+    maxStreamDurationMs: 0,
     tcpKeepAlive: undefined,
     maxRequestsPerConnection: 0,
     perConnectionBufferLimitBytes: 1024 * 1024,
@@ -120,6 +130,7 @@ export function forwardTo(cluster: Cluster | undefined, overrides: Partial<Forwa
     clusterSlot: slot,
     timeoutMs: 0,
     idleTimeoutMs: undefined,
+    maxStreamDurationMs: undefined,
     retryPolicy: undefined,
     clusterNotFoundStatus: 503,
     includeRequestAttemptCount: false,
@@ -177,7 +188,11 @@ export function handBuiltConnectionManager(
 ): HttpConnectionManagerConfig {
   const routeTable = new Slot<RouteTable>(routes.name);
   routeTable.current = routes;
-  const router = createRouterFilter({ suppressEnvoyHeaders: false, respectExpectedRequestTimeout: false });
+  const router = createRouterFilter({
+    suppressEnvoyHeaders: false,
+    respectExpectedRequestTimeout: false,
+    stats: { noRoute: new Counter(), noCluster: new Counter() },
+  });
   return {
     type: "http_connection_manager",
     statPrefix: "test",
@@ -190,6 +205,10 @@ export function handBuiltConnectionManager(
     requestHeadersTimeoutMs: 0,
     streamIdleTimeoutMs: 300_000,
     requestTimeoutMs: 0,
+    maxStreamDurationMs: 0,
+    maxConnectionDurationMs: 0,
+    endsConnectionsSafely: false,
+    maxRequestsPerConnection: 0,
     maxRequestHeadersBytes: 60 * 1024,
     maxRequestHeadersCount: 100,
     generateRequestId: true,

@@ -42,6 +42,8 @@ export interface ForwardAction {
   readonly timeoutMs: number;
   /** Overrides stream_idle_timeout, 0 = none; undefined = the connection manager's holds. */
   readonly idleTimeoutMs: number | undefined;
+  /** Overrides the connection manager's max_stream_duration, 0 = none; undefined = that one holds. */
+  readonly maxStreamDurationMs: number | undefined;
   readonly retryPolicy: RetryPolicy | undefined;
   /** Status when the cluster does not exist (cluster_not_found_response_code, 503). */
   readonly clusterNotFoundStatus: number;

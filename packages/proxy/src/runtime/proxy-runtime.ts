@@ -121,6 +121,14 @@ export interface HttpConnectionManagerConfig {
   readonly requestHeadersTimeoutMs: number;
   readonly streamIdleTimeoutMs: number;
   readonly requestTimeoutMs: number;
+  /** 0 = none. Envoy: common_http_protocol_options.max_stream_duration; a route may have its own. */
+  readonly maxStreamDurationMs: number;
+  /** 0 = none. Envoy: common_http_protocol_options.max_connection_duration. */
+  readonly maxConnectionDurationMs: number;
+  /** At the end of its life a connection waits for one more answer, however long that takes (http1_safe_max_connection_duration). */
+  readonly endsConnectionsSafely: boolean;
+  /** Requests of one connection; 0 = no limit. Envoy: common_http_protocol_options.max_requests_per_connection. */
+  readonly maxRequestsPerConnection: number;
   readonly maxRequestHeadersBytes: number;
   readonly maxRequestHeadersCount: number;
   readonly generateRequestId: boolean;
@@ -163,6 +171,17 @@ export interface HttpConnectionManagerStats {
   readonly downstreamRequests4xx: Counter;
   readonly downstreamRequests5xx: Counter;
   readonly downstreamProtocolErrors: Counter;
+  /** Connections that reached a limit of theirs. */
+  readonly downstreamConnectionsIdleTimeout: Counter;
+  readonly downstreamConnectionsMaxDuration: Counter;
+  readonly downstreamConnectionsMaxRequests: Counter;
+  /** Requests that were cut off by the client, by us, and by each of the time-outs. */
+  readonly downstreamRequestsRemoteReset: Counter;
+  readonly downstreamRequestsLocalReset: Counter;
+  readonly downstreamRequestsHeaderTimeout: Counter;
+  readonly downstreamRequestsTimeout: Counter;
+  readonly downstreamRequestsIdleTimeout: Counter;
+  readonly downstreamRequestsMaxDuration: Counter;
   /** Requests answered 503, and connections ended with their answer, because of overload. */
   readonly downstreamRequestsOverloadClose: Counter;
   readonly downstreamConnectionsOverloadDisableKeepalive: Counter;

@@ -183,6 +183,10 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
     // There is one time-out for all tries together.
   }
 
+  onMaxDuration(): void {
+    this.#fail("upstream_response_timeout");
+  }
+
   onUpstreamDrained(): void {
     // The body was handed over whole.
   }

@@ -401,6 +401,7 @@ test("a connection that closes waits for a client that takes something, and for 
       }),
       onConnectionError: () => undefined,
       onStreamEnd: () => undefined,
+      onConnectionIdle: () => undefined,
       onConnectionClosed: () => undefined,
     },
     defaultServerSettings,

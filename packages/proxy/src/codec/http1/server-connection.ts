@@ -136,6 +136,12 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     if (!this.#peerEnded) this.#socket.resume();
   }
 
+  /** Ends the connection with the answer of the request in hand, or now where there is none. */
+  closeWhenAnswered(): void {
+    if (this.#state === "head") this.close();
+    else this.#keepAlive = false;
+  }
+
   destroy(): void {
     this.#socket.destroy();
   }
@@ -465,8 +471,12 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     // A client that does not take its answers, or never ends a head, is as idle as one that is silent.
     const idleMs = this.#state === "head" ? nowMs - this.#quietSinceMs : 0;
     const leftMs = this.#settings.idleTimeoutMs - idleMs;
-    if (leftMs > 0) this.#dataPath.timers.arm(this.#idleTimer, leftMs, nowMs);
-    else this.close();
+    if (leftMs > 0) {
+      this.#dataPath.timers.arm(this.#idleTimer, leftMs, nowMs);
+      return;
+    }
+    this.#owner.onConnectionIdle();
+    this.close();
   }
 
   #onPhaseTimer(): void {

@@ -1,5 +1,6 @@
 // The terminal HTTP filter: it chooses a host, sends the request upstream, tries again by the route's retry policy and
 // carries the answer back (Envoy: extensions.filters.http.router.v3.Router).
+import type { Counter } from "@tulle/telemetry";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import { HeaderMap as Headers } from "../../http/header-map.ts";
@@ -14,6 +15,13 @@ export interface RouterFilterConfig {
   readonly suppressEnvoyHeaders: boolean;
   /** Take `x-envoy-expected-rq-timeout-ms` of an earlier proxy as the time-out (respect_expected_rq_timeout). */
   readonly respectExpectedRequestTimeout: boolean;
+  readonly stats: RouterStats;
+}
+
+/** Envoy: `http.<stat_prefix>.no_route` and `no_cluster`. */
+export interface RouterStats {
+  readonly noRoute: Counter;
+  readonly noCluster: Counter;
 }
 
 export function createRouterFilter(config: RouterFilterConfig): HttpFilter {
@@ -31,6 +39,7 @@ class RouterFilter implements HttpFilter {
   onRequestHead(stream: HttpStream, endStream: boolean): FilterStatus {
     const action = stream.routeMatch?.action;
     if (action === undefined) {
+      this.#config.stats.noRoute.increment();
       stream.sendLocalReply({ status: 404, body: "", flag: "NR", details: "route_not_found" });
     } else if (action.type === "forward") {
       const request = new RouterRequest(stream, action, this.#config, endStream);

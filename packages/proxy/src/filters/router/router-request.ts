@@ -72,6 +72,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const action = this.#action;
     const cluster = action.clusterSlot.current;
     if (cluster === undefined) {
+      this.#config.stats.noCluster.increment();
       stream.sendLocalReply({
         status: action.clusterNotFoundStatus,
         body: "",
@@ -359,6 +360,21 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     }
     if (decision === "limit-exceeded") stream.info.responseFlags |= responseFlags.URX.bit;
     this.#replyTimeout(details);
+  }
+
+  onMaxDuration(attempt: UpstreamAttempt): void {
+    attempt.cancel();
+    const decision = this.#stream.responseStarted ? "no" : (this.#retry?.onReset("local_reset", true) ?? "no");
+    if (decision === "retry" && this.#mayRepeat()) {
+      this.#scheduleRetry(attempt);
+      return;
+    }
+    this.#stream.sendLocalReply({
+      status: this.#requestEnded ? 504 : 408,
+      body: "upstream max stream duration reached",
+      flag: "UMSDR",
+      details: "upstream_max_stream_duration_reached",
+    });
   }
 
   /** The whole request has taken too long. */

@@ -20,6 +20,8 @@ export interface AttemptOwner {
   /** `detail` is the transport's own words, or empty. */
   onReset(attempt: UpstreamAttempt, reason: StreamResetReason, detail: string, responded: boolean): void;
   onPerTryTimeout(attempt: UpstreamAttempt, details: string): void;
+  /** The cluster's limit for one request at a host is over (max_stream_duration). */
+  onMaxDuration(attempt: UpstreamAttempt): void;
   onUpstreamDrained(): void;
 }
 
@@ -42,6 +44,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   #tcp: TcpUpstream | undefined = undefined;
   #idleTimer: CallbackTimer | undefined = undefined;
   #idleTimeoutMs = 0;
+  #durationTimer: CallbackTimer | undefined = undefined;
 
   constructor(request: AttemptOwner, cluster: Cluster, host: Host, dataPath: DataPath) {
     super();
@@ -91,6 +94,16 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#dataPath.timers.arm(this.#idleTimer, timeoutMs, this.#dataPath.turn.nowMs);
   }
 
+  #armDurationTimer(): void {
+    const { maxStreamDurationMs, stats } = this.#cluster;
+    if (maxStreamDurationMs === 0) return;
+    this.#durationTimer = new CallbackTimer(() => {
+      stats.upstreamRequestMaxDurationReached.increment();
+      this.#request.onMaxDuration(this);
+    });
+    this.#dataPath.timers.arm(this.#durationTimer, maxStreamDurationMs, this.#dataPath.turn.nowMs);
+  }
+
   onTimeout(): void {
     this.#request.onPerTryTimeout(this, "upstream_per_try_timeout");
   }
@@ -105,6 +118,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     host.stats.requestsTotal += 1;
     host.activeRequests += 1;
     this.#cluster.outlierDetection?.onConnected(host);
+    this.#armDurationTimer();
     this.#request.onConnected(this, connection.sender, connection.localAddress);
   }
 
@@ -183,6 +197,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#state = "done";
     this.#dataPath.timers.disarm(this);
     if (this.#idleTimer !== undefined) this.#dataPath.timers.disarm(this.#idleTimer);
+    if (this.#durationTimer !== undefined) this.#dataPath.timers.disarm(this.#durationTimer);
     this.#cluster.stats.upstreamRequestsActive.add(-1);
     this.host.activeRequests -= 1;
   }
