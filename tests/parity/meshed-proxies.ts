@@ -20,6 +20,8 @@ export interface MeshedPod {
   readonly name: string;
   readonly namespace: string;
   readonly proxy: ProxyKind;
+  /** Besides `app`. */
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 export interface RunningPod extends MeshedPod {
@@ -35,10 +37,20 @@ export interface MeshedProxiesOptions {
   readonly pods: readonly MeshedPod[];
   /** Ports of each pod's application; the Service has the same. */
   readonly ports: readonly number[];
+  /** Those of them that do not speak HTTP, as far as the Service tells. */
+  readonly tcpPorts?: readonly number[];
   /** Policies and rules, as a user writes them. */
   readonly manifests: string;
   /** Roots that the proxies believe besides their own, in PEM. */
   readonly furtherRootsPem?: string;
+  /** In the place of the applications that tell what they got. */
+  readonly startApplication?: (pod: RunningPod) => Promise<AsyncDisposable>;
+  /** What a proxy is really started by, such as the same command on one core. */
+  readonly wrapCommand?: (
+    pod: RunningPod,
+    command: string,
+    args: readonly string[],
+  ) => readonly [string, readonly string[]];
 }
 
 export class MeshedProxies implements AsyncDisposable {
@@ -91,6 +103,12 @@ export class MeshedProxies implements AsyncDisposable {
     return this.#processes.get(name)?.output() ?? "";
   }
 
+  processId(name: string): number {
+    const proxy = this.#processes.get(name);
+    assert.ok(proxy, `no proxy ${name}`);
+    return proxy.pid;
+  }
+
   async admin(name: string, page: string): Promise<string> {
     const response = await fetch(`http://${this.pod(name).address}:${adminPort}${page}`);
     return response.text();
@@ -123,7 +141,7 @@ export class MeshedProxies implements AsyncDisposable {
   }
 
   async #load(manifests: string): Promise<void> {
-    const text = [...this.#pods.map((pod) => manifestsOf(pod, this.#options.ports)), manifests];
+    const text = [...this.#pods.map((pod) => manifestsOf(pod, this.#options)), manifests];
     const { resources, findings } = loadText(text.join("\n---\n"), "mesh.yaml");
     assert.deepEqual(
       findings.filter(({ severity }) => severity === "error"),
@@ -141,8 +159,14 @@ export class MeshedProxies implements AsyncDisposable {
     for (const type of types) connection.set(type, resources[type]);
   }
 
-  /** Tells who it is and what it got. */
-  async #startApps({ name, appAddress }: RunningPod): Promise<void> {
+  /** Each tells who it is and what it got. */
+  async #startApps(pod: RunningPod): Promise<void> {
+    const { startApplication } = this.#options;
+    if (startApplication !== undefined) {
+      this.#open.use(await startApplication(pod));
+      return;
+    }
+    const { name, appAddress } = pod;
     for (const port of this.#options.ports) {
       const server = createServer((request, response) => {
         const { method, url, headers } = request;
@@ -167,10 +191,11 @@ export class MeshedProxies implements AsyncDisposable {
     await writeFile(bootstrap, JSON.stringify(bootstrapOf(pod, xdsPath, socketPath)));
     const env = { TULLE_PEER_METADATA: `of ${pod.name}` };
     const options = { name: `${pod.proxy} of ${pod.name}`, env };
-    const proxy =
+    const plain: readonly [string, readonly string[]] =
       pod.proxy === "tulle"
-        ? await startProcess(process.execPath, [cli, "proxy", "-c", bootstrap, "-l", "warning"], options)
-        : await startProcess(await envoyPath(), ["-c", bootstrap, ...envoyArguments], options);
+        ? [process.execPath, [cli, "proxy", "-c", bootstrap, "-l", "warning"]]
+        : [await envoyPath(), ["-c", bootstrap, ...envoyArguments]];
+    const proxy = await startProcess(...(this.#options.wrapCommand?.(pod, ...plain) ?? plain), options);
     this.#processes.set(pod.name, proxy);
     this.#open.defer(async () => void (await proxy.stop()));
   }
@@ -211,17 +236,21 @@ function listen(server: Server, port: number, host: string): Promise<void> {
 }
 
 /** The pod as the platform would publish it: Service, Pod and EndpointSlice. */
-function manifestsOf({ name, namespace, address }: RunningPod, ports: readonly number[]): string {
+function manifestsOf(
+  { name, namespace, address, labels = {} }: RunningPod,
+  { ports, tcpPorts = [] }: MeshedProxiesOptions,
+): string {
+  const named = ports.map((port) => ({ name: `${tcpPorts.includes(port) ? "tcp" : "http"}-${port}`, port }));
   const service = {
     apiVersion: "v1",
     kind: "Service",
     metadata: { name, namespace },
-    spec: { selector: { app: name }, ports: ports.map((port) => ({ name: `http-${port}`, port })) },
+    spec: { selector: { app: name }, ports: named },
   };
   const pod = {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name, namespace, labels: { app: name, "security.istio.io/tlsMode": "istio" } },
+    metadata: { name, namespace, labels: { ...labels, app: name, "security.istio.io/tlsMode": "istio" } },
     spec: { serviceAccountName: name, containers: [{ name: "app" }] },
   };
   const slice = {
@@ -229,14 +258,18 @@ function manifestsOf({ name, namespace, address }: RunningPod, ports: readonly n
     kind: "EndpointSlice",
     metadata: { name, namespace, labels: { "kubernetes.io/service-name": name } },
     addressType: "IPv4",
-    ports: ports.map((port) => ({ name: `http-${port}`, port })),
+    ports: named,
     endpoints: [{ addresses: [address], targetRef: { kind: "Pod", name, namespace } }],
   };
   return [service, pod, slice].map((resource) => JSON.stringify(resource)).join("\n---\n");
 }
 
 /** As the agent writes it, but for the place of the control plane. */
-function bootstrapOf({ name, namespace, address, appAddress }: RunningPod, xdsPath: string, sdsPath: string): unknown {
+function bootstrapOf(
+  { name, namespace, address, appAddress, labels = {} }: RunningPod,
+  xdsPath: string,
+  sdsPath: string,
+): unknown {
   const source = { ads: {}, resource_api_version: "V3", initial_fetch_timeout: "0s" };
   const secrets = sdsCluster(sdsPath) as { readonly load_assignment: object };
   const endpoint = { address: { pipe: { path: xdsPath } } };
@@ -244,7 +277,12 @@ function bootstrapOf({ name, namespace, address, appAddress }: RunningPod, xdsPa
     node: {
       id: `sidecar~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
       cluster: `${name}.${namespace}`,
-      metadata: { NAMESPACE: namespace, INTERCEPTION_MODE: "NONE", APP_ADDRESS: appAddress, LABELS: { app: name } },
+      metadata: {
+        NAMESPACE: namespace,
+        INTERCEPTION_MODE: "NONE",
+        APP_ADDRESS: appAddress,
+        LABELS: { ...labels, app: name },
+      },
     },
     admin: { address: { socket_address: { address, port_value: adminPort } } },
     cluster_manager: { upstream_bind_config: { source_address: { address, port_value: 0 } } },
