@@ -453,4 +453,36 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
     harmless: { timeout: "the stream is kept as long as it lives" },
     warned: { initial_metadata: "no metadata is sent" },
   },
+  "envoy.config.core.v3.GrpcService.EnvoyGrpc": {
+    used: "cluster_name authority",
+    harmless: { skip_envoy_headers: "none are sent" },
+    warned: {
+      retry_policy: "calls are not repeated",
+      max_receive_message_length: "messages have a limit of our own",
+    },
+  },
+  "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz": {
+    used: `grpc_service http_service failure_mode_allow failure_mode_allow_header_add with_request_body clear_route_cache
+      status_on_error metadata_context_namespaces filter_enabled filter_enabled_metadata deny_at_disable
+      include_peer_certificate stat_prefix allowed_headers disallowed_headers include_tls_session
+      enable_dynamic_metadata_ingestion max_denied_response_body_bytes`,
+    harmless: {
+      transport_api_version: "there is one version",
+      charge_cluster_response_stats: "statistics only",
+      emit_client_span: "tracing is not built yet",
+    },
+    warned: {
+      typed_metadata_context_namespaces: "there is no typed metadata",
+      emit_filter_state_stats: "statistics only",
+      validate_mutations: "headers that could not stand in a request are left out",
+    },
+  },
+  "envoy.extensions.filters.http.ext_authz.v3.HttpService": {
+    used: "server_uri path_prefix path_override authorization_request authorization_response retry_policy",
+  },
+  "envoy.extensions.filters.http.ext_authz.v3.CheckSettings": {
+    used: "context_extensions disable_request_body_buffering with_request_body",
+    harmless: { emit_client_span: "tracing is not built yet" },
+  },
+  "envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute": { used: "disabled check_settings" },
 };

@@ -23,8 +23,6 @@ import { CallbackTimer } from "./timer-wheel.ts";
  */
 type ResponseState = "none" | "started" | "ended";
 
-const noBytes: Buffer = Buffer.alloc(0);
-
 /** Stands for the request of a connection error, which has none. */
 const noRequest: RequestHead = {
   method: "",
@@ -57,6 +55,9 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   /** Body that came while a filter held the request. */
   #waiting: Buffer[] | undefined = undefined;
   #waitingBytes = 0;
+  /** What a filter that looks at the body has asked for. */
+  #waitingLimitBytes = 0;
+  #isPausedByWaiting = false;
   #waitingTrailers: HeaderMap | undefined = undefined;
   #lastActivityMs: number;
   #idleTimeoutMs: number;
@@ -216,7 +217,8 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (waiting === undefined) return;
     this.#waiting = undefined;
     const trailers = this.#waitingTrailers;
-    if (this.#waitingBytes > this.bufferLimitBytes) this.#sender.resumeRequest();
+    if (this.#isPausedByWaiting) this.#sender.resumeRequest();
+    this.#isPausedByWaiting = false;
     this.#waitingBytes = 0;
     for (const [index, chunk] of waiting.entries()) {
       if (this.#responseState === "ended") return;
@@ -237,7 +239,24 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     }
     (this.#waiting ??= []).push(Buffer.from(chunk));
     this.#waitingBytes += chunk.length;
-    if (this.#waitingBytes > this.bufferLimitBytes) this.#sender.pauseRequest();
+    this.#tellHolder(endStream);
+    if (!this.#stopped || this.#isPausedByWaiting) return;
+    if (this.#waitingBytes > Math.max(this.bufferLimitBytes, this.#waitingLimitBytes)) {
+      this.#isPausedByWaiting = true;
+      this.#sender.pauseRequest();
+    }
+  }
+
+  get waitingBody(): readonly Buffer[] {
+    return this.#waiting ?? [];
+  }
+
+  raiseWaitingLimit(bytes: number): void {
+    this.#waitingLimitBytes = bytes;
+  }
+
+  #tellHolder(endStream: boolean): void {
+    this.#config.filters[this.#nextFilter - 1]?.onRequestWaiting?.(this, endStream);
   }
 
   onRequestTrailers(trailers: HeaderMap): void {
@@ -249,6 +268,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     }
     this.#waiting ??= [];
     this.#waitingTrailers = trailers;
+    this.#tellHolder(true);
   }
 
   #endRequest(): void {
@@ -312,7 +332,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (reply.flag !== undefined) this.info.responseFlags |= responseFlags[reply.flag].bit;
     this.info.responseCodeDetails = reply.details;
     const headers = reply.headers?.clone() ?? new HeaderMap();
-    const body = reply.body === "" ? noBytes : Buffer.from(reply.body);
+    const body = typeof reply.body === "string" ? Buffer.from(reply.body) : reply.body;
     if (body.length > 0) {
       headers.set("content-length", String(body.length));
       if (!headers.has("content-type")) headers.set("content-type", "text/plain");

@@ -3,6 +3,7 @@
 import { typeUrlPrefix } from "../compile/typed-config.ts";
 import type { FilterRegistration } from "./filter-registration.ts";
 import { dynamicForwardProxyRegistration } from "./dynamic-forward-proxy-registration.ts";
+import { extAuthzRegistration } from "./ext-authz/ext-authz-registration.ts";
 import { istioStatsRegistration } from "./istio-stats/istio-stats-registration.ts";
 import { jwtAuthnRegistration } from "./jwt-authn/jwt-authn-registration.ts";
 import { oauth2Registration } from "./oauth2/oauth2-registration.ts";
@@ -15,6 +16,7 @@ export const httpFilters: readonly FilterRegistration[] = [
   jwtAuthnRegistration,
   oauth2Registration,
   rbacRegistration,
+  extAuthzRegistration,
   routerRegistration,
 ];
 

@@ -25,6 +25,7 @@ for (const { name, config, sees } of cases) {
       },
       onRequestData: () => seen.push("data"),
       onRequestTrailers: () => seen.push("trailers"),
+      onRequestWaiting: () => seen.push("waiting"),
       onResponseHead: () => seen.push("response"),
       onResponseData: () => seen.push("response data"),
       onDownstreamDrained: () => seen.push("drained"),
@@ -39,11 +40,12 @@ for (const { name, config, sees } of cases) {
     (stream as { routeMatch: unknown }).routeMatch = undefined;
     wrapped.onRequestData!(stream, Buffer.alloc(1), true);
     wrapped.onRequestTrailers!(stream, headers);
+    wrapped.onRequestWaiting!(stream, true);
     wrapped.onResponseHead!(stream, { status: 200, headers }, false);
     wrapped.onResponseData!(stream, Buffer.alloc(1), true);
     wrapped.onDownstreamDrained!(stream);
     wrapped.onComplete!(stream);
-    const all = ["head", "data", "trailers", "response", "response data", "drained", "complete"];
+    const all = ["head", "data", "trailers", "waiting", "response", "response data", "drained", "complete"];
     assert.deepEqual(seen, sees ? all : []);
   });
 }

@@ -28,6 +28,11 @@ export function whereRoutesEnable(filter: HttpFilter, name: string): HttpFilter 
         if (enabled.has(stream)) filter.onRequestTrailers!(stream, trailers);
       },
     }),
+    ...(filter.onRequestWaiting !== undefined && {
+      onRequestWaiting: (stream, endStream) => {
+        if (enabled.has(stream)) filter.onRequestWaiting!(stream, endStream);
+      },
+    }),
     ...(filter.onResponseHead !== undefined && {
       onResponseHead: (stream, response, endStream) => {
         if (enabled.has(stream)) filter.onResponseHead!(stream, response, endStream);

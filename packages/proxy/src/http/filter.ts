@@ -22,6 +22,8 @@ export interface HttpFilter {
   /** `chunk` is a view that is valid during the call. */
   onRequestData?(stream: HttpStream, chunk: Buffer, endStream: boolean): void;
   onRequestTrailers?(stream: HttpStream, trailers: HeaderMap): void;
+  /** More of the body waits while this filter holds the request: see `HttpStream.waitingBody`. */
+  onRequestWaiting?(stream: HttpStream, endStream: boolean): void;
   onResponseHead?(stream: HttpStream, response: ResponseHead, endStream: boolean): void;
   onResponseData?(stream: HttpStream, chunk: Buffer, endStream: boolean): void;
   /** What waited for the client has been taken by it (see `isOverHighWatermark`). */
@@ -32,7 +34,7 @@ export interface HttpFilter {
 
 export interface LocalReply {
   readonly status: number;
-  readonly body: string;
+  readonly body: string | Buffer;
   readonly flag?: ResponseFlag;
   /** `%RESPONSE_CODE_DETAILS%`. */
   readonly details: string;
@@ -56,6 +58,10 @@ export interface HttpStream {
   /** Matches again after a filter has changed what routing depends on. */
   clearRouteCache(): void;
   continueRequest(): void;
+  /** Of the request that a filter holds, as far as it has come. */
+  readonly waitingBody: readonly Buffer[];
+  /** A filter that looks at the body itself: so many bytes may wait before the client is paused, if that is more than the limit. */
+  raiseWaitingLimit(bytes: number): void;
   /** Answers in the upstream's place; once a response has begun it can only be cut off. */
   sendLocalReply(reply: LocalReply): void;
 

@@ -11,7 +11,7 @@ export interface ParityListener {
 
 /** What listeners of a table need besides the back end. */
 export interface ParityResources {
-  readonly clusters?: readonly { readonly name: string; readonly port: number }[];
+  readonly clusters?: readonly { readonly name: string; readonly port: number; readonly isHttp2?: boolean }[];
   readonly secrets?: readonly object[];
 }
 
@@ -68,17 +68,25 @@ export function parityBootstrap(
       })),
       ...(more.secrets !== undefined && { secrets: more.secrets }),
       clusters: [
-        ...(more.clusters ?? []).map(({ name, port }) => staticCluster(name, port)),
+        ...(more.clusters ?? []).map(({ name, port, isHttp2 }) => staticCluster(name, port, isHttp2)),
         staticCluster("app", backEndPort),
       ],
     },
   });
 }
 
-function staticCluster(name: string, port: number): object {
+const http2Options = {
+  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+    "@type": extension("upstreams.http.v3.HttpProtocolOptions"),
+    explicit_http_config: { http2_protocol_options: {} },
+  },
+};
+
+function staticCluster(name: string, port: number, isHttp2 = false): object {
   return {
     name,
     type: "STATIC",
+    ...(isHttp2 && { typed_extension_protocol_options: http2Options }),
     load_assignment: {
       cluster_name: name,
       endpoints: [{ lb_endpoints: [{ endpoint: { address: address(port) } }] }],

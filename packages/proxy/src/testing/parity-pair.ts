@@ -18,6 +18,8 @@ export interface ParityCall {
   readonly path?: string;
   readonly host?: string;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  /** Parts of a body that is sent in chunks; one part alone goes with its length. */
+  readonly body?: readonly string[];
 }
 
 export interface Seen {
@@ -95,13 +97,17 @@ export async function startParityPair(
 
 /** Tells what it was sent. */
 async function startBackEnd(): Promise<http.Server> {
-  const backEnd = http.createServer((request, response) => {
+  const backEnd = http.createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const received = Buffer.concat(chunks).toString();
     const headers = Object.fromEntries(
       Object.entries(request.headersDistinct)
         .filter(([name]) => !ownRequestHeaders.has(name))
         .sort(([a], [b]) => (a < b ? -1 : 1)),
     );
-    response.end(JSON.stringify({ method: request.method, url: request.url, headers }));
+    const { method, url } = request;
+    response.end(JSON.stringify({ method, url, headers, ...(received !== "" && { body: received }) }));
   });
   await new Promise<void>((resolve) => {
     backEnd.listen(0, "127.0.0.1", resolve);
@@ -179,7 +185,10 @@ export async function countersOf({ adminPort }: Side, name: RegExp): Promise<Cou
   return Object.fromEntries(lines.filter(([stat]) => name.test(stat!)).map(([stat, value]) => [stat!, Number(value)]));
 }
 
-function get(port: number, { path: target = "/", host = "main.test", method = "GET", headers = {} }: ParityCall) {
+function get(
+  port: number,
+  { path: target = "/", host = "main.test", method = "GET", headers = {}, body: sent = [] }: ParityCall,
+) {
   return new Promise<Answer>((resolve, reject) => {
     const options = {
       host: "127.0.0.1",
@@ -195,7 +204,8 @@ function get(port: number, { path: target = "/", host = "main.test", method = "G
       response.on("end", () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }));
     });
     request.on("error", reject);
-    request.end();
+    for (const part of sent.slice(0, -1)) request.write(part);
+    request.end(sent.at(-1));
   });
 }
 

@@ -1,6 +1,5 @@
 // OAuth2Config of the wire → what the filter reads. Envoy's defaults, and what this proxy refuses, stand here.
 import type { HeaderMatcher } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
-import type { RetryPolicy } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { HttpUri } from "@tulle/xds/envoy/config/core/v3/http_uri_pb";
 import {
   type CookieConfig,
@@ -12,6 +11,7 @@ import {
 import type { SdsSecretConfig } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import type { PathMatcher } from "@tulle/xds/envoy/type/matcher/v3/path_pb";
 import type { Duration } from "@bufbuild/protobuf/wkt";
+import { compileRetries } from "../../compile/compile-async-retries.ts";
 import { durationMs } from "../../compile/duration.ts";
 import { compileRequestHeaderMatcher } from "../../compile/matchers/header-matcher.ts";
 import { compileStringMatcher } from "../../compile/matchers/string-matcher.ts";
@@ -19,15 +19,12 @@ import type { Place } from "../../compile/problems.ts";
 import { compileSecretReference } from "../../compile/compile-secret-source.ts";
 import { compileTextFormat, type TextFormat } from "../../format/substitution-format.ts";
 import type { RequestHead } from "../../http/message.ts";
-import type { AsyncRetries } from "../../upstream/async-client.ts";
 import type { FilterBuild } from "../filter-registration.ts";
 import type { CookieNames, CookieSettings } from "./cookies.ts";
 import type { ClientAuthentication, CookieUse, OAuth2Config, TokenEndpoint } from "./oauth2-config.ts";
 
 const flowExpiresSeconds = 600;
 const refreshTokenExpiresSeconds = 604_800;
-const defaultRetryOn = "5xx,gateway-error,connect-failure,reset";
-const defaultBackOffMs = 25;
 
 /** Undefined after an error. */
 export function compileOAuth2Config(
@@ -155,18 +152,7 @@ function compileTokenEndpoint(
     authority: url.host,
     path: url.pathname + url.search,
     timeoutMs: durationMs(endpoint.timeout, 0),
-    retries: message.retryPolicy && retriesOf(message.retryPolicy),
-  };
-}
-
-function retriesOf(policy: RetryPolicy): AsyncRetries {
-  const on = new Set((policy.retryOn === "" ? defaultRetryOn : policy.retryOn).split(",").map((token) => token.trim()));
-  return {
-    count: policy.numRetries ?? 1,
-    backOffMs: durationMs(policy.retryBackOff?.baseInterval, defaultBackOffMs),
-    onServerError: on.has("5xx") || on.has("gateway-error"),
-    onReset: on.has("5xx") || on.has("reset"),
-    onConnectFailure: on.has("5xx") || on.has("connect-failure"),
+    retries: message.retryPolicy && compileRetries(message.retryPolicy),
   };
 }
 
