@@ -10,6 +10,8 @@ export interface MeshedCall {
   readonly port: number;
   /** Plain text when missing. */
   readonly tls?: ConnectionOptions;
+  /** The client's own address. */
+  readonly from?: string;
   readonly method?: string;
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -54,6 +56,7 @@ export function callMeshed({
   host,
   port,
   tls,
+  from,
   method = "GET",
   path = "/",
   headers = {},
@@ -65,7 +68,8 @@ export function callMeshed({
   const bytes = `${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`;
   let received = "";
   let reason = "closed without an answer";
-  const socket: Socket = tls === undefined ? connectPlain({ host, port }) : connectTls({ host, port, ...tls });
+  const place = { host, port, ...(from === undefined ? {} : { localAddress: from }) };
+  const socket: Socket = tls === undefined ? connectPlain(place) : connectTls({ ...place, ...tls });
   socket.once(tls === undefined ? "connect" : "secureConnect", () => socket.write(bytes, "latin1"));
   socket.setTimeout(answerTimeoutMs, () => {
     socket.destroy();
