@@ -2,7 +2,7 @@
 // (Envoy: `ConnectionInfoProvider` and the connection's own `StreamInfo`).
 import type { Socket } from "node:net";
 import { ipPortText } from "../cluster/cluster.ts";
-import type { DownstreamTlsInfo } from "./tls-info.ts";
+import type { TlsInfo } from "./tls-info.ts";
 
 /** The certificate that the client showed, as policies compare it. A TLS connection without one has empty lists. */
 export interface PeerCertificate {
@@ -33,7 +33,7 @@ export class ConnectionInfo {
   offeredProtocols: readonly string[] | undefined = undefined;
   transportProtocol: "raw_buffer" | "tls" = "raw_buffer";
   /** Undefined = the connection is plain. */
-  tls: DownstreamTlsInfo | undefined = undefined;
+  tls: TlsInfo | undefined = undefined;
   /** What network filters leave for those behind them, by key, such as `envoy.tcp_proxy.cluster`. */
   readonly filterState = new Map<string, unknown>();
   /** What network filters left for logs, by filter name. */

@@ -5,11 +5,11 @@ import type { TLSSocket } from "node:tls";
 import { peerNames } from "../tls/peer-names.ts";
 import type { PeerCertificate } from "./connection-info.ts";
 
-export interface DownstreamTlsInfo {
-  /** Of a client without a certificate, one whose texts are all empty. */
+export interface TlsInfo {
+  /** Of a peer without a certificate, one whose texts are all empty. */
   readonly peer: ShownCertificateInfo;
   readonly local: ShownCertificateInfo;
-  /** The certificate was asked for and found good. */
+  /** The peer's certificate was asked for and found good. */
   readonly peerIsValidated: boolean;
   /** `TLSv1.3` */
   readonly version: string;

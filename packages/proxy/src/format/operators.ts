@@ -1,5 +1,5 @@
 // The table of operators of Envoy's substitution format (docs: configuration/observability/access_log). What the proxy
-// cannot know yet (traces, TLS of an upstream) is a missing value; an operator that is not in the table is an error.
+// cannot know yet (traces) is a missing value; an operator that is not in the table is an error.
 import { randomUUID } from "node:crypto";
 import { withoutControlCharacters } from "../http/header-value.ts";
 import { type ResponseFlag, connectionFlagsText, responseFlagsText } from "../http/response-flags.ts";
@@ -258,12 +258,8 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   ACCESS_LOG_TYPE: text((info) => (info.isConnection ? "TcpConnectionEnd" : "DownstreamEnd")),
 };
 
-/** Operators that read the certificates of the upstream's connection: missing values. */
-const upstreamTlsOperator =
-  /^UPSTREAM_(TLS_(SESSION_ID|CIPHER|VERSION)|(PEER|LOCAL)_(URI_SAN|DNS_SAN|IP_SAN|SUBJECT|ISSUER|FINGERPRINT_256|FINGERPRINT_1|SERIAL|CERT|CERT_V_START|CERT_V_END|CHAIN_[A-Z0-9_]+))$/;
-
 export function findOperator(name: string): OperatorCompiler | undefined {
-  return operators[name] ?? tlsOperators[name] ?? (upstreamTlsOperator.test(name) ? missing : undefined);
+  return operators[name] ?? tlsOperators[name];
 }
 
 /** Cuts to `maxLength` characters, `%REQ(X):20%`. */

@@ -1,8 +1,8 @@
-// Operators of the substitution format that tell of the client's TLS connection and of the certificates on it: missing values
-// on a plain one.
+// Operators of the substitution format that tell of a TLS connection, the client's or the one to a host, and of the certificates on
+// it: missing values on a plain one.
 import { fieldValue } from "../http/header-value.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
-import type { DownstreamTlsInfo, ShownCertificateInfo } from "../connection/tls-info.ts";
+import type { TlsInfo, ShownCertificateInfo } from "../connection/tls-info.ts";
 import type { OperatorCompiler } from "./operator.ts";
 import { compileTimeFormat, isoTime } from "./start-time.ts";
 
@@ -18,45 +18,67 @@ const plain = (read: (info: StreamInfo) => string | undefined): OperatorCompiler
   };
 };
 
-const ofTls = (read: (tls: DownstreamTlsInfo) => string): OperatorCompiler =>
-  plain(({ downstreamTls }) => downstreamTls && read(downstreamTls));
+type ReadTls = (info: StreamInfo) => TlsInfo | undefined;
+type ReadCertificate = (tls: TlsInfo) => ShownCertificateInfo;
 
-const ofPeer = (read: (peer: ShownCertificateInfo) => string): OperatorCompiler => ofTls(({ peer }) => read(peer));
-const ofLocal = (read: (local: ShownCertificateInfo) => string): OperatorCompiler => ofTls(({ local }) => read(local));
+const downstream: ReadTls = ({ downstreamTls }) => downstreamTls;
+const upstream: ReadTls = ({ upstreamTls }) => upstreamTls;
+const peer: ReadCertificate = (tls) => tls.peer;
+const local: ReadCertificate = (tls) => tls.local;
+
+function ofTls(tlsOf: ReadTls, read: (tls: TlsInfo) => string): OperatorCompiler {
+  return plain((info) => {
+    const tls = tlsOf(info);
+    return tls && read(tls);
+  });
+}
 
 /** `(format)` as START_TIME has it. */
-function ofTime(read: (peer: ShownCertificateInfo) => number | undefined): OperatorCompiler {
+function ofTime(tlsOf: ReadTls, read: (peer: ShownCertificateInfo) => number | undefined): OperatorCompiler {
   return (argument) => {
     const format = argument === undefined || argument === "" ? isoTime : compileTimeFormat(argument);
     if (typeof format !== "function") return format;
-    const value = ({ downstreamTls }: StreamInfo): string | undefined => {
-      const timeMs = downstreamTls && read(downstreamTls.peer);
+    const value = (info: StreamInfo): string | undefined => {
+      const tls = tlsOf(info);
+      const timeMs = tls && read(tls.peer);
       return timeMs === undefined ? undefined : format(timeMs);
     };
     return { value, isNumber: false };
   };
 }
 
+/** What Envoy tells of both sides' connections. */
+function connectionOperators(side: "DOWNSTREAM" | "UPSTREAM", tlsOf: ReadTls): Record<string, OperatorCompiler> {
+  return {
+    [`${side}_TLS_VERSION`]: ofTls(tlsOf, ({ version }) => version),
+    [`${side}_TLS_CIPHER`]: ofTls(tlsOf, ({ cipher }) => cipher),
+    [`${side}_TLS_SESSION_ID`]: ofTls(tlsOf, (tls) => tls.sessionId()),
+    ...nameOperators(`${side}_PEER`, tlsOf, peer),
+    ...nameOperators(`${side}_LOCAL`, tlsOf, local),
+    [`${side}_PEER_SUBJECT`]: ofTls(tlsOf, (tls) => tls.peer.subject),
+    [`${side}_PEER_ISSUER`]: ofTls(tlsOf, (tls) => tls.peer.issuer),
+    [`${side}_PEER_CERT`]: ofTls(tlsOf, (tls) => tls.peer.encodedPem),
+    [`${side}_PEER_CERT_V_START`]: ofTime(tlsOf, ({ validFromMs }) => validFromMs),
+    [`${side}_PEER_CERT_V_END`]: ofTime(tlsOf, ({ validToMs }) => validToMs),
+  };
+}
+
+function nameOperators(prefix: string, tlsOf: ReadTls, of: ReadCertificate): Record<string, OperatorCompiler> {
+  return {
+    [`${prefix}_URI_SAN`]: ofTls(tlsOf, (tls) => of(tls).uriSans.join(",")),
+    [`${prefix}_DNS_SAN`]: ofTls(tlsOf, (tls) => of(tls).dnsSans.join(",")),
+    [`${prefix}_IP_SAN`]: ofTls(tlsOf, (tls) => of(tls).ipSans.join(",")),
+  };
+}
+
 export const tlsOperators: Readonly<Record<string, OperatorCompiler>> = {
+  ...connectionOperators("DOWNSTREAM", downstream),
+  ...connectionOperators("UPSTREAM", upstream),
   DOWNSTREAM_TRANSPORT_FAILURE_REASON: plain((info) => info.downstreamTransportFailureReason?.replaceAll(" ", "_")),
-  DOWNSTREAM_TLS_VERSION: ofTls(({ version }) => version),
-  DOWNSTREAM_TLS_CIPHER: ofTls(({ cipher }) => cipher),
-  DOWNSTREAM_TLS_SESSION_ID: ofTls((tls) => tls.sessionId()),
-  DOWNSTREAM_PEER_URI_SAN: ofPeer(({ uriSans }) => uriSans.join(",")),
-  DOWNSTREAM_PEER_DNS_SAN: ofPeer(({ dnsSans }) => dnsSans.join(",")),
-  DOWNSTREAM_PEER_IP_SAN: ofPeer(({ ipSans }) => ipSans.join(",")),
-  DOWNSTREAM_PEER_EMAIL_SAN: ofPeer(({ emailSans }) => emailSans.join(",")),
-  DOWNSTREAM_PEER_SUBJECT: ofPeer(({ subject }) => subject),
-  DOWNSTREAM_PEER_ISSUER: ofPeer(({ issuer }) => issuer),
-  DOWNSTREAM_PEER_FINGERPRINT_256: ofPeer(({ fingerprint256 }) => fingerprint256),
-  DOWNSTREAM_PEER_FINGERPRINT_1: ofPeer(({ fingerprint1 }) => fingerprint1),
-  DOWNSTREAM_PEER_SERIAL: ofPeer(({ serialNumber }) => serialNumber),
-  DOWNSTREAM_PEER_CERT: ofPeer(({ encodedPem }) => encodedPem),
-  DOWNSTREAM_PEER_CERT_V_START: ofTime(({ validFromMs }) => validFromMs),
-  DOWNSTREAM_PEER_CERT_V_END: ofTime(({ validToMs }) => validToMs),
-  DOWNSTREAM_LOCAL_URI_SAN: ofLocal(({ uriSans }) => uriSans.join(",")),
-  DOWNSTREAM_LOCAL_DNS_SAN: ofLocal(({ dnsSans }) => dnsSans.join(",")),
-  DOWNSTREAM_LOCAL_IP_SAN: ofLocal(({ ipSans }) => ipSans.join(",")),
-  DOWNSTREAM_LOCAL_EMAIL_SAN: ofLocal(({ emailSans }) => emailSans.join(",")),
-  DOWNSTREAM_LOCAL_SUBJECT: ofLocal(({ subject }) => subject),
+  DOWNSTREAM_PEER_EMAIL_SAN: ofTls(downstream, (tls) => tls.peer.emailSans.join(",")),
+  DOWNSTREAM_PEER_FINGERPRINT_256: ofTls(downstream, (tls) => tls.peer.fingerprint256),
+  DOWNSTREAM_PEER_FINGERPRINT_1: ofTls(downstream, (tls) => tls.peer.fingerprint1),
+  DOWNSTREAM_PEER_SERIAL: ofTls(downstream, (tls) => tls.peer.serialNumber),
+  DOWNSTREAM_LOCAL_EMAIL_SAN: ofTls(downstream, (tls) => tls.local.emailSans.join(",")),
+  DOWNSTREAM_LOCAL_SUBJECT: ofTls(downstream, (tls) => tls.local.subject),
 };

@@ -1,6 +1,6 @@
 // `x-forwarded-client-cert`: what a proxy tells about the certificate of its client (Envoy: forward_client_cert_details,
 // set_current_client_cert_details).
-import type { DownstreamTlsInfo } from "../connection/tls-info.ts";
+import type { TlsInfo } from "../connection/tls-info.ts";
 import type { HeaderMap } from "./header-map.ts";
 import { fieldValue } from "./header-value.ts";
 
@@ -23,10 +23,7 @@ export interface ClientCertForwarding {
 }
 
 /** What this proxy says about the client of a connection; undefined where the client has shown no certificate. */
-export function currentClientCert(
-  forwarding: ClientCertForwarding,
-  tls: DownstreamTlsInfo | undefined,
-): string | undefined {
+export function currentClientCert(forwarding: ClientCertForwarding, tls: TlsInfo | undefined): string | undefined {
   if (tls === undefined || !tls.peer.isPresent) return undefined;
   const { mode, details } = forwarding;
   if (mode !== "append_forward" && mode !== "sanitize_set") return "";

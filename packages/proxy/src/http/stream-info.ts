@@ -2,7 +2,7 @@
 // One class, all fields set in the constructor, so that every request has the same shape (Envoy: `StreamInfo`).
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { PeerCertificate } from "../connection/connection-info.ts";
-import type { DownstreamTlsInfo } from "../connection/tls-info.ts";
+import type { TlsInfo } from "../connection/tls-info.ts";
 import type { Route } from "../route/route-table.ts";
 import type { RequestHead, ResponseHead } from "./message.ts";
 
@@ -21,7 +21,7 @@ export class StreamInfo {
 
   /** Set by a TLS connection; undefined = the connection is plain. */
   downstreamPeerCertificate: PeerCertificate | undefined = undefined;
-  downstreamTls: DownstreamTlsInfo | undefined = undefined;
+  downstreamTls: TlsInfo | undefined = undefined;
   /** Why a TLS handshake with the client failed. */
   downstreamTransportFailureReason: string | undefined = undefined;
 
@@ -36,6 +36,8 @@ export class StreamInfo {
   /** Host of the last try. */
   upstreamHost: Host | undefined = undefined;
   upstreamLocalAddress: string | undefined = undefined;
+  /** Of the last try's connection; undefined = it is plain, or there is none yet. */
+  upstreamTls: TlsInfo | undefined = undefined;
   upstreamTransportFailureReason: string | undefined = undefined;
 
   /** What filters left for logs and later filters, by filter name; undefined until one does (`%DYNAMIC_METADATA%`). */

@@ -3,9 +3,10 @@
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 
-/** Emitted by whoever verifies; `secureConnect` comes before. */
+/** Emitted with the connection's `TlsInfo` by whoever verifies; `secureConnect` comes before. */
 export const verifiedEvent = "verified";
 
+/** Its listeners get `TlsInfo`, or nothing where the connection is plain. */
 export function readyEventOf(socket: Socket): string {
   return socket instanceof TLSSocket ? verifiedEvent : "connect";
 }

@@ -414,6 +414,9 @@ interface Outcome {
   readonly status: number;
   readonly flags: string;
   readonly reason: string;
+  readonly told: string;
+  /** Version and cipher: Envoy's clients go no further than TLS 1.2 by themselves. */
+  readonly settled: string;
   readonly body: string;
   readonly stats: ReadonlyMap<string, number>;
 }
@@ -427,6 +430,14 @@ function answer(request: http.IncomingMessage, response: http.ServerResponse): v
   const shown = socket.getPeerX509Certificate?.()?.subjectAltName?.replace("URI:", "");
   response.end(JSON.stringify({ sni: socket.servername, alpn: socket.alpnProtocol, client: shown }));
 }
+
+/** What logs tell of the connection: the same on both sides, whoever was met. */
+const toldOfPeers =
+  `PEER_URI_SAN PEER_DNS_SAN PEER_IP_SAN PEER_SUBJECT PEER_ISSUER PEER_CERT PEER_CERT_V_START PEER_CERT_V_START(%Y)
+  PEER_CERT_V_END LOCAL_URI_SAN LOCAL_DNS_SAN LOCAL_IP_SAN`
+    .split(/\s+/)
+    .map((operator) => `${operator.replaceAll("%", "")}=%UPSTREAM_${operator}%`)
+    .join(" ");
 
 async function listen({ host }: Row): Promise<number> {
   const options = host && { ...host, ALPNProtocols: host.ALPNProtocols ?? ["http/1.1"] };
@@ -463,7 +474,7 @@ function bootstrap(ports: readonly number[], log: string): string {
     },
     ...row.cluster,
   }));
-  const format = "%REQ(x-row)%\t%RESPONSE_FLAGS%\t%UPSTREAM_TRANSPORT_FAILURE_REASON%\n";
+  const format = `%REQ(x-row)%\t%RESPONSE_FLAGS%\t%UPSTREAM_TRANSPORT_FAILURE_REASON%\t${toldOfPeers}\t%UPSTREAM_TLS_VERSION%\t%UPSTREAM_TLS_CIPHER%\n`;
   return JSON.stringify({
     admin: { address: address(0) },
     static_resources: {
@@ -547,13 +558,15 @@ async function collect(port: number, adminPort: number, log: string): Promise<Ou
   const byRow = new Map(lines.map((line) => [line.split("\t")[0]!, line.split("\t")]));
   const stats = (await get(adminPort, "/stats?filter=ssl")).body.split("\n").map((line) => line.split(": "));
   return answers.map(({ status, body }, index) => {
-    const [, flags = "", reason = ""] = byRow.get(String(index)) ?? [];
+    const [, flags = "", reason = "", told = "", version = "", cipher = ""] = byRow.get(String(index)) ?? [];
     const prefix = `cluster.c${index}.ssl.`;
     const own = stats.filter(([name]) => name!.startsWith(prefix));
     return {
       status,
       flags,
       reason,
+      told,
+      settled: `${version} ${cipher}`,
       body,
       stats: new Map(own.map(([name, value]) => [name!.slice(prefix.length), Number(value)])),
     };
@@ -616,10 +629,16 @@ for (const { name, expected } of table) {
   test(name, () => {
     const [ours, envoys] = outcomes.get(name)!;
     if (expected.status !== 200) assert.equal(ours.body, envoys.body);
+    assert.deepEqual(ours.told.split(" "), envoys.told.split(" "));
     for (const [who, outcome] of [
       ["ours", ours],
       ["Envoy's", envoys],
     ] as const) {
+      assert.match(
+        outcome.settled,
+        outcome.told.includes("PEER_CERT=-----BEGIN") ? /^TLSv1\.[23] [A-Z0-9_-]+$/ : /^- -$/,
+        who,
+      );
       assert.equal(outcome.status, expected.status, `${who}: ${outcome.reason} ${outcome.body}`);
       if (expected.flags !== undefined) assert.equal(outcome.flags, expected.flags, who);
       const reason = who === "ours" ? expected.reason : (expected.envoyReason ?? expected.reason);

@@ -1,13 +1,14 @@
 // Requests that the proxy sends by itself, through the same clusters, pools and limits as everybody's traffic: token endpoints
 // of sign-in, external authorization (Envoy: `Http::AsyncClient`). Bodies are small and whole in both directions.
 import type { Cluster, Host } from "../cluster/cluster.ts";
-import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
+import type { StreamResetReason } from "../codec/stream-codec.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import { type AttemptOwner, UpstreamAttempt } from "../filters/router/upstream-attempt.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { Slot } from "../runtime/slot.ts";
+import type { UpstreamConnection } from "./host-pool.ts";
 
 export interface AsyncRequest {
   readonly method: string;
@@ -135,7 +136,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
     this.#attempt.start(false, this.#request.authority);
   }
 
-  onConnected(_attempt: UpstreamAttempt, sender: RequestSender): void {
+  onConnected(_attempt: UpstreamAttempt, { sender }: UpstreamConnection): void {
     const { method, scheme, authority, path, headers, body } = this.#request;
     const sent = headers.clone();
     if (body !== undefined) sent.set("content-length", String(body.length));

@@ -1,11 +1,14 @@
 // Opens a TLS connection to a host and looks at who answers before a byte of a request goes out.
+import type { X509Certificate } from "node:crypto";
 import net from "node:net";
 import tls from "node:tls";
 import type { Host } from "../cluster/cluster.ts";
+import { sessionIdOf, type ShownCertificateInfo, shownCertificateInfo, type TlsInfo } from "../connection/tls-info.ts";
+import type { TlsMaterial } from "../tls/common-tls-context.ts";
 import { verifiedEvent } from "../tls/ready-event.ts";
 import { certificateFailure, TransportFailure } from "../tls/transport-failure.ts";
 import type { UpstreamTls } from "../tls/upstream-tls.ts";
-import { shownCertificate, verifyPeer } from "../tls/verify-peer.ts";
+import { type PeerOutcome, shownCertificate, verifyPeer } from "../tls/verify-peer.ts";
 
 /** What this connection is for, beside the host. */
 export interface TlsConnectOptions {
@@ -67,7 +70,7 @@ export function connectTls(
     if (outcome.ok) {
       stats.onHandshake(socket, outcome.certificate !== undefined);
       isVerified = true;
-      socket.emit(verifiedEvent);
+      socket.emit(verifiedEvent, new UpstreamTlsInfo(socket, outcome, material));
       return;
     }
     stats.onPeerFailure(outcome.kind);
@@ -77,6 +80,47 @@ export function connectTls(
     if (error.code?.startsWith("ERR_SSL_") === true) stats.onConnectionError();
   });
   return socket;
+}
+
+/** Certificates are read when somebody asks, which most connections never do. */
+class UpstreamTlsInfo implements TlsInfo {
+  readonly #socket: tls.TLSSocket;
+  readonly #certificate: X509Certificate | undefined;
+  readonly #material: TlsMaterial;
+  readonly peerIsValidated: boolean;
+  readonly version: string;
+  readonly cipher: string;
+
+  constructor(
+    socket: tls.TLSSocket,
+    { certificate, validated }: Extract<PeerOutcome, { ok: true }>,
+    material: TlsMaterial,
+  ) {
+    this.#socket = socket;
+    this.#certificate = certificate;
+    this.#material = material;
+    this.peerIsValidated = validated;
+    this.version = socket.getProtocol() ?? "";
+    this.cipher = socket.getCipher().name;
+  }
+
+  get peer(): ShownCertificateInfo {
+    return shownCertificateInfo(this.#certificate);
+  }
+
+  /** What a host is shown when it asks. */
+  get local(): ShownCertificateInfo {
+    return shownCertificateInfo(this.#material.certificates[0]?.chain[0]);
+  }
+
+  get applicationProtocol(): string {
+    const { alpnProtocol } = this.#socket;
+    return alpnProtocol === false ? "" : (alpnProtocol ?? "");
+  }
+
+  sessionId(): string {
+    return sessionIdOf(this.#socket);
+  }
 }
 
 /** A connection that fails in a later turn, as connections do. */

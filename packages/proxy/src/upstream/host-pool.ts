@@ -5,6 +5,7 @@ import type { RequestSender, ResponseReceiver, StreamResetReason } from "../code
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
+import type { TlsInfo } from "../connection/tls-info.ts";
 import { rawTransport, type UpstreamTransport } from "../tls/upstream-tls.ts";
 import { connectSocket, transportErrorText } from "./connect-socket.ts";
 
@@ -18,6 +19,8 @@ const http1Protocols: readonly string[] = ["http/1.1"];
 export interface UpstreamConnection {
   readonly sender: RequestSender;
   readonly localAddress: string | undefined;
+  /** Undefined = the connection is plain. */
+  readonly tls: TlsInfo | undefined;
 }
 
 /** A request that waits for a connection. */
@@ -43,6 +46,7 @@ export class PooledConnection implements ClientConnectionOwner, UpstreamConnecti
   readonly #timer = new CallbackTimer(() => this.#onTimer());
   readonly codec: Http1ClientConnection;
   state: State = "connecting";
+  tls: TlsInfo | undefined = undefined;
   #requestCount = 0;
   #idleSinceMs = 0;
   /** When its life is over (max_connection_duration); infinity without a limit. */
@@ -102,7 +106,8 @@ export class PooledConnection implements ClientConnectionOwner, UpstreamConnecti
     this.codec.start(receiver);
   }
 
-  onConnected(): void {
+  onConnected(tls: TlsInfo | undefined): void {
+    this.tls = tls;
     this.#dataPath.timers.disarm(this.#timer);
     this.#becomeIdle();
     const { maxConnectionDurationMs } = this.#cluster;

@@ -6,6 +6,7 @@ import type { StreamResetReason } from "../codec/stream-codec.ts";
 import { type Cluster, type Host, ipPortText } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
+import type { TlsInfo } from "../connection/tls-info.ts";
 import { readyEventOf } from "../tls/ready-event.ts";
 import { connectSocket, transportErrorText } from "./connect-socket.ts";
 import { resetSocket } from "./reset-socket.ts";
@@ -34,6 +35,8 @@ export class TcpConnection {
   readonly #dataPath: DataPath;
   readonly #connectTimer = new CallbackTimer(() => this.#onConnectTimeout());
   #connected = false;
+  /** Undefined = the connection is plain, or not up yet. */
+  tls: TlsInfo | undefined = undefined;
   /** The owner wants to hear no more. */
   #abandoned = false;
   #timedOut = false;
@@ -53,7 +56,7 @@ export class TcpConnection {
     this.#output = new SocketOutput(socket, dataPath, cluster.perConnectionBufferLimitBytes, () =>
       this.#tell(() => owner.onDrained()),
     );
-    socket.on(readyEventOf(socket), () => this.#onConnect());
+    socket.on(readyEventOf(socket), (tls?: TlsInfo) => this.#onConnect(tls));
     socket.on("end", () => this.#tell(() => owner.onEnd()));
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error;
@@ -107,8 +110,9 @@ export class TcpConnection {
     this.#tell(() => this.#owner.onData(chunk));
   }
 
-  #onConnect(): void {
+  #onConnect(tls: TlsInfo | undefined): void {
     this.#connected = true;
+    this.tls = tls;
     this.#dataPath.timers.disarm(this.#connectTimer);
     this.#tell(() => this.#owner.onConnected());
   }

@@ -3,6 +3,7 @@
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
+import type { TlsInfo } from "../connection/tls-info.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { PoolWaiter, UpstreamConnection } from "./host-pool.ts";
@@ -25,6 +26,10 @@ export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnec
 
   get localAddress(): string | undefined {
     return this.#connection.localAddress;
+  }
+
+  get tls(): TlsInfo | undefined {
+    return this.#connection.tls;
   }
 
   cancel(): void {

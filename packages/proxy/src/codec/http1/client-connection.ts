@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import { latin1Slice } from "./latin1-slice.ts";
 import { ipPortText } from "../../cluster/cluster.ts";
 import type { DataPath } from "../../connection/data-path.ts";
+import type { TlsInfo } from "../../connection/tls-info.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
 import { readyEventOf } from "../../tls/ready-event.ts";
@@ -21,7 +22,8 @@ export interface Http1ClientSettings {
 }
 
 export interface ClientConnectionOwner {
-  onConnected(): void;
+  /** `tls` is undefined where the connection is plain. */
+  onConnected(tls: TlsInfo | undefined): void;
   /** The exchange is over on both sides; false when the connection cannot carry another one and closes. */
   onExchangeEnd(reusable: boolean): void;
   /** `reason` is set when the connection never came about or broke. */
@@ -80,7 +82,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
       this.#receiver?.onUpstreamDrained(),
     );
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
-    socket.on(readyEventOf(socket), () => this.#onConnect());
+    socket.on(readyEventOf(socket), (tls?: TlsInfo) => this.#onConnect(tls));
     socket.on("end", () => this.#onEnd());
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error;
@@ -117,9 +119,9 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     this.#socket.destroy();
   }
 
-  #onConnect(): void {
+  #onConnect(tls: TlsInfo | undefined): void {
     this.#state = "idle";
-    this.#dataPath.turn.run(() => this.#owner.onConnected());
+    this.#dataPath.turn.run(() => this.#owner.onConnected(tls));
   }
 
   sendRequestHead(head: RequestHead, endStream: boolean): void {

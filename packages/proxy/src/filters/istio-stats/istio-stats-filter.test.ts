@@ -15,7 +15,7 @@ import {
   requestHead,
   streamInfo,
 } from "../../hand-built/from-configuration.ts";
-import { type DownstreamTlsInfo, ShownCertificateInfo } from "../../connection/tls-info.ts";
+import { type TlsInfo, ShownCertificateInfo } from "../../connection/tls-info.ts";
 import type { HttpFilter, HttpStream } from "../../http/filter.ts";
 import { responseFlags } from "../../http/response-flags.ts";
 import { filterOfType } from "../table.ts";
@@ -87,14 +87,15 @@ interface Run {
   readonly hasHost?: boolean;
   readonly code?: number;
   readonly flags?: number;
-  readonly tls?: DownstreamTlsInfo;
+  readonly tls?: TlsInfo;
+  readonly upstreamTls?: TlsInfo;
 }
 
 function certificate(uri: string): ShownCertificateInfo {
   return Object.assign(new ShownCertificateInfo(undefined), { uriSans: [uri, "spiffe://second"] });
 }
 
-function handshake(peerUri: string, localUri: string, peerIsValidated: boolean): DownstreamTlsInfo {
+function handshake(peerUri: string, localUri: string, peerIsValidated: boolean): TlsInfo {
   const settled = {
     version: "TLSv1.3",
     cipher: "TLS_AES_128_GCM_SHA256",
@@ -110,6 +111,7 @@ function pass(hooks: HttpFilter, run: Run): readonly string[] {
   const info = streamInfo(request);
   info.cluster = run.cluster;
   info.downstreamTls = run.tls;
+  info.upstreamTls = run.upstreamTls;
   if (run.hasHost !== false) info.upstreamHost = run.cluster?.hosts[0];
   info.responseCode = run.code ?? 200;
   info.responseFlags = run.flags ?? 0;
@@ -203,6 +205,31 @@ test("as destination: a verified certificate names the caller, a merely shown on
     ["caller", "spiffe://other", "spiffe://catalog", "mutual_tls", 1],
     ["caller", "unknown", "spiffe://catalog", "none", 1],
     ["caller", "unknown", "unknown", "none", 1],
+  ]);
+});
+
+test("as source: certificates of the connection to the host name both ends", () => {
+  const metrics = new MetricRegistry();
+  const hooks = filter(metrics, false);
+  const runs = [
+    handshake("spiffe://catalog", "spiffe://web", true),
+    handshake("spiffe://catalog", "spiffe://web", true),
+    handshake("spiffe://elsewhere", "spiffe://web", true),
+    handshake("spiffe://catalog", "spiffe://web", false),
+    undefined,
+  ];
+  for (const tls of runs) pass(hooks, { cluster: catalog, ...(tls && { upstreamTls: tls }) });
+  const counted = series(metrics).map(({ labels, metric }) => [
+    labels["source_principal"],
+    labels["destination_principal"],
+    labels["connection_security_policy"],
+    "value" in metric && metric.value,
+  ]);
+  assert.deepEqual(counted, [
+    ["spiffe://web", "spiffe://catalog", "unknown", 2],
+    ["spiffe://web", "spiffe://elsewhere", "unknown", 1],
+    ["spiffe://web", "unknown", "unknown", 1],
+    ["unknown", "unknown", "unknown", 1],
   ]);
 });
 

@@ -3,7 +3,7 @@
 // four adds.
 import type { Counter, Histogram, Labels, MetricRegistry } from "@tulle/telemetry";
 import type { Cluster, Host } from "../../cluster/cluster.ts";
-import type { DownstreamTlsInfo } from "../../connection/tls-info.ts";
+import type { TlsInfo } from "../../connection/tls-info.ts";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts";
 import { responseFlagsText } from "../../http/response-flags.ts";
 import type { StreamInfo } from "../../http/stream-info.ts";
@@ -51,7 +51,7 @@ interface Peer {
 
 /** What the handshake has proved of both sides. */
 export interface ConnectionSecurity {
-  readonly policy: "mutual_tls" | "none";
+  readonly policy: "mutual_tls" | "none" | "unknown";
   readonly sourcePrincipal: string;
   readonly destinationPrincipal: string;
 }
@@ -72,8 +72,10 @@ export class IstioStatsFilter implements HttpFilter {
   readonly #withoutHost = new Map<string, HandlesByOutcome>();
   /** As destination: by what the handshake proved, the peer's header, then by cluster. */
   readonly #groups = new Map<string, PeerGroup>();
-  readonly #groupOfConnection = new WeakMap<DownstreamTlsInfo, PeerGroup>();
+  readonly #groupOfConnection = new WeakMap<TlsInfo, PeerGroup>();
   readonly #plain: PeerGroup = { security: noSecurity, peers: new Map() };
+  /** As source: who is at the two ends of a connection, as one text. */
+  readonly #principalsOfConnection = new WeakMap<TlsInfo, string>();
   #peerCount = 0;
 
   constructor(options: IstioStatsOptions) {
@@ -108,8 +110,10 @@ export class IstioStatsFilter implements HttpFilter {
 
   #asSource(info: StreamInfo): HandlesByOutcome {
     const host = info.upstreamHost;
-    const place = info.cluster === undefined || this.#readsAuthority(info.cluster) ? authorityOf(info) : "";
-    if (host === undefined) return at(this.#withoutHost, `${info.cluster?.name ?? ""} ${place}`);
+    const authority = info.cluster === undefined || this.#readsAuthority(info.cluster) ? authorityOf(info) : "";
+    if (host === undefined) return at(this.#withoutHost, `${info.cluster?.name ?? ""} ${authority}`);
+    const principals = info.upstreamTls === undefined ? "" : this.#principals(info.upstreamTls);
+    const place = authority === "" ? principals : `${authority} ${principals}`;
     const kept = (host.metricLabels ??= new Map()) as Map<IstioStatsFilter, Map<string, HandlesByOutcome>>;
     let byPlace = kept.get(this);
     if (byPlace === undefined) {
@@ -119,6 +123,16 @@ export class IstioStatsFilter implements HttpFilter {
     return at(byPlace, place);
   }
 
+  #principals(tls: TlsInfo): string {
+    let text = this.#principalsOfConnection.get(tls);
+    if (text === undefined) {
+      const { sourcePrincipal, destinationPrincipal } = upstreamSecurityOf(tls);
+      text = `${sourcePrincipal} ${destinationPrincipal}`;
+      this.#principalsOfConnection.set(tls, text);
+    }
+    return text;
+  }
+
   #asDestination(info: StreamInfo): HandlesByOutcome {
     return at(
       this.#peer(this.#group(info.downstreamTls), info.downstreamPeerMetadata).clusters,
@@ -126,7 +140,7 @@ export class IstioStatsFilter implements HttpFilter {
     );
   }
 
-  #group(tls: DownstreamTlsInfo | undefined): PeerGroup {
+  #group(tls: TlsInfo | undefined): PeerGroup {
     if (tls === undefined) return this.#plain;
     let group = this.#groupOfConnection.get(tls);
     if (group === undefined) {
@@ -163,6 +177,7 @@ export class IstioStatsFilter implements HttpFilter {
     const { reporter, own, metrics } = this.#options;
     const isSource = reporter === "source";
     const peer = isSource ? undefined : this.#peer(this.#group(info.downstreamTls), info.downstreamPeerMetadata);
+    const security = peer === undefined ? upstreamSecurityOf(info.upstreamTls) : peer.security;
     const source = peer === undefined ? own : peer.labels;
     const destination = isSource ? hostLabels(info.upstreamHost) : own;
     const service = this.#service(info, destination, isOverflow);
@@ -170,10 +185,8 @@ export class IstioStatsFilter implements HttpFilter {
       reporter,
       ...prefixed("source", source),
       ...prefixed("destination", destination),
-      ...(peer !== undefined && {
-        source_principal: peer.security.sourcePrincipal,
-        destination_principal: peer.security.destinationPrincipal,
-      }),
+      source_principal: security.sourcePrincipal,
+      destination_principal: security.destinationPrincipal,
       destination_service: service.service,
       destination_service_name: service.name,
       destination_service_namespace: service.namespace,
@@ -181,8 +194,7 @@ export class IstioStatsFilter implements HttpFilter {
       response_code: String(info.responseCode),
       grpc_response_status: isGrpc ? grpcStatusText(grpcStatusOf(info)) : "",
       response_flags: responseFlagsText(info.responseFlags),
-      // The client cannot know what the server made of its connection (Istio).
-      connection_security_policy: peer === undefined ? "unknown" : peer.security.policy,
+      connection_security_policy: security.policy,
     };
     return {
       requests: metrics.counter({ name: "istio_requests_total", labels }),
@@ -213,11 +225,20 @@ export const noSecurity: ConnectionSecurity = {
 };
 
 /** As Istio's filter, but that a certificate must have been found good: one that is merely shown proves nothing. */
-export function securityOf({ peer, local, peerIsValidated }: DownstreamTlsInfo): ConnectionSecurity {
+export function securityOf({ peer, local, peerIsValidated }: TlsInfo): ConnectionSecurity {
   return {
     policy: peerIsValidated ? "mutual_tls" : "none",
     sourcePrincipal: (peerIsValidated ? peer.uriSans[0] : undefined) ?? "unknown",
     destinationPrincipal: local.uriSans[0] ?? "unknown",
+  };
+}
+
+/** Of a connection to a host. What the host made of our certificate it alone knows, so that the policy is unknown here (Istio). */
+export function upstreamSecurityOf(tls: TlsInfo | undefined): ConnectionSecurity {
+  return {
+    policy: "unknown",
+    sourcePrincipal: tls?.local.uriSans[0] ?? "unknown",
+    destinationPrincipal: (tls?.peerIsValidated === true ? tls.peer.uriSans[0] : undefined) ?? "unknown",
   };
 }
 

@@ -9,6 +9,7 @@ import type { ResponseHead } from "../../http/message.ts";
 import { type ResponseFlag, responseFlags } from "../../http/response-flags.ts";
 import { rewriteAuthority } from "../../route/rewrite-authority.ts";
 import type { ForwardAction } from "../../route/route-table.ts";
+import type { UpstreamConnection } from "../../upstream/host-pool.ts";
 import { RetryState } from "./retry-state.ts";
 import type { RouterFilterConfig } from "./router-filter.ts";
 import { takeTimeouts } from "./timeouts.ts";
@@ -156,6 +157,9 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const stream = this.#stream;
     const { info, request } = stream;
     info.upstreamHost = host;
+    // What is logged of a connection is of the last try's.
+    info.upstreamLocalAddress = undefined;
+    info.upstreamTls = undefined;
     if (this.#action.autoHostRewrite && host.hostname !== "") {
       rewriteAuthority(request, host.hostname, this.#action.appendForwardedHost);
     }
@@ -233,9 +237,11 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     if (this.#attempt?.sender !== undefined) this.#attempt.armPerTryTimeout(this.#perTryTimeoutMs);
   }
 
-  onConnected(attempt: UpstreamAttempt, sender: RequestSender, localAddress: string | undefined): void {
+  onConnected(attempt: UpstreamAttempt, connection: UpstreamConnection): void {
     const stream = this.#stream;
-    stream.info.upstreamLocalAddress = localAddress;
+    const { sender } = connection;
+    stream.info.upstreamLocalAddress = connection.localAddress;
+    stream.info.upstreamTls = connection.tls;
     // The time for a connection has a limit of its own (connect_timeout).
     if (this.#requestEnded) attempt.armPerTryTimeout(this.#perTryTimeoutMs);
     const idleTimeoutMs = this.#action.retryPolicy?.perTryIdleTimeoutMs ?? 0;

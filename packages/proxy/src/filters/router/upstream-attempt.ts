@@ -12,7 +12,7 @@ import { TcpUpstream } from "../../upstream/tcp-upstream.ts";
 
 /** Whose try it is: the router's request, or one that the proxy itself sends. */
 export interface AttemptOwner {
-  onConnected(attempt: UpstreamAttempt, sender: RequestSender, localAddress: string | undefined): void;
+  onConnected(attempt: UpstreamAttempt, connection: UpstreamConnection): void;
   onInformational(status: number, headers: HeaderMap): void;
   onResponseHead(attempt: UpstreamAttempt, head: ResponseHead, endStream: boolean): void;
   onResponseData(attempt: UpstreamAttempt, chunk: Buffer, endStream: boolean): void;
@@ -119,7 +119,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     host.activeRequests += 1;
     this.#cluster.outlierDetection?.onConnected(host);
     this.#armDurationTimer();
-    this.#request.onConnected(this, connection.sender, connection.localAddress);
+    this.#request.onConnected(this, connection);
   }
 
   onConnectionFailure(reason: StreamResetReason, detail: string): void {

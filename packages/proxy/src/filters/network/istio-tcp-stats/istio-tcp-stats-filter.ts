@@ -12,6 +12,7 @@ import {
   noSecurity,
   prefixed,
   securityOf,
+  upstreamSecurityOf,
 } from "../../istio-stats/istio-stats-filter.ts";
 import { type ServiceLabels, type WorkloadLabels, unknownWorkload } from "../../istio-stats/workload-labels.ts";
 
@@ -68,9 +69,11 @@ export class IstioTcpStatsFilter implements NetworkFilter {
   #handlesOf(info: StreamInfo): Handles {
     const { reporter } = this.#options;
     const isFull = this.#handles.size >= maxSeries;
-    const security = info.downstreamTls === undefined || isFull ? noSecurity : securityOf(info.downstreamTls);
-    const place = reporter === "source" ? info.upstreamHost?.addressText : security.sourcePrincipal;
-    const key = [info.responseFlags, info.cluster?.name, place, security.policy].join(" ");
+    const isSource = reporter === "source";
+    const tls = isFull ? undefined : isSource ? info.upstreamTls : info.downstreamTls;
+    const security = isSource ? upstreamSecurityOf(tls) : tls === undefined ? noSecurity : securityOf(tls);
+    const place = isSource ? info.upstreamHost?.addressText : "";
+    const key = [info.responseFlags, info.cluster?.name, place, ...Object.values(security)].join(" ");
     let handles = this.#handles.get(key);
     if (handles === undefined) {
       handles = this.#resolve(info, security);
@@ -88,16 +91,14 @@ export class IstioTcpStatsFilter implements NetworkFilter {
       reporter,
       ...prefixed("source", isSource ? own : unknownWorkload),
       ...prefixed("destination", destination),
-      ...(!isSource && {
-        source_principal: security.sourcePrincipal,
-        destination_principal: security.destinationPrincipal,
-      }),
+      source_principal: security.sourcePrincipal,
+      destination_principal: security.destinationPrincipal,
       destination_service: service.service,
       destination_service_name: service.name,
       destination_service_namespace: service.namespace,
       request_protocol: "tcp",
       response_flags: connectionFlagsText(info.responseFlags),
-      connection_security_policy: isSource ? "unknown" : security.policy,
+      connection_security_policy: security.policy,
     };
     const counter = (name: string): Counter => metrics.counter({ name: `istio_tcp_${name}_total`, labels });
     return {

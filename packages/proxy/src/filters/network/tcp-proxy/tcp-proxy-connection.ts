@@ -136,6 +136,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     this.#state = "open";
     outlierDetection?.onConnected(host);
     this.#info.upstreamLocalAddress = this.#upstream!.localAddress;
+    this.#info.upstreamTls = this.#upstream!.tls;
     stats.upstreamRequestsTotal.increment();
     stats.upstreamRequestsActive.add(1);
     host.stats.requestsTotal += 1;

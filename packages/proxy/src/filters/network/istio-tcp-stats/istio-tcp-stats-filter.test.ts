@@ -1,0 +1,82 @@
+// The labels of connections' metrics, by who reports them and what the handshakes proved.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MetricRegistry } from "@tulle/telemetry";
+import { ShownCertificateInfo, type TlsInfo } from "../../../connection/tls-info.ts";
+import { StreamInfo } from "../../../http/stream-info.ts";
+import { unknownWorkload } from "../../istio-stats/workload-labels.ts";
+import { IstioTcpStatsFilter } from "./istio-tcp-stats-filter.ts";
+
+function handshake(peerUri: string, localUri: string, peerIsValidated: boolean): TlsInfo {
+  const certificate = (uri: string): ShownCertificateInfo =>
+    Object.assign(new ShownCertificateInfo(undefined), { uriSans: [uri] });
+  const settled = { version: "TLSv1.3", cipher: "TLS_AES_128_GCM_SHA256", applicationProtocol: "" };
+  return {
+    peer: certificate(peerUri),
+    local: certificate(localUri),
+    peerIsValidated,
+    ...settled,
+    sessionId: () => "",
+  };
+}
+
+const web = "spiffe://cluster.local/ns/shop/sa/web";
+const store = "spiffe://cluster.local/ns/shop/sa/store";
+
+const table: readonly {
+  readonly name: string;
+  readonly reporter: "source" | "destination";
+  readonly downstream?: TlsInfo;
+  readonly upstream?: TlsInfo;
+  readonly expected: readonly string[];
+}[] = [
+  { name: "a plain connection to a host", reporter: "source", expected: ["unknown", "unknown", "unknown"] },
+  {
+    name: "mutual TLS to a host",
+    reporter: "source",
+    upstream: handshake(store, web, true),
+    expected: [web, store, "unknown"],
+  },
+  {
+    name: "a host whose certificate nothing was compared with",
+    reporter: "source",
+    upstream: handshake(store, web, false),
+    expected: [web, "unknown", "unknown"],
+  },
+  {
+    name: "what a client of the source proved is not the host's affair",
+    reporter: "source",
+    downstream: handshake(store, web, true),
+    expected: ["unknown", "unknown", "unknown"],
+  },
+  { name: "a plain client", reporter: "destination", expected: ["unknown", "unknown", "none"] },
+  {
+    name: "mutual TLS with a client",
+    reporter: "destination",
+    downstream: handshake(web, store, true),
+    expected: [web, store, "mutual_tls"],
+  },
+];
+
+for (const { name, reporter, downstream, upstream, expected } of table) {
+  test(name, () => {
+    const metrics = new MetricRegistry();
+    const info = new StreamInfo(0, 0, "127.0.0.1:1", "127.0.0.2:2", "");
+    info.downstreamTls = downstream;
+    info.upstreamTls = upstream;
+    info.bytesSent = 5;
+    const filter = new IstioTcpStatsFilter({ metrics, reporter, own: unknownWorkload });
+    filter.onTcpSession(info, "opened");
+    filter.onTcpSession(info, "closed");
+    const sent = [...metrics.allSeries()].filter((one) => one.name === "istio_tcp_sent_bytes_total");
+    assert.deepEqual(
+      sent.map(({ labels, metric }) => [
+        labels["source_principal"],
+        labels["destination_principal"],
+        labels["connection_security_policy"],
+        "value" in metric && metric.value,
+      ]),
+      [[...expected, 5]],
+    );
+  });
+}
