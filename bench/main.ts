@@ -5,6 +5,8 @@ import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
 import { measureHttp1 } from "./http1/measure-http1.ts";
+import { measureMtls } from "./mtls/measure-mtls.ts";
+import { measurePolicies } from "./policies/measure-policies.ts";
 import type { Scenario, ScenarioResult } from "./scenario.ts";
 import { measureUpToReady } from "./up-to-ready.ts";
 
@@ -13,6 +15,16 @@ const scenarios: readonly Scenario[] = [
     name: "http1",
     summary: "HTTP/1.1, 1 KB answers, 64 keep-alive connections, access log on, one core",
     run: measureHttp1,
+  },
+  {
+    name: "mtls",
+    summary: "two sidecars with mutual TLS 1.3, one policy and one token, the same xDS, access log on, one core",
+    run: measureMtls,
+  },
+  {
+    name: "policies",
+    summary: "what 1,000 rules of AuthorizationPolicy add to a request of the same pair",
+    run: measurePolicies,
   },
   {
     name: "authorization-server",

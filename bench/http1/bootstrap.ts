@@ -33,12 +33,63 @@ const defaultRetries = {
   retriable_status_codes: [503],
 };
 
+/** Watched all the time, reached never. */
+const overloadManager = {
+  refresh_interval: "0.25s",
+  resource_monitors: [
+    monitor("fixed_heap", "FixedHeapConfig", { max_heap_size_bytes: 2 ** 31 }),
+    monitor("global_downstream_max_connections", "DownstreamConnectionsConfig", {
+      max_active_downstream_connections: 50_000,
+    }),
+  ],
+  actions: [
+    {
+      name: "envoy.overload_actions.stop_accepting_requests",
+      triggers: [{ name: "envoy.resource_monitors.fixed_heap", threshold: { value: 0.98 } }],
+    },
+  ],
+};
+
+function monitor(name: string, type: string, settings: object) {
+  const folder = name === "fixed_heap" ? name : "downstream_connections";
+  const typed_config = {
+    "@type": `type.googleapis.com/envoy.extensions.resource_monitors.${folder}.v3.${type}`,
+    ...settings,
+  };
+  return { name: `envoy.resource_monitors.${name}`, typed_config };
+}
+
+/** What a DestinationRule with `connectionPool` and `outlierDetection` gives a cluster. */
+const limits = {
+  circuit_breakers: {
+    thresholds: [
+      {
+        max_connections: 1024,
+        max_pending_requests: 1024,
+        max_requests: 1024,
+        max_retries: 3,
+        track_remaining: true,
+      },
+    ],
+  },
+  outlier_detection: {
+    consecutive_5xx: 5,
+    consecutive_gateway_failure: 5,
+    enforcing_consecutive_gateway_failure: 100,
+    interval: "1s",
+    base_ejection_time: "30s",
+    max_ejection_percent: 50,
+    success_rate_request_volume: 100,
+  },
+};
+
 const route = (match: object) => ({ match, route: { cluster, timeout: "0s", retry_policy: defaultRetries } });
 
 export function bootstrapYaml(ports: BootstrapPorts, accessLogFile: string): string {
   return stringify({
     node: { id: "router~127.0.0.1~bench.istio-system~istio-system.svc.cluster.local", cluster: "bench" },
     admin: { address: socketAddress(ports.adminPort) },
+    overload_manager: overloadManager,
     static_resources: {
       listeners: [listener(ports.listenPort, accessLogFile)],
       clusters: [backend(ports.backendPort)],
@@ -112,6 +163,7 @@ function backend(port: number) {
     type: "STATIC",
     connect_timeout: "10s",
     lb_policy: "LEAST_REQUEST",
+    ...limits,
     load_assignment: {
       cluster_name: cluster,
       endpoints: [{ lb_endpoints: [{ endpoint: { address: socketAddress(port) } }] }],

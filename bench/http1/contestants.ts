@@ -48,15 +48,17 @@ export function contestantFromCommand(name: string, command: readonly string[]):
   };
 }
 
-/** The back end, on the load's core: 1,024 bytes from memory. */
-export async function startBackend(folder: string, port: number, core: number): Promise<StartedProcess> {
+export const answerBytes = 1024;
+
+/** The back end, on the load's core: `answerBytes` from memory; `address` is `ip:port`. */
+export async function startBackend(folder: string, address: string, core: number): Promise<StartedProcess> {
   const configuration = await writeConfiguration(folder, "backend.conf", [
     ...nginxPreamble(folder),
     "http {",
     "  access_log off;",
     "  keepalive_requests 1000000000;",
     "  default_type text/plain;",
-    `  server { listen 127.0.0.1:${port}; location / { return 200 "${"x".repeat(1024)}"; } }`,
+    `  server { listen ${address}; location / { return 200 "${"x".repeat(answerBytes)}"; } }`,
     "}",
   ]);
   return startProcess(...onCore(core, await debianTool("nginx"), ["-c", configuration]), { name: "back end" });

@@ -8,13 +8,19 @@ import { median } from "../measure/median.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
 import { runWrk, type LoadResult } from "../measure/run-wrk.ts";
 import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
-import { contestantFromCommand, contestants, startBackend, type Contestant, type Place } from "./contestants.ts";
+import {
+  answerBytes,
+  type Contestant,
+  contestantFromCommand,
+  contestants,
+  type Place,
+  startBackend,
+} from "./contestants.ts";
 
 const proxyCore = 0;
 const loadCore = 1;
 const connections = 64;
 const warmUpSeconds = 2;
-const answerBytes = 1024;
 
 interface Round extends LoadResult {
   readonly cpuMicrosecondsPerRequest: number;
@@ -39,7 +45,7 @@ export async function measureHttp1(options: ScenarioOptions): Promise<ScenarioRe
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   try {
     const [backendPort] = await freePorts(1);
-    stack.use(await startBackend(folder, backendPort!, loadCore));
+    stack.use(await startBackend(folder, `127.0.0.1:${backendPort}`, loadCore));
     await answers(backendPort!, "the back end");
     const all = [
       ...contestants.filter(({ name }) => options.proxies?.includes(name) ?? true),

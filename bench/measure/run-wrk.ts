@@ -15,6 +15,8 @@ export interface Load {
   readonly connections: number;
   readonly seconds: number;
   readonly core: number;
+  /** `name: value` */
+  readonly headers?: readonly string[];
 }
 
 /** @throws when any answer is no 2xx or any connection fails: such a run measures something else. */
@@ -24,6 +26,7 @@ export async function runWrk(load: Load): Promise<LoadResult> {
     `-c${load.connections}`,
     `-d${load.seconds}s`,
     "--latency",
+    ...(load.headers ?? []).flatMap((line) => ["-H", line]),
     load.url,
   ]);
   const result = await runCommand(command, args, { timeoutMs: (load.seconds + 30) * 1000 });

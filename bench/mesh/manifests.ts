@@ -1,0 +1,18 @@
+// The policies of the bench's mesh, as a user writes them.
+
+export const client = { namespace: "shop", principal: "cluster.local/ns/shop/sa/client" } as const;
+
+const server = { matchLabels: { app: "server" } };
+
+/** Mutual TLS and nothing else. */
+export const strict = manifest("PeerAuthentication", "strict", { mtls: { mode: "STRICT" } });
+
+/** Lets through whom one of the rules describes. */
+export function allow(name: string, rules: readonly object[]): string {
+  return manifest("AuthorizationPolicy", name, { selector: server, action: "ALLOW", rules });
+}
+
+function manifest(kind: string, name: string, spec: object): string {
+  const metadata = { name, namespace: client.namespace };
+  return JSON.stringify({ apiVersion: "security.istio.io/v1", kind, metadata, spec });
+}

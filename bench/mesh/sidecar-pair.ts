@@ -1,0 +1,148 @@
+// Two sidecars of one kind, a client's and a server's, under the control plane's own stages: the same manifests become the same
+// xDS for Tulle's proxy and for Envoy, so that nobody is measured with a configuration that was written for a bench.
+import { mkdir, mkdtemp, readFile, rm, truncate } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { MeshedProxies, type ProxyKind, type RunningPod } from "../../tests/parity/meshed-proxies.ts";
+import { waitFor } from "../../tests/tools/processes.ts";
+import { answerBytes, startBackend } from "../http1/contestants.ts";
+import { onCore } from "../measure/on-core.ts";
+import { readProcessUsage } from "../measure/process-usage.ts";
+import { type LoadResult, runWrk } from "../measure/run-wrk.ts";
+
+export const proxyCore = 0;
+export const loadCore = 1;
+export const connections = 64;
+const port = 3000;
+const outboundPort = 15_007;
+const requestPath = "/api/catalog";
+
+export type Side = "client" | "server";
+export const sides: readonly Side[] = ["client", "server"];
+
+export interface SidecarPairOptions {
+  readonly name: string;
+  readonly proxy: ProxyKind;
+  /** Policies, as a user writes them. */
+  readonly manifests: string;
+  /** `name: value`, of every request. */
+  readonly headers: readonly string[];
+}
+
+export interface SideUsage {
+  readonly cpuMicrosecondsPerRequest: number;
+  readonly residentBytes: number;
+}
+
+export interface PairRound extends LoadResult {
+  readonly usage: Readonly<Record<Side, SideUsage>>;
+}
+
+/** `load → client sidecar → mTLS → server sidecar → application`; both sidecars on one core, all else on the other. */
+export class SidecarPair implements AsyncDisposable {
+  readonly name: string;
+  readonly mesh: MeshedProxies;
+  readonly #folder: string;
+  readonly #headers: readonly string[];
+
+  private constructor(options: SidecarPairOptions, mesh: MeshedProxies, folder: string) {
+    this.name = options.name;
+    this.mesh = mesh;
+    this.#folder = folder;
+    this.#headers = [`Host: server:${port}`, ...options.headers];
+  }
+
+  /** Resolves once requests go through. */
+  static async start(options: SidecarPairOptions): Promise<SidecarPair> {
+    const folder = await mkdtemp(path.join(tmpdir(), "tulle-bench-"));
+    const mesh = await MeshedProxies.start({
+      pods: sides.map((name) => ({ name, namespace: "shop", proxy: options.proxy })),
+      ports: [port],
+      manifests: options.manifests,
+      startApplication: async (pod) => {
+        const own = path.join(folder, `app-${pod.name}`);
+        await mkdir(own);
+        return startBackend(own, `${pod.appAddress}:${port}`, loadCore);
+      },
+      wrapCommand: (pod, command, args) =>
+        // The access log goes to standard output, as Istio's; here that is a file.
+        onCore(proxyCore, "sh", [
+          "-c",
+          'log=$1; shift; exec "$@" >> "$log"',
+          "sh",
+          logOf(folder, pod),
+          command,
+          ...args,
+        ]),
+    });
+    const pair = new SidecarPair(options, mesh, folder);
+    try {
+      await pair.#waitUntilServed();
+    } catch (error) {
+      await pair[Symbol.asyncDispose]();
+      throw error;
+    }
+    return pair;
+  }
+
+  /** The address of the server's sidecar, which speaks mTLS. */
+  get serverAddress(): { readonly host: string; readonly port: number } {
+    return { host: this.mesh.pod("server").address, port };
+  }
+
+  load(seconds: number): Promise<LoadResult> {
+    return runWrk({ url: this.#url, connections, seconds, core: loadCore, headers: this.#headers });
+  }
+
+  async measure(seconds: number): Promise<PairRound> {
+    for (const side of sides) await truncate(logOf(this.#folder, this.mesh.pod(side)));
+    const before = await this.#usage();
+    const result = await this.load(seconds);
+    const after = await this.#usage();
+    for (const side of sides) await this.#checkAccessLog(side, result.requests);
+    const usageOf = (side: Side): SideUsage => ({
+      cpuMicrosecondsPerRequest: ((after[side].cpuSeconds - before[side].cpuSeconds) / result.requests) * 1e6,
+      residentBytes: after[side].residentBytes,
+    });
+    return { ...result, usage: { client: usageOf("client"), server: usageOf("server") } };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.mesh[Symbol.asyncDispose]();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  get #url(): string {
+    return `http://${this.mesh.pod("client").address}:${outboundPort}${requestPath}`;
+  }
+
+  async #usage() {
+    const [client, server] = await Promise.all(sides.map((side) => readProcessUsage(this.mesh.processId(side))));
+    return { client: client!, server: server! };
+  }
+
+  async #waitUntilServed(): Promise<void> {
+    const isServed = async (): Promise<boolean> => {
+      // The load itself: `fetch` would not let us choose the Host.
+      const load = await this.load(1);
+      return load.requests > 0;
+    };
+    await waitFor(isServed, {
+      what: `${this.name} to answer 2xx with ${answerBytes} bytes`,
+      timeoutMs: 30_000,
+      details: () => sides.map((side) => this.mesh.output(side)).join("\n"),
+    });
+  }
+
+  /** Proves that each side really wrote its log; the last second of it may still be in a buffer. */
+  async #checkAccessLog(side: Side, requests: number): Promise<void> {
+    const log = await readFile(logOf(this.#folder, this.mesh.pod(side)), "latin1");
+    const written = log.split("\n").length - 1;
+    if (written < requests / 2)
+      throw new Error(`${this.name}, ${side} side, logged ${written} of ${requests} requests`);
+  }
+}
+
+function logOf(folder: string, pod: Pick<RunningPod, "name">): string {
+  return path.join(folder, `${pod.name}.log`);
+}
