@@ -36,6 +36,19 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/proxy-config.ts"),
   },
   {
+    name: "authz",
+    group: look,
+    summary: "the AuthorizationPolicies that a proxy enforces",
+    load: () => import("./commands/authz.ts"),
+  },
+  {
+    name: "x",
+    aliases: ["experimental"],
+    group: look,
+    summary: "describe a pod or Service and all that holds for it",
+    load: () => import("./commands/x.ts"),
+  },
+  {
     name: "ca",
     group: look,
     summary: "the mesh's certificate authority and its roots",

@@ -73,7 +73,7 @@ function prepare(command: Command, context: CommandContext): void {
   command.exitOverride();
   command.helpOption("-h, --help", "show this help");
   // Commander's own limit leaves lines to the terminal, which breaks them within words.
-  command.configureHelp({ minWidthToWrap: 20 });
+  command.configureHelp({ minWidthToWrap: 20, ...command.configureHelp() });
   if (command.commands.length > 0) command.helpCommand(false);
   command.showHelpAfterError(`Run '${fullName(command)} --help' for all options and examples.`);
   command.configureOutput({

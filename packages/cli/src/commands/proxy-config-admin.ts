@@ -33,7 +33,11 @@ export async function proxyAdmin(context: CommandContext, name: string, options:
   const instance = await context.instance(options);
   const client = await connect(instance);
   const { items } = await withApiFailures(instance, () => client.list("Pod", options.namespace));
-  const pod = choosePod(items, name);
+  return proxyAdminOf(choosePod(items, name));
+}
+
+/** @throws {CommandFailure} when the pod has no address yet */
+export function proxyAdminOf(pod: Pod): ProxyAdmin {
   const id = `${pod.metadata.name}.${pod.metadata.namespace}`;
   const address = pod.status?.podIP;
   if (address === undefined) throw new CommandFailure(`pod ${id} has no address yet`);

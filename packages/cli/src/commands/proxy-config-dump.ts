@@ -38,6 +38,40 @@ export interface FilterDump {
   readonly rds?: { readonly route_config_name: string };
   readonly route_config?: RouteTableDump;
   readonly cluster?: string;
+  readonly http_filters?: readonly { readonly name: string; readonly typed_config?: AuthorizationFilterDump }[];
+  readonly rules?: AuthorizationRulesDump;
+  readonly shadow_rules?: AuthorizationRulesDump;
+}
+
+/** Of envoy.filters.http.rbac and envoy.filters.network.rbac alike. */
+export interface AuthorizationFilterDump {
+  readonly "@type"?: string;
+  readonly rules?: AuthorizationRulesDump;
+  readonly shadow_rules?: AuthorizationRulesDump;
+}
+
+export interface AuthorizationRulesDump {
+  /** ALLOW when missing. */
+  readonly action?: string;
+  readonly policies?: Readonly<Record<string, unknown>>;
+}
+
+interface DataSourceDump {
+  readonly inline_bytes?: string;
+  readonly inline_string?: string;
+  readonly filename?: string;
+}
+
+/** A secret as `/config_dump` shows it; private keys are left out there. */
+export interface SecretDump {
+  readonly name: string;
+  readonly state: "ACTIVE" | "WARMING";
+  readonly secret?: {
+    readonly tls_certificate?: { readonly certificate_chain?: DataSourceDump };
+    readonly validation_context?: { readonly trusted_ca?: DataSourceDump };
+    readonly generic_secret?: unknown;
+    readonly session_ticket_keys?: unknown;
+  };
 }
 
 export interface RouteTableDump {
@@ -109,6 +143,23 @@ export async function routeTablesOf(admin: ProxyAdmin): Promise<readonly RouteTa
   return [...(dump?.dynamic_route_configs ?? []), ...(dump?.static_route_configs ?? [])].map(
     (each) => each.route_config,
   );
+}
+
+/** Those that came over SDS and those of the bootstrap document. */
+export async function secretsOf(admin: ProxyAdmin): Promise<readonly SecretDump[]> {
+  type Listed = readonly Omit<SecretDump, "state">[] | undefined;
+  const dump = await section<{
+    readonly static_secrets?: Listed;
+    readonly dynamic_active_secrets?: Listed;
+    readonly dynamic_warming_secrets?: Listed;
+  }>(admin, "SecretsConfigDump");
+  const inState = (secrets: Listed, state: SecretDump["state"]): SecretDump[] =>
+    (secrets ?? []).map((each) => ({ ...each, state }));
+  return [
+    ...inState(dump?.dynamic_warming_secrets, "WARMING"),
+    ...inState(dump?.dynamic_active_secrets, "ACTIVE"),
+    ...inState(dump?.static_secrets, "ACTIVE"),
+  ];
 }
 
 export async function bootstrapOf(admin: ProxyAdmin): Promise<unknown> {

@@ -7,7 +7,9 @@ import { registerCluster } from "./proxy-config-cluster.ts";
 import { registerEndpoint } from "./proxy-config-endpoint.ts";
 import { registerListener } from "./proxy-config-listener.ts";
 import { registerLog } from "./proxy-config-log.ts";
+import { registerRootcaCompare } from "./proxy-config-rootca-compare.ts";
 import { registerRoute } from "./proxy-config-route.ts";
+import { registerSecret } from "./proxy-config-secret.ts";
 
 export function register(command: Command, context: CommandContext): void {
   // The plurals are what istioctl knows too.
@@ -19,8 +21,16 @@ export function register(command: Command, context: CommandContext): void {
   registerListener(add("listener", "l", "What the proxy accepts."), context);
   registerLog(add("log", "o", "Show or change the levels of the proxy's log."), context);
   registerRoute(add("route", "r", "Which request goes to which cluster."), context);
+  registerSecret(add("secret", "s", "The certificates that the proxy shows and trusts."), context);
+  registerRootcaCompare(
+    command.command("rootca-compare").alias("rc").description("Whether two proxies trust the same authorities."),
+    context,
+  );
+  // Their arguments, of which one has two, would leave no room for what they do.
+  command.configureHelp({ subcommandTerm: (each) => [each.name(), each.alias()].join("|") });
   addExamples(command, [
     ["tulle proxy-config log catalog-v1-5d8f6c7b9-x2k4p.shop --level http:debug", "log each request of one proxy"],
     ["tulle proxy-config cluster catalog-v1-5d8f6c7b9-x2k4p -n shop", "its clusters"],
+    ["tulle proxy-config secret catalog-v1", "its certificates; the start of a pod's name will do"],
   ]);
 }

@@ -1,0 +1,99 @@
+// `tulle authz check`: the policies that a proxy enforces, read from what it runs with and not from what was applied.
+import type { Command } from "commander";
+import type { CommandContext, OutputOption } from "../command-module.ts";
+import { addOutputOption } from "../command-options.ts";
+import { formatFitting } from "../format-table.ts";
+import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
+import { type AuthorizationRulesDump, type ListenerDump, listenersOf } from "./proxy-config-dump.ts";
+
+const header = ["ACTION", "AuthorizationPolicy", "RULES"];
+
+/** In the order in which a proxy asks them. */
+const actions = ["CUSTOM", "AUDIT", "DENY", "ALLOW"] as const;
+
+type Action = (typeof actions)[number];
+
+export interface EnforcedPolicy {
+  readonly action: Action;
+  /** Evaluated and counted; decides nothing. */
+  readonly dryRun: boolean;
+  readonly name: string;
+  readonly namespace: string;
+  /** Rules that the proxy holds; ports without requests leave some out. */
+  readonly rules: number;
+}
+
+export function registerCheck(command: Command, context: CommandContext): void {
+  addOutputOption(addPodArgument(command));
+  command.action(async (name: string, options: PodOptions & OutputOption) => {
+    const admin = await proxyAdmin(context, name, options);
+    const policies = enforcedPolicies(await listenersOf(admin));
+    await context.printData(policies, options.output, () => policiesText(admin.id, policies, context.columns));
+  });
+}
+
+/** Each policy once, however many listeners and filter chains hold it. */
+export function enforcedPolicies(listeners: readonly ListenerDump[]): readonly EnforcedPolicy[] {
+  const found = new Map<string, { policy: Omit<EnforcedPolicy, "rules">; rules: Set<string> }>();
+  const add = (dump: AuthorizationRulesDump | undefined, dryRun: boolean): void => {
+    for (const key of Object.keys(dump?.policies ?? {})) {
+      const { name, namespace, rule, isCustom } = partsOf(key);
+      const action = isCustom ? "CUSTOM" : actionOf(dump?.action);
+      const id = JSON.stringify([action, dryRun, namespace, name]);
+      const entry = found.get(id) ?? { policy: { action, dryRun, name, namespace }, rules: new Set() };
+      found.set(id, entry);
+      entry.rules.add(rule);
+    }
+  };
+  for (const { rules, shadow_rules: shadowRules } of listeners.flatMap(authorizationFilters)) {
+    add(rules, false);
+    add(shadowRules, true);
+  }
+  const policies = [...found.values()].map(({ policy, rules }) => ({ ...policy, rules: rules.size }));
+  return policies.toSorted((a, b) => actions.indexOf(a.action) - actions.indexOf(b.action) || byName(a, b));
+}
+
+function byName(a: EnforcedPolicy, b: EnforcedPolicy): number {
+  const [one, other] = [a, b].map(({ namespace, name, dryRun }) => `${namespace}/${name}/${dryRun}`);
+  return one! < other! ? -1 : Number(one! > other!);
+}
+
+/** HTTP and network filters alike. */
+function authorizationFilters({ filter_chains: chains = [] }: ListenerDump) {
+  return chains.flatMap(({ filters = [] }) =>
+    filters.flatMap(({ typed_config: config }) => {
+      const configs = [config, ...(config?.http_filters ?? []).map((filter) => filter.typed_config)];
+      return configs
+        .filter((each) => each !== undefined)
+        .filter((each) => each["@type"]?.endsWith(".rbac.v3.RBAC") === true);
+    }),
+  );
+}
+
+/** Istio's keys, `ns[shop]-policy[readers]-rule[0]`. Other control planes have keys of their own, a rule each. */
+function partsOf(key: string): { name: string; namespace: string; rule: string; isCustom: boolean } {
+  const match = /^(?:istio-ext-authz-.*?-)?ns\[(.*?)\]-policy\[(.*?)\]-rule\[(.*?)\](.*)$/.exec(key);
+  if (match === null) return { name: key, namespace: "", rule: "0", isCustom: false };
+  const [, namespace = "", name = "", rule = "", suffix = ""] = match;
+  return { name, namespace, rule, isCustom: suffix.includes("CUSTOM") || key.startsWith("istio-ext-authz-") };
+}
+
+function actionOf(action = "ALLOW"): Action {
+  return action === "LOG" ? "AUDIT" : (actions.find((each) => each === action) ?? "ALLOW");
+}
+
+/** `readers.shop`, as Istio names policies in tables. */
+export function policyName({ name, namespace }: EnforcedPolicy): string {
+  return namespace === "" ? name : `${name}.${namespace}`;
+}
+
+/** `columns` is the width of the terminal, if there is one. */
+export function policiesText(id: string, policies: readonly EnforcedPolicy[], columns: number | undefined): string {
+  if (policies.length === 0) return `No AuthorizationPolicy holds for ${id}: it answers everyone.\n`;
+  const rows = policies.map((policy) => [
+    policy.dryRun ? `${policy.action} (dry run)` : policy.action,
+    policyName(policy),
+    String(policy.rules),
+  ]);
+  return formatFitting(header, rows, { columns, gaps: [5, 2], title: 1 });
+}

@@ -1,0 +1,95 @@
+// `tulle x describe`: a pod or a Service with everything that decides who reaches it, and how.
+import type { Command } from "commander";
+import type { ApiClient, Kind, Pod, Service } from "@tulle/config";
+import type { Instance } from "@tulle/local/instance";
+import { CommandFailure } from "../command-failure.ts";
+import type { CommandContext, OutputOption } from "../command-module.ts";
+import { addInstanceOption, addOutputOption } from "../command-options.ts";
+import { connectToRead, withApiFailures } from "../instance-client.ts";
+import { enforcedPolicies } from "./authz-check.ts";
+import { describePod, describeService, isSelected, type DescribedMesh } from "./describe-facts.ts";
+import { podText, serviceText } from "./describe-text.ts";
+import { addPodArgument, choosePod, type PodOptions, proxyAdminOf } from "./proxy-config-admin.ts";
+import { listenersOf } from "./proxy-config-dump.ts";
+
+export function registerDescribePod(command: Command, context: CommandContext): void {
+  addOutputOption(addPodArgument(command));
+  command.action(async (name: string, options: PodOptions & OutputOption) => {
+    const instance = await context.instance(options);
+    const mesh = await readMesh(instance);
+    const inNamespace = ({ metadata }: Pod): boolean =>
+      options.namespace === undefined || metadata.namespace === options.namespace;
+    const pod = choosePod(mesh.pods.filter(inNamespace), name);
+    const facts = { ...describePod(mesh, pod), policies: await policiesOf(pod) };
+    await context.printData(facts, options.output, () => podText(facts, context.columns));
+  });
+}
+
+export function registerDescribeService(command: Command, context: CommandContext): void {
+  addOutputOption(addInstanceOption(command))
+    .argument("<service>", "Service, or <service>.<namespace>")
+    .option("-n, --namespace <namespace>", "namespace of the Service");
+  command.action(async (name: string, options: PodOptions & OutputOption) => {
+    const instance = await context.instance(options);
+    const mesh = await readMesh(instance);
+    const service = chooseService(mesh.services, name, options.namespace);
+    const pod = mesh.pods.find((each) => isSelected(service, each));
+    const policies = pod === undefined ? undefined : await policiesOf(pod);
+    const facts = { ...describeService(mesh, service), policies };
+    await context.printData(facts, options.output, () => serviceText(facts, context.columns));
+  });
+}
+
+async function readMesh(instance: Instance): Promise<DescribedMesh> {
+  const client = connectToRead(instance);
+  return withApiFailures(instance, async () => {
+    const [pods, services, destinationRules, virtualServices, gateways, peerAuthentications, requestAuthentications] =
+      await Promise.all([
+        listAll(client, "Pod"),
+        listAll(client, "Service"),
+        listAll(client, "DestinationRule"),
+        listAll(client, "VirtualService"),
+        listAll(client, "Gateway"),
+        listAll(client, "PeerAuthentication"),
+        listAll(client, "RequestAuthentication"),
+      ]);
+    return {
+      pods,
+      services,
+      destinationRules,
+      virtualServices,
+      gateways,
+      peerAuthentications,
+      requestAuthentications,
+      publishedPorts: instance.publishedPorts,
+    };
+  });
+}
+
+async function listAll<K extends Kind>(client: ApiClient, kind: K) {
+  return (await client.list(kind)).items;
+}
+
+export function chooseService(services: readonly Service[], name: string, namespace: string | undefined): Service {
+  const found = services.filter(
+    ({ metadata }) =>
+      (metadata.name === name || `${metadata.name}.${metadata.namespace}` === name) &&
+      (namespace === undefined || metadata.namespace === namespace),
+  );
+  if (found.length === 1) return found[0]!;
+  const list = (found.length === 0 ? services : found)
+    .map(({ metadata }) => `  ${metadata.name}.${metadata.namespace}`)
+    .join("\n");
+  if (found.length > 1) throw new CommandFailure(`there are several Services ${name}`, { hint: `Say which:\n${list}` });
+  throw new CommandFailure(`there is no Service ${name}`, list === "" ? {} : { hint: `Services:\n${list}` });
+}
+
+/** What its proxy enforces now; undefined where no proxy answers. */
+async function policiesOf(pod: Pod) {
+  try {
+    return enforcedPolicies(await listenersOf(proxyAdminOf(pod)));
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    return undefined;
+  }
+}
