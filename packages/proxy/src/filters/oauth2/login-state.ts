@@ -43,11 +43,17 @@ export function isBoundToBrowser(state: LoginState, cookie: string | undefined, 
  * (allowed_redirect_domains). Anything else would make the gateway an open redirector (RFC 9700 §4.11).
  */
 export function isAllowedReturn(url: string, site: string, allowedDomains: readonly string[]): boolean {
+  // The parser drops line breaks and tabs, and the answer's head would not (RFC 9112 §11.1).
+  if (!isVisible(url)) return false;
   const parsed = URL.parse(url);
   if (parsed === null || (parsed.protocol !== "http:" && parsed.protocol !== "https:")) return false;
   if (parsed.username !== "" || parsed.password !== "") return false;
   if (allowedDomains.length > 0) return isAllowedDomain(parsed.hostname, allowedDomains);
   return parsed.origin === URL.parse(site)?.origin;
+}
+
+function isVisible(text: string): boolean {
+  return /^[^\0-\x20\x7f]*$/.test(text);
 }
 
 export function isAllowedDomain(hostname: string, allowedDomains: readonly string[]): boolean {

@@ -225,6 +225,16 @@ const attacks: readonly Attack[] = [
     details: "State_url_query_params_matches_the_redirect_path_matcher",
   },
   {
+    // URL parsers drop line breaks, and a head would not: whoever writes their own state must not write the answer too.
+    name: "the state's page with a line break in it",
+    act: async ({ browser }) => {
+      const state = (await browser.startSignIn("/")).get("state")!;
+      const json = Buffer.from(state, "base64url").toString().replace(":81/", String.raw`:81/\r\nx-injected: 1`);
+      return browser.callback(Buffer.from(json).toString("base64url"), "good");
+    },
+    details: "State_url_host_is_not_in_the_allowed_redirect_domains",
+  },
+  {
     name: "no state",
     act: ({ browser }) => browser.get("/signed-in?code=good"),
     details: "Code_or_state_query_param_does_not_exist",
