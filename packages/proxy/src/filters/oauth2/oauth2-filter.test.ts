@@ -229,7 +229,9 @@ const attacks: readonly Attack[] = [
     name: "the state's page with a line break in it",
     act: async ({ browser }) => {
       const state = (await browser.startSignIn("/")).get("state")!;
-      const json = Buffer.from(state, "base64url").toString().replace(":81/", String.raw`:81/\r\nx-injected: 1`);
+      const json = Buffer.from(state, "base64url")
+        .toString()
+        .replace(":81/", String.raw`:81/\r\nx-injected: 1`);
       return browser.callback(Buffer.from(json).toString("base64url"), "good");
     },
     details: "State_url_host_is_not_in_the_allowed_redirect_domains",
