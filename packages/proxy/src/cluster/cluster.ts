@@ -162,6 +162,8 @@ export interface Cluster {
   readonly perConnectionBufferLimitBytes: number;
   /** Trailers of requests and responses pass; otherwise they are read and dropped (Http1ProtocolOptions.enable_trailers). */
   readonly enableTrailers: boolean;
+  /** Hosts are spoken to in HTTP/2. Requests that routes lead here are not carried; gRPC calls of the proxy's own are. */
+  readonly isHttp2: boolean;
   /** Source address for upstream connections (upstream_bind_config), undefined = the kernel chooses. */
   readonly sourceAddress: string | undefined;
   readonly circuitBreakers: CircuitBreakerLimits;

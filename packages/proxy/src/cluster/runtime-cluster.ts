@@ -47,6 +47,7 @@ export class RuntimeCluster implements Cluster {
   readonly maxRequestsPerConnection: number;
   readonly perConnectionBufferLimitBytes: number;
   readonly enableTrailers: boolean;
+  readonly isHttp2: boolean;
   readonly sourceAddress: string | undefined;
   readonly circuitBreakers: CircuitBreakerLimits;
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -73,6 +74,7 @@ export class RuntimeCluster implements Cluster {
     this.maxRequestsPerConnection = settings.maxRequestsPerConnection;
     this.perConnectionBufferLimitBytes = settings.perConnectionBufferLimitBytes;
     this.enableTrailers = settings.enableTrailers;
+    this.isHttp2 = settings.isHttp2;
     this.sourceAddress = settings.sourceAddress;
     this.circuitBreakers = settings.circuitBreakers;
     this.metadata = settings.metadata;

@@ -85,6 +85,17 @@ test("everything that a cluster may set", () => {
   assert.deepEqual(cluster.metadata, { istio: { services: [{ host: "h" }] } });
 });
 
+test("a cluster that speaks HTTP/2 is taken, for calls of the proxy's own", () => {
+  const options = {
+    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+      "@type": type("upstreams.http.v3.HttpProtocolOptions"),
+      explicit_http_config: { http2_protocol_options: {} },
+    },
+  };
+  assert.equal(accepted(compile({ typed_extension_protocol_options: options })).cluster.isHttp2, true);
+  assert.equal(accepted(compile({})).cluster.isHttp2, false);
+});
+
 for (const { name, bind, expected } of [
   { name: "the bootstrap's", bind: undefined, expected: "127.9.9.9" },
   { name: "unspecified: the kernel chooses", bind: "0.0.0.0", expected: undefined },
@@ -236,20 +247,6 @@ const refused: readonly { readonly name: string; readonly json: object; readonly
     name: "TLS",
     json: { transport_socket: { name: "envoy.transport_sockets.tls" } },
     expected: ["transport_socket: 'envoy.transport_sockets.tls' is not supported"],
-  },
-  {
-    name: "HTTP/2",
-    json: {
-      typed_extension_protocol_options: {
-        "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-          "@type": type("upstreams.http.v3.HttpProtocolOptions"),
-          explicit_http_config: { http2_protocol_options: {} },
-        },
-      },
-    },
-    expected: [
-      'typed_extension_protocol_options.["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"].explicit_http_config: HTTP/2 to the upstream is not supported',
-    ],
   },
   {
     name: "health checks",

@@ -118,6 +118,7 @@ function clusterSettings(
     maxRequestsPerConnection: protocol.maxRequestsPerConnection,
     perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
     enableTrailers: protocol.enableTrailers,
+    isHttp2: protocol.isHttp2,
     sourceAddress: sourceAddress(message, scope, place, problems),
     circuitBreakers: circuitBreakers(message),
     metadata: message.metadata?.filterMetadata ?? {},

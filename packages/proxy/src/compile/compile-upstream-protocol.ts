@@ -1,4 +1,4 @@
-// How a cluster speaks to its hosts: HTTP/1.1, with the limits of HttpProtocolOptions
+// How a cluster speaks to its hosts: HTTP/1.1 (or HTTP/2, for calls of the proxy's own), with the limits of HttpProtocolOptions
 // (extensions.upstreams.http.v3.HttpProtocolOptions, or the older fields of Cluster).
 import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import type { Http1ProtocolOptions } from "@tulle/xds/envoy/config/core/v3/protocol_pb";
@@ -14,12 +14,17 @@ import { decodeTypedConfig, unwrapTypedConfig } from "./typed-config.ts";
 const optionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 const defaultIdleTimeoutMs = 3_600_000;
 
+/** Some of a control plane's clusters speak it whether anybody calls them or not. */
+const http2Warning =
+  "HTTP/2 carries gRPC calls of the proxy's own; requests that routes lead here get cluster_not_found";
+
 export interface UpstreamProtocol {
   readonly idleTimeoutMs: number;
   readonly maxConnectionDurationMs: number;
   readonly maxStreamDurationMs: number;
   readonly maxRequestsPerConnection: number;
   readonly enableTrailers: boolean;
+  readonly isHttp2: boolean;
   /** upstream_http_protocol_options: auto_sni and auto_san_validation. */
   readonly autoServerName: AutoServerName | undefined;
 }
@@ -37,7 +42,7 @@ export function compileUpstreamProtocol(message: Cluster, place: Place, problems
     }
   }
   if (message.http2ProtocolOptions !== undefined) {
-    problems.error(place.field("http2_protocol_options"), "HTTP/2 to the upstream is not supported");
+    problems.warning(place.field("http2_protocol_options"), http2Warning);
   }
   if (options !== undefined) checkProtocol(options, at.key("", optionsName), problems);
   const common = options?.commonHttpProtocolOptions ?? message.commonHttpProtocolOptions;
@@ -47,8 +52,15 @@ export function compileUpstreamProtocol(message: Cluster, place: Place, problems
     maxStreamDurationMs: durationMs(common?.maxStreamDuration, 0),
     maxRequestsPerConnection: common?.maxRequestsPerConnection ?? message.maxRequestsPerConnection ?? 0,
     enableTrailers: http1Options(options, message)?.enableTrailers ?? false,
+    isHttp2: isHttp2(options, message),
     autoServerName: autoServerName(options, message, place, problems),
   };
+}
+
+function isHttp2(options: HttpProtocolOptions | undefined, message: Cluster): boolean {
+  const protocol = options?.upstreamProtocolOptions;
+  if (protocol === undefined) return message.http2ProtocolOptions !== undefined;
+  return protocol.case === "explicitHttpConfig" && protocol.value.protocolConfig.case === "http2ProtocolOptions";
 }
 
 function autoServerName(
@@ -82,8 +94,9 @@ function checkProtocol(options: HttpProtocolOptions, place: Place, problems: Pro
     case "explicitHttpConfig": {
       const explicit = protocol.value.protocolConfig.case;
       if (explicit === "httpProtocolOptions") return;
-      const version = explicit === "http2ProtocolOptions" ? "HTTP/2" : "HTTP/3";
-      problems.error(place.field("explicit_http_config"), `${version} to the upstream is not supported`);
+      const at = place.field("explicit_http_config");
+      if (explicit === "http2ProtocolOptions") problems.warning(at, http2Warning);
+      else problems.error(at, "HTTP/3 to the upstream is not supported");
       return;
     }
     case "useDownstreamProtocolConfig":

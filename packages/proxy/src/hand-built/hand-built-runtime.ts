@@ -96,6 +96,7 @@ export function handBuiltCluster(name: string, ports: readonly number[], overrid
     maxRequestsPerConnection: 0,
     perConnectionBufferLimitBytes: 1024 * 1024,
     enableTrailers: false,
+    isHttp2: false,
     sourceAddress: undefined,
     circuitBreakers: {
       maxConnections: 1024,

@@ -64,14 +64,17 @@ export function compileStaticResources(bootstrap: ProxyBootstrap, scope: Compile
   for (const [index, message] of bootstrap.clusters.entries()) {
     const prefix = `static_resources.clusters[${index}]`;
     if (clusters.has(message.name)) problems.push(`${prefix}: cluster '${message.name}' is there twice`);
-    // Clusters of xDS and SDS streams are gRPC's affair; no route can choose them.
-    if (message.name === bootstrap.dynamic?.clusterName || isForGrpc(message)) continue;
+    // Those of xDS and SDS streams are gRPC's affair; they may have what others may not, and no route can choose them.
+    if (message.name === bootstrap.dynamic?.clusterName) continue;
     const result = compileCluster(message, scope);
     if (!result.ok) {
+      if (isForGrpc(message)) continue;
       problems.push(...lines(prefix, result.problems));
       continue;
     }
-    for (const { place, message: words } of result.warnings) log.warning(words, { place: `${prefix}.${place}` });
+    if (!isForGrpc(message)) {
+      for (const { place, message: words } of result.warnings) log.warning(words, { place: `${prefix}.${place}` });
+    }
     if (result.value.endpointsName !== undefined) problems.push(`${prefix}: EDS is for clusters that come by CDS`);
     clusters.set(message.name, result.value.cluster);
     for (const slot of result.value.secretSlots) secretSlots.add(slot);
@@ -92,7 +95,7 @@ export function compileStaticResources(bootstrap: ProxyBootstrap, scope: Compile
   return { clusters, listeners, secretSlots, problems };
 }
 
-/** HTTP/2 alone: the data path speaks HTTP/1.1 to upstreams. */
+/** HTTP/2 alone: for xDS, SDS and authorizers, since the data path speaks HTTP/1.1 to upstreams. */
 function isForGrpc(message: Cluster): boolean {
   const any = message.typedExtensionProtocolOptions["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"];
   if (any === undefined) return message.http2ProtocolOptions !== undefined;

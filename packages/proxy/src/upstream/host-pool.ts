@@ -8,6 +8,7 @@ import { CallbackTimer } from "../connection/timer-wheel.ts";
 import type { TlsInfo } from "../connection/tls-info.ts";
 import { rawTransport, type UpstreamTransport } from "../tls/upstream-tls.ts";
 import { connectSocket, transportErrorText } from "./connect-socket.ts";
+import { closeGrpcSession } from "./grpc-client.ts";
 
 /** Envoy's defaults for responses: 80 KiB of head (its codec's MAX_RESPONSE_HEADERS_KB), 100 fields (HttpProtocolOptions). */
 const maxResponseHeadBytes = 80 * 1024;
@@ -355,6 +356,7 @@ export function hostPool(host: Host, cluster: Cluster, dataPath: DataPath, serve
 
 /** Call it when a host has left its cluster (`host.active` is false): idle connections close now, busy ones after their request. */
 export function drainHostPool(host: Host): void {
+  closeGrpcSession(host);
   if (!(host.pool instanceof PoolsOfHost)) return;
   for (const pool of host.pool.all) pool.drain();
 }

@@ -39,7 +39,7 @@ export function attributesOf(check: CheckRequest, settings: AttributeSettings): 
           path: asUtf8(request.path),
           host: asUtf8(request.authority),
           scheme: request.scheme,
-          size: BigInt(body === undefined ? sizeOf(headers) : info.bytesReceived),
+          size: BigInt(info.bytesReceived),
           protocol: request.protocol,
           ...(body === undefined ? {} : bodyOf(body)),
         },
@@ -47,17 +47,9 @@ export function attributesOf(check: CheckRequest, settings: AttributeSettings): 
       contextExtensions: { ...contextExtensions },
       metadataContext: { filterMetadata: metadata as Record<string, JsonObject> },
       routeMetadataContext: {},
-      ...(settings.includesTlsSession && info.downstreamTls !== undefined
-        ? { tlsSession: { sni: info.requestedServerName } }
-        : {}),
+      ...(settings.includesTlsSession ? { tlsSession: { sni: info.requestedServerName } } : {}),
     },
   });
-}
-
-/** -1 where nobody has said. */
-function sizeOf(headers: ReadonlyMap<string, string>): number {
-  const length = headers.get("content-length");
-  return length === undefined ? -1 : Number(length);
 }
 
 function bodyOf({ bytes, packAsBytes }: CheckedBody): { readonly body?: string; readonly rawBody?: Uint8Array } {

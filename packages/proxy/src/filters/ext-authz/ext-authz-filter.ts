@@ -198,14 +198,15 @@ export class ExtAuthzFilter implements HttpFilter {
     for (const pair of set) setRequestField(stream, pair);
     for (const [name, value] of add) request.headers.append(name, value);
     for (const [name, value] of append) {
-      if (request.headers.has(name)) request.headers.append(name, value);
+      const before = request.headers.getJoined(name);
+      if (before !== undefined) request.headers.set(name, `${before},${value}`);
     }
     for (const name of remove) {
       if (!name.startsWith(":") && name !== "host") request.headers.remove(name);
     }
     const hasParameters = setParameters.length > 0 || removeParameters.length > 0;
     if (hasParameters) request.path = withParameters(request.path, setParameters, removeParameters);
-    const isChanged = set.length > 0 || append.length > 0 || remove.length > 0 || hasParameters;
+    const isChanged = [set, append, add, remove].some(({ length }) => length > 0) || hasParameters;
     if (isChanged && this.#config.clearsRouteCache) stream.clearRouteCache();
   }
 

@@ -45,6 +45,8 @@ function answer(what: string, response: http.ServerResponse): void {
     ["x-list", "b"],
     ["x-list", "c"],
     ["x-new", "1"],
+    ["x-fresh", "1"],
+    ["x-fresh", "2"],
     ["x-to-client", "one"],
     ["x-to-client", "two"],
     ["x-meta", "m"],
@@ -118,7 +120,7 @@ const onlyAsked = {
 
 const answersThrough = {
   allowed_upstream_headers: list("x-user", "x-new"),
-  allowed_upstream_headers_to_append: list("x-list", "x-absent"),
+  allowed_upstream_headers_to_append: list("x-list", "x-fresh"),
   allowed_client_headers: list("x-to-client"),
   allowed_client_headers_on_success: list("x-to-client"),
   dynamic_metadata_from_headers: list("x-meta"),

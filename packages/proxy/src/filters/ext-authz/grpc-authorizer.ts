@@ -70,7 +70,8 @@ function outcomeOf({ status, httpResponse, dynamicMetadata }: CheckResponse): Au
     return {
       kind: "denied",
       status: denied?.status?.code || forbidden,
-      headers: (denied?.headers ?? []).flatMap(pairOf),
+      // Those that ask to be appended find nothing to be appended to, in Envoy as here.
+      headers: (denied?.headers ?? []).filter(({ append }) => append !== true).flatMap(pairOf),
       body: Buffer.from(denied?.body ?? "", "utf8"),
       metadata,
     };

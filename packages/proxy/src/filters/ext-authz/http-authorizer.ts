@@ -79,8 +79,8 @@ export class HttpAuthorizer implements Authorizer {
     return {
       kind: "allowed",
       set: chosen(headers, toUpstream),
-      append: chosen(headers, toUpstreamAppended),
-      add: [],
+      append: [],
+      add: chosen(headers, toUpstreamAppended),
       remove: removed.split(",").flatMap((name) => name.trim().toLowerCase() || []),
       response: chosen(headers, toClientWhenAllowed).map((header) => ({ action: "add", header })),
       setParameters: [],

@@ -72,7 +72,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const { info, request, dataPath } = stream;
     const action = this.#action;
     const cluster = action.clusterSlot.current;
-    if (cluster === undefined) {
+    if (cluster === undefined || cluster.isHttp2) {
       this.#config.stats.noCluster.increment();
       stream.sendLocalReply({
         status: action.clusterNotFoundStatus,
