@@ -14,7 +14,8 @@ export interface MeshedCall {
   readonly from?: string;
   readonly method?: string;
   readonly path?: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** As lines where a name stands twice. */
+  readonly headers?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];
 }
 
 /** What the application says that it got. */
@@ -31,6 +32,7 @@ export type MeshedOutcome =
       readonly type: "answered";
       readonly status: number;
       readonly body: string;
+      readonly answerHeaders: Readonly<Record<string, string>>;
       readonly echo: MeshedEcho | undefined;
     };
 
@@ -62,9 +64,10 @@ export function callMeshed({
   headers = {},
 }: MeshedCall): Promise<MeshedOutcome> {
   const { promise, resolve, reject } = Promise.withResolvers<MeshedOutcome>();
-  const lines = Object.entries({ host: "server", connection: "close", ...headers }).map(
-    ([name, value]) => `${name}: ${value}\r\n`,
-  );
+  const given = Array.isArray(headers) ? (headers as readonly (readonly [string, string])[]) : Object.entries(headers);
+  const names = new Set(given.map(([name]) => name));
+  const usual = Object.entries({ host: "server", connection: "close" }).filter(([name]) => !names.has(name));
+  const lines = [...usual, ...given].map(([name, value]) => `${name}: ${value}\r\n`);
   const bytes = `${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`;
   let received = "";
   let reason = "closed without an answer";
@@ -103,7 +106,8 @@ function outcomeOf(received: string, method: string): MeshedOutcome {
   const answer = parseAnswers(received, [method]).at(-1)!;
   const isEcho = answer.headers.some(([name, value]) => name === "content-type" && value === "application/json");
   const echo = isEcho ? (JSON.parse(answer.body) as MeshedEcho) : undefined;
-  return { type: "answered", status: answer.status, body: answer.body, echo };
+  const { status, body, headers } = answer;
+  return { type: "answered", status, body, answerHeaders: Object.fromEntries(headers), echo };
 }
 
 /** The caller as the application is told (XFCC): the URI of its certificate, undefined for none. */

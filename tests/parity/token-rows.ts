@@ -1,0 +1,324 @@
+// Tokens as clients send them, good and bad, against RequestAuthentications that use every field there is: what the client is
+// answered, word for word, and what the application learns.
+import { createHmac, type KeyObject } from "node:crypto";
+import { exportJWK, exportSPKI, generateKeyPair, SignJWT } from "jose";
+
+export interface TokenAnswer {
+  readonly status: number;
+  readonly body?: string;
+  /** `WWW-Authenticate` behind the realm; null = there is none. */
+  readonly challenge?: string | null;
+  /** `%RESPONSE_CODE_DETAILS%`. */
+  readonly details?: string;
+  /** What the application received, by header; null: must be absent. */
+  readonly received?: Readonly<Record<string, string | null>>;
+}
+
+export interface TokenRow {
+  readonly name: string;
+  readonly query?: string;
+  /** Each its own line, in order. */
+  readonly headers: readonly (readonly [string, string])[];
+  readonly expected: TokenAnswer;
+}
+
+const issuer = "https://issuer.test";
+const elsewhere = "https://elsewhere.test";
+const strict = "https://strict.test";
+const unfetched = "https://unfetched.test";
+
+const { privateKey, publicKey } = await generateKeyPair("RS256", { extractable: true });
+const second = await generateKeyPair("ES256");
+const stranger = await generateKeyPair("RS256");
+const jwk = await exportJWK(publicKey);
+const keySet = JSON.stringify({
+  keys: [
+    { ...jwk, kid: "first", alg: "RS256", use: "sig" },
+    { ...(await exportJWK(second.publicKey)), kid: "second", alg: "ES256" },
+  ],
+});
+
+export const requestAuthentications: readonly object[] = [
+  authentication("tokens", {}, [
+    { issuer, audiences: ["shop", "other-shop"], jwks: keySet, forwardOriginalToken: true },
+    // Nobody answers there, so that no token of it passes.
+    { issuer: unfetched, jwksUri: "http://127.0.0.1:9/keys", audiences: ["shop"], timeout: "1s" },
+  ]),
+  authentication("places", { selector: { matchLabels: { kind: "server" } } }, [
+    {
+      issuer: strict,
+      audiences: ["shop"],
+      jwks: keySet,
+      fromHeaders: [{ name: "x-token" }, { name: "x-prefixed", prefix: "Token " }],
+      fromParams: ["token"],
+      fromCookies: ["token"],
+      outputPayloadToHeader: "x-payload",
+      outputClaimToHeaders: [
+        { header: "x-subject", claim: "sub" },
+        { header: "x-level", claim: "account.level" },
+      ],
+    },
+  ]),
+];
+
+function authentication(name: string, target: object, jwtRules: readonly object[]): object {
+  return {
+    apiVersion: "security.tulle.io/v1",
+    kind: "RequestAuthentication",
+    metadata: { name, namespace: "shop" },
+    spec: { ...target, jwtRules },
+  };
+}
+
+type Claims = Readonly<Record<string, unknown>>;
+interface Signing {
+  readonly header?: Readonly<Record<string, unknown>>;
+  readonly key?: CryptoKey | KeyObject;
+}
+
+const nowSeconds = Math.floor(Date.now() / 1000);
+const base64Url = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+
+function payloadOf(claims: Claims): Claims {
+  return { iss: issuer, aud: "shop", sub: "alice", exp: nowSeconds + 36_000, ...claims };
+}
+
+function token(claims: Claims = {}, { header = {}, key = privateKey }: Signing = {}): Promise<string> {
+  return new SignJWT(payloadOf(claims)).setProtectedHeader({ alg: "RS256", kid: "first", ...header }).sign(key);
+}
+
+/** Signed by hand, as libraries would refuse to. */
+function forged(header: Claims, sign: (text: string) => string, claims: Claims = {}): string {
+  const text = `${base64Url(header)}.${base64Url(payloadOf(claims))}`;
+  return `${text}.${sign(text)}`;
+}
+
+const hmac =
+  (secret: string): ((text: string) => string) =>
+  (text) =>
+    createHmac("sha256", secret).update(text).digest("base64url");
+
+const bearer = (text: string): readonly (readonly [string, string])[] => [["authorization", `Bearer ${text}`]];
+const invalid = (body: string): TokenAnswer => ({
+  status: 401,
+  body,
+  challenge: 'error="invalid_token"',
+  details: `jwt_authn_access_denied{${body.replaceAll(" ", "_")}}`,
+});
+const forAnother: TokenAnswer = {
+  ...invalid("Audiences in Jwt are not allowed"),
+  // RFC 6750 §3.1 would have 401; Envoy has told tokens for others from bad ones since it knows tokens.
+  status: 403,
+};
+const wrongKey = invalid("Jwks doesn't have key to match kid or alg from Jwt");
+const wrongSignature = invalid("Jwt verification fails");
+const malformed = invalid("Jwt is not in the form of Header.Payload.Signature with two dots and 3 sections");
+
+export async function tokenRows(): Promise<readonly TokenRow[]> {
+  const good = await token();
+  const [head = "", payload = "", signature = ""] = good.split(".");
+  const publicPem = await exportSPKI(publicKey);
+  const placed = await token({ iss: strict, account: { level: 3 } });
+  const [, placedPayload = ""] = placed.split(".");
+  const taken: TokenAnswer = {
+    status: 200,
+    received: { "x-subject": "alice", "x-level": "3", "x-payload": placedPayload },
+  };
+  return [
+    { name: "no token", headers: [], expected: { status: 200, received: { authorization: null } } },
+    {
+      name: "a good one",
+      headers: bearer(good),
+      expected: { status: 200, received: { authorization: `Bearer ${good}`, "x-subject": null } },
+    },
+    { name: "a good one as a parameter", query: `access_token=${good}`, headers: [], expected: { status: 200 } },
+    {
+      name: "a good one of the second key",
+      headers: bearer(await token({}, { header: { alg: "ES256", kid: "second" }, key: second.privateKey })),
+      expected: { status: 200 },
+    },
+    {
+      name: "a good one without key id",
+      headers: bearer(await token({}, { header: { kid: undefined } })),
+      expected: { status: 200 },
+    },
+    {
+      name: "a good one for several",
+      headers: bearer(await token({ aud: ["x", "other-shop"] })),
+      expected: { status: 200 },
+    },
+    { name: "another scheme", headers: [["authorization", `Basic ${good}`]], expected: { status: 200 } },
+    {
+      name: "alg none",
+      headers: bearer(forged({ alg: "none", kid: "first" }, () => "")),
+      expected: malformed,
+    },
+    {
+      name: "alg none with a signature",
+      headers: bearer(forged({ alg: "none", kid: "first" }, () => signature)),
+      expected: invalid("Jwt header [alg] is not supported"),
+    },
+    {
+      name: "alg None",
+      headers: bearer(forged({ alg: "None", kid: "first" }, () => signature)),
+      expected: invalid("Jwt header [alg] is not supported"),
+    },
+    {
+      name: "no alg",
+      headers: bearer(forged({ kid: "first" }, () => signature)),
+      expected: invalid("Jwt header [alg] field is required and must be a string"),
+    },
+    {
+      name: "HS256 by the public key as PEM",
+      headers: bearer(forged({ alg: "HS256", kid: "first" }, hmac(publicPem))),
+      expected: wrongKey,
+    },
+    {
+      name: "HS256 by the public key's modulus",
+      headers: bearer(forged({ alg: "HS256", kid: "first" }, hmac(jwk.n!))),
+      expected: wrongKey,
+    },
+    {
+      name: "HS256 by the public key, without key id",
+      headers: bearer(forged({ alg: "HS256" }, hmac(publicPem))),
+      expected: wrongKey,
+    },
+    {
+      name: "a key id that nobody has",
+      headers: bearer(await token({}, { header: { kid: "third" } })),
+      expected: wrongKey,
+    },
+    {
+      name: "the other key's id",
+      headers: bearer(await token({}, { header: { kid: "second" } })),
+      expected: wrongKey,
+    },
+    {
+      name: "a stranger's key",
+      headers: bearer(await token({}, { key: stranger.privateKey })),
+      expected: wrongSignature,
+    },
+    {
+      name: "a stranger's key that the token brings along",
+      headers: bearer(
+        await token({}, { header: { jwk: await exportJWK(stranger.publicKey) }, key: stranger.privateKey }),
+      ),
+      expected: wrongSignature,
+    },
+    {
+      name: "a payload that was changed",
+      headers: bearer(`${head}.${base64Url(payloadOf({ sub: "root" }))}.${signature}`),
+      expected: wrongSignature,
+    },
+    { name: "another audience", headers: bearer(await token({ aud: "elsewhere" })), expected: forAnother },
+    { name: "no audience", headers: bearer(await token({ aud: undefined })), expected: forAnother },
+    { name: "a part of an audience", headers: bearer(await token({ aud: "sho" })), expected: forAnother },
+    {
+      name: "expired",
+      headers: bearer(await token({ exp: nowSeconds - 120 })),
+      expected: invalid("Jwt is expired"),
+    },
+    {
+      name: "expired within the clocks' difference",
+      headers: bearer(await token({ exp: nowSeconds - 5 })),
+      expected: { status: 200 },
+    },
+    {
+      name: "not yet valid",
+      headers: bearer(await token({ nbf: nowSeconds + 3600 })),
+      expected: invalid("Jwt not yet valid"),
+    },
+    {
+      name: "an end that is no number",
+      headers: bearer(await token({ exp: "tomorrow" })),
+      expected: invalid("Jwt payload [exp] field is not an integer"),
+    },
+    {
+      name: "another issuer",
+      headers: bearer(await token({ iss: elsewhere })),
+      expected: invalid("Jwt issuer is not configured"),
+    },
+    {
+      name: "no issuer",
+      headers: bearer(await token({ iss: undefined })),
+      expected: invalid("Jwt issuer is not configured"),
+    },
+    {
+      name: "an issuer whose keys are not there yet",
+      headers: bearer(await token({ iss: unfetched })),
+      expected: wrongKey,
+    },
+    {
+      name: "an issuer's token where it does not look",
+      headers: bearer(placed),
+      expected: invalid("Jwt issuer is not configured"),
+    },
+    { name: "cut in the signature", headers: bearer(good.slice(0, -20)), expected: wrongSignature },
+    { name: "cut before the signature", headers: bearer(`${head}.${payload}`), expected: malformed },
+    {
+      name: "cut in the header",
+      headers: bearer(`${head.slice(0, 9)}.${payload}.${signature}`),
+      expected: invalid("Jwt header is an invalid Base64url encoded"),
+    },
+    {
+      name: "no base64",
+      headers: bearer(`${head}.${payload}.a+b`),
+      expected: invalid("Jwt signature is an invalid Base64url encoded"),
+    },
+    // What is left of the field is its scheme alone (RFC 9110 §5.5), and that is no token.
+    { name: "nothing", headers: [["authorization", "Bearer "]], expected: { status: 200 } },
+    { name: "a word", headers: bearer("word"), expected: malformed },
+    {
+      name: "two tokens in two headers of one name",
+      headers: [...bearer(good), ...bearer(good)],
+      expected: malformed,
+    },
+    {
+      name: "a good one and a bad one",
+      query: `access_token=${await token({ exp: nowSeconds - 3600 })}`,
+      headers: bearer(good),
+      expected: invalid("Jwt is expired"),
+    },
+    {
+      name: "a bad one and a good one",
+      query: `access_token=${good}`,
+      headers: bearer(await token({}, { key: stranger.privateKey })),
+      expected: wrongSignature,
+    },
+    { name: "two good ones", query: `access_token=${good}`, headers: bearer(good), expected: { status: 200 } },
+    {
+      name: "a header of its own",
+      headers: [["x-token", placed]],
+      expected: { ...taken, received: { ...taken.received, "x-token": null } },
+    },
+    {
+      name: "a prefix of its own",
+      headers: [["x-prefixed", `Token ${placed}`]],
+      expected: { ...taken, received: { ...taken.received, "x-prefixed": null } },
+    },
+    { name: "a parameter of its own", query: `token=${placed}`, headers: [], expected: taken },
+    { name: "a cookie", headers: [["cookie", `a=b; token=${placed}`]], expected: taken },
+    {
+      name: "claims that the client writes itself",
+      headers: [
+        ["x-subject", "root"],
+        ["x-level", "9"],
+        ["x-payload", "e30"],
+      ],
+      expected: { status: 200, received: { "x-subject": null, "x-level": null, "x-payload": null } },
+    },
+    {
+      name: "claims that the client writes beside its token",
+      headers: [
+        ["x-subject", "root"],
+        ["x-token", placed],
+      ],
+      expected: taken,
+    },
+    {
+      name: "a token for another beside a good one",
+      headers: [...bearer(good), ["x-token", await token({ iss: strict, aud: "elsewhere" })]],
+      expected: { status: 200 },
+    },
+  ];
+}
