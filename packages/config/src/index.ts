@@ -117,5 +117,7 @@ export type { RenderOptions } from "./render-finding.ts";
 export { renderFinding, sortFindings } from "./render-finding.ts";
 export type { JsonSchema } from "./schema/json-schema.ts";
 export { toJsonSchema } from "./schema/json-schema.ts";
+export type { ProxyConfig } from "./proxy-config.ts";
+export { readProxyConfig } from "./proxy-config.ts";
 export type { Injection, InjectionInput } from "./decide-injection.ts";
 export { decideInjection } from "./decide-injection.ts";

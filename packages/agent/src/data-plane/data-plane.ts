@@ -3,9 +3,6 @@ import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_p
 import type { Logging } from "@tulle/telemetry";
 import type { AgentSettings } from "../settings.ts";
 
-/** How long connections of a listener that was removed may go on (Istio: drainDuration). */
-export const listenerDrainMs = 45_000;
-
 export interface RunningDataPlane {
   /** Resolves with an exit code when the proxy has ended, by itself or after `stop`. */
   readonly ended: Promise<number>;

@@ -3,12 +3,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { adminRequest } from "./admin-request.ts";
-import { type RunningDataPlane, type StartDataPlane, listenerDrainMs } from "./data-plane.ts";
+import type { RunningDataPlane, StartDataPlane } from "./data-plane.ts";
 
 export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env, logging }) => {
   const log = logging.logger("agent");
   const args = ["-c", bootstrapPath, "--concurrency", String(settings.concurrency), "-l", settings.logLevel];
-  const drainSeconds = String(listenerDrainMs / 1000);
+  const drainSeconds = String(Math.ceil(settings.listenerDrainMs / 1000));
   // Several Envoys of one machine would otherwise meet in the shared memory of "base id 0".
   args.push("--disable-hot-restart", "--drain-time-s", drainSeconds);
   // As Istio's agent: Envoy's own default would keep access-log lines back for ten seconds.

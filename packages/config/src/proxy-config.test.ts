@@ -1,0 +1,48 @@
+// What of a pod's annotation is taken, and what is told of.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readProxyConfig } from "./proxy-config.ts";
+
+const cases = [
+  { name: "no annotation", input: {}, expected: { problems: [] } },
+  {
+    name: "both durations",
+    input: { "proxy.istio.io/config": "terminationDrainDuration: 10s\ndrainDuration: 1m30s\n" },
+    expected: { terminationDrainMs: 10_000, drainMs: 90_000, problems: [] },
+  },
+  {
+    name: "our spelling first, and JSON",
+    input: {
+      "proxy.istio.io/config": "terminationDrainDuration: 10s",
+      "proxy.tulle.io/config": '{"terminationDrainDuration": "2s"}',
+    },
+    expected: { terminationDrainMs: 2000, problems: [] },
+  },
+  { name: "nothing in it", input: { "proxy.istio.io/config": "" }, expected: { problems: [] } },
+  {
+    name: "a number, which Istio refuses too",
+    input: { "proxy.istio.io/config": "terminationDrainDuration: 10" },
+    expected: {
+      problems: ["terminationDrainDuration of the annotation proxy.istio.io/config is no duration such as 10s"],
+    },
+  },
+  {
+    name: "a field that is not built, beside one that is",
+    input: { "proxy.istio.io/config": "concurrency: 2\ndrainDuration: 0s" },
+    expected: { drainMs: 0, problems: ["concurrency of the annotation proxy.istio.io/config has no effect yet"] },
+  },
+  {
+    name: "a list",
+    input: { "proxy.istio.io/config": "- 1" },
+    expected: { problems: ["the annotation proxy.istio.io/config is not YAML of fields and values"] },
+  },
+  {
+    name: "broken YAML",
+    input: { "proxy.istio.io/config": "{" },
+    expected: { problems: ["the annotation proxy.istio.io/config is not YAML of fields and values"] },
+  },
+];
+
+for (const { name, input, expected } of cases) {
+  test(name, () => assert.deepEqual(readProxyConfig(input), expected));
+}
