@@ -136,7 +136,16 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const servers = await serveXds(options, instanceId, core, security, clock);
     open.use(servers);
     const resources = resourceRoutes({ store, findings: core.findings, statusOf: (key) => statusOf(key, core) });
-    const debug = { store, mesh: () => mesh, cache, connected: () => pusher.connected, metrics, instanceId, version };
+    const debug = {
+      store,
+      mesh: () => mesh,
+      cache,
+      connected: () => pusher.connected,
+      isPending: () => mesh.isPending || pusher.isPending,
+      metrics,
+      instanceId,
+      version,
+    };
     const socketPath = path.join(stateDirectory, "control-plane.sock");
     const routes = [...resources.routes, ...caRoutes(security?.authority), ...debugRoutes(debug)];
     const http = await serveHttpApi({ address: options.httpAddress, socketPath, token, log, routes });

@@ -16,6 +16,8 @@ export interface DebugRoutesOptions {
   readonly mesh: () => MeshState;
   readonly cache: TranslationCache;
   readonly connected: () => readonly ConnectedProxy[];
+  /** Whether something has changed that has not been declared to every proxy yet. */
+  readonly isPending: () => boolean;
   readonly metrics: MetricRegistry;
   readonly instanceId: string;
   readonly version: string;
@@ -32,6 +34,7 @@ export function debugRoutes(options: DebugRoutesOptions): readonly ApiRoute[] {
     page("/debug/syncz", "whether each proxy holds what was sent", () =>
       syncStatus(options.connected(), options.instanceId),
     ),
+    page("/debug/pending", "whether changes wait to be sent", () => ({ pending: options.isPending() })),
     page("/debug/configz", "every resource", () => options.store.all().map(concealSecrets)),
     page("/debug/registryz", "every Service", () => options.mesh().snapshot.services),
     page("/debug/endpointz", "the endpoints of every Service port", () => endpoints(options.mesh())),

@@ -79,6 +79,11 @@ export class MeshState {
     return this.#endpoints;
   }
 
+  /** Whether the store holds more than the picture shows. */
+  get isPending(): boolean {
+    return this.#pending !== undefined;
+  }
+
   close(): void {
     this.#unwatch();
     this.#debounce.close();

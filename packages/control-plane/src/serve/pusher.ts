@@ -71,6 +71,11 @@ export class Pusher implements AdsServerHandlers {
     return [...this.#entries.values()];
   }
 
+  /** Whether a proxy's state may not yet say that something new is meant for it. */
+  get isPending(): boolean {
+    return this.#pending.size > 0;
+  }
+
   meshChanged({ routing, endpoints }: MeshChange): void {
     const what = routing ? "routing" : endpoints ? "endpoints" : "secrets";
     for (const entry of this.#entries.values()) {
