@@ -175,10 +175,12 @@ export class ListenerHost {
   }
 
   /**
-   * Answers from now on carry `Connection: close`, while new connections are still taken (Envoy: drain of a process).
-   * Resolves when no connection is left or after `drainTimeMs`, when those that are left are cut.
+   * Answers from now on carry `Connection: close`, while new connections are still taken (Envoy: drain of a process); those of
+   * inherited sockets wait for whoever else has them, or comes next. Resolves when no connection is left or after `drainTimeMs`,
+   * when those that are left are cut.
    */
   async drain(drainTimeMs: number): Promise<void> {
+    for (const { bound } of this.#entries.values()) for (const { own, server } of bound) if (!own) server.close();
     const all = [...this.#entries.values()].map(({ active }) => active.drain(drainTimeMs));
     await Promise.all(all);
   }
