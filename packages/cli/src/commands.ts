@@ -14,6 +14,12 @@ export const commands: readonly CommandRow[] = [
   { name: "logs", group: run, summary: "show what a pod's processes wrote", load: () => import("./commands/logs.ts") },
   { name: "apply", group: configure, summary: "add or change resources", load: () => import("./commands/apply.ts") },
   { name: "delete", group: configure, summary: "remove resources", load: () => import("./commands/delete.ts") },
+  {
+    name: "rollout",
+    group: configure,
+    summary: "replace a Deployment's pods one after the other",
+    load: () => import("./commands/rollout.ts"),
+  },
   { name: "get", group: configure, summary: "show resources", load: () => import("./commands/get.ts") },
   {
     name: "analyze",

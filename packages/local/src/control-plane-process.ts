@@ -1,5 +1,5 @@
 // How the supervisor starts its control plane, and the two questions that it asks it besides the resource API.
-import { request } from "node:http";
+import { getText } from "./get-text.ts";
 import { inheritedEnvironment } from "./pod/environment.ts";
 import type { ProcessSpec, RestartPolicy } from "./process/supervised-process.ts";
 import type { StateDirectory } from "./state-directory.ts";
@@ -67,8 +67,14 @@ interface SyncRow {
   readonly types: Readonly<Record<string, { readonly state: string; readonly errors: readonly { message: string }[] }>>;
 }
 
-/** Whether every one of `proxies` (`<pod>.<namespace>`) is connected and has acknowledged, or refused, all that was sent. */
+/**
+ * Whether every one of `proxies` (`<pod>.<namespace>`) is connected and has acknowledged, or refused, all that follows from what the
+ * store holds now.
+ */
 export async function allAcknowledged(apiUrl: string, proxies: readonly string[]): Promise<boolean> {
+  // Asked first: what is gathered and not declared yet shows in no proxy's state.
+  const { pending } = JSON.parse(await getText(`${apiUrl}/debug/pending`)) as { pending: boolean };
+  if (pending) return false;
   const rows = new Map((await syncRows(apiUrl)).map((row) => [row.proxy, row]));
   return proxies.every((name) => {
     const states = Object.values(rows.get(name)?.types ?? {}).map(({ state }) => state);
@@ -85,25 +91,6 @@ export async function refusals(apiUrl: string): Promise<readonly string[]> {
   );
 }
 
-/** GET of a JSON page of the control plane. @throws when it does not answer 200 */
-async function getJson(url: string, timeoutMs = 2000): Promise<unknown> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const outgoing = request(url, { agent: false, timeout: timeoutMs }, (response) => {
-    let text = "";
-    response.setEncoding("utf8");
-    response.on("data", (chunk: string) => (text += chunk));
-    response.once("error", reject);
-    response.once("end", () => {
-      if (response.statusCode === 200) resolve(text);
-      else reject(new Error(`${url} answered ${response.statusCode}`));
-    });
-  });
-  outgoing.once("timeout", () => outgoing.destroy(new Error(`${url} did not answer in ${timeoutMs} ms`)));
-  outgoing.once("error", reject);
-  outgoing.end();
-  return JSON.parse(await promise) as unknown;
-}
-
 async function syncRows(apiUrl: string): Promise<readonly SyncRow[]> {
-  return (await getJson(`${apiUrl}/debug/syncz`)) as readonly SyncRow[];
+  return JSON.parse(await getText(`${apiUrl}/debug/syncz`)) as readonly SyncRow[];
 }

@@ -66,6 +66,7 @@ async function setStage(
     serviceAccount: "default",
     injection: "sidecar",
     proxy: "tulle",
+    proxyConfig: { problems: [] },
     containers: [container],
     folder: undefined,
     terminationGraceMs: 5000,

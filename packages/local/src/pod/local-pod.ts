@@ -19,7 +19,15 @@ import { appEnvironment } from "./environment.ts";
 import { checkOf, httpCheck, tcpCheck, type Check } from "./health-check.ts";
 import type { ContainerPlan, ContainerPort, PodPlan } from "./pod-plan.ts";
 import { startProbeLoop, timingOf, type ProbeLoop } from "./probe-loop.ts";
-import { proxyHealthPath, proxyHealthPort, sidecarSpec, tokenFile, type SidecarSettings } from "./sidecar.ts";
+import {
+  proxyHealthPath,
+  proxyHealthPort,
+  sidecarSpec,
+  terminationDrainMs,
+  tokenFile,
+  type SidecarSettings,
+} from "./sidecar.ts";
+import { untilQuiet } from "./until-quiet.ts";
 import type { WorkloadTokens } from "./workload-tokens.ts";
 
 export type PodPhase =
@@ -47,7 +55,7 @@ export interface PodListener {
   onChange(pod: LocalPod): void;
   /** `process` names it within the pod: `proxy`, or a container. */
   onUnexpectedEnd(pod: LocalPod, process: string, end: ProcessEnd, logFile: string): void;
-  /** Resolves when no proxy sends anything to the pod any more, or when waiting for that has taken long enough. */
+  /** Resolves when no proxy begins a request to the pod any more, or when waiting for that has taken long enough. */
   withdrawn(pod: LocalPod): Promise<void>;
 }
 
@@ -60,7 +68,8 @@ export interface PodAddresses {
 /** How the injected container is called (Istio: `istio-proxy`). */
 const proxyContainer = "istio-proxy";
 const proxyTiming = { initialDelayMs: 0, periodMs: 2000, successThreshold: 1, failureThreshold: 3 };
-const proxyStopGraceMs = 10_000;
+/** What is left of a proxy this long after it should have drained is stuck. */
+const proxyStopGraceMs = 5000;
 
 interface Program {
   readonly process: SupervisedProcess;
@@ -82,6 +91,7 @@ export class LocalPod {
   readonly #proxy: Program | undefined;
   readonly #programs: readonly Program[];
   #leaving: Promise<void> | undefined;
+  #proxyRestart: Promise<void> | undefined;
 
   constructor(name: string, plan: PodPlan, addresses: PodAddresses, settings: PodSettings, listener: PodListener) {
     this.name = name;
@@ -165,6 +175,20 @@ export class LocalPod {
     else proxy.process.start();
   }
 
+  /**
+   * Ends the proxy in good order and starts it again, the programs going on. Until it is ready the pod is out of its Services,
+   * and requests that the programs begin by themselves fail. Nothing happens to a pod that has no proxy, or does not run yet.
+   */
+  restartProxy(): Promise<void> {
+    this.#proxyRestart ??= this.#restartProxy().finally(() => (this.#proxyRestart = undefined));
+    return this.#proxyRestart;
+  }
+
+  /** Whether its proxy is on its way down. */
+  get restartsProxy(): boolean {
+    return this.#proxyRestart !== undefined;
+  }
+
   /** Lets the pod leave in good order; a second call waits for the same end. */
   leave(options: { readonly drain: boolean }): Promise<void> {
     this.#leaving ??= this.#leave(options.drain);
@@ -190,16 +214,34 @@ export class LocalPod {
     if (ran) {
       this.#stopProbes(this.#all);
       this.#enter("draining");
-      if (drain && wasRunning) await this.#listener.withdrawn(this);
+      if (drain && wasRunning) await this.#becomeQuiet();
       this.#enter("stopping-app");
       await Promise.all(this.#programs.map((program) => program.process.stop(this.plan.terminationGraceMs)));
       if (this.#proxy !== undefined) {
         this.#enter("stopping-proxy");
-        await this.#proxy.process.stop(proxyStopGraceMs);
+        await this.#proxy.process.stop(terminationDrainMs(this.plan) + proxyStopGraceMs);
         this.#endToken();
       }
     }
     this.#enter("gone");
+  }
+
+  async #restartProxy(): Promise<void> {
+    const proxy = this.#proxy;
+    if (proxy === undefined || this.leaving || this.#phase !== "running") return;
+    // As in #leave: the caller sees that it restarts before it hears of the change.
+    await Promise.resolve();
+    this.#stopProbes([proxy]);
+    this.#setReady(proxy, false);
+    await this.#becomeQuiet();
+    if (!this.leaving) proxy.process.restart(terminationDrainMs(this.plan) + proxyStopGraceMs);
+  }
+
+  /** Nothing new comes, and what came is answered: a program that closes its idle connections cuts none that is about to be used. */
+  async #becomeQuiet(): Promise<void> {
+    await this.#listener.withdrawn(this);
+    if (this.#proxy !== undefined && this.plan.injection === "sidecar")
+      await untilQuiet(this.addresses.pod, terminationDrainMs(this.plan));
   }
 
   #endToken(): void {

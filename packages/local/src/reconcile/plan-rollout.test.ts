@@ -6,9 +6,9 @@ import { planRollout, type RolloutPod, type RolloutStep } from "./plan-rollout.t
 // "new:ready", "old", "old:ready:leaving": template, then what else is true of the pod.
 function pods(...texts: readonly string[]): RolloutPod[] {
   return texts.map((text, index) => {
-    const [templateHash = "", ...flags] = text.split(":");
-    const name = `${templateHash}${index}`;
-    return { name, templateHash, ready: flags.includes("ready"), leaving: flags.includes("leaving") };
+    const [template = "", ...flags] = text.split(":");
+    const name = `${template}${index}`;
+    return { name, isCurrent: template === "new", ready: flags.includes("ready"), leaving: flags.includes("leaving") };
   });
 }
 
@@ -81,7 +81,7 @@ const cases: readonly { name: string; replicas: number; pods: RolloutPod[]; expe
 
 for (const { name, replicas, pods: present, expected } of cases) {
   test(name, () => {
-    assert.deepEqual(planRollout(replicas, "new", present), expected);
+    assert.deepEqual(planRollout(replicas, present), expected);
   });
 }
 
@@ -93,18 +93,18 @@ test("a rollout ends, whatever becomes ready when", () => {
     );
     let made = 0;
     for (let round = 0; round < 100; round += 1) {
-      const step = planRollout(replicas, "new", all);
+      const step = planRollout(replicas, all);
       all = all.filter((pod) => !step.remove.includes(pod.name));
       assert.ok(all.filter((pod) => pod.ready).length >= replicas, "fewer ready pods than wanted");
       // The oldest of the unready becomes ready.
       const next = all.findIndex((pod) => !pod.ready);
       all = all.map((pod, index) => (index === next ? { ...pod, ready: true } : pod));
       for (let count = 0; count < step.start; count += 1) {
-        all.push({ name: `new${(made += 1)}`, templateHash: "new", ready: false, leaving: false });
+        all.push({ name: `new${(made += 1)}`, isCurrent: true, ready: false, leaving: false });
       }
       assert.ok(all.length <= replicas + Math.max(1, Math.ceil(replicas / 4)), "more pods than the surge allows");
     }
-    assert.ok(all.every((pod) => pod.templateHash === "new" && pod.ready));
+    assert.ok(all.every((pod) => pod.isCurrent && pod.ready));
     assert.equal(all.length, replicas);
   }
 });

@@ -3,7 +3,8 @@
 /** A pod as the rollout sees it. */
 export interface RolloutPod {
   readonly name: string;
-  readonly templateHash: string;
+  /** Whether it is as the present template says, and nobody wants it replaced. */
+  readonly isCurrent: boolean;
   readonly ready: boolean;
   /** On its way out already. */
   readonly leaving: boolean;
@@ -20,10 +21,10 @@ export interface RolloutStep {
  * Kubernetes' RollingUpdate with its default surge of a quarter (at least one pod) and nothing unavailable: old pods that
  * are not ready leave at once, ready ones only when enough others are ready.
  */
-export function planRollout(replicas: number, templateHash: string, pods: readonly RolloutPod[]): RolloutStep {
+export function planRollout(replicas: number, pods: readonly RolloutPod[]): RolloutStep {
   const staying = pods.filter((pod) => !pod.leaving);
-  const present = staying.filter((pod) => pod.templateHash === templateHash);
-  const old = staying.filter((pod) => pod.templateHash !== templateHash);
+  const present = staying.filter((pod) => pod.isCurrent);
+  const old = staying.filter((pod) => !pod.isCurrent);
   const surge = replicas === 0 ? 0 : Math.max(1, Math.ceil(replicas / 4));
   const room = replicas + (old.length > 0 ? surge : 0) - staying.length;
   const start = Math.max(0, Math.min(replicas - present.length, room));

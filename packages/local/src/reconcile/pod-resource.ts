@@ -6,12 +6,20 @@ import { planName } from "../pod/pod-plan.ts";
 /** Where the app itself listens, past its sidecar. */
 export const appAddressAnnotation = "local.tulle.io/app-address";
 
+/**
+ * On a Pod, with the time, by whoever wants it replaced, or its proxy started again: both are done in good order. The Deployment
+ * stays as its file says, which an annotation of its template (kubectl's way) would stand above from then on.
+ */
+export const restartAnnotation = "local.tulle.io/restarted-at";
+export const proxyRestartAnnotation = "local.tulle.io/proxy-restarted-at";
+
 /** As Istio's injector labels it: callers learn that the proxy takes mutual TLS. A template's own word counts. */
 function tlsMode({ injection }: LocalPod["plan"]): Readonly<Record<string, string>> {
   return injection === "sidecar" ? { "security.istio.io/tlsMode": "istio" } : {};
 }
 
-export function buildPod(pod: LocalPod): Pod {
+/** `wishes` are annotations that its pod has beyond those of its template. */
+export function buildPod(pod: LocalPod, wishes: Readonly<Record<string, string>> = {}): Pod {
   const { plan } = pod;
   const status = pod.ready ? "True" : "False";
   return {
@@ -22,7 +30,7 @@ export function buildPod(pod: LocalPod): Pod {
       namespace: plan.namespace,
       uid: pod.uid,
       labels: { ...tlsMode(plan), ...plan.labels, "pod-template-hash": plan.templateHash },
-      annotations: { ...plan.annotations, [appAddressAnnotation]: pod.addresses.app },
+      annotations: { ...plan.annotations, ...wishes, [appAddressAnnotation]: pod.addresses.app },
       creationTimestamp: pod.createdAt,
       ownerReferences: [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: planName(plan) }],
     },

@@ -48,6 +48,12 @@ export class Publisher {
     this.#run();
   }
 
+  /** Somebody else has written to it. */
+  rewrite(key: ResourceKey): void {
+    this.#written.set(keyText(key), { key, resource: undefined });
+    this.#run();
+  }
+
   close(): void {
     this.#closed = true;
   }

@@ -26,6 +26,7 @@ import type { SupervisorEvent } from "../supervisor-event.ts";
 import { buildEndpointSlices, managedBy, managedByLabel } from "./endpoint-slices.ts";
 import { planRollout } from "./plan-rollout.ts";
 import { appAddressAnnotation, buildPod } from "./pod-resource.ts";
+import { RestartWishes } from "./restart-wishes.ts";
 import type { PortMapping } from "./published-port-mappings.ts";
 import { Publisher } from "./publisher.ts";
 
@@ -43,9 +44,7 @@ export interface ReconcilerOptions {
 }
 
 /** How long a leaving pod waits at most until every proxy has acknowledged that it is no endpoint any more. */
-const withdrawTimeoutMs = 5000;
-/** The control plane gathers changes for a moment before it sends them; until then it calls every proxy synced. */
-const debounceMs = 200;
+const withdrawTimeoutMs = 20_000;
 
 export class Reconciler implements PodListener {
   readonly #options: ReconcilerOptions;
@@ -53,6 +52,7 @@ export class Reconciler implements PodListener {
   readonly #ports: PublishedPorts;
   readonly #pods = new Map<string, LocalPod>();
   readonly #toldProblems = new Set<string>();
+  readonly #wishes = new RestartWishes();
   #watch: ResourceWatch | undefined;
   /** Passes are made: published ports are held, and nothing is being stopped. */
   #isOpen = false;
@@ -73,7 +73,7 @@ export class Reconciler implements PodListener {
     const { api } = this.#options;
     const [pods, slices] = await Promise.all([api.list("Pod"), api.list("EndpointSlice")]);
     this.#publisher.adopt([...pods.items, ...slices.items].filter(isOurs));
-    this.#watch ??= api.watch(["Namespace", "Deployment", "Service"], { onChanges: () => this.#pass() });
+    this.#watch ??= api.watch(["Namespace", "Deployment", "Service", "Pod"], { onChanges: () => this.#pass() });
     await this.#watch.ready;
   }
 
@@ -171,14 +171,8 @@ export class Reconciler implements PodListener {
 
   async withdrawn(): Promise<void> {
     this.#passNow();
-    let acknowledgedSinceMs: number | undefined;
-    const isSettled = async (): Promise<boolean> => {
-      if (!(await this.isAcknowledged())) acknowledgedSinceMs = undefined;
-      else acknowledgedSinceMs ??= performance.now();
-      return acknowledgedSinceMs !== undefined && performance.now() - acknowledgedSinceMs >= debounceMs;
-    };
     const limits = { timeoutMs: withdrawTimeoutMs, what: () => "the proxies to forget a leaving pod" };
-    await waitUntil(isSettled, limits).catch((error: Error) => this.#trouble(error.message));
+    await waitUntil(() => this.isAcknowledged(), limits).catch((error: Error) => this.#trouble(error.message));
   }
 
   #close(): void {
@@ -190,6 +184,7 @@ export class Reconciler implements PodListener {
   #forget(pod: LocalPod): void {
     const { block, state } = this.#options;
     this.#pods.delete(pod.name);
+    this.#wishes.forget(pod.name);
     block.release(pod.addresses.pod);
     if (pod.addresses.app !== pod.addresses.pod) block.release(pod.addresses.app);
     state.removePodFolder(pod.name);
@@ -224,6 +219,7 @@ export class Reconciler implements PodListener {
     if (!this.#isOpen || this.#watch === undefined) return;
     for (const problem of this.#updatePorts()) this.#tell(problem.subject, problem);
     const deployments = this.#watch.list("Deployment");
+    this.#takeWishes();
     const owners = new Set(deployments.map((deployment) => keyText(keyOf(deployment))));
     this.#withoutAddress = 0;
     for (const deployment of deployments) this.#rollOut(deployment, this.#planOf(deployment));
@@ -244,14 +240,37 @@ export class Reconciler implements PodListener {
 
   #rollOut(deployment: Deployment, plan: PodPlan): void {
     const key = keyText(keyOf(deployment));
-    const pods = this.pods()
-      .filter((pod) => ownerKey(pod) === key)
-      .map(({ name, plan: { templateHash: hash }, ready, leaving }) => ({ name, templateHash: hash, ready, leaving }));
-    const step = planRollout(deployment.spec.replicas, plan.templateHash, pods);
+    const own = this.pods().filter((pod) => ownerKey(pod) === key);
+    const pods = own.map((pod) => ({
+      name: pod.name,
+      isCurrent: pod.plan.templateHash === plan.templateHash && !this.#wishes.wantsReplaced(pod.name),
+      ready: pod.ready,
+      leaving: pod.leaving,
+    }));
+    const step = planRollout(deployment.spec.replicas, pods);
     for (const name of step.remove) void this.#pods.get(name)?.leave({ drain: true });
     const possible = Math.floor(this.#options.block.free / addressesOf(plan));
     if (step.start > possible) this.#tellNoAddress(deployment, step.start - possible);
     for (let count = 0; count < Math.min(step.start, possible); count += 1) this.#startPod(plan);
+    this.#restartProxies(own, deployment.spec.replicas);
+  }
+
+  /** One after the other, and each only while as many pods as wanted are ready: with one replica there is no other to answer. */
+  #restartProxies(pods: readonly LocalPod[], replicas: number): void {
+    const ready = pods.filter((pod) => pod.ready && !pod.leaving);
+    const next = ready.find(({ name }) => this.#wishes.wantsProxyRestarted(name));
+    if (next === undefined || ready.length < replicas || pods.some((pod) => pod.restartsProxy)) return;
+    void next.restartProxy().then(() => {
+      this.#wishes.grantProxy(next.name);
+      this.#pass();
+    });
+  }
+
+  /** Whoever wrote a wish on a Pod may have overwritten what was told of it meanwhile. */
+  #takeWishes(): void {
+    for (const pod of this.#watch?.list("Pod") ?? []) {
+      if (this.#pods.has(pod.metadata.name) && this.#wishes.take(pod)) this.#publisher.rewrite(keyOf(pod));
+    }
   }
 
   #tellNoAddress({ metadata, spec }: Deployment, missing: number): void {
@@ -290,7 +309,10 @@ export class Reconciler implements PodListener {
         leaving: pod.leaving,
       }));
     // Endpoints first: a leaving pod is to be forgotten before anything else is told of it.
-    return [...buildEndpointSlices(this.#services(), endpointPods), ...pods.map(buildPod)];
+    return [
+      ...buildEndpointSlices(this.#services(), endpointPods),
+      ...pods.map((pod) => buildPod(pod, this.#wishes.annotationsOf(pod.name))),
+    ];
   }
 
   #runnable(): readonly LocalPod[] {

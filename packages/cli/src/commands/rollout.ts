@@ -1,0 +1,137 @@
+// `tulle rollout`: replaces the pods of a Deployment one after the other, in kubectl's words, and waits for that.
+import { setTimeout as delay } from "node:timers/promises";
+import type { Command } from "commander";
+import { type ApiClient, type Deployment, effectiveNamespace, type Pod } from "@tulle/config";
+import { CommandFailure, exitCodes } from "../command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command-module.ts";
+import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
+import { parseKind } from "../resource-arguments.ts";
+import { podRow } from "./pods.ts";
+
+interface RolloutOptions extends InstanceOption {
+  readonly namespace?: string;
+}
+
+type RestartOptions = RolloutOptions & { readonly container?: string };
+type StatusOptions = RolloutOptions & { readonly timeout: number };
+
+// The annotations are the local platform's (packages/local/src/reconcile/pod-resource.ts); loading its package for two names would
+// double this command's start.
+const restartAnnotation = "local.tulle.io/restarted-at";
+const proxyRestartAnnotation = "local.tulle.io/proxy-restarted-at";
+const proxyContainers = ["proxy", "istio-proxy"];
+const defaultTimeoutSeconds = 120;
+const pollMs = 100;
+
+export function register(command: Command, context: CommandContext): void {
+  const restart = command
+    .command("restart")
+    .description("Replace the pods of Deployments, or start their proxies again, one after the other.");
+  addArguments(restart).option("-c, --container <name>", "only this of each pod; proxy is the one that can be named");
+  addExamples(restart, [
+    ["tulle rollout restart deployment webapp -n shop", "new pods, then the old ones leave"],
+    ["tulle rollout restart deployment/webapp -n shop -c proxy", "the programs go on, out of their Services meanwhile"],
+  ]);
+  restart.action((kind: string, names: readonly string[], options: RestartOptions) =>
+    restartPods(deploymentNames(kind, names), options, context),
+  );
+  const status = command.command("status").description("Wait until Deployments have the pods that they want.");
+  addArguments(status).option("--timeout <seconds>", "longest wait", wholeNumber(1, 86_400), defaultTimeoutSeconds);
+  status.action((kind: string, names: readonly string[], options: StatusOptions) =>
+    waitForPods(deploymentNames(kind, names), options, context),
+  );
+}
+
+function addArguments(command: Command): Command {
+  addInstanceOption(command);
+  return command
+    .argument("<kind>", "deployment, or deployment/<name>")
+    .argument("[names...]", "names of Deployments")
+    .option("-n, --namespace <namespace>", "their namespace");
+}
+
+function deploymentNames(kindText: string, names: readonly string[]): readonly string[] {
+  const [kindPart = "", namePart] = kindText.split("/");
+  const all = namePart === undefined ? names : [namePart, ...names];
+  if (parseKind(kindPart) === "Deployment" && all.length > 0) return all;
+  throw new CommandFailure("name one or more Deployments", {
+    hint: "For example: tulle rollout restart deployment webapp -n shop",
+    exitCode: exitCodes.usage,
+  });
+}
+
+async function restartPods(names: readonly string[], options: RestartOptions, context: CommandContext): Promise<void> {
+  const { container } = options;
+  if (container !== undefined && !proxyContainers.includes(container)) {
+    throw new CommandFailure(`"${container}" cannot be started again by itself: only the proxy can`, {
+      hint: "Without -c the whole pods are replaced.",
+      exitCode: exitCodes.usage,
+    });
+  }
+  const annotation = container === undefined ? restartAnnotation : proxyRestartAnnotation;
+  const at = new Date().toISOString();
+  const instance = await context.instance(options);
+  const client = await connect(instance);
+  for (const name of names) {
+    const deployment = await withApiFailures(instance, () => findDeployment(client, name, options));
+    const pods = await withApiFailures(instance, () => podsOf(client, deployment));
+    for (const pod of pods) {
+      const annotations = { ...pod.metadata.annotations, [annotation]: at };
+      await withApiFailures(instance, () => client.apply({ ...pod, metadata: { ...pod.metadata, annotations } }));
+    }
+    context.stdout(`deployment/${name} ${container === undefined ? "restarted" : "restarts its proxies"}\n`);
+  }
+}
+
+async function waitForPods(names: readonly string[], options: StatusOptions, context: CommandContext): Promise<void> {
+  const instance = await context.instance(options);
+  const client = await connect(instance);
+  const deadline = performance.now() + options.timeout * 1000;
+  for (const name of names) {
+    let told: string | undefined;
+    for (;;) {
+      const deployment = await withApiFailures(instance, () => findDeployment(client, name, options));
+      const missing = whatIsMissing(deployment, await withApiFailures(instance, () => podsOf(client, deployment)));
+      if (missing === undefined) break;
+      if (missing !== told) context.stdout(`deployment/${name}: ${missing}\n`);
+      told = missing;
+      if (performance.now() > deadline)
+        throw new CommandFailure(`deployment/${name} is not rolled out after ${options.timeout} s: ${missing}`);
+      await delay(pollMs);
+    }
+    context.stdout(`deployment/${name} rolled out\n`);
+  }
+}
+
+/** What stands between the pods and what the Deployment wants; undefined when nothing does. */
+function whatIsMissing(deployment: Deployment, pods: readonly Pod[]): string | undefined {
+  const { replicas } = deployment.spec;
+  const waiting = pods.filter(({ metadata }) =>
+    [restartAnnotation, proxyRestartAnnotation].some((name) => metadata.annotations?.[name] !== undefined),
+  );
+  if (waiting.length > 0) return `${waiting.length} of ${pods.length} pods are yet to be restarted`;
+  const ready = pods.filter((pod) => podRow(pod).ready).length;
+  if (ready < replicas) return `${ready} of ${replicas} pods are ready`;
+  return pods.length > replicas ? `${pods.length - replicas} old pods are leaving` : undefined;
+}
+
+async function findDeployment(client: ApiClient, name: string, options: RolloutOptions): Promise<Deployment> {
+  const namespace = effectiveNamespace("Deployment", options.namespace);
+  const deployment = await client.get("Deployment", namespace, name);
+  if (deployment !== undefined) return deployment;
+  const { items } = await client.list("Deployment");
+  const elsewhere = items.find(({ metadata }) => metadata.name === name)?.metadata.namespace;
+  const hint = elsewhere === undefined ? undefined : `There is one in "${elsewhere}": add -n ${elsewhere}.`;
+  throw new CommandFailure(
+    `deployment/${name} not found in the namespace "${namespace}"`,
+    hint === undefined ? {} : { hint },
+  );
+}
+
+/** Those of its selector: a pod says only of which template it is. */
+async function podsOf(client: ApiClient, { metadata, spec }: Deployment): Promise<readonly Pod[]> {
+  const wanted = Object.entries(spec.selector.matchLabels ?? {});
+  const { items } = await client.list("Pod", metadata.namespace);
+  return items.filter(({ metadata: { labels = {} } }) => wanted.every(([key, value]) => labels[key] === value));
+}
