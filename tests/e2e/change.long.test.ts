@@ -1,0 +1,203 @@
+// Two replicas of everything under load while all of it changes: configuration, pods, proxies, the control plane. No request fails.
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import type { Kind } from "@tulle/config";
+import { waitFor } from "../tools/processes.ts";
+import { deployments, rollOut, ShopWriter, startReplicatedShop, waitForCalm } from "./replicated-shop.ts";
+import type { ShopInstance } from "./shop-instance.ts";
+import { describeFailures, seededRandom, ShopLoad } from "./shop-load.ts";
+
+const seed = 20_240_611;
+const changeCount = 50;
+const minRequests = 30_000;
+
+const istio = "networking.istio.io/v1";
+const security = "security.istio.io/v1";
+const shopNamespace = "shop";
+
+type Change = { readonly apply: unknown } | { readonly remove: readonly [kind: Kind, namespace: string, name: string] };
+
+/** One of the kinds that shape traffic, as a person may write it while requests run. */
+function anyChange(random: () => number): Change {
+  const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)]!;
+  const changes: readonly (() => Change)[] = [
+    () => ({ apply: catalogRoutes(random) }),
+    () => ({ remove: ["VirtualService", shopNamespace, "catalog"] }),
+    () => ({ apply: catalogRule(pick) }),
+    () => ({ apply: peerAuthentication(shopNamespace, pick(["STRICT", "PERMISSIVE"])) }),
+    () => ({ apply: peerAuthentication("tulle-system", pick(["STRICT", "PERMISSIVE"])) }),
+    () => ({ remove: ["PeerAuthentication", shopNamespace, "default"] }),
+    () => ({ apply: callersOfCatalog(pick(["GET", "*"])) }),
+    () => ({ remove: ["AuthorizationPolicy", shopNamespace, "catalog-callers"] }),
+    () => ({ apply: webappRoutes(`change-${Math.floor(random() * 1000)}`) }),
+  ];
+  return pick(changes)();
+}
+
+function catalogRoutes(random: () => number): unknown {
+  const weight = Math.floor(random() * 101);
+  const destination = (subset: string, share: number): unknown => ({
+    destination: { host: "catalog", subset: `version-${subset}` },
+    weight: share,
+  });
+  return {
+    apiVersion: istio,
+    kind: "VirtualService",
+    metadata: { name: "catalog", namespace: shopNamespace },
+    spec: {
+      hosts: ["catalog"],
+      http: [
+        { match: [{ headers: { "x-dark-launch": { exact: "v2" } } }], route: [destination("v2", 100)] },
+        {
+          route: [destination("v1", weight), destination("v2", 100 - weight)],
+          timeout: "15s",
+          retries: { attempts: 1 + Math.floor(random() * 3), perTryTimeout: "10s", retryOn: "5xx,connect-failure" },
+        },
+      ],
+    },
+  };
+}
+
+function catalogRule(pick: <T>(values: readonly T[]) => T): unknown {
+  const trafficPolicy = pick([
+    {},
+    { loadBalancer: { simple: "RANDOM" } },
+    { loadBalancer: { simple: "ROUND_ROBIN" } },
+    { connectionPool: { http: { maxRequestsPerConnection: pick([1, 10, 1000]) } } },
+    { connectionPool: { tcp: { maxConnections: 200 }, http: { idleTimeout: "30s" } } },
+    { outlierDetection: { consecutive5xxErrors: 5, interval: "1s", baseEjectionTime: "1s" } },
+  ]);
+  return {
+    apiVersion: istio,
+    kind: "DestinationRule",
+    metadata: { name: "catalog", namespace: shopNamespace },
+    spec: {
+      host: "catalog",
+      trafficPolicy,
+      subsets: ["v1", "v2"].map((version) => ({ name: `version-${version}`, labels: { version } })),
+    },
+  };
+}
+
+function peerAuthentication(namespace: string, mode: string): unknown {
+  return {
+    apiVersion: security,
+    kind: "PeerAuthentication",
+    metadata: { name: "default", namespace },
+    spec: { mtls: { mode } },
+  };
+}
+
+function callersOfCatalog(method: string): unknown {
+  const callers = ["webapp", "productpage"].map((name) => `cluster.local/ns/shop/sa/${name}`);
+  return {
+    apiVersion: security,
+    kind: "AuthorizationPolicy",
+    metadata: { name: "catalog-callers", namespace: shopNamespace },
+    spec: {
+      selector: { matchLabels: { app: "catalog" } },
+      action: "ALLOW",
+      rules: [{ from: [{ source: { principals: callers } }], to: [{ operation: { methods: [method] } }] }],
+    },
+  };
+}
+
+function webappRoutes(header: string): unknown {
+  return {
+    apiVersion: istio,
+    kind: "VirtualService",
+    metadata: { name: "webapp", namespace: shopNamespace },
+    spec: {
+      hosts: ["*"],
+      gateways: ["shop-gateway"],
+      http: [
+        {
+          route: [{ destination: { host: "webapp", port: { number: 80 } } }],
+          headers: { response: { set: { "x-change": header } } },
+        },
+      ],
+    },
+  };
+}
+
+/** Ends the control plane and waits until another one serves every proxy. */
+async function restartControlPlane(shop: ShopInstance, signal: NodeJS.Signals): Promise<void> {
+  const pidOf = async (): Promise<number | undefined> => (await shop.processes()).get("control-plane");
+  const before = (await pidOf())!;
+  process.kill(before, signal);
+  await waitFor(async () => ![undefined, before].includes(await pidOf()), {
+    what: "another control plane",
+    timeoutMs: 30_000,
+  });
+  await waitForCalm(shop);
+}
+
+async function changeConfiguration(shop: ShopInstance, load: ShopLoad): Promise<void> {
+  const random = seededRandom(seed);
+  const writer = await ShopWriter.of(shop);
+  for (let count = 0; count < changeCount; count += 1) {
+    const change = anyChange(random);
+    if ("apply" in change) await writer.apply(change.apply);
+    else await writer.delete(...change.remove);
+    await load.after(Math.floor(random() * 1200));
+  }
+}
+
+/** Every pod is replaced, every proxy started again, and the control plane twice. */
+async function replaceEverything(shop: ShopInstance, tell: (what: string) => void): Promise<void> {
+  for (const deployment of deployments) {
+    await rollOut(shop, deployment);
+    tell(`${deployment.name} rolled`);
+  }
+  await restartControlPlane(shop, "SIGTERM");
+  tell("control plane restarted");
+  for (const deployment of deployments) {
+    await rollOut(shop, deployment, "proxy");
+    tell(`proxies of ${deployment.name} restarted`);
+  }
+  await restartControlPlane(shop, "SIGKILL");
+  tell("control plane killed");
+}
+
+test("no request fails while everything changes", async (context: TestContext) => {
+  await using shop = await startReplicatedShop();
+  const podsBefore = await shop.pods();
+  const load = await ShopLoad.begin(shop, {
+    seed,
+    requestsPerSecond: 500,
+    maxInFlight: 48,
+    minRequests,
+    timeoutMs: 60_000,
+  });
+  const tell = (what: string): void => {
+    context.diagnostic(
+      `${Math.round(load.nowMs / 1000)} s: ${what}; ${load.sent} requests, ${load.failed.length} failed`,
+    );
+  };
+  try {
+    await Promise.all([changeConfiguration(shop, load), replaceEverything(shop, tell)]);
+  } finally {
+    const result = await load.end();
+    tell("end");
+    if (result.failed.length > 0) context.diagnostic(await shop.proxyLogs());
+    assert.equal(result.failed.length, 0, describeFailures(result));
+  }
+  const podsAfter = await shop.pods();
+  assert.deepEqual(
+    podsAfter.filter(({ name }) => podsBefore.some((pod) => pod.name === name)),
+    [],
+    "pods of before",
+  );
+  assert.deepEqual(
+    podsAfter.map(({ restarts }) => restarts),
+    podsAfter.map(() => 1),
+  );
+  const counts = await shop.requestCounts();
+  const of = (policy: string): number =>
+    counts
+      .filter(({ labels }) => labels["reporter"] === "destination" && labels["connection_security_policy"] === policy)
+      .reduce((sum, { value }) => sum + value, 0);
+  context.diagnostic(`${of("mutual_tls")} requests over mutual TLS counted by the proxies that are left`);
+  assert.ok(of("mutual_tls") > 0);
+  assert.equal(of("none"), 0);
+});

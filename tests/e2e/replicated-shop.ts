@@ -1,0 +1,107 @@
+// The shop with two of everything, for tests that change and break it under load: what runs it, and what is written to it.
+import assert from "node:assert/strict";
+import { readFile, readdir, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { ApiClient, type Kind, type MeshResource } from "@tulle/config";
+import { waitFor } from "../tools/processes.ts";
+import { ShopInstance } from "./shop-instance.ts";
+
+export interface DeploymentName {
+  readonly name: string;
+  readonly namespace: string;
+}
+
+export const workloads: readonly DeploymentName[] = ["webapp", "catalog-v1", "catalog-v2", "productpage"].map(
+  (name) => ({
+    name,
+    namespace: "shop",
+  }),
+);
+export const gateway: DeploymentName = { name: "tulle-ingressgateway", namespace: "tulle-system" };
+export const deployments: readonly DeploymentName[] = [...workloads, gateway];
+export const replicas = 2;
+export const podCount = deployments.length * replicas;
+
+/** Two replicas of each, and proxies that do not wait long for connections that nobody uses. */
+async function replicate(folder: string): Promise<void> {
+  for (const file of (await readdir(folder)).filter((name) => name.endsWith(".yaml"))) {
+    const text = await readFile(path.join(folder, file), "utf8");
+    const changed = text
+      .replaceAll("replicas: 1", `replicas: ${replicas}`)
+      .replaceAll(
+        "\n      annotations:\n",
+        '\n      annotations:\n        proxy.istio.io/config: "terminationDrainDuration: 2s"\n',
+      );
+    await writeFile(path.join(folder, file), changed);
+  }
+}
+
+export function startReplicatedShop(prepare?: (folder: string) => Promise<void>): Promise<ShopInstance> {
+  return ShopInstance.start({
+    prepare: async (folder) => {
+      await replicate(folder);
+      await prepare?.(folder);
+    },
+  });
+}
+
+/** Writes a resource as `tulle apply` does, and goes on trying while the control plane is away. */
+export class ShopWriter {
+  readonly #client: ApiClient;
+
+  private constructor(client: ApiClient) {
+    this.#client = client;
+  }
+
+  static async of(shop: ShopInstance): Promise<ShopWriter> {
+    const state = path.join(shop.folder, ".tulle");
+    const { apiUrl } = JSON.parse(await readFile(path.join(state, "instance.json"), "utf8")) as { apiUrl: string };
+    const token = (await readFile(path.join(state, "token"), "utf8")).trim();
+    return new ShopWriter(new ApiClient({ endpoint: { url: apiUrl }, token }));
+  }
+
+  apply(resource: unknown): Promise<void> {
+    return this.#untilDone(async () => {
+      const answer = await this.#client.apply(resource as MeshResource);
+      assert.notEqual(answer.outcome, "rejected", JSON.stringify(answer));
+    });
+  }
+
+  delete(kind: Kind, namespace: string, name: string): Promise<void> {
+    return this.#untilDone(async () => void (await this.#client.delete({ kind, namespace, name })));
+  }
+
+  async #untilDone(write: () => Promise<void>): Promise<void> {
+    await waitFor(
+      async () => {
+        await write();
+        return true;
+      },
+      { what: "the control plane to take a change", timeoutMs: 60_000, intervalMs: 50 },
+    );
+  }
+}
+
+/** Waits until as many pods as wanted are ready, none more is there, and every proxy has what it should have. */
+export async function waitForCalm(shop: ShopInstance): Promise<void> {
+  await waitFor(
+    async () => {
+      const pods = await shop.pods();
+      return (
+        pods.length === podCount && pods.every(({ ready }) => ready) && (await shop.syncRows()).length === podCount
+      );
+    },
+    { what: "all pods", timeoutMs: 120_000, intervalMs: 100, details: () => shop.up.output().slice(-3000) },
+  );
+  await shop.waitForSync();
+}
+
+export async function rollOut(
+  shop: ShopInstance,
+  { name, namespace }: DeploymentName,
+  container?: string,
+): Promise<void> {
+  const only = container === undefined ? [] : ["-c", container];
+  await shop.mustTulle("rollout", "restart", `deployment/${name}`, "-n", namespace, ...only);
+  await shop.mustTulle("rollout", "status", `deployment/${name}`, "-n", namespace);
+}

@@ -1,0 +1,178 @@
+// People and programs that use the shop while something happens to it: so many requests a second, over connections that are kept
+// and over new ones, with and without TLS. What every one of them got is counted.
+import { readFile } from "node:fs/promises";
+import { Agent, request, type RequestOptions } from "node:http";
+import { Agent as SecureAgent, request as requestSecurely } from "node:https";
+import { setTimeout as pause } from "node:timers/promises";
+import type { ShopInstance } from "./shop-instance.ts";
+
+export interface LoadOptions {
+  readonly seed: number;
+  readonly requestsPerSecond: number;
+  /** A machine that cannot keep the pace has this many requests on their way at most. */
+  readonly maxInFlight: number;
+  /** Requests that are sent at least, however soon the end is asked for. */
+  readonly minRequests: number;
+  /** A request that has no answer by then has failed. */
+  readonly timeoutMs: number;
+}
+
+export interface FailedRequest {
+  readonly index: number;
+  readonly target: string;
+  readonly kept: boolean;
+  readonly secure: boolean;
+  /** Status and body, or the error. */
+  readonly what: string;
+  /** Milliseconds since the load began. */
+  readonly sentAtMs: number;
+  readonly endedAtMs: number;
+}
+
+export interface LoadResult {
+  readonly requests: number;
+  readonly failed: readonly FailedRequest[];
+}
+
+const targets: readonly { readonly target: string; readonly contains: string }[] = [
+  { target: "/api/catalog", contains: '"id"' },
+  { target: "/api/catalog/items/1", contains: '"id"' },
+  { target: "/api/v1/products", contains: '"id"' },
+  { target: "/productpage", contains: "<html" },
+];
+
+/** Of random numbers from 0 to 1: the same for the same seed (mulberry32). */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let value = Math.imul(state ^ (state >>> 15), state | 1);
+    value ^= value + Math.imul(value ^ (value >>> 7), value | 61);
+    return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export class ShopLoad {
+  readonly #shop: ShopInstance;
+  readonly #options: LoadOptions;
+  readonly #random: () => number;
+  readonly #ca: Buffer;
+  // First in, first out: no connection lies idle for long.
+  readonly #kept = new Agent({ keepAlive: true, maxSockets: 24, scheduling: "fifo" });
+  readonly #keptSecure = new SecureAgent({ keepAlive: true, maxSockets: 8, scheduling: "fifo" });
+  readonly #failed: FailedRequest[] = [];
+  readonly #beganAtMs = performance.now();
+  readonly #ended: Promise<void>;
+  #sent = 0;
+  #inFlight = 0;
+  #stopping = false;
+
+  private constructor(shop: ShopInstance, options: LoadOptions, ca: Buffer) {
+    this.#shop = shop;
+    this.#options = options;
+    this.#ca = ca;
+    this.#random = seededRandom(options.seed);
+    this.#ended = this.#run();
+  }
+
+  static async begin(shop: ShopInstance, options: LoadOptions): Promise<ShopLoad> {
+    return new ShopLoad(shop, options, await readFile(shop.rootFile));
+  }
+
+  get sent(): number {
+    return this.#sent;
+  }
+
+  get failed(): readonly FailedRequest[] {
+    return this.#failed;
+  }
+
+  /** Milliseconds since the load began. */
+  get nowMs(): number {
+    return performance.now() - this.#beganAtMs;
+  }
+
+  /** Resolves when so many more have been sent. */
+  async after(requests: number): Promise<void> {
+    const until = this.#sent + requests;
+    while (this.#sent < until) await pause(5);
+  }
+
+  /** Sends no more once the least is sent; resolves when all have ended. */
+  async end(): Promise<LoadResult> {
+    this.#stopping = true;
+    await this.#ended;
+    this.#kept.destroy();
+    this.#keptSecure.destroy();
+    return { requests: this.#sent, failed: this.#failed };
+  }
+
+  async #run(): Promise<void> {
+    const { requestsPerSecond, maxInFlight, minRequests } = this.#options;
+    let budget = 0;
+    let lastMs = performance.now();
+    while (!this.#stopping || this.#sent < minRequests) {
+      const nowMs = performance.now();
+      // What could not be sent in its time is not made up for: the pace is a limit, too.
+      budget = Math.min(maxInFlight, budget + ((nowMs - lastMs) * requestsPerSecond) / 1000);
+      lastMs = nowMs;
+      for (; budget >= 1 && this.#inFlight < maxInFlight; budget -= 1) this.#send();
+      // Requests per second are what this is about; nothing is waited for.
+      await pause(4);
+    }
+    while (this.#inFlight > 0) await pause(4);
+  }
+
+  #send(): void {
+    const random = this.#random;
+    const { target, contains } = targets[Math.floor(random() * targets.length)]!;
+    const secure = random() < 0.1;
+    const kept = random() < 0.8;
+    const index = this.#sent;
+    const sentAtMs = this.nowMs;
+    this.#sent += 1;
+    this.#inFlight += 1;
+    void this.#ask(target, secure, kept).then((answer) => {
+      this.#inFlight -= 1;
+      if (answer.startsWith("200 ") && answer.includes(contains)) return;
+      const what = answer.slice(0, 200);
+      this.#failed.push({ index, target, kept, secure, what, sentAtMs, endedAtMs: this.nowMs });
+    });
+  }
+
+  /** Status and body, or the error; never rejects. */
+  #ask(path: string, secure: boolean, kept: boolean): Promise<string> {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const { timeoutMs } = this.#options;
+    const shared: RequestOptions = { host: "127.0.0.1", path, signal: AbortSignal.timeout(timeoutMs) };
+    const outgoing = secure
+      ? requestSecurely({
+          ...shared,
+          port: this.#shop.securePort,
+          servername: "localhost",
+          ca: this.#ca,
+          agent: kept ? this.#keptSecure : false,
+        })
+      : request({ ...shared, port: this.#shop.port, agent: kept ? this.#kept : false });
+    outgoing.once("response", (response) => {
+      let body = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk: string) => (body += chunk));
+      response.once("error", (error) => resolve(`${response.statusCode}, then ${error.message}`));
+      response.once("end", () => resolve(`${response.statusCode} ${body}`));
+    });
+    outgoing.once("error", (error: NodeJS.ErrnoException) => {
+      resolve(`${error.code ?? error.message}${outgoing.reusedSocket ? " on a kept connection" : ""}`);
+    });
+    outgoing.end();
+    return promise;
+  }
+}
+
+/** For messages: how often each outcome came, and the first of them. */
+export function describeFailures({ requests, failed }: LoadResult): string {
+  const counts = new Map<string, number>();
+  for (const { what } of failed) counts.set(what, (counts.get(what) ?? 0) + 1);
+  const lines = [...counts].map(([what, count]) => `${count} × ${what}`);
+  return [`${failed.length} of ${requests} requests failed`, ...lines, JSON.stringify(failed.slice(0, 5))].join("\n");
+}
