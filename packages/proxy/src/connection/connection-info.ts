@@ -32,6 +32,8 @@ export class ConnectionInfo {
   /** ALPN of the hello, whether chains may ask for it or not; undefined = nobody has looked. */
   offeredProtocols: readonly string[] | undefined = undefined;
   transportProtocol: "raw_buffer" | "tls" = "raw_buffer";
+  /** Known once the connection has ended; undefined = it carried something else, or nothing. */
+  protocol: "HTTP/1.1" | undefined = undefined;
   /** Undefined = the connection is plain. */
   tls: TlsInfo | undefined = undefined;
   /** What network filters leave for those behind them, by key, such as `envoy.tcp_proxy.cluster`. */

@@ -155,6 +155,9 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
   onConnectionClosed(): void {
     this.#countBytes();
     this.info.bytesReceived = this.#countedReceived;
+    // Envoy notes it once its codec has taken the first bytes without complaint.
+    const isRefused = (this.info.responseFlags & responseFlags.DPE.bit) !== 0;
+    if (this.#requestCount > 0 || (this.#countedReceived > 0 && !isRefused)) this.info.protocol = "HTTP/1.1";
     this.info.bytesSent = this.#countedSent;
     this.dataPath.timers.disarm(this.#idleTimer);
     this.dataPath.timers.disarm(this.#durationTimer);

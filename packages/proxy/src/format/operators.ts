@@ -176,8 +176,9 @@ const longFlagNames: Readonly<Record<ResponseFlag, string>> = {
   DO: "DropOverload",
 };
 
-function longFlags(bits: number): string | undefined {
-  if (bits === 0) return undefined;
+/** None is a value of its own, `-`, in JSON too. */
+function longFlags(bits: number): string {
+  if (bits === 0) return "-";
   // The short text has Envoy's order.
   return responseFlagsText(bits)
     .split(",")
@@ -197,8 +198,7 @@ const pathHeader: OperatorCompiler = (argument, environment) => {
   return { value: (info, request, response) => pathWithoutQuery(read(info, request, response)), isNumber: false };
 };
 
-function shortFlags({ responseFlags: bits, isConnection }: Parameters<FormatValue>[0]): string | undefined {
-  if (bits === 0) return undefined;
+function shortFlags({ responseFlags: bits, isConnection }: Parameters<FormatValue>[0]): string {
   return isConnection ? connectionFlagsText(bits) : responseFlagsText(bits);
 }
 
@@ -212,7 +212,7 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   QUERY_PARAM: compileQueryParameter,
   START_TIME: compileTime,
   // What was no request came on an HTTP/1.1 connection all the same, whatever version it claimed.
-  PROTOCOL: text((info, request) => (info.isConnection ? undefined : (request?.protocol ?? "HTTP/1.1"))),
+  PROTOCOL: text((info, request) => (info.isConnection ? info.connectionProtocol : (request?.protocol ?? "HTTP/1.1"))),
   // While headers of a response are being changed it has not been sent yet, and `info` does not know its status.
   RESPONSE_CODE: number((info, _request, response) =>
     String(info.responseCode === 0 ? (response?.status ?? 0) : info.responseCode),
@@ -255,7 +255,7 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   GRPC_STATUS_NUMBER: number((_info, _request, response) => response?.headers.get("grpc-status")),
   LOCAL_REPLY_BODY: missing,
   VIRTUAL_CLUSTER_NAME: missing,
-  ACCESS_LOG_TYPE: text((info) => (info.isConnection ? "TcpConnectionEnd" : "DownstreamEnd")),
+  ACCESS_LOG_TYPE: text((info) => info.accessLogType),
 };
 
 export function findOperator(name: string): OperatorCompiler | undefined {

@@ -117,6 +117,23 @@ for (const { format, expected } of [
   });
 }
 
+test("no flags are a value, a connection without one has no protocol", () => {
+  const connection = streamInfo(undefined);
+  connection.isConnection = true;
+  connection.accessLogType = "NotSet";
+  const format = {
+    flags: "%RESPONSE_FLAGS%",
+    long: "%RESPONSE_FLAGS_LONG%",
+    protocol: "%PROTOCOL%",
+    type: "%ACCESS_LOG_TYPE%",
+  };
+  const compiled = compileJsonFormat(format, true, environment, Place.root, new Problems());
+  const parsed = (): unknown => JSON.parse(compiled(connection, undefined, undefined));
+  assert.deepEqual(parsed(), { flags: "-", long: "-", type: "NotSet" });
+  connection.connectionProtocol = "HTTP/1.1";
+  assert.deepEqual(parsed(), { flags: "-", long: "-", protocol: "HTTP/1.1", type: "NotSet" });
+});
+
 for (const { name, omitEmpty, expected } of [
   {
     name: "missing is null",

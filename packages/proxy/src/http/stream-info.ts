@@ -25,8 +25,12 @@ export class StreamInfo {
   /** Why a TLS handshake with the client failed. */
   downstreamTransportFailureReason: string | undefined = undefined;
 
-  /** No request but a connection whose bytes a TCP proxy passes on. */
+  /** No request but a connection: one whose bytes a TCP proxy passes on, or one of a listener's log. */
   isConnection = false;
+  /** Of a connection: what is spoken on it, undefined = nobody here has looked. */
+  connectionProtocol: "HTTP/1.1" | undefined = undefined;
+  /** Envoy: `%ACCESS_LOG_TYPE%`. */
+  accessLogType: "DownstreamEnd" | "TcpConnectionEnd" | "NotSet" = "DownstreamEnd";
 
   request: RequestHead | undefined = undefined;
   /** The head that went to the client, once it did. */

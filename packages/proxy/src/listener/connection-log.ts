@@ -1,7 +1,7 @@
 // The access logs of a listener: one line for each connection, when it has ended (Envoy: Listener.access_log).
 import type { ConnectionInfo } from "../connection/connection-info.ts";
 import type { DataPath } from "../connection/data-path.ts";
-import { StreamInfo } from "../http/stream-info.ts";
+import { connectionStreamInfo } from "../filters/network/connection-stream-info.ts";
 import type { AccessLog } from "../runtime/proxy-runtime.ts";
 
 export class ConnectionLog {
@@ -21,17 +21,15 @@ export class ConnectionLog {
 
   end(): void {
     if (this.#logs.length === 0) return;
-    const { localAddress, remoteAddress, serverName, tls, ...connection } = this.#connection;
-    const info = new StreamInfo(this.#startTimeMs, this.#startMonotonicMs, localAddress, remoteAddress, serverName);
+    const connection = this.#connection;
+    const info = connectionStreamInfo(connection, this.#startTimeMs, this.#startMonotonicMs);
+    info.accessLogType = "NotSet";
     info.responseFlags = connection.responseFlags;
-    info.downstreamTls = tls;
-    info.downstreamPeerCertificate = tls?.peer;
     info.downstreamTransportFailureReason = connection.transportFailureReason;
     info.responseCodeDetails = connection.responseCodeDetails;
     info.bytesReceived = connection.bytesReceived;
     info.bytesSent = connection.bytesSent;
     info.connectionTerminationDetails = connection.terminationDetails;
-    info.dynamicMetadata = connection.dynamicMetadata;
     info.durationMs = this.#dataPath.turn.nowMs - this.#startMonotonicMs;
     for (const log of this.#logs) log.log(info);
   }

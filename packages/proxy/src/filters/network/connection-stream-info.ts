@@ -10,5 +10,7 @@ export function connectionStreamInfo(connection: ConnectionInfo, wallMs = 0, mon
   info.downstreamTls = connection.tls;
   info.dynamicMetadata = connection.dynamicMetadata;
   info.isConnection = true;
+  info.connectionProtocol = connection.protocol;
+  info.accessLogType = "TcpConnectionEnd";
   return info;
 }
