@@ -222,6 +222,33 @@ test("a secret that changes serves new connections, and old ones go on", async (
   assert.equal(first.socket.getPeerCertificate().subject.CN, "first");
 });
 
+test("secrets and listeners that change leave the counters as they are", async (t) => {
+  const source = { ads: {}, resource_api_version: "V3", initial_fetch_timeout: "0s" };
+  const common_tls_context = {
+    tls_certificate_sds_secret_configs: [{ name: "default", sds_config: source }],
+    validation_context: { trusted_ca: inline(authority.certificate) },
+  };
+  const context = { common_tls_context, require_client_certificate: true };
+  const door = await frontDoor(t, { context });
+  const changes: readonly (() => unknown)[] = [
+    () => door.rotate(server),
+    () => door.rotate(renewed),
+    () => door.apply({ context: { ...context, session_timeout: "60s" } }),
+    () => door.apply({ context, chain: { name: "other" } }),
+  ];
+  for (const [index, change] of changes.entries()) {
+    await change();
+    assert.match(await new TlsClient(t, door.port, shown(client)).exchange(), /200 OK/);
+    await new TlsClient(t, door.port).end();
+    await until(
+      () => door.counter("ssl.fail_verify_no_cert") === index + 1,
+      () => `the refusal: ${door.counter("ssl.fail_verify_no_cert")}`,
+    );
+    assert.equal(door.counter("ssl.handshake"), index + 1);
+    assert.equal(door.counter("downstream_cx_total"), 2 * (index + 1));
+  }
+});
+
 test("a session is taken up again with the client's certificate, unless that is switched off", async (t) => {
   for (const tickets of [true, false]) {
     const context = { require_client_certificate: true, disable_stateless_session_resumption: !tickets };
