@@ -16,6 +16,7 @@ const counters = {
   upstreamRequestRetryOverflow: "upstream_rq_retry_overflow",
   upstreamRequestTimeouts: "upstream_rq_timeout",
   upstreamRequestPerTryTimeouts: "upstream_rq_per_try_timeout",
+  upstreamRequestPerTryIdleTimeouts: "upstream_rq_per_try_idle_timeout",
   upstreamRequestPendingOverflow: "upstream_rq_pending_overflow",
   upstreamRequestActiveOverflow: "upstream_rq_active_overflow",
   upstreamRequestsPendingTotal: "upstream_rq_pending_total",

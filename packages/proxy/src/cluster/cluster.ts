@@ -91,6 +91,7 @@ export interface ClusterStats {
   readonly upstreamRequestRetryOverflow: Counter;
   readonly upstreamRequestTimeouts: Counter;
   readonly upstreamRequestPerTryTimeouts: Counter;
+  readonly upstreamRequestPerTryIdleTimeouts: Counter;
   readonly upstreamRequestPendingOverflow: Counter;
   readonly upstreamRequestActiveOverflow: Counter;
   /** Gauges that circuit breakers are checked against keep their value across updates of the cluster (same name, same handle). */

@@ -30,6 +30,7 @@ export function clusterStats(): ClusterStats {
     upstreamRequestRetryOverflow: new Counter(),
     upstreamRequestTimeouts: new Counter(),
     upstreamRequestPerTryTimeouts: new Counter(),
+    upstreamRequestPerTryIdleTimeouts: new Counter(),
     upstreamRequestPendingOverflow: new Counter(),
     upstreamRequestActiveOverflow: new Counter(),
     upstreamRequestsPendingTotal: new Counter(),

@@ -386,12 +386,14 @@ export class Http1ClientConnection implements RequestSender, BodySink {
 
   #onClose(): void {
     if (this.#state === "closed") return;
+    // As at its end: a reset that cuts a message short is a fault of its framing too.
+    const isCut = (this.#state === "body" && !this.#body.untilClose) || this.#held.length > 0;
     this.#state = "closed";
     this.#held = noBytes;
     const receiver = this.#receiver;
     this.#receiver = undefined;
     this.#dataPath.turn.run(() => {
-      receiver?.onUpstreamReset("connection_termination");
+      receiver?.onUpstreamReset(isCut ? "protocol_error" : "connection_termination");
       this.#owner.onClosed(this.#error);
     });
   }

@@ -353,7 +353,8 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   onPerTryTimeout(attempt: UpstreamAttempt, details: string): void {
     const stream = this.#stream;
     const { stats } = this.#cluster!;
-    stats.upstreamRequestPerTryTimeouts.increment();
+    if (details === "upstream_per_try_timeout") stats.upstreamRequestPerTryTimeouts.increment();
+    else stats.upstreamRequestPerTryIdleTimeouts.increment();
     attempt.cancelForTimeout();
     if (stream.responseStarted) {
       stream.resetStream("UT", details);
