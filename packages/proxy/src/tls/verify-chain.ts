@@ -26,6 +26,8 @@ const words: Readonly<Record<string, string>> = {
   INVALID_PURPOSE: "unsupported certificate purpose",
   CERT_UNTRUSTED: "certificate not trusted",
   CERT_REJECTED: "certificate rejected",
+  // Node's name of all that it has none for, such as an issuer that may sign nothing.
+  UNSPECIFIED: "certificate rejected",
 };
 
 const listErrors: ReadonlySet<string> = new Set([
