@@ -5,6 +5,7 @@ import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
 import { measureHttp1 } from "./http1/measure-http1.ts";
+import { measureHandshakes } from "./handshakes/measure-handshakes.ts";
 import { measureMtls } from "./mtls/measure-mtls.ts";
 import { measurePolicies } from "./policies/measure-policies.ts";
 import type { Scenario, ScenarioResult } from "./scenario.ts";
@@ -20,6 +21,11 @@ const scenarios: readonly Scenario[] = [
     name: "mtls",
     summary: "two sidecars with mutual TLS 1.3, one policy and one token, the same xDS, access log on, one core",
     run: measureMtls,
+  },
+  {
+    name: "handshakes",
+    summary: "mutual TLS 1.3 handshakes of a server's sidecar, the same xDS, one core",
+    run: measureHandshakes,
   },
   {
     name: "policies",
