@@ -29,6 +29,7 @@ test("five variables are enough", () => {
       concurrency: 1,
       logLevel: "info",
       drainMs: 5000,
+      memoryLimitBytes: 0,
     },
   });
 });

@@ -26,6 +26,8 @@ export interface AgentSettings {
   readonly logLevel: LogLevel;
   /** How long requests may still run after SIGTERM. */
   readonly drainMs: number;
+  /** Of the proxy; near it requests and connections are given up. 0 = no limit is known. */
+  readonly memoryLimitBytes: number;
   /** How long connections of a listener that was removed or changed may go on (Istio: drainDuration). */
   readonly listenerDrainMs: number;
 }
@@ -80,6 +82,11 @@ export const agentVariables = [
   },
   { name: "TULLE_CONCURRENCY", meaning: "threads for requests", fallback: "1" },
   { name: "TULLE_PROXY_LOG_LEVEL", meaning: "trace, debug, info, warning, error, critical or off", fallback: "info" },
+  {
+    name: "TULLE_PROXY_MEMORY_LIMIT_BYTES",
+    meaning: "memory of the proxy; near it requests and connections are refused; 0 for no limit",
+    fallback: "0",
+  },
   { name: "TULLE_DRAIN_MS", meaning: "how long requests may go on after SIGTERM", fallback: "5000" },
   {
     name: "TULLE_LISTENER_DRAIN_MS",
@@ -129,6 +136,7 @@ export function parseSettings(env: Environment): ParsedSettings {
     concurrency: whole("TULLE_CONCURRENCY", 1, 256),
     logLevel: isLogLevel(logLevel) ? logLevel : "info",
     drainMs: whole("TULLE_DRAIN_MS", 0, 3_600_000),
+    memoryLimitBytes: whole("TULLE_PROXY_MEMORY_LIMIT_BYTES", 0, Number.MAX_SAFE_INTEGER),
     listenerDrainMs: whole("TULLE_LISTENER_DRAIN_MS", 0, 3_600_000),
   };
   return problems.length > 0 ? { ok: false, problems } : { ok: true, settings };

@@ -88,6 +88,23 @@ test("a workload with an identity finds its secrets on a socket of its own, over
   ]);
 });
 
+test("without a limit of memory connections alone are bounded; with one requests and connections are given up near it", () => {
+  const sockets = { xds: "/s", secrets: undefined };
+  const overloadOf = (env: Readonly<Record<string, string>>) =>
+    bootstrapMessage(bootstrapDocument(settings(env), sockets)).overloadManager;
+  const none = overloadOf({});
+  assert.deepEqual([none?.resourceMonitors.length, none?.actions.length], [1, 0]);
+  const limited = overloadOf({ TULLE_PROXY_MEMORY_LIMIT_BYTES: "268435456" });
+  assert.deepEqual(
+    limited?.resourceMonitors.map(({ name }) => name),
+    ["envoy.resource_monitors.global_downstream_max_connections", "envoy.resource_monitors.fixed_heap"],
+  );
+  assert.deepEqual(
+    limited?.actions.map(({ name }) => name.replace("envoy.overload_actions.", "")),
+    ["shrink_heap", "disable_http_keepalive", "stop_accepting_requests", "reject_incoming_connections"],
+  );
+});
+
 const workloads = [
   {
     name: "plain labels",

@@ -2,6 +2,8 @@
 import { messageFromJson } from "@tulle/xds/json";
 import { type Bootstrap, BootstrapSchema } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import type { AgentSettings } from "../settings.ts";
+import { overloadManager } from "./overload.ts";
+import { typeUrl } from "./type-url.ts";
 
 /** Istio's port of a proxy's admin pages. */
 export const adminPort = 15_000;
@@ -10,9 +12,6 @@ export const adminPort = 15_000;
 const controlPlaneCluster = "xds-grpc";
 /** Where secrets name the agent as their source; translations rely on it. */
 const secretsCluster = "sds-grpc";
-
-// Envoy asks for a limit, and warns without one.
-const maxDownstreamConnections = 50_000;
 
 /** Istio's. By default Envoy refuses a route table for a regular expression of more than 100 instructions. */
 const maxRegexProgram = 32_768;
@@ -46,8 +45,6 @@ function nodeMetadata(settings: AgentSettings): Readonly<Record<string, unknown>
     ...settings.metadata,
   };
 }
-
-const typeUrl = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
 
 /** The agent's Unix sockets; without an identity there are no secrets to serve. */
 export interface AgentSockets {
@@ -90,17 +87,7 @@ export function bootstrapDocument(settings: AgentSettings, sockets: AgentSockets
     layered_runtime: {
       layers: [{ name: "mesh", static_layer: { "re2.max_program_size.error_level": maxRegexProgram } }],
     },
-    overload_manager: {
-      resource_monitors: [
-        {
-          name: "envoy.resource_monitors.global_downstream_max_connections",
-          typed_config: {
-            "@type": typeUrl("resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"),
-            max_active_downstream_connections: String(maxDownstreamConnections),
-          },
-        },
-      ],
-    },
+    overload_manager: overloadManager(settings.memoryLimitBytes),
   };
 }
 

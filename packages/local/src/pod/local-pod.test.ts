@@ -67,6 +67,7 @@ async function setStage(
     injection: "sidecar",
     proxy: "tulle",
     proxyConfig: { problems: [] },
+    proxyMemoryBytes: undefined,
     containers: [container],
     folder: undefined,
     terminationGraceMs: 5000,

@@ -46,6 +46,11 @@ const refused = [
     annotations: { ...command(["node"]), "sidecar.tulle.io/proxy": "nginx" },
     expected: /sidecar\.tulle\.io\/proxy is "nginx"/,
   },
+  {
+    name: "memory that is no quantity",
+    annotations: { ...command(["node"]), "sidecar.istio.io/proxyMemoryLimit": "much" },
+    expected: /proxyMemoryLimit is "much"/,
+  },
 ];
 for (const { name, annotations, expected } of refused) {
   test(`${name} is a problem with a remedy`, () => {
@@ -55,6 +60,12 @@ for (const { name, annotations, expected } of refused) {
     assert.notEqual(problems[0]!.suggestion, "");
   });
 }
+
+test("a limit of the proxy's memory is read from Istio's annotation", () => {
+  const limited = deployment({ ...command(["node"]), "sidecar.istio.io/proxyMemoryLimit": "256Mi" });
+  assert.equal(planPods(limited, undefined, settings).proxyMemoryBytes, 268_435_456);
+  assert.equal(planPods(deployment(command(["node"])), undefined, settings).proxyMemoryBytes, undefined);
+});
 
 test("Envoy has to be there where it is wanted, and only there", () => {
   const labels = { "sidecar.tulle.io/inject": "true" };

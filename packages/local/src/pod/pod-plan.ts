@@ -11,6 +11,7 @@ import {
   type ProxyConfig,
   readProxyConfig,
 } from "@tulle/config";
+import { memoryQuantityBytes } from "./memory-quantity.ts";
 
 export type ProxyKind = "tulle" | "envoy";
 
@@ -49,6 +50,8 @@ export interface PodPlan {
   readonly proxy: ProxyKind;
   /** What the template's annotation says of the proxy. */
   readonly proxyConfig: ProxyConfig;
+  /** What the proxy may use; undefined = no limit is given. */
+  readonly proxyMemoryBytes: number | undefined;
   readonly containers: readonly ContainerPlan[];
   /** Folder that commands are relative to, when it is not that of the instance. */
   readonly folder: string | undefined;
@@ -63,6 +66,7 @@ export interface PodPlan {
 export const folderAnnotation = "local.tulle.io/folder";
 export const commandAnnotationPrefix = "local.tulle.io/command.";
 const proxyAnnotations = ["sidecar.tulle.io/proxy", "sidecar.istio.io/proxy"];
+const memoryLimitAnnotation = "sidecar.istio.io/proxyMemoryLimit";
 const defaultTerminationGraceSeconds = 30;
 
 export interface PlanSettings {
@@ -103,6 +107,7 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
     });
   }
   const proxyConfig = readProxyConfig(annotations);
+  const proxyMemoryBytes = proxyMemory(annotations[memoryLimitAnnotation], problems);
   return {
     namespace: deployment.metadata.namespace,
     deployment: deployment.metadata.name,
@@ -114,6 +119,7 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
     injection,
     proxy,
     proxyConfig,
+    proxyMemoryBytes,
     // The gateway template's container is the proxy itself; the sidecar's process is all that such a pod runs.
     containers: injection === "gateway" ? [] : planContainers(template.spec, annotations, problems),
     folder,
@@ -203,6 +209,18 @@ function planContainers(
     livenessProbe: container.livenessProbe,
     startupProbe: container.startupProbe,
   }));
+}
+
+function proxyMemory(text: string | undefined, problems: PlanProblem[]): number | undefined {
+  if (text === undefined) return undefined;
+  const bytes = memoryQuantityBytes(text);
+  if (bytes === undefined) {
+    problems.push({
+      message: `the annotation ${memoryLimitAnnotation} is "${text}", which is no quantity of memory`,
+      suggestion: 'Write it like "256Mi".',
+    });
+  }
+  return bytes;
 }
 
 function commandOf(

@@ -65,6 +65,7 @@ export function sidecarSpec(
       TULLE_STATE_DIR: stateFolder,
       TULLE_PROXY: plan.proxy,
       TULLE_DRAIN_MS: String(terminationDrainMs(plan)),
+      TULLE_PROXY_MEMORY_LIMIT_BYTES: String(plan.proxyMemoryBytes ?? 0),
       ...(plan.proxyConfig.drainMs === undefined ? {} : { TULLE_LISTENER_DRAIN_MS: String(plan.proxyConfig.drainMs) }),
       ...(settings.env["TULLE_ENVOY"] === undefined ? {} : { TULLE_ENVOY: settings.env["TULLE_ENVOY"] }),
     },
