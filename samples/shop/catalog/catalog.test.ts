@@ -40,12 +40,33 @@ test("only v2 shows pictures", async (t) => {
   assert.ok(items.every((item) => URL.canParse(item.imageUrl)));
 });
 
+test("a price changes for those who ask afterwards", async (t) => {
+  const base = await start(t, { showImage: true });
+  const changed = await fetch(`${base}/items/2`, { method: "PUT", body: '{"price": "99.00"}' });
+  assert.equal(changed.status, 200);
+  const item = (await changed.json()) as { price: string; name: string };
+  assert.deepEqual([item.price, item.name], ["99.00", "Harbour Jumper"]);
+  assert.deepEqual(await (await fetch(`${base}/items/2`)).json(), item);
+  assert.equal(((await (await fetch(`${base}/items`)).json()) as { price: string }[])[1]!.price, "99.00");
+});
+
+for (const body of ["", "99", "{", '{"price": 99}', '{"price": "99"}', '{"price": "-1.00"}', '{"other": "99.00"}']) {
+  test(`the price ${body} answers 400 and changes nothing`, async (t) => {
+    const base = await start(t);
+    const before = await (await fetch(`${base}/items/2`)).text();
+    assert.equal((await fetch(`${base}/items/2`, { method: "PUT", body })).status, 400);
+    assert.equal(await (await fetch(`${base}/items/2`)).text(), before);
+  });
+}
+
 const refusals = [
   { name: "unknown id", method: "GET", path: "/items/999", expected: 404 },
   { name: "no number", method: "GET", path: "/items/one", expected: 404 },
   { name: "a deeper path", method: "GET", path: "/items/1/2", expected: 404 },
   { name: "unknown path", method: "GET", path: "/", expected: 404 },
   { name: "wrong method on items", method: "POST", path: "/items", expected: 405 },
+  { name: "wrong method on an item", method: "DELETE", path: "/items/1", expected: 405 },
+  { name: "a change of what is not there", method: "PUT", path: "/items/999", expected: 404 },
   { name: "wrong method on blowup", method: "GET", path: "/blowup", expected: 405 },
 ];
 for (const { name, method, path, expected } of refusals) {

@@ -1,4 +1,4 @@
-// The catalog's answers: items as JSON, and a fault switch that makes a share of the requests fail.
+// The catalog's answers: items as JSON, prices that can be changed, and a fault switch that makes a share of the requests fail.
 import type { Handler } from "../serve.ts";
 import { methodIs, pathOf, readBody, sendJson, sendText } from "../serve.ts";
 import { items, type Item } from "./items.ts";
@@ -12,7 +12,7 @@ export interface CatalogOptions {
   readonly random?: () => number;
 }
 
-const maxBlowupBodyBytes = 1024;
+const maxBodyBytes = 1024;
 
 export function createCatalog(options: CatalogOptions): Handler {
   const random = options.random ?? Math.random;
@@ -25,7 +25,7 @@ export function createCatalog(options: CatalogOptions): Handler {
     if (path === "/health") return sendText(response, 200, "ok\n");
     if (path === "/blowup") {
       if (!methodIs(request, response, "POST")) return;
-      const rule = parseFaultRule(await readBody(request, maxBlowupBodyBytes));
+      const rule = parseFaultRule(await readBody(request, maxBodyBytes));
       if (typeof rule === "string") return sendText(response, 400, `${rule}\n`);
       faultPercentage = rule.active ? rule.percentage : 0;
       const text = rule.active ? `blowups on: ${rule.percentage} % of requests answer 500` : "blowups off";
@@ -38,11 +38,27 @@ export function createCatalog(options: CatalogOptions): Handler {
     }
     const id = /^\/items\/([^/]+)$/.exec(path ?? "")?.[1];
     if (id === undefined) return sendJson(response, 404, { error: `no such path: ${path ?? request.url}` });
-    if (!methodIs(request, response, "GET")) return;
-    const item = shown.find((each) => String(each.id) === id);
-    if (item === undefined) return sendJson(response, 404, { error: `no item has the id ${id}` });
-    sendJson(response, 200, item);
+    if (!methodIs(request, response, "GET", "PUT")) return;
+    const index = shown.findIndex((each) => String(each.id) === id);
+    if (index < 0) return sendJson(response, 404, { error: `no item has the id ${id}` });
+    if (request.method === "PUT") {
+      const price = parsePrice(await readBody(request, maxBodyBytes));
+      if (price === undefined) return sendJson(response, 400, { error: 'expected {"price": "12.50"}' });
+      // For as long as this process lives: the samples have no database.
+      shown[index] = { ...shown[index]!, price };
+    }
+    sendJson(response, 200, shown[index]);
   };
+}
+
+/** Of the body of `PUT /items/<id>`; undefined when there is none. */
+function parsePrice(body: string | undefined): string | undefined {
+  try {
+    const { price } = JSON.parse(body ?? "") as { price?: unknown };
+    return typeof price === "string" && /^\d{1,7}\.\d\d$/.test(price) ? price : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function withImage(item: Item, options: CatalogOptions): Item {
@@ -56,7 +72,7 @@ interface FaultRule {
 
 /** The body of `POST /blowup`, or what is wrong with it. */
 function parseFaultRule(body: string | undefined): FaultRule | string {
-  if (body === undefined) return `the body is longer than ${maxBlowupBodyBytes} bytes`;
+  if (body === undefined) return `the body is longer than ${maxBodyBytes} bytes`;
   let rule: unknown;
   try {
     rule = JSON.parse(body);

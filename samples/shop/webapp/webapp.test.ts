@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
-import { createAppServer, sendJson, type Handler } from "../serve.ts";
+import { createAppServer, readBody, sendJson, type Handler } from "../serve.ts";
 import { createWebapp } from "./webapp.ts";
 
 async function listen(t: TestContext, handler: Handler): Promise<string> {
@@ -53,6 +53,29 @@ test("tracing headers and x-dark-launch reach the catalog, others do not", async
   for (const [name, value] of Object.entries(passed)) assert.equal(headers[name], value);
   assert.equal(headers.cookie, undefined);
   assert.equal(headers.authorization, undefined);
+});
+
+test("a change reaches the catalog with its token, and the refusal comes back with its challenge", async (t) => {
+  const seen: unknown[] = [];
+  const catalogUrl = await listen(t, async (request, response) => {
+    const { method, url, headers } = request;
+    seen.push([method, url, headers.authorization, await readBody(request, 1000)]);
+    response.setHeader("www-authenticate", "Bearer");
+    sendJson(response, 401, { error: "no" });
+  });
+  const base = await listen(t, createWebapp({ catalogUrl }));
+  const change = { method: "PUT", body: '{"price": "1.00"}' };
+  const headers = { authorization: "Bearer t", cookie: "secret=1" };
+  const answer = await fetch(`${base}/api/catalog/items/1`, { ...change, headers });
+  assert.deepEqual([answer.status, answer.headers.get("www-authenticate")], [401, "Bearer"]);
+  await fetch(`${base}/api/catalog/items/1`, change);
+  assert.deepEqual(seen, [
+    ["PUT", "/items/1", "Bearer t", change.body],
+    ["PUT", "/items/1", undefined, change.body],
+  ]);
+  assert.equal((await fetch(`${base}/api/catalog`, change)).status, 405);
+  assert.equal((await fetch(`${base}/api/catalog/items/1`, { ...change, body: "x".repeat(2000) })).status, 413);
+  assert.equal(seen.length, 2);
 });
 
 test("the catalog's refusals pass through, its absence is 502, its silence 504", async (t) => {

@@ -1,7 +1,7 @@
-// The web front end's API: it reads from the catalog and hands on what that answers.
+// The web front end's API: it reads from the catalog, changes prices there, and hands on what that answers.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Handler } from "../serve.ts";
-import { headersToForward, methodIs, pathOf, reasonOf, sendJson, sendText } from "../serve.ts";
+import { headersToForward, methodIs, pathOf, readBody, reasonOf, sendJson, sendText } from "../serve.ts";
 
 export interface WebappOptions {
   /** Base URL of the catalog, such as `http://catalog`. */
@@ -9,6 +9,8 @@ export interface WebappOptions {
   /** Longest wait for the catalog; retries inside the mesh count into it. */
   readonly timeoutMs?: number;
 }
+
+const maxBodyBytes = 1024;
 
 export function createWebapp(options: WebappOptions): Handler {
   return async (request, response) => {
@@ -18,27 +20,48 @@ export function createWebapp(options: WebappOptions): Handler {
     if (path !== "/api/catalog" && item === undefined) {
       return sendJson(response, 404, { error: `no such path: ${path}` });
     }
-    if (!methodIs(request, response, "GET")) return;
+    if (!methodIs(request, response, "GET", ...(item === undefined ? [] : ["PUT"]))) return;
     const target = item === undefined ? "/items" : `/items/${item}`;
-    await handOn(request, response, new URL(target, options.catalogUrl), options.timeoutMs ?? 20_000);
+    const change = request.method === "PUT" ? await readChange(request) : { headers: {} };
+    if (change === undefined)
+      return sendJson(response, 413, { error: `the body is longer than ${maxBodyBytes} bytes` });
+    await handOn(request, response, new URL(target, options.catalogUrl), {
+      ...change,
+      headers: { ...headersToForward(request), ...change.headers },
+      signal: AbortSignal.timeout(options.timeoutMs ?? 20_000),
+    });
   };
 }
 
+/** What a change says, and the token of whoever asks for it: the catalog decides about both. Undefined when it is too long. */
+async function readChange(
+  request: IncomingMessage,
+): Promise<{ method: string; body: string; headers: Record<string, string> } | undefined> {
+  const body = await readBody(request, maxBodyBytes);
+  if (body === undefined) return undefined;
+  const { authorization } = request.headers;
+  const token = authorization === undefined ? {} : { authorization };
+  return { method: "PUT", body, headers: { "content-type": "application/json", ...token } };
+}
+
+/** Headers of an answer that are for whoever asked. */
+const answeredHeaders = ["content-type", "www-authenticate"];
+
 /** Answers with the catalog's status and body; 502 when it could not be asked, 504 when it took too long. */
-async function handOn(request: IncomingMessage, response: ServerResponse, url: URL, timeoutMs: number): Promise<void> {
+async function handOn(request: IncomingMessage, response: ServerResponse, url: URL, asked: RequestInit): Promise<void> {
   let status: number;
   let body: Buffer;
-  let contentType: string | null;
+  let headers: Record<string, string>;
   try {
-    const answer = await fetch(url, { headers: headersToForward(request), signal: AbortSignal.timeout(timeoutMs) });
+    const answer = await fetch(url, asked);
     status = answer.status;
-    contentType = answer.headers.get("content-type");
+    headers = Object.fromEntries([...answer.headers].filter(([name]) => answeredHeaders.includes(name)));
     body = Buffer.from(await answer.arrayBuffer());
   } catch (error) {
     const timedOut = error instanceof Error && error.name === "TimeoutError";
-    process.stderr.write(`GET ${url.href}: ${reasonOf(error)}\n`);
+    process.stderr.write(`${request.method} ${url.href}: ${reasonOf(error)}\n`);
     return sendJson(response, timedOut ? 504 : 502, { error: "the catalog does not answer" });
   }
-  response.writeHead(status, { "content-type": contentType ?? "application/json", "content-length": body.length });
+  response.writeHead(status, { "content-type": "application/json", ...headers, "content-length": body.length });
   response.end(body);
 }

@@ -1,6 +1,14 @@
 // `tulle delete`: removes resources of a running instance, by name or as a file lists them.
 import type { Command } from "commander";
-import { defaultNamespace, effectiveNamespace, type ApiClient, type Kind, type ResourceKey } from "@tulle/config";
+import {
+  ApiError,
+  defaultNamespace,
+  effectiveNamespace,
+  type ApiClient,
+  type Kind,
+  type MeshResource,
+  type ResourceKey,
+} from "@tulle/config";
 import type { Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
@@ -75,13 +83,16 @@ async function deleteKeys(
   options: DeleteOptions,
   context: CommandContext,
 ): Promise<void> {
-  let missing = 0;
+  let left = 0;
   for (const key of keys) {
-    const deleted = await withApiFailures(instance, () => client.delete(key));
+    const deleted = await withApiFailures(instance, () => deleteOne(client, key));
     const name = displayName(key.kind, key.name);
-    if (deleted !== undefined) context.stdout(`${name} deleted\n`);
+    if (typeof deleted === "string") {
+      left += 1;
+      context.stderr(`${deleted}\n`);
+    } else if (deleted !== undefined) context.stdout(`${name} deleted\n`);
     else if (options.ignoreNotFound !== true) {
-      missing += 1;
+      left += 1;
       const where = key.namespace === "" ? "" : ` in the namespace "${key.namespace}"`;
       const { items } = await withApiFailures(instance, () => client.list(key.kind as Kind));
       const elsewhere = items.find(({ metadata }) => metadata.name === key.name)?.metadata.namespace;
@@ -89,5 +100,15 @@ async function deleteKeys(
       context.stderr(`${name} not found${where}${hint}\n`);
     }
   }
-  if (missing > 0) throw new CommandFailure("");
+  if (left > 0) throw new CommandFailure("");
+}
+
+/** Why this one stays, as text, is no reason to keep the others. */
+async function deleteOne(client: ApiClient, key: ResourceKey): Promise<MeshResource | string | undefined> {
+  try {
+    return await client.delete(key);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 409) return error.message;
+    throw error;
+  }
 }

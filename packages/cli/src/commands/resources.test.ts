@@ -59,13 +59,22 @@ class Shell {
   }
 }
 
-async function startShell(t: TestContext, files: Readonly<Record<string, string>> = {}): Promise<Shell> {
+/** `watched` is a folder among `files` that the control plane itself reads. */
+async function startShell(
+  t: TestContext,
+  files: Readonly<Record<string, string>> = {},
+  watched?: string,
+): Promise<Shell> {
   const dir = await mkdtemp(path.join(tmpdir(), "tulle-cli-"));
   t.after(() => rm(dir, { recursive: true }));
-  for (const [name, text] of Object.entries(files)) await writeFile(path.join(dir, name), text);
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(path.dirname(path.join(dir, name)), { recursive: true });
+    await writeFile(path.join(dir, name), text);
+  }
   const stateDir = path.join(dir, ".tulle");
   const plane = await runControlPlane({
     stateDirectory: stateDir,
+    ...(watched === undefined ? {} : { directory: path.join(dir, watched) }),
     xdsAddress: { host: "127.0.0.1", port: 0 },
     httpAddress: { host: "127.0.0.1", port: 0 },
     logging: new Logging({ level: "error" }),
@@ -273,6 +282,18 @@ test("delete by name, by kind/name, and what a file lists", async (t) => {
   for (const line of ["delete", "delete vs", "delete vs catalog -f @all.yaml"]) {
     assert.equal((await shell.run(line)).exitCode, 2, line);
   }
+});
+
+test("what a file of the instance says stays, and the rest of a list goes", async (t) => {
+  const shell = await startShell(
+    t,
+    { "mesh/a.yaml": [service, rule].join("---\n"), "all.yaml": [rule, destinationRule].join("---\n") },
+    "mesh",
+  );
+  await shell.run("apply -f @all.yaml");
+  const { exitCode, stdout, stderr } = await shell.run("delete -f @all.yaml");
+  assert.deepEqual({ exitCode, stdout }, { exitCode: 1, stdout: "destinationrule/catalog deleted\n" });
+  assert.match(stderr, /^VirtualService catalog is defined in @mesh\/a\.yaml:\d+: remove it there\n$/);
 });
 
 test("analyze checks files alone, files against what runs, and what runs", async (t) => {
