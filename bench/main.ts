@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
 import { measureHttp1 } from "./http1/measure-http1.ts";
 import { measureHandshakes } from "./handshakes/measure-handshakes.ts";
+import { measureIdle } from "./idle/measure-idle.ts";
 import { measureMtls } from "./mtls/measure-mtls.ts";
 import { measurePolicies } from "./policies/measure-policies.ts";
 import type { Scenario, ScenarioResult } from "./scenario.ts";
@@ -31,6 +32,11 @@ const scenarios: readonly Scenario[] = [
     name: "policies",
     summary: "what 1,000 rules of AuthorizationPolicy add to a request of the same pair",
     run: measurePolicies,
+  },
+  {
+    name: "idle",
+    summary: "memory with 10,000 idle keep-alive connections",
+    run: measureIdle,
   },
   {
     name: "authorization-server",
