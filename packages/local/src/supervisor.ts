@@ -182,7 +182,7 @@ export class Supervisor {
   }
 
   /**
-   * Resolves when all pods that can run here are ready, every proxy has acknowledged its configuration and one request through each
+   * Resolves when all pods that can run here are ready, every proxy serves what it has acknowledged and one request through each
    * published port has come back. @throws when that does not happen in time, or a published port cannot be had
    */
   async ready(signal: AbortSignal): Promise<Instance> {
@@ -200,13 +200,16 @@ export class Supervisor {
       throw new CannotStart(`${told.subject}: ${told.message}`, told.suggestion);
     }
     await this.#waitFor(() => reconciler.isConverged(), signal, { what: () => reconciler.describeMissing() });
-    const what = "every proxy to acknowledge its configuration";
-    await this.#waitFor(() => reconciler.isAcknowledged(), signal, {
+    const what = "every proxy to serve its configuration";
+    const isServing = (): Promise<boolean> => reconciler.isServing();
+    await this.#waitFor(isServing, signal, {
       what: () => what,
       onWaiting: () => this.#take({ type: "waiting", awaited: [what] }),
     });
     this.#take({ type: "waiting", awaited: [] });
     await reconciler.waitForAnswers(signal);
+    // A probe may have failed meanwhile, or keys have come.
+    await this.#waitFor(isServing, signal, { what: () => what });
     for (const message of await refusals(this.instance.apiUrl)) this.#take({ type: "trouble", message });
     const instance = { ...this.instance, ready: true, publishedPorts: reconciler.publishedPorts() };
     await writeInstance(instance);

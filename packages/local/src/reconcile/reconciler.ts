@@ -18,6 +18,7 @@ import { type PublishedPort, publishedUrl } from "../instance.ts";
 import type { AddressBlock } from "../network/address-block.ts";
 import { PublishedPorts, type PortProblem } from "../network/published-ports.ts";
 import { LocalPod, type PodListener, type PodSettings } from "../pod/local-pod.ts";
+import { isWarm } from "../pod/is-warm.ts";
 import { planPods, podName, type PlanProblem, type PodPlan, type ProxyKind } from "../pod/pod-plan.ts";
 import type { ProcessEnd } from "../process/supervised-process.ts";
 import { waitUntil } from "../process/wait-until.ts";
@@ -135,6 +136,17 @@ export class Reconciler implements PodListener {
       .filter((pod) => pod.plan.injection !== "none")
       .map((pod) => `${pod.name}.${pod.plan.namespace}`);
     return allAcknowledged(this.#options.apiUrl, names);
+  }
+
+  /**
+   * Whether at this moment as many pods as wanted are ready, every proxy has acknowledged what is meant for it, and serves it: what
+   * was true of each a moment ago may have changed what is meant for the others.
+   */
+  async isServing(): Promise<boolean> {
+    if (!this.isConverged() || !(await this.isAcknowledged())) return false;
+    const proxied = this.#runnable().filter((pod) => pod.plan.injection !== "none");
+    const warm = await Promise.all(proxied.map((pod) => isWarm(pod.addresses.pod)));
+    return warm.every(Boolean) && this.isConverged();
   }
 
   /** The control plane was lost, and perhaps all that was written to it. */

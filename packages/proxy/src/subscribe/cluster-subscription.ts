@@ -38,6 +38,7 @@ export class ClusterSubscription {
     this.#warming = new Warming({
       clock: options.clock,
       log: options.scope.logging.logger("config"),
+      metrics: options.scope.metrics,
       kind: "cluster",
       onWarm: (name, compiled) => this.#becomeWarm(name, compiled),
     });

@@ -41,6 +41,7 @@ export class ListenerSubscription {
     this.#warming = new Warming({
       clock: options.clock,
       log: options.scope.logging.logger("config"),
+      metrics: options.scope.metrics,
       kind: "listener",
       onWarm: (name, compiled) => this.#becomeWarm(name, compiled),
     });

@@ -134,6 +134,7 @@ export async function loadStaticResources(
   const warming = new Warming<CompiledListener>({
     clock,
     log,
+    metrics: scope.metrics,
     kind: "listener",
     onWarm: async (name, { listener }) => {
       const reason = await owner.applyListener(listener);

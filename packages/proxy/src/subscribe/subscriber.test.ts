@@ -182,6 +182,10 @@ test("the start waits for clusters, endpoints, listeners and routes, in this ord
   const back = await backEnd(t, "one");
   const mesh = await startMesh(t, { CDS: [edsCluster("c")] });
   assert.equal(await admin(mesh, "/ready"), "503 PRE_INITIALIZING\n");
+  const warming = "/stats?filter=_manager.*warming";
+  const counted = (listeners: number, clusters: number): string =>
+    `200 cluster_manager.warming_clusters: ${clusters}\nlistener_manager.total_listeners_warming: ${listeners}\n`;
+  await waitFor(async () => (await admin(mesh, warming)) === counted(0, 1), { what: "the cluster to warm" });
   mesh.set("EDS", endpoints("c", back));
   await waitFor(async () => (await admin(mesh, "/ready")) === "503 INITIALIZING\n", { what: "clusters to be warm" });
   mesh.set("LDS", listener("l", 0, "r"));
@@ -192,9 +196,11 @@ test("the start waits for clusters, endpoints, listeners and routes, in this ord
     },
   );
   assert.equal(mesh.port("l"), 0, "a warming listener does not accept");
+  assert.equal(await admin(mesh, warming), counted(1, 0));
   mesh.set("RDS", routes("r", "c"));
   await mesh.proxy.ready;
   assert.equal(await admin(mesh, "/ready"), "200 LIVE\n");
+  assert.equal(await admin(mesh, warming), counted(0, 0));
   assert.equal(await get(mesh.port("l")), "200 one");
 });
 
