@@ -9,6 +9,7 @@ import { authorityText } from "./ca-show.ts";
 interface Options extends InstanceOption, OutputOption {
   readonly introduceSeconds?: number;
   readonly overlapSeconds?: number;
+  readonly force?: boolean;
 }
 
 const longestSeconds = 999_999_999;
@@ -27,6 +28,10 @@ export function registerRotateRoot(command: Command, context: CommandContext): v
       "how long the old root stays trusted after that (the longest life that can be asked for)",
     ),
   );
+  command.option(
+    "--force",
+    "even with an overlap that is shorter than certificates live: some handshakes will be refused",
+  );
   addExamples(command, [
     [
       "tulle ca rotate-root --introduce-seconds 86400 --overlap-seconds 90000",
@@ -37,9 +42,10 @@ export function registerRotateRoot(command: Command, context: CommandContext): v
     const instance = await context.instance(options);
     const client = await connect(instance);
     const query = new URLSearchParams();
-    const { introduceSeconds, overlapSeconds } = options;
+    const { introduceSeconds, overlapSeconds, force = false } = options;
     if (introduceSeconds !== undefined) query.set("introduceSeconds", String(introduceSeconds));
     if (overlapSeconds !== undefined) query.set("overlapSeconds", String(overlapSeconds));
+    if (force) query.set("force", "true");
     const status = (await withApiFailures(instance, () =>
       client.ask("POST", `/api/v1/ca/rotate-root?${query.toString()}`),
     )) as AuthorityStatus;

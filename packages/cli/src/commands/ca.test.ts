@@ -100,7 +100,10 @@ test("the root changes once at a time", async (t) => {
   const run = await startShell(t, true);
   const before = JSON.parse((await run("ca show -o json")).stdout) as AuthorityStatus;
   assert.equal(before.phase, "steady");
-  const begun = await run("ca rotate-root --introduce-seconds 60 --overlap-seconds 60 -o json");
+  const short = await run("ca rotate-root --introduce-seconds 60 --overlap-seconds 60");
+  assert.equal(short.exitCode, 1);
+  assert.match(short.stderr, /an overlap of 60 s would drop the old root under certificates that live 86400 s/);
+  const begun = await run("ca rotate-root --introduce-seconds 60 --overlap-seconds 60 --force -o json");
   assert.equal(begun.exitCode, 0, begun.stderr);
   const status = JSON.parse(begun.stdout) as AuthorityStatus;
   assert.equal(status.phase, "introducing");

@@ -39,7 +39,7 @@ export function caRoutes(found: MeshAuthority | undefined): readonly ApiRoute[] 
     {
       method: "POST",
       path: "/api/v1/ca/rotate-root",
-      summary: "begin the change to a new root (?introduceSeconds=&overlapSeconds=)",
+      summary: "begin the change to a new root (?introduceSeconds=&overlapSeconds=&force=true)",
       handle: ({ query }) => rotate(authority(), query),
     },
   ];
@@ -48,11 +48,12 @@ export function caRoutes(found: MeshAuthority | undefined): readonly ApiRoute[] 
 async function rotate(authority: MeshAuthority, query: URLSearchParams): Promise<ApiAnswer> {
   const introduceMs = milliseconds(query, "introduceSeconds");
   const overlapMs = milliseconds(query, "overlapSeconds");
+  const times = {
+    ...(introduceMs === undefined ? {} : { introduceMs }),
+    ...(overlapMs === undefined ? {} : { overlapMs }),
+  };
   try {
-    const changed = await authority.rotateRoot({
-      ...(introduceMs === undefined ? {} : { introduceMs }),
-      ...(overlapMs === undefined ? {} : { overlapMs }),
-    });
+    const changed = await authority.rotateRoot(times, { force: query.get("force") === "true" });
     if (!changed) throw new ApiFailure(409, "the folder of the authority holds what is in use already");
   } catch (error) {
     if (error instanceof RotationRefused) throw new ApiFailure(409, error.message);

@@ -8,6 +8,8 @@ export interface KnownPods {
   get(namespace: string, name: string): KnownPod | undefined;
   /** Whether some pod runs under the service account. */
   isInUse(namespace: string, serviceAccount: string): boolean;
+  /** Calls back after pods have come, gone or changed. */
+  follow(listener: () => void): void;
 }
 
 export interface KnownPod {
@@ -17,7 +19,7 @@ export interface KnownPod {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-export function knownPods(store: Pick<Store, "get" | "list">): KnownPods {
+export function knownPods(store: Pick<Store, "get" | "list" | "watch">): KnownPods {
   return {
     get: (namespace, name) => {
       const pod = store.get("Pod", namespace, name);
@@ -26,5 +28,10 @@ export function knownPods(store: Pick<Store, "get" | "list">): KnownPods {
       return { serviceAccount: serviceAccount(spec), uid: metadata.uid, labels: metadata.labels ?? {} };
     },
     isInUse: (namespace, account) => store.list("Pod", namespace).some(({ spec }) => serviceAccount(spec) === account),
+    follow: (listener) => {
+      store.watch((changes) => {
+        if (changes.some(({ resource }) => resource.kind === "Pod")) listener();
+      });
+    },
   };
 }

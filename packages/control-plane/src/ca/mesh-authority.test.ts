@@ -98,7 +98,11 @@ test("new roots are heard of first, sign next, and the old ones go last", async 
     },
     authority,
     tokenKeys: [],
-    pods: { get: () => ({ serviceAccount: "web", uid: undefined, labels: {} }), isInUse: () => true },
+    pods: {
+      get: () => ({ serviceAccount: "web", uid: undefined, labels: {} }),
+      isInUse: () => true,
+      follow: () => undefined,
+    },
     metrics: caMetrics(new MetricRegistry()),
     log: new Logging({ level: "off" }).logger("ca"),
   });
@@ -140,7 +144,9 @@ test("new roots are heard of first, sign next, and the old ones go last", async 
   await waitFor(() => standing.answers > 0, { what: "the first stream" });
 
   // Both together stay within the two minutes by which certificates are backdated: OpenSSL has a clock of its own.
-  assert.ok(await authority.rotateRoot({ introduceMs: 50_000, overlapMs: 50_000 }));
+  const times = { introduceMs: 50_000, overlapMs: 50_000 };
+  await assert.rejects(authority.rotateRoot(times), /would drop the old root under certificates that live \d+ s/);
+  assert.ok(await authority.rotateRoot(times, { force: true }));
   const both = roots();
   assert.equal(await readFile(rootFile(stateDirectory), "utf8"), both);
   await served(

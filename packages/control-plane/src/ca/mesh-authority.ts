@@ -130,9 +130,18 @@ export class MeshAuthority {
 
   /**
    * Begins the change to a new root, or to what the user's folder holds now. Resolves to whether anything changed.
-   * @throws {RotationRefused} while a change is under way, or when the folder is no good
+   * @throws {RotationRefused} while a change is under way, when the folder is no good, or, unless forced, when the old root would go
+   * before certificates under it have ended
    */
-  async rotateRoot(times: Partial<RotationTimes> = {}): Promise<boolean> {
+  async rotateRoot(times: Partial<RotationTimes> = {}, { force = false } = {}): Promise<boolean> {
+    const { overlapMs = Infinity } = times;
+    const { longestLifeMs } = this.signing;
+    if (!force && overlapMs < longestLifeMs) {
+      const [asked, needed] = [overlapMs, longestLifeMs].map((ms) => Math.ceil(ms / 1000));
+      throw new RotationRefused(
+        `an overlap of ${asked} s would drop the old root under certificates that live ${needed} s: ask for at least that, or force it`,
+      );
+    }
     if (this.signing.state.phase === "introducing") {
       throw new RotationRefused("new roots are being introduced already: wait until they sign");
     }

@@ -1,7 +1,7 @@
 // Who may have whose configuration: a proxy gets that of the pod which its certificate is of, and nothing else.
 import { spiffeIdText } from "@tulle/identity";
 import type { Logger } from "@tulle/telemetry";
-import type { AdsConnection } from "@tulle/xds";
+import type { AdsConnection, AdsServerHandlers } from "@tulle/xds";
 import { parseNode } from "../scope/proxy.ts";
 import type { CaMetrics } from "./ca-metrics.ts";
 import type { KnownPods } from "./known-pods.ts";
@@ -20,6 +20,38 @@ export function ownConfigurationOnly(
     metrics.deniedStreams.increment();
     log.warning("a client was denied configuration", { peer: connection.peer, node: connection.node.id, reason });
     return reason;
+  };
+}
+
+/**
+ * The same handlers for streams that end when they would be refused: a pod that is gone, or has become another's, gets no more of its
+ * configuration.
+ */
+export function endingWithThePod(handlers: AdsServerHandlers, pods: KnownPods, log: Logger): AdsServerHandlers {
+  const open = new Set<AdsConnection>();
+  pods.follow(() => {
+    for (const connection of open) {
+      const reason = refusal(connection, pods);
+      if (reason === undefined) continue;
+      open.delete(connection);
+      log.info("a stream ends with its pod", { peer: connection.peer, node: connection.node.id, reason });
+      connection.close(reason);
+    }
+  });
+  return {
+    onConnect: (connection) => {
+      open.add(connection);
+      handlers.onConnect(connection);
+    },
+    onSubscribe: (connection, subscription) => handlers.onSubscribe(connection, subscription),
+    onAck: (connection, acknowledgement) => handlers.onAck?.(connection, acknowledgement),
+    onNack: (connection, rejection) => handlers.onNack?.(connection, rejection),
+    onSent: (connection, sent) => handlers.onSent?.(connection, sent),
+    onIgnored: (connection, reason, detail) => handlers.onIgnored?.(connection, reason, detail),
+    onDisconnect: (connection, reason) => {
+      open.delete(connection);
+      handlers.onDisconnect(connection, reason);
+    },
   };
 }
 

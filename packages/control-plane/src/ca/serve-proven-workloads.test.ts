@@ -363,6 +363,32 @@ test("the operator begins a change of the root, and everyone hears of both", asy
   assert.deepEqual(roots.failures, []);
 });
 
+test("streams end with their pod, and those of others go on", async (context) => {
+  const world = await provenWorld(context);
+  const identity = await identityOfWeb(world);
+  const ads = await openStream(context, world, { identity });
+  const sds = await openStream(context, world, {
+    identity,
+    service: "sds",
+    type: "SDS",
+    names: new Set(["ROOTCA"]),
+  });
+  const stranger = await forgedIdentity(world, { identity: other });
+  const others = await openStream(context, world, {
+    identity: stranger,
+    nodeId: "sidecar~127.9.9.3~other-1.shop~shop.svc.cluster.local",
+  });
+  for (const { responses } of [ads, sds, others]) await waitFor(() => responses.length > 0, { what: "an answer" });
+  await world.running.store.delete({ kind: "Pod", namespace: "shop", name: "web-1" });
+  for (const { failures } of [ads, sds]) {
+    await waitFor(() => failures.some((reason) => reason.includes("there is no pod web-1.shop")), {
+      what: "the end of the stream",
+      details: () => failures.join("; "),
+    });
+  }
+  assert.deepEqual(others.failures, []);
+});
+
 async function openedBy(
   context: TestContext,
   world: ProvenWorld,

@@ -12,7 +12,7 @@ import type { CaMetrics } from "./ca-metrics.ts";
 import { answerCertificateRequest } from "./certificate-requests.ts";
 import type { KnownPods } from "./known-pods.ts";
 import type { MeshAuthority } from "./mesh-authority.ts";
-import { ownConfigurationOnly } from "./own-configuration.ts";
+import { endingWithThePod, ownConfigurationOnly } from "./own-configuration.ts";
 import { trustBundleStreams } from "./trust-bundle-streams.ts";
 
 export interface ProvenWorkloadsOptions {
@@ -31,8 +31,8 @@ export async function serveProvenWorkloads(options: ProvenWorkloadsOptions): Pro
   const { authority, handlers, metrics, log, pods } = options;
   const server = await serveAds({
     ...options.server,
-    handlers,
-    secretHandlers: trustBundleStreams(authority),
+    handlers: endingWithThePod(handlers, pods, log),
+    secretHandlers: endingWithThePod(trustBundleStreams(authority), pods, log),
     refusal: ownConfigurationOnly(pods, metrics, log),
     unaryHandlers: certificateService((call) => answerCertificateRequest(options, call)),
     tls: {

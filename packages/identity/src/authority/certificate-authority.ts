@@ -45,6 +45,7 @@ export class CertificateAuthority {
   readonly #now: () => number;
   readonly #save: (state: AuthorityState) => Promise<void>;
   #state: AuthorityState;
+  #longestLifeMs: number;
   /** Ends with the last change of state that was asked for: they happen one after the other. */
   #changes: Promise<void> = Promise.resolve();
 
@@ -54,6 +55,7 @@ export class CertificateAuthority {
     this.trustDomain = options.trustDomain;
     this.maxTtlMs = options.maxTtlMs ?? maxWorkloadTtlMs;
     this.defaultTtlMs = Math.min(options.defaultTtlMs ?? defaultWorkloadTtlMs, this.maxTtlMs);
+    this.#longestLifeMs = this.defaultTtlMs;
     this.#now = options.now ?? Date.now;
     this.#save = options.save ?? (async () => {});
     this.#state = options.state;
@@ -69,12 +71,15 @@ export class CertificateAuthority {
     readonly identity: SpiffeId;
     readonly ttlMs?: number;
   }): SigningResult {
-    return signWorkload(
-      this.#state.signing,
-      this,
-      { ...request, ttlMs: request.ttlMs ?? this.defaultTtlMs },
-      this.#now(),
-    );
+    const ttlMs = request.ttlMs ?? this.defaultTtlMs;
+    const result = signWorkload(this.#state.signing, this, { ...request, ttlMs }, this.#now());
+    if (result.ok) this.#longestLifeMs = Math.max(this.#longestLifeMs, Math.min(ttlMs, this.maxTtlMs));
+    return result;
+  }
+
+  /** Of a workload's certificates: of those signed since the start, and of those that asked for no life of their own before. */
+  get longestLifeMs(): number {
+    return this.#longestLifeMs;
   }
 
   /** For servers of the mesh's own: the control plane's xDS port, a gateway's `localhost`. The caller decides about the names. */
