@@ -72,6 +72,7 @@ const columns: Columns = {
         join([...new Set([...Object.keys(data ?? {}), ...Object.keys(stringData ?? {})])]),
     },
   ],
+  ConfigMap: [{ title: "KEYS", value: ({ data }) => join(Object.keys(data ?? {})) }],
   AuthorizationPolicy: [
     { title: "ACTION", value: ({ spec }) => spec.action ?? "ALLOW" },
     { title: "RULES", value: ({ spec }) => String(spec.rules?.length ?? 0) },

@@ -7,6 +7,7 @@ import { claimRouting } from "./analyzers/claim-routing.ts";
 import { conflictingGateways } from "./analyzers/conflicting-gateways.ts";
 import { conflictingMeshHosts } from "./analyzers/conflicting-mesh-hosts.ts";
 import { connectionPolicies } from "./analyzers/connection-policies.ts";
+import { customProviders } from "./analyzers/custom-providers.ts";
 import { destinationRuleHosts } from "./analyzers/destination-rule-hosts.ts";
 import { destinationRuleTls } from "./analyzers/destination-rule-tls.ts";
 import { destinations } from "./analyzers/destinations.ts";
@@ -52,6 +53,7 @@ export const analyzers: readonly Analyzer[] = [
   missingAuthority,
   tokenConditions,
   connectionPolicies,
+  customProviders,
   jwtAudiences,
   claimRouting,
   browserLogins,

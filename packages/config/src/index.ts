@@ -9,6 +9,7 @@ export type {
   AuthorizationSource,
   BrowserLogin,
   ClientTls,
+  ConfigMap,
   Destination,
   DestinationRule,
   Deployment,
@@ -65,6 +66,14 @@ export type { PolicyScope } from "./policy-scope.ts";
 export { isDryRun, policyHolds, policyScope, rootNamespaces } from "./policy-scope.ts";
 export type { PlaceTable } from "./places.ts";
 export { attachPlaces, formatPath, placeOf, placesOf } from "./places.ts";
+export type {
+  ExtensionProvider,
+  GrpcAuthorizerProvider,
+  HttpAuthorizerProvider,
+  MeshConfig,
+  PathNormalization,
+} from "./mesh-config/mesh-config.ts";
+export { meshConfigOf, providerHost } from "./mesh-config/mesh-config.ts";
 export type { Path } from "./schema/schema.ts";
 export { parseDuration } from "./schema/duration.ts";
 export type { ApplyResult, Store, StoreChange, StoreListener, Unwatch } from "./store.ts";

@@ -34,6 +34,7 @@ export type AuthorizationPolicy = ResourceOf<"AuthorizationPolicy">;
 export type RequestAuthentication = ResourceOf<"RequestAuthentication">;
 export type PeerAuthentication = ResourceOf<"PeerAuthentication">;
 export type Secret = ResourceOf<"Secret">;
+export type ConfigMap = ResourceOf<"ConfigMap">;
 export type BrowserLogin = ResourceOf<"BrowserLogin">;
 
 export type GatewayServer = Gateway["spec"]["servers"][number];

@@ -160,14 +160,6 @@ function actionFits(spec: ObjectValue<typeof policyFields>, report: Report): voi
       suggestion: 'Write "rules: [{}]" for everything.',
     });
   }
-  if (action === "CUSTOM") {
-    report({
-      code: "TUL0001",
-      path: ["action"],
-      message:
-        "CUSTOM is not implemented yet: there is no provider to ask, so the requests that the policy matches are denied",
-    });
-  }
 }
 
 function oneTarget(spec: ObjectValue<typeof policyFields>, report: Report): void {

@@ -4,6 +4,7 @@
  */
 import { authorizationPolicy } from "./authorization-policy.ts";
 import { browserLogin } from "./browser-login.ts";
+import { configMap } from "./config-map.ts";
 import { deployment } from "./deployment.ts";
 import { destinationRule } from "./destination-rule.ts";
 import { endpointSlice } from "./endpoint-slice.ts";
@@ -32,6 +33,7 @@ export const kindDefinitions = {
   PeerAuthentication: peerAuthentication,
   Secret: secret,
   BrowserLogin: browserLogin,
+  ConfigMap: configMap,
 } as const;
 
 export type Kind = keyof typeof kindDefinitions;

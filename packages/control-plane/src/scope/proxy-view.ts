@@ -1,7 +1,8 @@
 // What one proxy depends on, and nothing else. A view has two sections: `shared` is the same for many proxies (all sidecars of
 // a namespace), `own` is this proxy's. Each has a key made of its content, so that equal sections are translated once.
 import { createHash } from "node:crypto";
-import type { MutualTlsMode, PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { MutualTlsMode, PathNormalization, PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { MeshAuthorizer } from "../snapshot/authorizers.ts";
 import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import type { MeshAuthorizationPolicy, MeshJwtRule } from "../snapshot/mesh-snapshot.ts";
 import type { MeshService, MeshSubset, MeshVirtualService, TlsVersion } from "../snapshot/mesh-snapshot.ts";
@@ -90,6 +91,8 @@ export interface WorkloadSecurity {
   /** By issuer. */
   readonly jwtRules: readonly ScopedJwtRule[];
   readonly policies: readonly MeshAuthorizationPolicy[];
+  /** Those that the policies name, as far as there are such; missing without any. */
+  readonly authorizers?: readonly MeshAuthorizer[];
   /** Of a gateway: sign-ins at its Gateways; missing without any. */
   readonly logins?: readonly MeshBrowserLogin[];
 }
@@ -104,6 +107,8 @@ export interface SidecarOwn {
   readonly interceptionMode: InterceptionMode;
   readonly inbound: readonly InboundPort[];
   readonly publishedPorts: readonly PublishedPort[];
+  /** Missing = BASE. */
+  readonly pathNormalization?: PathNormalization;
   /** Missing when no policy holds for the workload. */
   readonly security?: WorkloadSecurity;
 }
@@ -117,6 +122,8 @@ export interface GatewayOwn {
   /** Ports of the other servers; missing when there are none. */
   readonly connectionListeners?: readonly GatewayListener[];
   readonly publishedPorts: readonly PublishedPort[];
+  /** Missing = BASE. */
+  readonly pathNormalization?: PathNormalization;
   /** Missing when no policy holds for the workload. */
   readonly security?: WorkloadSecurity;
 }

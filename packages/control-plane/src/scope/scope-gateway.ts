@@ -7,7 +7,7 @@ import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { gatewayListeners, hostNames, serverKind } from "./gateway-listeners.ts";
 import type { Proxy } from "./proxy.ts";
 import type { GatewayOwn, GatewayPort, GatewayPortServer, GatewayShared } from "./proxy-view.ts";
-import { resolveTargetPort, scopedService, selects, servicesOf, workloadTls } from "./scope-sidecar.ts";
+import { pathsOf, resolveTargetPort, scopedService, selects, servicesOf, workloadTls } from "./scope-sidecar.ts";
 import { workloadSecurity } from "./workload-security.ts";
 
 export function gatewayShared(snapshot: MeshSnapshot, proxy: Proxy): GatewayShared {
@@ -17,7 +17,8 @@ export function gatewayShared(snapshot: MeshSnapshot, proxy: Proxy): GatewayShar
   const passed = autoPassthrough(snapshot.services, gateways);
   const logins = loginsOf(snapshot, names);
   const providers = logins.flatMap(({ provider }) => provider?.service?.hostname ?? []);
-  const wanted = new Set([...destinationHosts(virtualServices), ...passed, ...providers]);
+  const authorizers = workloadSecurity(snapshot, proxy).security?.authorizers?.map(({ hostname }) => hostname) ?? [];
+  const wanted = new Set([...destinationHosts(virtualServices), ...passed, ...providers, ...authorizers]);
   return {
     type: "router",
     namespace: proxy.namespace,
@@ -53,6 +54,7 @@ export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy:
     targetPorts: plain,
     ...(listeners.length === 0 ? {} : { connectionListeners: listeners }),
     publishedPorts: proxy.publishedPorts,
+    ...pathsOf(snapshot),
     ...gatewaySecurity(snapshot, proxy, shared),
   };
 }

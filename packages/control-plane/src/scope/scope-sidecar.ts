@@ -25,6 +25,11 @@ export function workloadTls({
   return { trustDomain, ...(minimumTls === undefined ? {} : { minimumTls }) };
 }
 
+/** What paths become before anything looks at them. */
+export function pathsOf({ pathNormalization }: MeshSnapshot): Pick<MeshSnapshot, "pathNormalization"> {
+  return pathNormalization === undefined ? {} : { pathNormalization };
+}
+
 export function scopedService(snapshot: MeshSnapshot, service: MeshService, namespace: string): ScopedService {
   const rule = effectiveRule(snapshot.destinationRules, service, namespace);
   return rule === undefined ? service : { ...service, rule };
@@ -54,6 +59,7 @@ export function sidecarOwn(snapshot: MeshSnapshot, proxy: Proxy): SidecarOwn {
     interceptionMode: proxy.interceptionMode,
     inbound: inboundPorts(snapshot, proxy),
     publishedPorts: proxy.publishedPorts,
+    ...pathsOf(snapshot),
     ...workloadSecurity(snapshot, proxy),
   };
 }

@@ -22,7 +22,9 @@ export function workloadSecurity(snapshot: MeshSnapshot, proxy: Proxy): { readon
       .map(({ location: _location, fetchTimeoutMs: _timeout, ...rule }): ScopedJwtRule => rule)
       // Envoy's answer to a request with several bad tokens tells of the first rule; Istio orders them so.
       .sort((a, b) => (a.issuer < b.issuer ? -1 : a.issuer > b.issuer ? 1 : 0));
-    security = { jwtRules, policies: rootFirst(policyNumbers.map((number) => authorizationPolicies[number]!)) };
+    const policies = rootFirst(policyNumbers.map((number) => authorizationPolicies[number]!));
+    const named = (snapshot.authorizers ?? []).filter(({ name }) => policies.some(({ provider }) => provider === name));
+    security = { jwtRules, policies, ...(named.length === 0 ? {} : { authorizers: named }) };
     known.set(numbers, security);
   }
   return security.policies.length === 0 && security.jwtRules.length === 0 ? {} : { security };

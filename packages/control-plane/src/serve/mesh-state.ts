@@ -25,6 +25,7 @@ const routingKinds: ReadonlySet<Kind> = new Set([
   "RequestAuthentication",
   "PeerAuthentication",
   "BrowserLogin",
+  "ConfigMap",
 ]);
 
 export interface MeshChange {

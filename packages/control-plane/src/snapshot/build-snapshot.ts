@@ -1,7 +1,15 @@
 // store → MeshSnapshot: pure, and the only place that reads user resources for routing. What it is given has been checked.
-import { peerAuthenticationScope, portProtocol, resolveGateway, resolveHost, serviceHost } from "@tulle/config";
+import {
+  meshConfigOf,
+  peerAuthenticationScope,
+  portProtocol,
+  resolveGateway,
+  resolveHost,
+  serviceHost,
+} from "@tulle/config";
 import type { Destination, DestinationRule, Gateway, HttpRoute, Service, Store } from "@tulle/config";
 import type { TcpRoute, TlsRoute, VirtualService } from "@tulle/config";
+import { meshAuthorizers } from "./authorizers.ts";
 import { type DiscoveredEndpoints, meshBrowserLogin } from "./browser-logins.ts";
 import type {
   MeshDestinationRule,
@@ -39,6 +47,9 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
   const browserLogins = inOrder(store.list("BrowserLogin")).map((resource) =>
     meshBrowserLogin(resource, services, options.discoveredEndpoints ?? new Map()),
   );
+  const meshConfig = meshConfigOf(store.list("ConfigMap"));
+  const authorizers = meshAuthorizers(meshConfig, services);
+  const pathNormalization = meshConfig.pathNormalization?.normalization;
   const hostnames = new Set(services.map((service) => service.hostname));
   const isService = (hostname: string): boolean => hostnames.has(hostname);
   return deepFreeze({
@@ -56,6 +67,8 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
       fetchedKeys,
     ),
     ...(browserLogins.length === 0 ? {} : { browserLogins }),
+    ...(authorizers.length === 0 ? {} : { authorizers }),
+    ...(pathNormalization === undefined ? {} : { pathNormalization }),
     ...(peerAuthentications.length === 0 ? {} : { peerAuthentications }),
   });
 }

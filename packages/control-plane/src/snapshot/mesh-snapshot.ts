@@ -2,7 +2,8 @@
 // picture of their own, so that an endpoint that comes or goes never rebuilds a route.
 import type { AuthorizationPolicy, AuthorizationRule, GatewayServer, HttpRoute, JwtRule } from "@tulle/config";
 import type { PolicyScope, TcpRoute, TlsRoute } from "@tulle/config";
-import type { PeerAuthenticationScope, PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { PathNormalization, PeerAuthenticationScope, PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { MeshAuthorizer } from "./authorizers.ts";
 import type { MeshBrowserLogin } from "./browser-logins.ts";
 
 export interface MeshPort {
@@ -85,6 +86,8 @@ export interface MeshAuthorizationPolicy extends PolicyScope {
   /** Evaluated and counted, and without effect. */
   readonly dryRun: boolean;
   readonly rules: readonly AuthorizationRule[];
+  /** Of the action CUSTOM: the name of a `MeshAuthorizer`, or of nobody. */
+  readonly provider?: string;
 }
 
 /** Where the keys of an issuer are to be had. */
@@ -123,6 +126,10 @@ export interface MeshSnapshot {
   readonly authorizationPolicies?: readonly MeshAuthorizationPolicy[];
   readonly requestAuthentications?: readonly MeshRequestAuthentication[];
   readonly browserLogins?: readonly MeshBrowserLogin[];
+  /** Whom policies of the action CUSTOM may ask; missing without any. */
+  readonly authorizers?: readonly MeshAuthorizer[];
+  /** Missing = BASE. */
+  readonly pathNormalization?: PathNormalization;
   /** Oldest first, as `mutualTlsModes` wants them. */
   readonly peerAuthentications?: readonly PeerAuthenticationScope[];
 }

@@ -31,8 +31,10 @@ function meshAuthorizationPolicy(resource: AuthorizationPolicy): readonly MeshAu
   const scope = policyScope(resource);
   if (scope === undefined) return [];
   const { metadata, spec } = resource;
-  const { action = "ALLOW", rules = [] } = spec;
-  return [{ name: metadata.name, ...scope, action, dryRun: isDryRun(metadata.annotations), rules }];
+  const { action = "ALLOW", rules = [], provider } = spec;
+  const dryRun = isDryRun(metadata.annotations);
+  const ofProvider = provider === undefined ? {} : { provider: provider.name };
+  return [{ name: metadata.name, ...scope, action, dryRun, rules, ...ofProvider }];
 }
 
 function meshRequestAuthentication(

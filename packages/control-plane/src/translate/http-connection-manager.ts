@@ -15,7 +15,8 @@ import {
   HttpConnectionManagerSchema,
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
-import type { InboundPort, WorkloadSecurity } from "../scope/proxy-view.ts";
+import type { PathNormalization } from "@tulle/config";
+import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
 import { httpFilters } from "./http-filters.ts";
 import { inboundRoute } from "./http-routes.ts";
 import { adsConfigSource, noTimeout, pack } from "./messages.ts";
@@ -35,22 +36,34 @@ export const accessLogFormat =
 type ConnectionManagerInit = MessageInitShape<typeof HttpConnectionManagerSchema>;
 
 /** What all three have in common. Streams have no idle limit, since Istio leaves long polls and gRPC streams alone. */
-function base(statPrefix: string): ConnectionManagerInit & { $typeName?: never } {
+function base(statPrefix: string, paths: PathNormalization = "BASE"): ConnectionManagerInit & { $typeName?: never } {
   return {
     codecType: HttpConnectionManager_CodecType.AUTO,
     statPrefix,
     accessLog: [accessLog()],
     streamIdleTimeout: noTimeout(),
-    normalizePath: true,
-    pathWithEscapedSlashesAction: HttpConnectionManager_PathWithEscapedSlashesAction.KEEP_UNCHANGED,
+    ...pathSettings(paths),
     requestIdExtension: { typedConfig: pack(UuidRequestIdConfigSchema, { useRequestIdForTraceSampling: true }) },
     upgradeConfigs: [{ upgradeType: "websocket" }],
   };
 }
 
-export function outboundConnectionManager(statPrefix: string, routeName: string): Any {
+/** Istio: MeshConfig.ProxyPathNormalization. */
+function pathSettings(paths: PathNormalization) {
+  const { KEEP_UNCHANGED, UNESCAPE_AND_FORWARD } = HttpConnectionManager_PathWithEscapedSlashesAction;
+  return {
+    normalizePath: paths !== "NONE",
+    mergeSlashes: paths === "MERGE_SLASHES" || paths === "DECODE_AND_MERGE_SLASHES",
+    pathWithEscapedSlashesAction: paths === "DECODE_AND_MERGE_SLASHES" ? UNESCAPE_AND_FORWARD : KEEP_UNCHANGED,
+  };
+}
+
+/** What the proxy's own part of the view says of it. */
+type OwnSettings = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization">;
+
+export function outboundConnectionManager(statPrefix: string, routeName: string, own: OwnSettings): Any {
   return pack(HttpConnectionManagerSchema, {
-    ...base(statPrefix),
+    ...base(statPrefix, own.pathNormalization),
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
     useRemoteAddress: false,
     httpProtocolOptions: { allowAbsoluteUrl: true },
@@ -60,7 +73,7 @@ export function outboundConnectionManager(statPrefix: string, routeName: string)
   });
 }
 
-export function inboundConnectionManager(statPrefix: string, port: InboundPort, security?: WorkloadSecurity): Any {
+export function inboundConnectionManager(statPrefix: string, port: InboundPort, own: OwnSettings): Any {
   const name = inboundClusterName(port.targetPort);
   const routeConfig = create(RouteConfigurationSchema, {
     name,
@@ -76,13 +89,13 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort, 
     validateClusters: false,
   });
   return pack(HttpConnectionManagerSchema, {
-    ...base(statPrefix),
+    ...base(statPrefix, own.pathNormalization),
     routeSpecifier: { case: "routeConfig", value: routeConfig },
     serverName,
     useRemoteAddress: false,
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.APPEND_FORWARD,
     setCurrentClientCertDetails: { subject: true, uri: true, dns: true },
-    httpFilters: httpFilters("inbound", security),
+    httpFilters: httpFilters("inbound", own.security),
   });
 }
 
@@ -90,16 +103,16 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort, 
  * Clients are outside: their address is the connection's, and what they say in `x-envoy-*` and client-certificate headers is
  * dropped. No address counts as internal, loopback included, or a laptop's own clients could steer retries and time limits.
  */
-export function gatewayConnectionManager(statPrefix: string, routeName: string, security?: WorkloadSecurity): Any {
+export function gatewayConnectionManager(statPrefix: string, routeName: string, own: OwnSettings): Any {
   return pack(HttpConnectionManagerSchema, {
-    ...base(statPrefix),
+    ...base(statPrefix, own.pathNormalization),
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
     serverName,
     useRemoteAddress: true,
     internalAddressConfig: {},
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.SANITIZE_SET,
     setCurrentClientCertDetails: { subject: true, cert: true, uri: true, dns: true },
-    httpFilters: httpFilters("gateway", security),
+    httpFilters: httpFilters("gateway", own.security),
   });
 }
 

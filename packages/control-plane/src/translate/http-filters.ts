@@ -10,6 +10,7 @@ import {
 import { TypedStructSchema } from "@tulle/xds/xds/type/v3/typed_struct_pb";
 import type { WorkloadSecurity } from "../scope/proxy-view.ts";
 import { authorizationActions, authorizationFilter } from "./authorization/authorization-filter.ts";
+import { customHttpFilters } from "./authorization/custom-authorization.ts";
 import { browserLoginFilters } from "./browser-login.ts";
 import { jwtAuthentication } from "./jwt-authentication.ts";
 import { pack } from "./messages.ts";
@@ -26,8 +27,10 @@ interface FilterRow {
   readonly config: (placement: FilterPlacement, security: WorkloadSecurity | undefined) => Any | undefined;
 }
 
-/** Stand before this one: the token that a sign-in adds is judged like any other. */
+/** Sign-ins stand before this one: the token that they add is judged like any other. */
 const loginsBefore = "envoy.filters.http.jwt_authn";
+/** Authorizers are asked before this one, the first that decides by rules. */
+const authorizersBefore = "istio.authorization.audit";
 
 const everywhere: readonly FilterPlacement[] = ["inbound", "outbound", "gateway"];
 
@@ -92,10 +95,19 @@ function makeFilters(placement: FilterPlacement, security: WorkloadSecurity | un
   return filterTable
     .filter((row) => row.placements.includes(placement))
     .flatMap((row) => {
-      const logins = row.name === loginsBefore ? browserLoginFilters(security?.logins ?? []) : [];
+      const before = filtersBefore(row.name, security);
       const value = row.config(placement, security);
-      if (value === undefined) return logins;
+      if (value === undefined) return before;
       const configType = { case: "typedConfig", value } as const;
-      return [...logins, create(HttpFilterSchema, { name: row.name, isOptional: row.optional, configType })];
+      return [...before, create(HttpFilterSchema, { name: row.name, isOptional: row.optional, configType })];
     });
+}
+
+/** Filters that there may be several of. */
+function filtersBefore(name: string, security: WorkloadSecurity | undefined): readonly HttpFilter[] {
+  if (name === loginsBefore) return browserLoginFilters(security?.logins ?? []);
+  if (name !== authorizersBefore) return [];
+  return customHttpFilters(security).map(({ name: own, config: value }) =>
+    create(HttpFilterSchema, { name: own, configType: { case: "typedConfig", value } }),
+  );
 }

@@ -26,7 +26,10 @@ export function translateOutboundListener(own: SidecarOwn): Listener {
         filters: [
           {
             name: httpConnectionManager,
-            configType: { case: "typedConfig", value: outboundConnectionManager(`outbound_${name}`, httpProxyRoute) },
+            configType: {
+              case: "typedConfig",
+              value: outboundConnectionManager(`outbound_${name}`, httpProxyRoute, own),
+            },
           },
         ],
       },
@@ -53,13 +56,13 @@ export function translateInboundListener(own: SidecarOwn, port: InboundPort): Li
   });
 }
 
-function inboundFilters({ security }: SidecarOwn, port: InboundPort, listener: string): readonly Filter[] {
+function inboundFilters(own: SidecarOwn, port: InboundPort, listener: string): readonly Filter[] {
   if (isHttp(port.protocol)) {
-    const value = inboundConnectionManager(`inbound_${listener}`, port, security);
+    const value = inboundConnectionManager(`inbound_${listener}`, port, own);
     return [create(FilterSchema, { name: httpConnectionManager, configType: { case: "typedConfig", value } })];
   }
   const cluster = inboundClusterName(port.targetPort);
-  return tcpProxyFilters(cluster, [{ cluster, weight: 1 }], security);
+  return tcpProxyFilters(cluster, [{ cluster, weight: 1 }], own.security);
 }
 
 /** Of a proxy that binds them itself, since it cannot inherit them. */

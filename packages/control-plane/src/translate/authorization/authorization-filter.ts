@@ -17,36 +17,35 @@ import { principals } from "./principal.ts";
 type Policy = MessageInitShape<typeof PolicySchema>;
 type Rules = MessageInitShape<typeof RulesSchema>;
 
-type Action = MeshAuthorizationPolicy["action"];
+/** CUSTOM stands before them and has filters of its own. */
+export type FixedAction = Exclude<MeshAuthorizationPolicy["action"], "CUSTOM">;
 
 /**
- * In the order in which they decide: CUSTOM, then DENY, then ALLOW. AUDIT stands before the last two, since what it marks is
- * logged whatever they say (Istio: authz/builder).
+ * In the order in which they decide: DENY, then ALLOW. AUDIT stands before them, since what it marks is logged whatever they say
+ * (Istio: authz/builder).
  */
-export const authorizationActions: readonly Action[] = ["CUSTOM", "AUDIT", "DENY", "ALLOW"];
+export const authorizationActions: readonly FixedAction[] = ["AUDIT", "DENY", "ALLOW"];
 
 interface ActionRow {
   readonly rbacAction: RBAC_Action;
   /** Of the statistics of policies on trial. */
   readonly dryRunPrefix: string;
-  /** Ends the names of policies. */
-  readonly nameSuffix: string;
 }
 
-const actions: Readonly<Record<Action, ActionRow>> = {
-  // Nobody can be asked yet: what such a policy matches is denied, as Istio does without the provider that a policy names.
-  CUSTOM: {
-    rbacAction: RBAC_Action.DENY,
-    dryRunPrefix: "istio_ext_authz_",
-    nameSuffix: "-deny-due-to-bad-CUSTOM-action",
-  },
-  AUDIT: { rbacAction: RBAC_Action.LOG, dryRunPrefix: "", nameSuffix: "" },
-  DENY: { rbacAction: RBAC_Action.DENY, dryRunPrefix: "istio_dry_run_deny_", nameSuffix: "" },
-  ALLOW: { rbacAction: RBAC_Action.ALLOW, dryRunPrefix: "istio_dry_run_allow_", nameSuffix: "" },
+const actions: Readonly<Record<FixedAction, ActionRow>> = {
+  AUDIT: { rbacAction: RBAC_Action.LOG, dryRunPrefix: "" },
+  DENY: { rbacAction: RBAC_Action.DENY, dryRunPrefix: "istio_dry_run_deny_" },
+  ALLOW: { rbacAction: RBAC_Action.ALLOW, dryRunPrefix: "istio_dry_run_allow_" },
 };
 
+/** Istio's, of the counters of network filters (authzmodel.RBACTCPFilterStatPrefix). */
+export const networkStatPrefix = "tcp.";
+
 /** The filter of `action`; undefined when no policy has that action. */
-export function authorizationFilter(policies: readonly MeshAuthorizationPolicy[], action: Action): Any | undefined {
+export function authorizationFilter(
+  policies: readonly MeshAuthorizationPolicy[],
+  action: FixedAction,
+): Any | undefined {
   const rules = actionRules(policies, action);
   return rules && pack(RBACSchema, rules);
 }
@@ -62,30 +61,37 @@ export interface ActionRules {
 
 export function actionRules(
   policies: readonly MeshAuthorizationPolicy[],
-  action: Action,
+  action: FixedAction,
   read: ReadRule = (rule) => rule,
 ): ActionRules | undefined {
   const own = policies.filter((policy) => policy.action === action);
   if (own.length === 0) return undefined;
-  const row = actions[action];
+  const { rbacAction, dryRunPrefix } = actions[action];
   const enforced = own.filter(({ dryRun }) => !dryRun);
   const onTrial = own.filter(({ dryRun }) => dryRun);
   return {
-    ...(enforced.length === 0 ? {} : { rules: rulesOf(enforced, row, read) }),
+    ...(enforced.length === 0 ? {} : { rules: rulesOf(enforced, { action: rbacAction }, read) }),
     ...(onTrial.length === 0
       ? {}
-      : { shadowRules: rulesOf(onTrial, row, read), shadowRulesStatPrefix: row.dryRunPrefix }),
+      : { shadowRules: rulesOf(onTrial, { action: rbacAction }, read), shadowRulesStatPrefix: dryRunPrefix }),
   };
 }
 
+export interface RulesNaming {
+  readonly action: RBAC_Action;
+  /** Around the names of policies. */
+  readonly namePrefix?: string;
+  readonly nameSuffix?: string;
+}
+
 /** An ALLOW policy without rules allows nothing, and still makes that everything else has to be allowed. */
-function rulesOf(
+export function rulesOf(
   policies: readonly MeshAuthorizationPolicy[],
-  { rbacAction, nameSuffix }: ActionRow,
-  read: ReadRule,
+  { action, namePrefix = "", nameSuffix = "" }: RulesNaming,
+  read: ReadRule = (rule) => rule,
 ): Rules {
   const entries = policies.flatMap(({ namespace, name, rules }): readonly [string, Policy][] => {
-    const prefix = `ns[${namespace}]-policy[${name}]`;
+    const prefix = `${namePrefix}ns[${namespace}]-policy[${name}]`;
     if (rules.length === 0) return [[`${prefix}-rule[0]${nameSuffix}`, matchesNothing]];
     return rules.flatMap((whole, index): readonly [string, Policy][] => {
       const rule = read(whole);
@@ -94,7 +100,7 @@ function rulesOf(
       return [[`${prefix}-rule[${index}]${nameSuffix}`, policy]];
     });
   });
-  return { action: rbacAction, policies: Object.fromEntries(entries) };
+  return { action, policies: Object.fromEntries(entries) };
 }
 
 const matchesNothing: Policy = {

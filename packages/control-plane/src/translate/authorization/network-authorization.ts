@@ -4,17 +4,16 @@ import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/l
 import { RBACSchema } from "@tulle/xds/envoy/extensions/filters/network/rbac/v3/rbac_pb";
 import type { WorkloadSecurity } from "../../scope/proxy-view.ts";
 import { pack } from "../messages.ts";
-import { actionRules, authorizationActions } from "./authorization-filter.ts";
+import { actionRules, authorizationActions, networkStatPrefix } from "./authorization-filter.ts";
 import { connectionRule } from "./connection-rule.ts";
-
-/** Istio's, of the filter's counters (authzmodel.RBACTCPFilterStatPrefix). */
-const statPrefix = "tcp.";
+import { customNetworkFilters } from "./custom-authorization.ts";
 
 export function networkAuthorizationFilters(security: WorkloadSecurity | undefined): Filter[] {
-  return authorizationActions.flatMap((action) => {
+  const fixed = authorizationActions.flatMap((action) => {
     const rules = actionRules(security?.policies ?? [], action, (rule) => connectionRule(rule, action));
     if (rules === undefined) return [];
-    const value = pack(RBACSchema, { statPrefix, ...rules });
+    const value = pack(RBACSchema, { statPrefix: networkStatPrefix, ...rules });
     return [create(FilterSchema, { name: "envoy.filters.network.rbac", configType: { case: "typedConfig", value } })];
   });
+  return [...customNetworkFilters(security), ...fixed];
 }

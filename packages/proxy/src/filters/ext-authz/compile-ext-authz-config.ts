@@ -12,12 +12,12 @@ import type { ListStringMatcher } from "@tulle/xds/envoy/type/matcher/v3/string_
 import { compileRetries } from "../../compile/compile-async-retries.ts";
 import { durationMs } from "../../compile/duration.ts";
 import { fractionOf } from "../../compile/matchers/fraction.ts";
+import { compileMetadataMatcher } from "../../compile/matchers/metadata-matcher.ts";
 import { compileStringMatcher } from "../../compile/matchers/string-matcher.ts";
 import type { Place, Problems } from "../../compile/problems.ts";
 import { compileTextFormat } from "../../format/substitution-format.ts";
 import { utf8AsLatin1 } from "../../http/header-value.ts";
 import type { FilterBuild } from "../filter-registration.ts";
-import { compileMetadataMatcher } from "../rbac/metadata-condition.ts";
 import { compileGrpcAuthorizer } from "./compile-grpc-authorizer.ts";
 import type { Authorizer, BodySettings, ExtAuthzConfig, ExtAuthzRouteConfig } from "./ext-authz-config.ts";
 import { type HeaderTest, HttpAuthorizer, type HttpAuthorizerConfig } from "./http-authorizer.ts";
@@ -38,8 +38,7 @@ export function compileExtAuthzConfig(message: ExtAuthz, build: FilterBuild): Ex
     statusOnError: message.statusOnError?.code || forbidden,
     enabledShare: enabled === undefined ? 1 : fractionOf(enabled),
     enabledBy:
-      enabledBy &&
-      compileMetadataMatcher(enabledBy, "dynamic", place.field("filter_enabled_metadata"), problems).matches,
+      enabledBy && compileMetadataMatcher(enabledBy, place.field("filter_enabled_metadata"), problems)?.matches,
     deniesWhenDisabled: message.denyAtDisable?.defaultValue ?? false,
     showsHeader: compileShownHeaders(message, place, problems),
     metadataNamespaces: message.metadataContextNamespaces,

@@ -1,7 +1,10 @@
 // The filter's configuration as the request path reads it (extensions.filters.http.ext_authz.v3.ExtAuthz).
-import type { Condition } from "../rbac/condition.ts";
+import type { Metadata } from "../../compile/matchers/metadata-matcher.ts";
 import type { CheckOutcomeListener, CheckRequest } from "./check-request.ts";
 import type { AsyncCall } from "../../upstream/async-client.ts";
+
+/** Whether metadata of earlier filters say that a request is to be asked about. */
+export type MetadataTest = (metadata: Metadata | undefined) => boolean;
 
 /** An authorizer, and how it is asked. The outcome comes in a later turn. */
 export interface Authorizer {
@@ -24,7 +27,7 @@ export interface ExtAuthzConfig {
   readonly statusOnError: number;
   /** In [0, 1]. */
   readonly enabledShare: number;
-  readonly enabledBy: Condition["matches"] | undefined;
+  readonly enabledBy: MetadataTest | undefined;
   readonly deniesWhenDisabled: boolean;
   /** Headers that the authorizer gets, by lower-case name. */
   readonly showsHeader: (name: string) => boolean;

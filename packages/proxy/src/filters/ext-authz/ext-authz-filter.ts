@@ -116,10 +116,10 @@ export class ExtAuthzFilter implements HttpFilter {
     this.#pending.delete(stream);
   }
 
-  #isEnabled({ request, info, dataPath }: HttpStream): boolean {
+  #isEnabled({ info, dataPath }: HttpStream): boolean {
     const { enabledShare, enabledBy } = this.#config;
     if (enabledShare < 1 && dataPath.random() >= enabledShare) return false;
-    return enabledBy === undefined || enabledBy(request, info);
+    return enabledBy === undefined || enabledBy(info.dynamicMetadata);
   }
 
   #ask(stream: HttpStream, pending: Pending, bodySettings: BodySettings | undefined): void {

@@ -1,0 +1,43 @@
+/**
+ * ConfigMap: texts of applications, which the mesh does not look at, but for one of a root namespace that holds the configuration of
+ * the mesh.
+ */
+import { boolean, map, object, optional, required, string } from "../schema/schema.ts";
+import type { ObjectValue, Report } from "../schema/schema.ts";
+import { secretKey } from "../schema/formats.ts";
+import { isMeshConfig, meshConfigKey, readMeshConfig } from "../mesh-config/mesh-config.ts";
+import { formatPath } from "../places.ts";
+import { subdomainNamedMetadata } from "./metadata.ts";
+import { defineKind } from "./definition.ts";
+
+const configMapFields = {
+  metadata: required(subdomainNamedMetadata, "Metadata."),
+  data: optional(map(string(), secretKey), "Texts by key."),
+  immutable: optional(boolean(), "Kubernetes refuses changes; nothing else is decided by it."),
+} as const;
+
+function meshConfigFits({ metadata, data }: ObjectValue<typeof configMapFields>, report: Report): void {
+  const text = data?.[meshConfigKey];
+  const key = { metadata: { name: metadata.name, namespace: metadata.namespace ?? "" } };
+  if (text === undefined || !isMeshConfig(key)) return;
+  for (const { code, severity, path, message, suggestion } of readMeshConfig(text).problems) {
+    report({
+      // What a field that nobody knows would do is unknown too; everything else stays in effect.
+      code: code === "IST0106" && severity === "warning" ? "IST0133" : code,
+      path: ["data", meshConfigKey],
+      message: path.length === 0 ? `${meshConfigKey}: ${message}` : `${meshConfigKey}: ${formatPath(path)}: ${message}`,
+      ...(suggestion === undefined ? {} : { suggestion }),
+    });
+  }
+}
+
+export const configMap = defineKind({
+  kind: "ConfigMap",
+  plural: "configmaps",
+  shortNames: ["cm"],
+  apiVersions: ["v1"],
+  scope: "Namespaced",
+  unknownField: "warning",
+  description: "Texts by key: of applications, and of the mesh as a whole.",
+  schema: object(configMapFields, { unread: ["binaryData"], rules: [meshConfigFits] }),
+});
