@@ -8,6 +8,7 @@ import { measureHttp1 } from "./http1/measure-http1.ts";
 import { measureHandshakes } from "./handshakes/measure-handshakes.ts";
 import { measureIdle } from "./idle/measure-idle.ts";
 import { measureMtls } from "./mtls/measure-mtls.ts";
+import { measurePush } from "./push/measure-push.ts";
 import { measurePolicies } from "./policies/measure-policies.ts";
 import type { Scenario, ScenarioResult } from "./scenario.ts";
 import { measureUpToReady } from "./up-to-ready.ts";
@@ -37,6 +38,11 @@ const scenarios: readonly Scenario[] = [
     name: "idle",
     summary: "memory with 10,000 idle keep-alive connections",
     run: measureIdle,
+  },
+  {
+    name: "push",
+    summary: "a push of 10,000 routes under 2,000 requests/s",
+    run: measurePush,
   },
   {
     name: "authorization-server",

@@ -15,7 +15,7 @@ const accessLogFormat =
   '"%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% ' +
   "%DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%\n";
 
-const cluster = "outbound|80||catalog.shop.svc.cluster.local";
+export const cluster = "outbound|80||catalog.shop.svc.cluster.local";
 
 /** What Istio gives every route that sets nothing else. */
 const defaultRetries = {
@@ -83,7 +83,7 @@ const limits = {
   },
 };
 
-const route = (match: object) => ({ match, route: { cluster, timeout: "0s", retry_policy: defaultRetries } });
+export const route = (match: object) => ({ match, route: { cluster, timeout: "0s", retry_policy: defaultRetries } });
 
 export function bootstrapYaml(ports: BootstrapPorts, accessLogFile: string): string {
   return stringify({
@@ -97,7 +97,8 @@ export function bootstrapYaml(ports: BootstrapPorts, accessLogFile: string): str
   });
 }
 
-function listener(port: number, accessLogFile: string) {
+/** `routes`: the connection manager's `route_config` or `rds`. */
+export function listener(port: number, accessLogFile: string, routes: object = ownRoutes(port)) {
   return {
     name: `0.0.0.0_${port}`,
     address: socketAddress(port),
@@ -106,7 +107,7 @@ function listener(port: number, accessLogFile: string) {
         filters: [
           {
             name: "envoy.filters.network.http_connection_manager",
-            typed_config: connectionManager(port, accessLogFile),
+            typed_config: connectionManager(port, accessLogFile, routes),
           },
         ],
       },
@@ -114,7 +115,7 @@ function listener(port: number, accessLogFile: string) {
   };
 }
 
-function connectionManager(port: number, accessLogFile: string) {
+function connectionManager(port: number, accessLogFile: string, routes: object) {
   return {
     "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
     stat_prefix: `outbound_0.0.0.0_${port}`,
@@ -131,6 +132,18 @@ function connectionManager(port: number, accessLogFile: string) {
         },
       },
     ],
+    ...routes,
+    http_filters: [
+      {
+        name: "envoy.filters.http.router",
+        typed_config: { "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router" },
+      },
+    ],
+  };
+}
+
+function ownRoutes(port: number) {
+  return {
     route_config: {
       name: `http.${port}`,
       virtual_hosts: [
@@ -148,16 +161,10 @@ function connectionManager(port: number, accessLogFile: string) {
         },
       ],
     },
-    http_filters: [
-      {
-        name: "envoy.filters.http.router",
-        typed_config: { "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router" },
-      },
-    ],
   };
 }
 
-function backend(port: number) {
+export function backend(port: number) {
   return {
     name: cluster,
     type: "STATIC",
@@ -171,6 +178,6 @@ function backend(port: number) {
   };
 }
 
-function socketAddress(port: number) {
+export function socketAddress(port: number) {
   return { socket_address: { address: "127.0.0.1", port_value: port } };
 }
