@@ -96,7 +96,7 @@ function serverChains(placed: PlacedServer, shared: GatewayShared): readonly Gat
 }
 
 /** Undefined where the workload's own certificate is asked for and there is no authority that could have made it. */
-function chainTls({ tls }: MeshGatewayServer, { trustDomain }: GatewayShared): GatewayChainTls | undefined {
+function chainTls({ tls }: MeshGatewayServer, { trustDomain, minimumTls }: GatewayShared): GatewayChainTls | undefined {
   const { mode, httpsRedirect: _redirect, ...settings } = tls ?? {};
   switch (mode) {
     case "SIMPLE":
@@ -104,7 +104,8 @@ function chainTls({ tls }: MeshGatewayServer, { trustDomain }: GatewayShared): G
     case "OPTIONAL_MUTUAL":
       return { ...settings, mode };
     case "ISTIO_MUTUAL":
-      return trustDomain === undefined ? undefined : { ...settings, mode, trustDomain };
+      if (trustDomain === undefined) return undefined;
+      return { ...settings, mode, trustDomain, ...(minimumTls === undefined ? {} : { minimumTls }) };
     default:
       return undefined;
   }

@@ -1,6 +1,6 @@
 // What a gateway does with connections before there is any request in them: which certificate is shown for which name, and which
 // connections pass through as they are. Plain data, so that its key tells whether a listener has to be made anew.
-import type { GatewayServerTls } from "../snapshot/mesh-snapshot.ts";
+import type { GatewayServerTls, TlsVersion } from "../snapshot/mesh-snapshot.ts";
 
 /** A port of the pod whose servers end TLS, or pass connections on. */
 export interface GatewayListener {
@@ -42,5 +42,5 @@ export interface ConnectionDestination {
 export type GatewayChainTls = Omit<GatewayServerTls, "httpsRedirect" | "mode"> &
   (
     | { readonly mode: "SIMPLE" | "MUTUAL" | "OPTIONAL_MUTUAL" }
-    | { readonly mode: "ISTIO_MUTUAL"; readonly trustDomain: string }
+    | { readonly mode: "ISTIO_MUTUAL"; readonly trustDomain: string; readonly minimumTls?: TlsVersion }
   );

@@ -36,8 +36,8 @@ const protocols = {
 /** `alpn` is empty for bytes that nobody here reads: what they are is between client and application. */
 export function gatewayTls(tls: GatewayChainTls, alpn: readonly string[]): DownstreamTlsContext {
   if (tls.mode === "ISTIO_MUTUAL") {
-    const { trustDomain, subjectAltNames } = tls;
-    const minimum = tls.minProtocolVersion === "TLSV1_2" ? "TLSV1_2" : undefined;
+    const { trustDomain, subjectAltNames, minimumTls } = tls;
+    const minimum = tls.minProtocolVersion === "TLSV1_2" ? "TLSV1_2" : minimumTls;
     return workloadServerTls({
       trustDomain,
       ...(subjectAltNames === undefined ? {} : { subjectAltNames }),
