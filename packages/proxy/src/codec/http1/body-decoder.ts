@@ -27,8 +27,17 @@ export interface BodySink {
   onBodyEnd(trailers: HeaderMap | undefined): void;
 }
 
-// No blank may stand before an extension: bad whitespace there is where parsers have disagreed.
-const chunkLine = /^([0-9A-Fa-f]{1,13})(;[\t\x20-\x7e\x80-\xff]*)?$/;
+/**
+ * RFC 9112 §7.1.1 without its optional blanks, which are where parsers have disagreed; nor have they agreed on where a quote
+ * ends that is never closed.
+ */
+const chunkLine = chunkLinePattern();
+
+function chunkLinePattern(): RegExp {
+  const token = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
+  const quoted = '"(?:[\\t\\x20\\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"';
+  return new RegExp(`^([0-9A-Fa-f]{1,13})((?:;${token}(?:=(?:${token}|${quoted}))?)*)$`);
+}
 
 export class BodyDecoder {
   readonly #maxTrailerBytes: number;

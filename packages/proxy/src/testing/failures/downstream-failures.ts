@@ -201,6 +201,12 @@ const strictRequests: readonly FailureRow[] = [
     },
   },
   {
+    name: "request: a chunk extension whose quote never ends",
+    play: `POST /ok HTTP/1.1\r\nHost: a\r\n${close}Transfer-Encoding: chunked\r\n\r\n0;a="\r\n\r\n`,
+    lines: ["400 DPE http1.codec_error"],
+    envoy: { why: "it does not read extensions", lines: ["200 - via_upstream"] },
+  },
+  {
     name: "request: HTTP/0.9",
     play: "GET /ok\r\n\r\n",
     lines: ["426 DPE low_version"],
