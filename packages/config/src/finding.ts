@@ -47,6 +47,7 @@ export const findingCodes = {
   TUL0007: { name: "KeysNotFetched", severity: "warning" },
   TUL0008: { name: "ConflictingPeerAuthentications", severity: "warning" },
   TUL0009: { name: "LoginPathTaken", severity: "warning" },
+  TUL0010: { name: "ProviderNotDiscovered", severity: "warning" },
 } as const satisfies Record<string, { readonly name: string; readonly severity: Severity }>;
 
 export type FindingCode = keyof typeof findingCodes;

@@ -318,7 +318,7 @@ function buildCore(
       }),
   });
   const client = security === undefined ? undefined : () => security.authority.client;
-  const logins = loginProviders(login, () => mesh, client, clock, log);
+  const logins = loginProviders(login, () => mesh, store, client, clock, log);
   const mesh: MeshState = new MeshState({
     store,
     reader: accepted,
@@ -346,13 +346,19 @@ function buildCore(
   };
   const pusher = new Pusher({ mesh, cache, secrets, metrics, log, podPorts, podLabels });
   countResources(mesh);
-  const findings = (): readonly Finding[] => [...store.findings(), ...accepted.findings, ...jwks.findings()];
+  const findings = (): readonly Finding[] => [
+    ...store.findings(),
+    ...accepted.findings,
+    ...jwks.findings(),
+    ...logins.findings(mesh.snapshot.browserLogins ?? []),
+  ];
   return { mesh, pusher, cache, accepted, jwks, logins, pods, findings };
 }
 
 function loginProviders(
   { saved, save }: LoginState,
   mesh: () => MeshState,
+  store: Store,
   client: MeshAccess["client"],
   clock: Clock,
   log: Logger,
@@ -363,6 +369,11 @@ function loginProviders(
     clock,
     log,
     onChange: () => mesh().keysChanged(),
+    placeOf: (namespace, name, field) => {
+      const resource = store.get("BrowserLogin", namespace, name);
+      const place = resource === undefined ? undefined : placeOf(resource, field);
+      return place === undefined ? {} : { place };
+    },
     fetch: ({ issuer, service }) =>
       fetchDocument(metadataUrl(issuer), metadataTimeoutMs, {
         resolve: (url) => {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Logging } from "@tulle/telemetry";
 import type { Clock } from "@tulle/xds";
-import type { ProviderLocation } from "../snapshot/browser-logins.ts";
+import type { MeshBrowserLogin, ProviderLocation } from "../snapshot/browser-logins.ts";
 import { type FetchedDocument, LoginProviders, maxProviders } from "./login-providers.ts";
 import type { SavedEndpoints } from "./saved-endpoints.ts";
 import { metadataUrl, readProviderMetadata } from "./provider-metadata.ts";
@@ -125,6 +125,36 @@ test("asked at once, again after failures, and hourly; the last good answer stay
   assert.equal(made.changes, 1);
   providers.want([]);
   assert.deepEqual([providers.endpoints.size, clock.timers.length], [0, 0]);
+});
+
+test("endpoints that do not come are told of at the resource", async () => {
+  const made = bench({ problem: "answered with status 404" });
+  const { providers, clock } = made;
+  const login = { namespace: "shop", name: "account", discovery: { issuer } } as unknown as MeshBrowserLogin;
+  const complete = { namespace: "shop", name: "complete" } as unknown as MeshBrowserLogin;
+  const messages = (): readonly string[] => providers.findings([login, complete]).map(({ message }) => message);
+  providers.want([{ issuer }]);
+  for (let failures = 1; failures < 5; failures += 1) {
+    await clock.next();
+    assert.deepEqual(messages(), [], "the provider may be starting");
+  }
+  await clock.next();
+  const told = `the endpoints of ${issuer} could not be fetched (answered with status 404)`;
+  assert.deepEqual(providers.findings([login, complete]), [
+    {
+      code: "TUL0010",
+      severity: "warning",
+      message: `${told}; its pages answer 503 until they are there`,
+      resource: { kind: "BrowserLogin", namespace: "shop", name: "account" },
+      path: "spec.provider.issuer",
+    },
+  ]);
+  made.answer = { text: JSON.stringify(good) };
+  await clock.next();
+  assert.deepEqual(messages(), []);
+  made.answer = { problem: "answered with status 404" };
+  for (let failures = 1; failures <= 5; failures += 1) await clock.next();
+  assert.deepEqual(messages(), [`${told}; the last ones go on`]);
 });
 
 test("a provider of the mesh is asked again when endpoints change", async () => {

@@ -1,8 +1,14 @@
 // The metadata of OpenID providers that BrowserLogins name: fetched when something is missing in the resource, asked for again
 // while they serve, and kept when the provider does not answer. Whoever builds a snapshot reads what is there and never waits.
+import { type Finding, findingCodes, formatPath, type Place } from "@tulle/config";
 import type { Logger } from "@tulle/telemetry";
 import type { Clock } from "@tulle/xds";
-import { type DiscoveredEndpoints, discoveryKey, type ProviderLocation } from "../snapshot/browser-logins.ts";
+import {
+  type DiscoveredEndpoints,
+  discoveryKey,
+  type MeshBrowserLogin,
+  type ProviderLocation,
+} from "../snapshot/browser-logins.ts";
 import type { SavedEndpoints } from "./saved-endpoints.ts";
 import { type ProviderEndpoints, readProviderMetadata } from "./provider-metadata.ts";
 
@@ -12,6 +18,10 @@ const firstRetryMs = 250;
 const maxRetryMs = 60_000;
 /** Of all providers at once; further ones are not asked. */
 export const maxProviders = 256;
+
+/** A provider that is starting together with the mesh is no news. */
+const toldAfterFailures = 5;
+const issuerPath = ["spec", "provider", "issuer"] as const;
 
 export type FetchedDocument = { readonly text: string } | { readonly problem: string };
 
@@ -26,6 +36,8 @@ export interface LoginProvidersOptions {
   readonly save?: (endpoints: SavedEndpoints) => void;
   /** Endpoints have come or changed. */
   readonly onChange: () => void;
+  /** Where a field of a BrowserLogin stands. */
+  readonly placeOf?: (namespace: string, name: string, path: readonly string[]) => { readonly place?: Place };
 }
 
 /** Always either being asked or waiting to be. */
@@ -62,6 +74,26 @@ export class LoginProviders {
     }
     for (const key of this.#endpoints.keys()) if (!wanted.has(key)) this.#endpoints.delete(key);
     for (const [key, location] of wanted) if (!this.#providers.has(key)) this.#begin(key, location);
+  }
+
+  /** What the authors of `logins` should know: which provider does not say where to sign in, and what that means. */
+  findings(logins: readonly MeshBrowserLogin[]): readonly Finding[] {
+    return logins.flatMap(({ namespace, name, discovery }): readonly Finding[] => {
+      const key = discovery === undefined ? "" : discoveryKey(discovery);
+      const { problem, failures = 0 } = this.#providers.get(key) ?? {};
+      if (problem === undefined || failures < toldAfterFailures) return [];
+      const meaning = this.#endpoints.has(key) ? "the last ones go on" : "its pages answer 503 until they are there";
+      return [
+        {
+          code: "TUL0010",
+          severity: findingCodes.TUL0010.severity,
+          message: `the endpoints of ${discovery!.issuer} could not be fetched (${problem}); ${meaning}`,
+          resource: { kind: "BrowserLogin", namespace, name },
+          path: formatPath(issuerPath),
+          ...this.#options.placeOf?.(namespace, name, issuerPath),
+        },
+      ];
+    });
   }
 
   /** Endpoints of the mesh have changed: who could not be asked may answer now. */
