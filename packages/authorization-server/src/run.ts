@@ -1,6 +1,6 @@
 // The program: reads the configuration, opens the server, prints Ready, and leaves gracefully.
 import { once } from "node:events";
-import { Logging, jsonSink, textSink } from "@tulle/telemetry";
+import { Logging, jsonSink, lineWriter, textSink } from "@tulle/telemetry";
 import { demoLines, makeDemo } from "./admin/demo.ts";
 import { loadConfig } from "./config/config.ts";
 import type { Config } from "./config/config.ts";
@@ -23,7 +23,7 @@ export async function run(): Promise<number> {
   }
   const { config } = loaded;
   const sink = config.logFormat === "json" ? jsonSink : textSink;
-  const logging = new Logging({ level: config.logLevel, sink: sink((line) => process.stderr.write(line)) });
+  const logging = new Logging({ level: config.logLevel, sink: sink(lineWriter(2)) });
   const log = logging.logger("authorization-server");
   // Listened for before Ready is said: whoever reads it may end the server at once.
   const signals = new AbortController();

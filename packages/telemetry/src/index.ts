@@ -1,3 +1,5 @@
 // The public face of the telemetry package: logs and metrics that every other package takes by hand-over.
 export * from "./log.ts";
 export * from "./metrics.ts";
+export * from "./trouble.ts";
+export * from "./write-lines.ts";

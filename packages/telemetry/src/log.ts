@@ -1,5 +1,6 @@
 // The structured log of every Tulle process: named loggers with Envoy's levels, changeable while the process runs
 // (the proxy's admin `/logging` does). One `Logging` is made in main and handed down; nothing here is global.
+import { lineWriter } from "./write-lines.ts";
 
 /** Envoy's level names, least severe first (Envoy: `/logging?level=`). */
 export const logLevels = ["trace", "debug", "info", "warning", "error", "critical", "off"] as const;
@@ -100,7 +101,7 @@ export class Logging {
 
   constructor(options: LoggingOptions = {}) {
     this.#defaultLevel = options.level ?? "info";
-    this.#sink = options.sink ?? textSink((line) => process.stderr.write(line));
+    this.#sink = options.sink ?? textSink(lineWriter(2));
     this.#nowMs = options.nowMs ?? Date.now;
   }
 

@@ -15,7 +15,7 @@ import {
   workloadExpiry,
   writeWorkloadCertificate,
 } from "@tulle/identity";
-import type { Logger } from "@tulle/telemetry";
+import { type Logger, Trouble } from "@tulle/telemetry";
 import type { Clock } from "@tulle/xds";
 import type { SignCertificate } from "./certificate-signer.ts";
 import { IdentityMetrics } from "./identity-metrics.ts";
@@ -68,12 +68,14 @@ export class WorkloadIdentity {
   #level: ExpiryLevel = "good";
   /** Why the last request failed; empty after one that did not. */
   #trouble = "";
+  readonly #fileTrouble: Trouble;
   #cancelWake: () => void = () => undefined;
   #writing: Promise<void> = Promise.resolve();
   #isClosed = false;
 
   private constructor(options: WorkloadIdentityOptions) {
     this.#options = options;
+    this.#fileTrouble = new Trouble(options.log);
     this.#clock = options.clock ?? wallClock;
     this.#random = options.random ?? Math.random;
     this.#rootsPem = options.rootsPem;
@@ -203,10 +205,11 @@ export class WorkloadIdentity {
 
   /** A disk that is full takes nothing from the traffic: without the file the next start asks anew. */
   #keep(certificate: WorkloadCertificate): void {
-    const { file, log } = this.#options;
+    const { file } = this.#options;
     this.#writing = this.#writing
       .then(() => writeWorkloadCertificate(file, certificate))
-      .catch((error: unknown) => log.error(`cannot keep the certificate: ${String(error)}`, { file }));
+      .then(() => this.#fileTrouble.end("the certificate can be kept again", { file }))
+      .catch((error: unknown) => this.#fileTrouble.begin(`cannot keep the certificate: ${String(error)}`, { file }));
   }
 
   #publish(certificate: WorkloadCertificate, what: string): void {

@@ -66,7 +66,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
     nodeId: options.nodeId,
     initial: loaded.kind === "loaded" ? loaded.state : new Map(),
     clock,
-    onError: (error) => log.error(`cannot save the state: ${String(error)}`, { file: options.statePath }),
+    log,
   });
   const sessions = new Set<RelaySession>();
   const server: RunningByteStreamServer = await serveByteStreams({

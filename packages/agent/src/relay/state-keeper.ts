@@ -1,5 +1,6 @@
 // Keeps the last good state in memory and brings it to disk soon after each change: at once when nothing was written
 // lately, and never two writes at a time.
+import { type Logger, Trouble } from "@tulle/telemetry";
 import type { Clock, ResourceTypeName } from "@tulle/xds";
 import { type SavedResource, type SavedState, type SavedType, encodeState, writeState } from "./saved-state.ts";
 
@@ -8,8 +9,8 @@ export interface StateKeeperOptions {
   readonly nodeId: string;
   readonly initial: SavedState;
   readonly clock: Clock;
-  /** A disk that is full or read-only takes nothing from the traffic: it is told, and tried again with the next change. */
-  readonly onError: (error: unknown) => void;
+  /** A disk that is full or read-only takes nothing from the traffic: it is told once, and tried again with the next change. */
+  readonly log: Pick<Logger, "error" | "info">;
   /** Endpoints may change many times a second; the disk need not. */
   readonly minIntervalMs?: number;
 }
@@ -19,6 +20,7 @@ const defaultMinIntervalMs = 200;
 export class StateKeeper {
   readonly #options: StateKeeperOptions;
   readonly #types: Map<ResourceTypeName, SavedType>;
+  readonly #trouble: Trouble;
   #isDirty = false;
   #writing: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
@@ -27,6 +29,7 @@ export class StateKeeper {
   constructor(options: StateKeeperOptions) {
     this.#options = options;
     this.#types = new Map(options.initial);
+    this.#trouble = new Trouble(options.log);
   }
 
   get state(): SavedState {
@@ -79,12 +82,14 @@ export class StateKeeper {
   }
 
   async #write(): Promise<void> {
+    const { path: file, nodeId, clock } = this.#options;
     this.#isDirty = false;
-    this.#lastWriteMs = this.#options.clock.nowMs();
+    this.#lastWriteMs = clock.nowMs();
     try {
-      await writeState(this.#options.path, encodeState(this.#types, this.#options.nodeId));
+      await writeState(file, encodeState(this.#types, nodeId));
+      this.#trouble.end("the state can be saved again", { file });
     } catch (error) {
-      this.#options.onError(error);
+      this.#trouble.begin(`cannot save the state: ${String(error)}`, { file });
     }
     this.#writing = undefined;
     if (this.#isDirty) this.#schedule();

@@ -19,7 +19,7 @@ import {
   type StoreListener,
   type Unwatch,
 } from "@tulle/config";
-import type { Logger } from "@tulle/telemetry";
+import { type Logger, Trouble } from "@tulle/telemetry";
 import type { Clock } from "@tulle/xds";
 import { type ManifestContent, ManifestFolder } from "./manifest-folder.ts";
 import { Overlay } from "./overlay.ts";
@@ -52,9 +52,11 @@ export class LayeredStore implements Store {
   readonly #folder: ManifestFolder | undefined;
   #files: ReadonlyMap<string, MeshResource> = new Map();
   readonly #applied = new Map<string, MeshResource>();
+  readonly #diskTrouble: Trouble;
   #overlayFindings: readonly Finding[] = [];
 
   private constructor(options: LayeredStoreOptions) {
+    this.#diskTrouble = new Trouble(options.log);
     this.#merged = new MemoryStore({ analyze: options.analyze });
     this.#overlay = new Overlay(path.join(options.stateDirectory, "applied"));
     this.#runtime = new Overlay(path.join(options.stateDirectory, "runtime"));
@@ -107,7 +109,10 @@ export class LayeredStore implements Store {
     return this.#merged.findings();
   }
 
-  /** Kept on disk before it takes effect. Applying just what a file says gives the object back to its file. */
+  /**
+   * Kept on disk before it takes effect. Applying just what a file says gives the object back to its file. Pods and endpoints take
+   * effect even where the disk is full: whoever runs them writes them anew to a control plane that has lost them.
+   */
   async apply(resource: MeshResource): Promise<ApplyResult> {
     const key = keyText(keyOf(resource));
     const inFile = this.#files.get(key);
@@ -151,9 +156,12 @@ export class LayeredStore implements Store {
       else this.#applied.set(key, value);
     };
     set(resource);
+    const isRuntime = runtimeKinds.has((resource ?? before)?.kind ?? "Pod");
     try {
       await write();
+      if (isRuntime) this.#diskTrouble.end("pods and endpoints can be saved again");
     } catch (error) {
+      if (isRuntime) return this.#diskTrouble.begin(`pods and endpoints cannot be saved: ${String(error)}`);
       if (this.#applied.get(key) === resource) set(before);
       throw error;
     }

@@ -77,6 +77,8 @@ test("a token that cannot be written is told of, and written once it can be", as
   await writeFile(notAFolder, "");
   const file = path.join(notAFolder, "token");
   await tokens.begin(claims, file);
+  await tokens.begin(claims, path.join(notAFolder, "another"));
+  assert.equal(troubles.length, 1, "told once");
   assert.match(troubles[0]!, /the token of pod web-1 cannot be written/);
   await rm(notAFolder);
   await waitUntil(() => stat(file).then(() => true), { timeoutMs: 10_000, what: () => "the token" });

@@ -26,6 +26,8 @@ export class WorkloadTokens {
   readonly #options: WorkloadTokensOptions;
   readonly #timers = new Map<string, NodeJS.Timeout>();
   #opened: Promise<Opened> | undefined;
+  /** The present trouble has been told. */
+  #hasTold = false;
 
   constructor(options: WorkloadTokensOptions) {
     this.#options = options;
@@ -61,7 +63,7 @@ export class WorkloadTokens {
       this.#timers.set(file, timer);
     };
     const rewrite = async (): Promise<void> => {
-      const ok = await this.#write(claims, file);
+      const ok = await this.#write(claims, file, () => this.#timers.has(file));
       if (this.#timers.has(file)) again(this.#pauseMs(ok));
       // The pod has gone meanwhile, and its folder must not come back.
       else await rm(path.dirname(file), { recursive: true, force: true });
@@ -84,7 +86,7 @@ export class WorkloadTokens {
     return written ? pauseMs : Math.min(retryAfterMs, pauseMs);
   }
 
-  async #write(claims: WorkloadIdentityClaims, file: string): Promise<boolean> {
+  async #write(claims: WorkloadIdentityClaims, file: string, isWanted = () => true): Promise<boolean> {
     const { now = Date.now, onTrouble } = this.#options;
     try {
       this.#opened ??= this.#open();
@@ -97,9 +99,13 @@ export class WorkloadTokens {
         nowMs: now(),
       });
       await writeSecretFile(file, `${token}\n`);
+      this.#hasTold = false;
       return true;
     } catch (error) {
-      onTrouble(`the token of pod ${claims.pod.name} cannot be written: ${String(error)}`);
+      // The folder goes with its pod; a disk that is full is so for every pod and every try.
+      if (!isWanted()) return false;
+      if (!this.#hasTold) onTrouble(`the token of pod ${claims.pod.name} cannot be written: ${String(error)}`);
+      this.#hasTold = true;
       return false;
     }
   }

@@ -7,10 +7,11 @@ import {
   openSync,
   readSync,
   renameSync,
+  rmSync,
   writeFileSync,
-  writeSync,
 } from "node:fs";
 import path from "node:path";
+import { lineWriter } from "@tulle/telemetry";
 
 /** Above this a log is cut to its last `keptLogBytes`; the part before goes to `<name>.log.1`. */
 export const maxLogBytes = 64 * 1024 * 1024;
@@ -18,6 +19,7 @@ export const maxLogBytes = 64 * 1024 * 1024;
 export class LogFile {
   readonly path: string;
   readonly descriptor: number;
+  readonly #writeLine: (line: string) => void;
   #isClosed = false;
 
   constructor(file: string) {
@@ -25,11 +27,12 @@ export class LogFile {
     this.path = file;
     // Append mode makes each write go to the end as it then is, also after the file was cut.
     this.descriptor = openSync(file, "a+", 0o600);
+    this.#writeLine = lineWriter(this.descriptor);
   }
 
   /** For the supervisor's own lines. */
   write(text: string): void {
-    if (!this.#isClosed) writeSync(this.descriptor, text);
+    if (!this.#isClosed) this.#writeLine(text);
   }
 
   /** Moves the content aside when the file has grown too long. Lines written in the moment between are lost. */
@@ -39,8 +42,13 @@ export class LogFile {
     const tail = Buffer.alloc(Math.min(size, maxBytes));
     readSync(this.descriptor, tail, 0, tail.length, size - tail.length);
     const aside = `${this.path}.1`;
-    writeFileSync(`${aside}.new`, tail, { mode: 0o600 });
-    renameSync(`${aside}.new`, aside);
+    try {
+      writeFileSync(`${aside}.new`, tail, { mode: 0o600 });
+      renameSync(`${aside}.new`, aside);
+    } catch {
+      // The disk is full: what would be kept is in the way of what comes.
+      rmSync(`${aside}.new`, { force: true });
+    }
     ftruncateSync(this.descriptor, 0);
   }
 

@@ -1,7 +1,7 @@
 // The sink of access logs: lines of one event-loop stretch leave in one write, the buffer is bounded, and a disk that
 // refuses is said once while traffic goes on.
 import fs from "node:fs";
-import type { Counter, Logger, MetricRegistry } from "@tulle/telemetry";
+import { type Counter, type Logger, type MetricRegistry, Trouble } from "@tulle/telemetry";
 
 /** Lines kept while the file system is slow; what comes on top is dropped and counted. */
 const maxBufferedCharacters = 1 << 20;
@@ -22,7 +22,7 @@ export interface AccessLogFileOptions {
  */
 export class AccessLogFile {
   readonly path: string;
-  readonly #log: Logger;
+  readonly #trouble: Trouble;
   readonly #dropped: Counter;
   readonly #isOwned: boolean;
   #descriptor: number | undefined;
@@ -31,12 +31,11 @@ export class AccessLogFile {
   #buffer = "";
   #isWriting = false;
   #timer: NodeJS.Timeout | undefined = undefined;
-  #hasFailed = false;
 
   /** @throws when the file cannot be opened for appending. */
   constructor(options: AccessLogFileOptions) {
     this.path = options.path;
-    this.#log = options.log;
+    this.#trouble = new Trouble(options.log);
     this.#dropped = options.metrics.counter({
       name: "envoy_access_log_file_write_dropped",
       help: "Access log lines lost because the file could not take them.",
@@ -82,6 +81,7 @@ export class AccessLogFile {
     try {
       fs.writeSync(this.#descriptor, text);
     } catch (error) {
+      this.#dropped.add(linesOf(text));
       this.#fail(error instanceof Error ? error.message : String(error));
     }
   }
@@ -122,17 +122,23 @@ export class AccessLogFile {
       }
       this.#isWriting = false;
       for (const left of this.#leaving.splice(0)) fs.closeSync(left);
-      if (error === null) this.#hasFailed = false;
-      else this.#fail(error.message);
+      if (error === null) {
+        this.#trouble.end("the access log can be written again", { path: this.path });
+      } else {
+        this.#dropped.add(linesOf(bytes.toString("latin1")));
+        this.#fail(error.message);
+      }
       if (this.#buffer !== "") this.#timer ??= setTimeout(() => this.#flush(), flushIntervalMs).unref();
     });
   }
 
   #fail(reason: string): void {
-    if (this.#hasFailed) return;
-    this.#hasFailed = true;
-    this.#log.error("access log lines are lost until it can be written again", { path: this.path, reason });
+    this.#trouble.begin("access log lines are lost until it can be written again", { path: this.path, reason });
   }
+}
+
+function linesOf(text: string): number {
+  return text.split("\n").length - 1;
 }
 
 /** One file a path, however many listeners write to it. */

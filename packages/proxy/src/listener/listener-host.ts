@@ -1,6 +1,7 @@
 // The sockets of a worker: binds what the runtime's listeners name, hands each accepted connection to the filter chain
 // that matches, and drains what leaves the configuration (Envoy: ListenerManager, ConnectionHandler).
 import net from "node:net";
+import { Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../connection/data-path.ts";
 import { ipPortText } from "../cluster/cluster.ts";
 import type { ListenAddress, Listener } from "../runtime/proxy-runtime.ts";
@@ -33,6 +34,8 @@ export class ListenerHost {
   readonly #descriptors: InheritedDescriptors;
   readonly #drainTimeMs: number;
   readonly #entries = new Map<string, Entry>();
+  /** Such as no descriptor being left, which every connection would tell anew. */
+  readonly #acceptTrouble: Trouble;
   /** Removed listeners whose connections have not ended yet. */
   readonly #leaving = new Set<ActiveListener>();
   /** What was asked for last, by name; a listener that is removed, or a host that stops, while sockets are bound lets go of them. */
@@ -41,6 +44,7 @@ export class ListenerHost {
 
   constructor(options: ListenerHostOptions) {
     this.#dataPath = options.dataPath;
+    this.#acceptTrouble = new Trouble(options.dataPath.connectionLog);
     this.#descriptors = options.inheritedDescriptors;
     this.#drainTimeMs = options.drainTimeMs ?? defaultDrainTimeMs;
   }
@@ -126,7 +130,7 @@ export class ListenerHost {
         resolve(`cannot bind '${ipPortText(address.ip, address.port)}': ${bindErrorText(error)}`);
       });
       server.once("listening", () => {
-        server.on("error", (error) => this.#dataPath.connectionLog.warning("accept failed", { reason: error.message }));
+        server.on("error", (error) => this.#acceptTrouble.begin("accept failed", { reason: error.message }));
         resolve({ server, configured: address, own: fd === undefined });
       });
       if (fd === undefined) server.listen({ host: address.ip, port: address.port, backlog, exclusive: true });
@@ -137,6 +141,7 @@ export class ListenerHost {
   #accept(socket: net.Socket, active: ActiveListener): void {
     const { overload, random } = this.#dataPath;
     const { stats } = active.listener;
+    this.#acceptTrouble.end("connections are accepted again");
     if (this.activeConnections >= overload.maxConnections) {
       stats.globalOverflow.increment();
       socket.destroy();
