@@ -1,6 +1,6 @@
 // The shop with two of everything, for tests that change and break it under load: what runs it, and what is written to it.
 import assert from "node:assert/strict";
-import { readFile, readdir, writeFile } from "node:fs/promises";
+import { readFile, readdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { ApiClient, type Kind, type MeshResource } from "@tulle/config";
 import { waitFor } from "../tools/processes.ts";
@@ -24,6 +24,8 @@ export const podCount = deployments.length * replicas;
 
 /** Two replicas of each, and proxies that do not wait long for connections that nobody uses. */
 async function replicate(folder: string): Promise<void> {
+  // Sign-in needs what a shop of the tests does not run.
+  await rm(path.join(folder, "account.yaml"), { force: true });
   for (const file of (await readdir(folder)).filter((name) => name.endsWith(".yaml"))) {
     const text = await readFile(path.join(folder, file), "utf8");
     const changed = text

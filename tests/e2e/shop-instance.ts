@@ -162,11 +162,16 @@ export class ShopInstance implements AsyncDisposable {
     await this.waitForSync();
   }
 
-  async syncRows(): Promise<readonly SyncRow[]> {
+  syncRows(): Promise<readonly SyncRow[]> {
+    return this.read("/debug/syncz");
+  }
+
+  /** A JSON page of the control plane's HTTP API. */
+  async read<T>(target: string): Promise<T> {
     const { apiUrl } = JSON.parse(await readFile(path.join(this.folder, ".tulle", "instance.json"), "utf8")) as {
       apiUrl: string;
     };
-    return JSON.parse((await httpRequest(`${apiUrl}/debug/syncz`)).body) as SyncRow[];
+    return JSON.parse((await httpRequest(`${apiUrl}${target}`)).body) as T;
   }
 
   /** Waits until no proxy is behind; twice, since the control plane gathers changes for a moment. */

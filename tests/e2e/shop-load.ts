@@ -3,6 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { Agent, request, type RequestOptions } from "node:http";
 import { Agent as SecureAgent, request as requestSecurely } from "node:https";
+import type { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type { ShopInstance } from "./shop-instance.ts";
 
@@ -24,7 +25,8 @@ export interface FailedRequest {
   readonly secure: boolean;
   /** Status and body, or the error. */
   readonly what: string;
-  /** Milliseconds since the load began. */
+  /** Milliseconds since the load began; of the connection undefined where none came about. */
+  readonly connectedAtMs: number | undefined;
   readonly sentAtMs: number;
   readonly endedAtMs: number;
 }
@@ -34,11 +36,21 @@ export interface LoadResult {
   readonly failed: readonly FailedRequest[];
 }
 
+const pollMs = 5;
+/** Without any answer for this long, requests do not wait for each other: they hang. */
+const hangingMs = 500;
+
+interface Outcome {
+  /** Status and body, or the error. */
+  readonly answer: string;
+  readonly connectedAtMs: number | undefined;
+}
+
 const targets: readonly { readonly target: string; readonly contains: string }[] = [
   { target: "/api/catalog", contains: '"id"' },
   { target: "/api/catalog/items/1", contains: '"id"' },
   { target: "/api/v1/products", contains: '"id"' },
-  { target: "/productpage", contains: "<html" },
+  { target: "/productpage", contains: "Lighthouse Glasses" },
 ];
 
 /** Of random numbers from 0 to 1: the same for the same seed (mulberry32). */
@@ -63,8 +75,10 @@ export class ShopLoad {
   readonly #failed: FailedRequest[] = [];
   readonly #beganAtMs = performance.now();
   readonly #ended: Promise<void>;
+  readonly #connectedAtMs = new WeakMap<Socket, number>();
   #sent = 0;
   #inFlight = 0;
+  #answered = 0;
   #stopping = false;
 
   private constructor(shop: ShopInstance, options: LoadOptions, ca: Buffer) {
@@ -92,10 +106,15 @@ export class ShopLoad {
     return performance.now() - this.#beganAtMs;
   }
 
-  /** Resolves when so many more have been sent. */
+  /** Resolves when so many more have been sent, or none can be, since all that may be on their way hang. */
   async after(requests: number): Promise<void> {
     const until = this.#sent + requests;
-    while (this.#sent < until) await pause(5);
+    for (let answered = this.#answered, fullForMs = 0; this.#sent < until && fullForMs < hangingMs;) {
+      await pause(pollMs);
+      const isStuck = this.#inFlight === this.#options.maxInFlight && answered === this.#answered;
+      fullForMs = isStuck ? fullForMs + pollMs : 0;
+      answered = this.#answered;
+    }
   }
 
   /** Sends no more once the least is sent; resolves when all have ended. */
@@ -132,17 +151,20 @@ export class ShopLoad {
     const sentAtMs = this.nowMs;
     this.#sent += 1;
     this.#inFlight += 1;
-    void this.#ask(target, secure, kept).then((answer) => {
+    void this.#ask(target, secure, kept).then(({ answer, connectedAtMs }) => {
       this.#inFlight -= 1;
+      this.#answered += 1;
       if (answer.startsWith("200 ") && answer.includes(contains)) return;
       const what = answer.slice(0, 200);
-      this.#failed.push({ index, target, kept, secure, what, sentAtMs, endedAtMs: this.nowMs });
+      this.#failed.push({ index, target, kept, secure, what, connectedAtMs, sentAtMs, endedAtMs: this.nowMs });
     });
   }
 
   /** Status and body, or the error; never rejects. */
-  #ask(path: string, secure: boolean, kept: boolean): Promise<string> {
-    const { promise, resolve } = Promise.withResolvers<string>();
+  #ask(path: string, secure: boolean, kept: boolean): Promise<Outcome> {
+    const { promise, resolve: settle } = Promise.withResolvers<Outcome>();
+    let connectedAtMs: number | undefined;
+    const resolve = (answer: string): void => settle({ answer, connectedAtMs });
     const { timeoutMs } = this.#options;
     const shared: RequestOptions = { host: "127.0.0.1", path, signal: AbortSignal.timeout(timeoutMs) };
     const outgoing = secure
@@ -154,6 +176,14 @@ export class ShopLoad {
           agent: kept ? this.#keptSecure : false,
         })
       : request({ ...shared, port: this.#shop.port, agent: kept ? this.#kept : false });
+    outgoing.once("socket", (socket) => {
+      connectedAtMs = this.#connectedAtMs.get(socket);
+      const onConnected = (): void => {
+        connectedAtMs = this.nowMs;
+        this.#connectedAtMs.set(socket, connectedAtMs);
+      };
+      if (connectedAtMs === undefined) socket.once("connect", onConnected);
+    });
     outgoing.once("response", (response) => {
       let body = "";
       response.setEncoding("utf8");
