@@ -55,6 +55,7 @@ const mistakes: readonly {
   { argv: ["--database", "postgres://x/y"], problem: /key-encryption-key-file: needed with PostgreSQL/ },
   { argv: ["--signing-algorithm", "HS256"], problem: /not one of ES256, RS256/ },
   { argv: ["--key-publish-ahead", "40d"], problem: /shorter than key-rotation/ },
+  { argv: ["--key-publish-ahead", "9m"], problem: /key-publish-ahead: must be 10m at least/ },
   { environment: { TULLE_AUTH_STRICTT: "true" }, problem: /environment TULLE_AUTH_STRICTT: no such setting/ },
   {
     environment: { TULLE_AUTH_STRICT: "yes" },

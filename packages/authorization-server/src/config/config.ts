@@ -298,6 +298,9 @@ export function issuerProblem(issuer: string): string | undefined {
   return undefined;
 }
 
+/** How long readers of the key set keep it: the `max-age` that it is sent with, and what a control plane of the mesh waits. */
+export const keySetLifeMs = 300_000;
+
 function checkTogether(config: Config, problems: string[], storeOnly: boolean): void {
   const issuer = issuerProblem(config.issuer);
   if (issuer !== undefined) problems.push(`issuer: "${config.issuer}" ${issuer}`);
@@ -305,6 +308,8 @@ function checkTogether(config: Config, problems: string[], storeOnly: boolean): 
   if (config.lifetimes.codeMs > 600_000 || config.lifetimes.codeMs < 1000)
     problems.push("code-lifetime: must be between 1s and 10m (RFC 6749 §4.1.2)");
   if (config.lifetimes.accessTokenMs < 1000) problems.push("access-token-lifetime: must be 1s at least");
+  if (config.keyPublishAheadMs < 2 * keySetLifeMs)
+    problems.push("key-publish-ahead: must be 10m at least, for readers keep the key set for 5m");
   if (config.keyPublishAheadMs >= config.keyRotationMs)
     problems.push("key-publish-ahead: must be shorter than key-rotation");
   if (config.passwordMemoryKib < 8) problems.push("password-memory-kib: argon2 needs 8 at least");

@@ -1,5 +1,6 @@
 // What clients discover: RFC 8414 metadata, which is OpenID Connect discovery too, and the key set. What is not
 // supported is said where leaving it out would mean that it is.
+import { keySetLifeMs } from "../config/config.ts";
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import { grantTypes } from "../store/clients.ts";
@@ -52,7 +53,7 @@ export function metadata(server: ServerContext): Answer {
   return publicJson(JSON.stringify(body), "application/json");
 }
 
-/** RFC 7517 §5. Readers keep it for five minutes at most; a key is published far longer before it signs. */
+/** RFC 7517 §5. A key is published for longer than twice its life before it signs. */
 export function jwks(server: ServerContext): Answer {
   return publicJson(server.keys.jwks, "application/jwk-set+json");
 }
@@ -62,7 +63,7 @@ function publicJson(body: string, type: string): Answer {
     status: 200,
     headers: {
       "content-type": type,
-      "cache-control": "public, max-age=300",
+      "cache-control": `public, max-age=${keySetLifeMs / 1000}`,
       "access-control-allow-origin": "*",
       "x-content-type-options": "nosniff",
     },
