@@ -28,6 +28,7 @@ const programs = {
   tmux: { packageName: "tmux", program: "tmux" },
   curl: { packageName: "curl", program: "curl" },
   openssl: { packageName: "openssl", program: "openssl" },
+  tcpdump: { packageName: "tcpdump", program: "tcpdump" },
   taskset: { packageName: "util-linux", program: "taskset" },
 } as const satisfies Record<string, DebianProgram>;
 
