@@ -10,7 +10,7 @@ for (const [name, argv] of [
 ] as const) {
   test(`a key is published for two refreshes before it signs, ${name}`, () => {
     const { config, problems } = loadConfig({ argv, environment: {} });
-    assert.ok(config, problems?.join());
+    assert.ok(config, problems?.join() ?? "help");
     assert.ok(config.keyPublishAheadMs >= 2 * defaultJwksTimes.refreshMs);
     assert.ok(keySetLifeMs >= defaultJwksTimes.refreshMs);
   });
