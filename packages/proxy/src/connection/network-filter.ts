@@ -2,18 +2,26 @@
 // (Envoy: `Network::ReadFilter::onNewConnection`).
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { ConnectionInfo } from "./connection-info.ts";
+import type { DataPath } from "./data-path.ts";
 
 /** `opened`: it leads to a host, or will never lead to one. `continues`: now and then while it lasts. `closed`: once, last. */
 export type TcpPhase = "opened" | "continues" | "closed";
+
+export type Verdict = "continue" | "close";
 
 export interface NetworkFilter {
   /** The name in the filter chain's list. */
   readonly name: string;
   /**
    * Asked once, when the TLS handshake is over. `close` ends the connection without a byte, with
-   * `ConnectionInfo.terminationDetails` as the reason where the filter has set it. Must not throw.
+   * `ConnectionInfo.terminationDetails` as the reason where the filter has set it. A filter that has to wait says so by
+   * giving how it is called off, and calls `decide` in a later turn. Must not throw.
    */
-  onNewConnection(connection: ConnectionInfo): "continue" | "close";
+  onNewConnection(
+    connection: ConnectionInfo,
+    dataPath: DataPath,
+    decide: (verdict: Verdict) => void,
+  ): Verdict | { readonly cancel: () => void };
   /** What a TCP proxy at the end of the chain tells of the connection, those that a filter has closed included. */
   onTcpSession?(info: StreamInfo, phase: TcpPhase): void;
 }

@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import { ConnectionInfo } from "../connection/connection-info.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../connection/downstream-connection.ts";
+import type { NetworkFilter } from "../connection/network-filter.ts";
 import { HttpConnection } from "../connection/http-connection.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import { responseFlags } from "../http/response-flags.ts";
@@ -138,7 +139,7 @@ export class ActiveListener {
       this.#open(
         connection,
         (onRead) => socket.openRaw(onRead),
-        () => socket.destroy(),
+        { destroy: () => socket.destroy(), ignoreErrors: () => undefined },
       );
     else this.#shakeHands(connection, chain.transport, socket.forTls());
   }
@@ -161,7 +162,11 @@ export class ActiveListener {
           readTlsInto(tlsSocket, this.#dataPath, onRead);
           return tlsSocket;
         };
-        this.#dataPath.turn.run(() => this.#open(connection, openSocket, () => tlsSocket.destroy()));
+        const untaken = {
+          destroy: () => tlsSocket.destroy(),
+          ignoreErrors: () => tlsSocket.on("error", () => undefined),
+        };
+        this.#dataPath.turn.run(() => this.#open(connection, openSocket, untaken));
         this.#tellWhenEmpty();
       },
       onFailed: () => {
@@ -181,22 +186,55 @@ export class ActiveListener {
     this.#connections.set(handshake, connection.chain);
   }
 
-  #open(routed: RoutedConnection, openSocket: DownstreamConnectionOptions["openSocket"], destroy: () => void): void {
+  /** Asks the filters of the chain, from the one of that position on. */
+  #open(routed: RoutedConnection, openSocket: OpenSocket, untaken: UntakenSocket, first = 0): void {
+    const { info, chain } = routed;
+    const { networkFilters } = chain;
+    for (let index = first; index < networkFilters.length; index += 1) {
+      const filter = networkFilters[index]!;
+      const verdict = filter.onNewConnection(info, this.#dataPath, (later) => {
+        this.#connections.delete(held);
+        if (later === "close") this.#refuse(routed, filter, untaken);
+        else this.#open(routed, openSocket, untaken, index + 1);
+        this.#tellWhenEmpty();
+      });
+      if (verdict === "close") return this.#refuse(routed, filter, untaken);
+      if (verdict === "continue") continue;
+      untaken.ignoreErrors();
+      const held: DownstreamConnection = {
+        drain: () => undefined,
+        destroy: () => {
+          verdict.cancel();
+          untaken.destroy();
+          routed.ended();
+          this.#onClosed(held);
+        },
+      };
+      this.#connections.set(held, chain);
+      return;
+    }
+    this.#hand(routed, openSocket);
+  }
+
+  #refuse(routed: RoutedConnection, filter: NetworkFilter, untaken: UntakenSocket): void {
+    const { info, chain } = routed;
+    const { networkFilters, network } = chain;
+    const dataPath = this.#dataPath;
+    dataPath.connectionLog.debug("closed by a network filter", {
+      connection: info.id,
+      filter: filter.name,
+      reason: info.terminationDetails ?? "",
+    });
+    untaken.destroy();
+    if (network.type === "tcp_proxy") network.onRefused({ info, dataPath, networkFilters });
+    routed.ended();
+  }
+
+  /** To what terminates the connection. */
+  #hand(routed: RoutedConnection, openSocket: OpenSocket): void {
     const { info, chain, bufferLimitBytes } = routed;
     const { networkFilters, network } = chain;
     const dataPath = this.#dataPath;
-    const refusing = networkFilters.find((filter) => filter.onNewConnection(info) === "close");
-    if (refusing !== undefined) {
-      dataPath.connectionLog.debug("closed by a network filter", {
-        connection: info.id,
-        filter: refusing.name,
-        reason: info.terminationDetails ?? "",
-      });
-      destroy();
-      if (network.type === "tcp_proxy") network.onRefused({ info, dataPath, networkFilters });
-      routed.ended();
-      return;
-    }
     const connection = openConnection(network, {
       info,
       networkFilters,
@@ -222,6 +260,15 @@ export class ActiveListener {
     if (this.#connections.size > 0) return;
     for (const tell of this.#onEmpty.splice(0)) tell();
   }
+}
+
+type OpenSocket = DownstreamConnectionOptions["openSocket"];
+
+/** A socket that nobody has taken yet. */
+interface UntakenSocket {
+  destroy(): void;
+  /** Called where it has to wait: what happens to it meanwhile is found when it is taken. */
+  ignoreErrors(): void;
 }
 
 function openConnection(network: TerminalNetworkFilter, options: DownstreamConnectionOptions): DownstreamConnection {

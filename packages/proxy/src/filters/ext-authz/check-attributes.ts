@@ -21,7 +21,7 @@ type Peer = NonNullable<Attributes["source"]>;
 let lastId = 0;
 
 export function attributesOf(check: CheckRequest, settings: AttributeSettings): CheckMessage {
-  const { info, request, headers, body, contextExtensions, metadata } = check;
+  const { info, headers, contextExtensions, metadata } = check;
   lastId += 1;
   return create(CheckRequestSchema, {
     attributes: {
@@ -30,10 +30,20 @@ export function attributesOf(check: CheckRequest, settings: AttributeSettings): 
         address: addressOf(info.downstreamLocalAddress),
         principal: principalOf(info.downstreamTls?.local),
       },
-      request: {
+      // Of a connection there is none.
+      ...(info.isConnection ? {} : { request: requestOf(check, lastId), routeMetadataContext: {} }),
+      contextExtensions: { ...contextExtensions },
+      metadataContext: { filterMetadata: metadata as Record<string, JsonObject> },
+      ...(settings.includesTlsSession ? { tlsSession: { sni: info.requestedServerName } } : {}),
+    },
+  });
+}
+
+function requestOf({ info, request, headers, body }: CheckRequest, id: number): Attributes["request"] {
+  return {
         time: timestampFromMs(info.startTimeMs),
         http: {
-          id: String(lastId),
+          id: String(id),
           method: request.method,
           headers: Object.fromEntries([...headers].map(([name, value]) => [name, asUtf8(value)])),
           path: asUtf8(request.path),
@@ -43,13 +53,7 @@ export function attributesOf(check: CheckRequest, settings: AttributeSettings): 
           protocol: request.protocol,
           ...(body === undefined ? {} : bodyOf(body)),
         },
-      },
-      contextExtensions: { ...contextExtensions },
-      metadataContext: { filterMetadata: metadata as Record<string, JsonObject> },
-      routeMetadataContext: {},
-      ...(settings.includesTlsSession ? { tlsSession: { sni: info.requestedServerName } } : {}),
-    },
-  });
+  };
 }
 
 function bodyOf({ bytes, packAsBytes }: CheckedBody): { readonly body?: string; readonly rawBody?: Uint8Array } {

@@ -1,16 +1,14 @@
 // Authorizers that speak gRPC, on this proxy and on a stock Envoy: both describe requests alike and make the same of the answers.
 import assert from "node:assert/strict";
-import http2 from "node:http2";
-import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import { fromBinary, fromJson, type JsonObject, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
-import { CheckRequestSchema, CheckResponseSchema } from "@tulle/xds/envoy/service/auth/v3/external_auth_pb";
+import type { JsonObject } from "@bufbuild/protobuf";
+import { type GrpcAnswer, GrpcAuthorizerStage } from "../../testing/grpc-authorizer-stage.ts";
 import { type ParityCall, type ParityPair, startParityPair } from "../../testing/parity-pair.ts";
 
 const option = (key: string, value: string, rest: object = {}): JsonObject => ({ header: { key, value }, ...rest });
 
 /** What the authorizer answers, by the last part of the path. */
-const answers: Readonly<Record<string, JsonObject>> = {
+const answers: Readonly<Record<string, GrpcAnswer>> = {
   ok: {},
   plain: { status: { code: 0 }, ok_response: {} },
   changes: {
@@ -60,71 +58,13 @@ const answers: Readonly<Record<string, JsonObject>> = {
   bare: { status: { code: 7 } },
   "no-status": { status: { code: 16 }, denied_response: { body: "no" } },
   "denied-body": { status: { code: 0 }, denied_response: { body: "not denied" } },
+  unavailable: "unavailable",
+  failed: "failed",
+  reset: "reset",
+  http: "http",
+  garbage: "garbage",
+  late: "late",
 };
-
-/** A server of envoy.service.auth.v3.Authorization. */
-class GrpcStage {
-  readonly asked: JsonObject[] = [];
-  readonly #server = http2.createServer();
-  readonly #sessions = new Set<http2.ServerHttp2Session>();
-
-  async start(): Promise<number> {
-    this.#server.on("session", (session) => this.#sessions.add(session));
-    this.#server.on("stream", (stream: http2.ServerHttp2Stream, headers) => {
-      const chunks: Buffer[] = [];
-      stream.on("error", () => undefined);
-      stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-      stream.on("end", () => this.#answer(stream, headers, Buffer.concat(chunks)));
-    });
-    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
-    return (this.#server.address() as AddressInfo).port;
-  }
-
-  close(): void {
-    for (const session of this.#sessions) session.destroy();
-    this.#server.close();
-  }
-
-  #answer(stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, body: Buffer): void {
-    const request = toJson(CheckRequestSchema, fromBinary(CheckRequestSchema, body.subarray(5))) as JsonObject;
-    const { ":path": rpc, ":authority": authority, "content-type": type, te } = headers;
-    this.asked.push({
-      rpc: rpc ?? "",
-      authority: authority ?? "",
-      type: type ?? "",
-      te: te ?? "",
-      request: comparable(request),
-    });
-    const attributes = request["attributes"] as { request: { http: { path: string } } };
-    const what = attributes.request.http.path.split("?")[0]!.split("/").at(-1)!;
-    if (what === "late") return;
-    if (what === "reset") return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
-    if (what === "unavailable") {
-      stream.respond({ ":status": 200, "content-type": "application/grpc", "grpc-status": "14" }, { endStream: true });
-      return;
-    }
-    if (what === "http") return void stream.respond({ ":status": 404 }, { endStream: true });
-    const status = what === "failed" ? "13" : "0";
-    const message =
-      what === "garbage"
-        ? Buffer.from("00000000", "hex")
-        : toBinary(CheckResponseSchema, fromJson(CheckResponseSchema, (answers[what] ?? answers["ok"]!) as JsonValue));
-    stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
-    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": status }));
-    const prefix = Buffer.alloc(5);
-    prefix.writeUInt32BE(message.length, 1);
-    stream.end(Buffer.concat([prefix, message]));
-  }
-}
-
-/** Without what differs by nature: ports, times and numbers of streams. */
-function comparable(request: JsonObject): JsonObject {
-  const text = JSON.stringify(request, (key, value: unknown) => {
-    if (key === "portValue" || key === "time" || key === "id" || key === "x-request-id") return "(any)";
-    return value;
-  });
-  return JSON.parse(text) as JsonObject;
-}
 
 const filter = (config: object = {}, service: object = {}): object => ({
   name: "envoy.filters.http.ext_authz",
@@ -179,7 +119,7 @@ const listeners = [
 
 const headers = { "x-list": "a", "x-over": "old", "x-secret": "s", "x-shown-a": ["1", "2"], cookie: "a=b" };
 const calls: readonly (ParityCall & { readonly name: string })[] = [
-  ...[...Object.keys(answers), "unavailable", "failed", "reset", "http", "garbage", "late"].map((what) => ({
+  ...Object.keys(answers).map((what) => ({
     name: what,
     listener: "plain",
     path: `/a/${what}?q=1&gone=x&r=%20&s`,
@@ -206,7 +146,7 @@ const calls: readonly (ParityCall & { readonly name: string })[] = [
   { name: "no host", listener: "nobody", path: "/ok" },
 ];
 
-const stage = new GrpcStage();
+const stage = new GrpcAuthorizerStage((path) => answers[path.split("?")[0]!.split("/").at(-1)!] ?? {});
 let pair: ParityPair;
 
 before(async () => {

@@ -10,6 +10,8 @@ export function connectionStreamInfo(connection: ConnectionInfo, wallMs = 0, mon
   info.downstreamTls = connection.tls;
   info.dynamicMetadata = connection.dynamicMetadata;
   info.isConnection = true;
+  info.responseFlags = connection.responseFlags;
+  info.responseCodeDetails = connection.responseCodeDetails;
   info.connectionProtocol = connection.protocol;
   info.accessLogType = "TcpConnectionEnd";
   return info;

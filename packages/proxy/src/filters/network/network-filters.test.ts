@@ -5,6 +5,8 @@ import { test } from "node:test";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { compileListener } from "../../compile/compile-listener.ts";
 import { detachedScope } from "../../compile/compile-scope.ts";
+import { Logging } from "@tulle/telemetry";
+import { DataPath } from "../../connection/data-path.ts";
 import { ConnectionInfo } from "../../connection/connection-info.ts";
 import { accepted, fromConfiguration, problemsOf } from "../../hand-built/from-configuration.ts";
 
@@ -121,7 +123,12 @@ for (const { serverName, expected } of [
     const { listener } = accepted(compile([extension("sni_cluster.v3.SniCluster", {}), toA]));
     const connection = new ConnectionInfo({} as Socket);
     connection.serverName = serverName;
-    assert.equal(listener.filterChains[0]!.networkFilters[0]!.onNewConnection(connection), "continue");
+    const dataPath = new DataPath({ logging: new Logging({ sink: () => {} }) });
+    const [filter] = listener.filterChains[0]!.networkFilters;
+    assert.equal(
+      filter!.onNewConnection(connection, dataPath, () => undefined),
+      "continue",
+    );
     assert.equal(connection.filterState.get("envoy.tcp_proxy.cluster"), expected);
   });
 }

@@ -3,12 +3,14 @@
 import { typeUrlPrefix } from "../../compile/typed-config.ts";
 import type { NetworkFilterRegistration } from "../network-filter-registration.ts";
 import { httpConnectionManagerRegistration } from "./http-connection-manager-registration.ts";
+import { networkExtAuthzRegistration } from "./ext-authz/network-ext-authz-registration.ts";
 import { networkRbacRegistration } from "./rbac/network-rbac-registration.ts";
 import { sniClusterRegistration } from "./sni-cluster/sni-cluster-registration.ts";
 import { tcpProxyRegistration } from "./tcp-proxy/tcp-proxy-registration.ts";
 
 export const networkFilters: readonly NetworkFilterRegistration[] = [
   networkRbacRegistration,
+  networkExtAuthzRegistration,
   sniClusterRegistration,
   httpConnectionManagerRegistration,
   tcpProxyRegistration,
