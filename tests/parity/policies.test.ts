@@ -57,6 +57,30 @@ function policy(rule: PolicyRule): object {
   };
 }
 
+/** What claims lead to; `otherwise` is for whoever has none of them. */
+const claimRoutes = {
+  apiVersion: "networking.tulle.io/v1",
+  kind: "VirtualService",
+  metadata: { name: "claims", namespace: "parity" },
+  spec: {
+    hosts: ["claims.example.com"],
+    gateways: ["gateway"],
+    http: [
+      route("exact", { "@request.auth.claims.groups": { exact: "admin" } }),
+      route("prefix", { "@request.auth.claims[groups]": { prefix: "dev-" } }),
+      route("regex", { "@request.auth.claims.sub": { regex: "t[0-9]+" } }),
+      route("nested", { "@request.auth.claims.realm.roles": { exact: "admin" } }),
+      route("nested-in-brackets", { "@request.auth.claims[https://claims.test/role]": { exact: "admin" } }),
+      route("present", { "@request.auth.claims.beta": {} }),
+      route("with-header", { "@request.auth.claims.scope": { exact: "a" }, "x-there": {} }),
+    ],
+  },
+};
+
+function route(name: string, headers: object): object {
+  return { name, match: [{ headers }], route: [{ destination: { host: "echo", subset: "version-v1" } }] };
+}
+
 function manifests(jwksUri: string): string {
   const allowed = { name: "otherwise", operation: { paths: ["/v1/deny-*", "/v1/jwt/*"] }, calls: [] };
   const authentication = {
@@ -87,7 +111,7 @@ function manifests(jwksUri: string): string {
   };
   return [...policyRules, allowed]
     .map((rule) => JSON.stringify(policy(rule)))
-    .concat(JSON.stringify(authentication))
+    .concat(JSON.stringify(authentication), JSON.stringify(claimRoutes))
     .join("\n---\n");
 }
 
@@ -217,8 +241,49 @@ async function tokenRows(role: Role): Promise<Call[]> {
   }));
 }
 
+/** At the gateway: nobody else chooses a route by claims. */
+async function claimRows(): Promise<Call[]> {
+  const table: readonly (readonly [
+    name: string,
+    claims: Readonly<Record<string, unknown>> | undefined,
+    headers: Record<string, string>,
+    route: string | undefined,
+  ])[] = [
+    ["a text", { groups: "admin" }, {}, "exact"],
+    ["in a list", { groups: ["a", "admin"] }, {}, "exact"],
+    ["the first route that matches", { groups: ["dev-a", "admin"] }, {}, "exact"],
+    ["prefix", { groups: ["dev-a"] }, {}, "prefix"],
+    ["regex", { sub: "t42" }, {}, "regex"],
+    ["nested", { realm: { roles: ["admin"] } }, {}, "nested"],
+    ["a name with dots", { "https://claims.test/role": "admin" }, {}, "nested-in-brackets"],
+    ["present", { beta: "1" }, {}, "present"],
+    ["present and no text", { beta: 7 }, {}, "present"],
+    ["a word of a scope, and a header", { scope: "b a" }, { "x-there": "1" }, "with-header"],
+    ["a word of a scope, and no header", { scope: "b a" }, {}, undefined],
+    ["another value", { groups: "adm" }, {}, undefined],
+    ["a number", { groups: 7 }, {}, undefined],
+    ["no token", undefined, {}, undefined],
+    ["a header of that name", undefined, { groups: "admin" }, undefined],
+  ];
+  return Promise.all(
+    table.map(async ([name, claims, headers, chosen]) => ({
+      name: `gateway: claims: ${name}`,
+      role: "gateway" as const,
+      methods: ["GET"],
+      bytes: requestBytes("gateway", "/v1/anyone/x", {
+        host: "claims.example.com",
+        headers: { ...headers, ...(claims === undefined ? {} : bearer(await token(claims))) },
+      }),
+      expected:
+        chosen === undefined
+          ? { status: 404, flags: "NR", details: "route_not_found" }
+          : { status: 200, route: chosen },
+    })),
+  );
+}
+
 const roles = ["gateway", "inbound"] as const;
-const calls = (await Promise.all(roles.flatMap((role) => [rowsOf(role), tokenRows(role)]))).flat();
+const calls = (await Promise.all([...roles.flatMap((role) => [rowsOf(role), tokenRows(role)]), claimRows()])).flat();
 
 test("the table has at least 120 rows", () => assert.ok(calls.length >= 120, String(calls.length)));
 

@@ -529,6 +529,17 @@ const cases: readonly Case[] = [
     ],
   },
   {
+    name: "IST0149: routes by claims at sidecars",
+    input:
+      catalogWorkload("") +
+      virtualService(
+        "{ hosts: [catalog], http: [{ match: [{ headers: { '@request.auth.claims[a]': {} } }], route: [{ destination: { host: catalog } }] }] }",
+      ),
+    expected: [
+      'Error [IST0149] (VirtualService shop/rule) spec.http[0].match[0].headers["@request.auth.claims[a]"]: the route looks at claims, and sidecars check no tokens before they choose a route: there it never matches\n  Bind it to a gateway alone ("gateways").',
+    ],
+  },
+  {
     name: "plain HTTP and TLS on one port",
     input: gateway("a", secure("SIMPLE", "site").replace("443", "80")) + secret("site", pair),
     expected: [

@@ -94,18 +94,7 @@ const httpMatchFields = {
   statPrefix: notYet(string(), "Prefix of the statistics of the route."),
 } as const;
 
-function claimsAreLater(match: ObjectValue<typeof httpMatchFields>, report: Report): void {
-  for (const name of Object.keys(match.headers ?? {})) {
-    if (!name.startsWith("@")) continue;
-    report({
-      code: "TUL0001",
-      path: ["headers", name],
-      message: "matching on claims of a token is not implemented yet",
-    });
-  }
-}
-
-const httpMatch = object(httpMatchFields, { rules: [claimsAreLater] });
+const httpMatch = object(httpMatchFields);
 
 const redirect = object(
   {

@@ -242,7 +242,10 @@ export const headerName: Format = {
 export const headerMatchName: Format = {
   name: "header name",
   description: "an HTTP field name",
-  check: (value) => (/^@request\.auth\.claims[.[]/.test(value) ? undefined : headerName.check(value)),
+  check: (value) => {
+    if (/^@request\.auth\.claims(?:\.[^.]+)+$/.test(value)) return undefined;
+    return /^@request\.auth\.claims(?:\[[^[\]]+\])+$/.test(value) ? undefined : headerName.check(value);
+  },
 };
 
 /** The address of a Service: proxies match the Host header with it, so that it may be nothing else. */

@@ -11,7 +11,8 @@ import { checkFields } from "./check-fields.ts";
 import { type PerFilterConfigs, compilePerFilterConfigs } from "./compile-per-filter-config.ts";
 import { httpsLocation } from "./compile-redirect.ts";
 import { compileRetryPolicy } from "./compile-retry-policy.ts";
-import type { RandomDraw } from "./compile-route-match.ts";
+import type { MatchContext } from "./compile-route-match.ts";
+import type { Metadata } from "./matchers/metadata-matcher.ts";
 import { RouteList } from "./route-list.ts";
 import {
   type CompiledRoute,
@@ -31,11 +32,13 @@ export interface RouteConfigurationOptions {
 }
 
 /** One draw for each match, made only when asked for. */
-class Draw implements RandomDraw {
+class CurrentMatch implements MatchContext {
+  dynamicMetadata: Metadata | undefined = undefined;
   #random: () => number = Math.random;
   #drawn = -1;
 
-  restart(random: () => number): void {
+  restart(random: () => number, dynamicMetadata: Metadata | undefined): void {
+    this.dynamicMetadata = dynamicMetadata;
     this.#random = random;
     this.#drawn = -1;
   }
@@ -46,8 +49,8 @@ class Draw implements RandomDraw {
   }
 }
 
-/** Matching is synchronous, so that one draw serves all tables. */
-const draw = new Draw();
+/** Matching is synchronous, so that one serves all tables. */
+const current = new CurrentMatch();
 
 class CompiledVirtualHost {
   readonly #routes: RouteList;
@@ -60,7 +63,7 @@ class CompiledVirtualHost {
 
   match(request: RequestHead): RouteMatch | undefined {
     if (this.#httpsRedirect !== undefined && request.scheme !== "https") return this.#httpsRedirect;
-    return this.#routes.find(request, draw)?.select(request, draw);
+    return this.#routes.find(request, current)?.select(request, current);
   }
 }
 
@@ -75,10 +78,10 @@ class CompiledRouteTable implements RouteTable {
     this.#index = index;
   }
 
-  match(request: RequestHead, random: () => number): RouteMatch | undefined {
+  match(request: RequestHead, random: () => number, dynamicMetadata?: Metadata): RouteMatch | undefined {
     const host = this.#index.find(request.authority);
     if (host === undefined) return undefined;
-    draw.restart(random);
+    current.restart(random, dynamicMetadata);
     return host.match(request);
   }
 }

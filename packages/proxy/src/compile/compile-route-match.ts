@@ -4,6 +4,7 @@ import type { QueryParameterMatcher, RouteMatch } from "@tulle/xds/envoy/config/
 import type { RequestHead } from "../http/message.ts";
 import { compileRequestHeaderMatcher } from "./matchers/header-matcher.ts";
 import { fractionOf } from "./matchers/fraction.ts";
+import { type Metadata, compileMetadataMatcher } from "./matchers/metadata-matcher.ts";
 import { compileRegex } from "./matchers/regex.ts";
 import { compileStringMatcher } from "./matchers/string-matcher.ts";
 import type { Place, Problems } from "./problems.ts";
@@ -13,7 +14,13 @@ export interface RandomDraw {
   value(): number;
 }
 
-export type RouteCondition = (request: RequestHead, draw: RandomDraw) => boolean;
+/** What else than the request decides. */
+export interface MatchContext extends RandomDraw {
+  /** What filters have left so far; when a route is chosen for the first time there is none. */
+  readonly dynamicMetadata: Metadata | undefined;
+}
+
+export type RouteCondition = (request: RequestHead, context: MatchContext) => boolean;
 
 /** Requests that a route can match at all: those of one path, or those whose first path segment is this one. */
 export type PathIndex = { readonly kind: "exact" | "segment"; readonly text: string };
@@ -35,10 +42,14 @@ export function compileRouteMatch(message: RouteMatch, place: Place, problems: P
   if (message.queryParameters.length > 0) {
     conditions.push(compileQueryParameters(message.queryParameters, place, problems));
   }
+  for (const [index, matcher] of message.dynamicMetadata.entries()) {
+    const compiled = compileMetadataMatcher(matcher, place.field("dynamic_metadata", index), problems);
+    if (compiled !== undefined) conditions.push((_request, context) => compiled.matches(context.dynamicMetadata));
+  }
   const fraction = message.runtimeFraction?.defaultValue;
   if (fraction !== undefined) {
     const share = fractionOf(fraction);
-    conditions.push((_request, draw) => draw.value() < share);
+    conditions.push((_request, context) => context.value() < share);
   }
   return { matches: allOf(conditions), prefixLength: path.prefixLength, pathIndex: pathIndexOf(message) };
 }
@@ -46,9 +57,9 @@ export function compileRouteMatch(message: RouteMatch, place: Place, problems: P
 function allOf(conditions: readonly RouteCondition[]): RouteCondition {
   if (conditions.length === 1) return conditions[0]!;
   const [first, second] = conditions;
-  if (conditions.length === 2) return (request, draw) => first!(request, draw) && second!(request, draw);
-  return (request, draw) => {
-    for (const condition of conditions) if (!condition(request, draw)) return false;
+  if (conditions.length === 2) return (request, context) => first!(request, context) && second!(request, context);
+  return (request, context) => {
+    for (const condition of conditions) if (!condition(request, context)) return false;
     return true;
   };
 }
@@ -140,8 +151,9 @@ function exactCondition(path: string, ignoresCase: boolean): RouteCondition {
 
 function separatedPrefixCondition(prefix: string, ignoresCase: boolean): RouteCondition {
   const starts = prefixCondition(prefix, ignoresCase);
-  return (request, draw) =>
-    starts(request, draw) && (endsPath(request.path, prefix.length) || request.path.charCodeAt(prefix.length) === 0x2f);
+  return (request, context) =>
+    starts(request, context) &&
+    (endsPath(request.path, prefix.length) || request.path.charCodeAt(prefix.length) === 0x2f);
 }
 
 type Parameters = ReadonlyMap<string, string>;

@@ -37,7 +37,7 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   },
   "envoy.config.route.v3.RouteMatch": {
     used: `prefix path safe_regex connect_matcher path_separated_prefix case_sensitive runtime_fraction headers
-      query_parameters`,
+      query_parameters dynamic_metadata`,
   },
   "envoy.config.route.v3.HeaderMatcher": {
     used: `name exact_match safe_regex_match range_match present_match prefix_match suffix_match contains_match

@@ -1,7 +1,7 @@
 // The routes of one virtual host in their order. A long list is looked up by path, so that the ten-thousandth route costs
 // what the first one does; the order still decides.
 import type { RequestHead } from "../http/message.ts";
-import { type RandomDraw, firstSegment, pathWithoutQuery } from "./compile-route-match.ts";
+import { type MatchContext, firstSegment, pathWithoutQuery } from "./compile-route-match.ts";
 import type { CompiledRoute } from "./compile-route.ts";
 
 /** Up to here a plain walk is quicker than three look-ups. */
@@ -26,13 +26,13 @@ export class RouteList {
   }
 
   /** The first route that matches. */
-  find(request: RequestHead, draw: RandomDraw): CompiledRoute | undefined {
-    if (this.#routes.length > maxWalkedRoutes) return this.#findByPath(request, draw);
-    for (const route of this.#routes) if (route.matches(request, draw)) return route;
+  find(request: RequestHead, context: MatchContext): CompiledRoute | undefined {
+    if (this.#routes.length > maxWalkedRoutes) return this.#findByPath(request, context);
+    for (const route of this.#routes) if (route.matches(request, context)) return route;
     return undefined;
   }
 
-  #findByPath(request: RequestHead, draw: RandomDraw): CompiledRoute | undefined {
+  #findByPath(request: RequestHead, context: MatchContext): CompiledRoute | undefined {
     const exact = this.#byPath.get(pathWithoutQuery(request.path)) ?? none;
     const below = this.#bySegment.get(firstSegment(request.path)) ?? none;
     const others = this.#others;
@@ -44,7 +44,7 @@ export class RouteList {
       else if (position === below[j]) j += 1;
       else k += 1;
       const route = this.#routes[position]!;
-      if (route.matches(request, draw)) return route;
+      if (route.matches(request, context)) return route;
     }
   }
 }

@@ -172,7 +172,8 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   }
 
   clearRouteCache(): void {
-    const match = this.#config.routeTable.current?.match(this.request, this.dataPath.random);
+    const { random } = this.dataPath;
+    const match = this.#config.routeTable.current?.match(this.request, random, this.info.dynamicMetadata);
     this.routeMatch = match;
     this.info.route = match?.route;
     const action = match?.action;

@@ -10,9 +10,14 @@ export interface RouteTable {
   readonly name: string;
   /**
    * Virtual host by authority (exact, then suffix wildcard, prefix wildcard, `*`), then the first route that matches.
-   * `random` is a number in [0, 1) that decides weighted clusters and runtime fractions.
+   * `random` is a number in [0, 1) that decides weighted clusters and runtime fractions; `dynamicMetadata` is what filters have
+   * left, by filter name.
    */
-  match(request: RequestHead, random: () => number): RouteMatch | undefined;
+  match(
+    request: RequestHead,
+    random: () => number,
+    dynamicMetadata?: Readonly<Record<string, unknown>>,
+  ): RouteMatch | undefined;
   /** Names of all clusters that it may choose. */
   readonly clusterNames: ReadonlySet<string>;
 }

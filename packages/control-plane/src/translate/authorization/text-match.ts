@@ -80,6 +80,13 @@ export function claimListMatch(claim: readonly string[], values: readonly string
   return claimValueMatch(claim, anyOf([listWith(value), value]));
 }
 
+/** A claim that matches, or a list with a text in it that does; without `match` any claim of that name. */
+export function claimMatchOf(claim: readonly string[], match: StringMatch | undefined): MetadataMatch {
+  if (match === undefined) return claimValueMatch(claim, { matchPattern: { case: "presentMatch", value: true } });
+  const value: ValueMatch = { matchPattern: { case: "stringMatch", value: match } };
+  return claimValueMatch(claim, anyOf([listWith(value), value]));
+}
+
 /** Metadata of any filter; a value in brackets asks for a list with it. */
 export function filterMetadataMatch(filter: string, key: string, values: readonly string[]): MetadataMatch {
   const matches = values.map((value): ValueMatch => {

@@ -1,7 +1,7 @@
 // Lets a request through that brings the tokens which a rule asks for, and tells the application and later filters what they
 // say (extensions.filters.http.jwt_authn.v3.JwtAuthentication).
 import type { Counter, Logger } from "@tulle/telemetry";
-import type { RandomDraw, RouteCondition } from "../../compile/compile-route-match.ts";
+import type { MatchContext, RouteCondition } from "../../compile/compile-route-match.ts";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts";
 import { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
@@ -72,9 +72,9 @@ export class JwtAuthnFilter implements HttpFilter {
   }
 
   #ruleFor(stream: HttpStream): Requirement | undefined {
-    const draw: RandomDraw = { value: stream.dataPath.random };
+    const context: MatchContext = { value: stream.dataPath.random, dynamicMetadata: stream.info.dynamicMetadata };
     for (const { matches, requirement } of this.#options.rules) {
-      if (matches(stream.request, draw)) return requirement;
+      if (matches(stream.request, context)) return requirement;
     }
     return undefined;
   }

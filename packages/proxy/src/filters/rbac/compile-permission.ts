@@ -4,7 +4,7 @@ import type { Place, Problems } from "../../compile/problems.ts";
 import { portOf } from "./address.ts";
 import { type Condition, type TextSource, allOf, always, never, not, textCondition } from "./condition.ts";
 import { anyOf } from "./condition-index.ts";
-import { compileMetadataMatcher } from "./metadata-condition.ts";
+import { compileMetadataCondition } from "./metadata-condition.ts";
 import {
   compileAddressCondition,
   compileHeaderCondition,
@@ -40,11 +40,11 @@ export function compilePermission(permission: Permission, place: Place, problems
     case "destinationPortRange":
       return compilePortRange(rule.value, place.field("destination_port_range"), problems);
     case "metadata":
-      return compileMetadataMatcher(rule.value, "dynamic", place.field("metadata"), problems);
+      return compileMetadataCondition(rule.value, "dynamic", place.field("metadata"), problems);
     case "sourcedMetadata": {
       const origin = rule.value.metadataSource === MetadataSource.ROUTE ? "route" : "dynamic";
       const at = place.field("sourced_metadata").field("metadata_matcher");
-      return compileMetadataMatcher(rule.value.metadataMatcher, origin, at, problems);
+      return compileMetadataCondition(rule.value.metadataMatcher, origin, at, problems);
     }
     case "requestedServerName":
       return textCondition(serverNameSource, rule.value, place.field("requested_server_name"), problems);

@@ -5,7 +5,7 @@ import type { Place, Problems } from "../../compile/problems.ts";
 import type { PeerCertificate } from "../../connection/connection-info.ts";
 import { type Condition, type TextSource, allOf, always, never, not, textCondition } from "./condition.ts";
 import { anyOf } from "./condition-index.ts";
-import { compileMetadataMatcher } from "./metadata-condition.ts";
+import { compileMetadataCondition } from "./metadata-condition.ts";
 import {
   compileAddressCondition,
   compileHeaderCondition,
@@ -72,11 +72,11 @@ export function compilePrincipal(principal: Principal, place: Place, problems: P
     case "urlPath":
       return compilePathCondition(identifier.value, place.field("url_path"), problems);
     case "metadata":
-      return compileMetadataMatcher(identifier.value, "dynamic", place.field("metadata"), problems);
+      return compileMetadataCondition(identifier.value, "dynamic", place.field("metadata"), problems);
     case "sourcedMetadata": {
       const origin = identifier.value.metadataSource === MetadataSource.ROUTE ? "route" : "dynamic";
       const at = place.field("sourced_metadata").field("metadata_matcher");
-      return compileMetadataMatcher(identifier.value.metadataMatcher, origin, at, problems);
+      return compileMetadataCondition(identifier.value.metadataMatcher, origin, at, problems);
     }
     case "filterState":
       return compileFilterState(identifier.value, place.field("filter_state"), problems);
