@@ -3,7 +3,7 @@
 import { hostCovers, type TcpRoute, type TlsRoute } from "@tulle/config";
 import type { MeshGatewayServer } from "../snapshot/mesh-snapshot.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
-import { outboundClusterName, sniClusterName } from "../translate/names.ts";
+import { outboundClusterName, sniName } from "../translate/names.ts";
 import { sharedHosts } from "./gateway-hosts.ts";
 import type {
   ConnectionDestination,
@@ -183,7 +183,7 @@ function autoPassthroughChains(server: MeshGatewayServer, shared: GatewayShared)
       ports
         .filter(({ protocol }) => protocol !== "udp")
         .flatMap(({ number }) =>
-          [undefined, ...(rule?.subsets ?? [])].map((subset) => sniClusterName(hostname, number, subset?.name)),
+          [undefined, ...(rule?.subsets ?? [])].map((subset) => sniName(hostname, number, subset?.name)),
         )
         .map((name): GatewayTcpChain => {
           return {

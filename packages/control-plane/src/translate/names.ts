@@ -11,13 +11,8 @@ export function outboundClusterName(hostname: string, port: number, subset = "")
   return `outbound|${port}|${subset}|${hostname}`;
 }
 
-/** A cluster's name as a TLS server name, by which gateways pass connections on (Istio: BuildDNSSrvSubsetKey). */
+/** A cluster's name as a TLS server name, by which gateways pass connections on: `|` may not stand in one (Istio: BuildDNSSrvSubsetKey). */
 export function sniName(hostname: string, port: number, subset = ""): string {
-  return `outbound_.${port}_.${subset}_.${hostname}`;
-}
-
-/** The same as a server name, since `|` may not stand in one (Istio: BuildDNSSrvSubsetKey). */
-export function sniClusterName(hostname: string, port: number, subset = ""): string {
   return `outbound_.${port}_.${subset}_.${hostname}`;
 }
 
