@@ -1,6 +1,5 @@
 // The ADS client of a proxy: the state machine of sotw/ with a clock, gRPC and the decoding of resources around it.
 import type { DescMessage, Message } from "@bufbuild/protobuf";
-import { fromBinary } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import type {
   AdsClient,
@@ -14,7 +13,9 @@ import type { SubscribedNames } from "./ads-server-api.ts";
 import { type ByteStream, openByteStream } from "./byte-stream.ts";
 import type { Clock } from "./clock.ts";
 import { systemClock } from "./clock.ts";
+import { decodeInSlices } from "./decode-in-slices.ts";
 import { contentVersion } from "./encoded-resource.ts";
+import { Pauses } from "./pauses.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 import { resourceType } from "./resource-types.ts";
 import { type SotwClientAction, type SotwClientEvent, SotwClientStream } from "./sotw/client-stream.ts";
@@ -162,7 +163,7 @@ class GrpcAdsClient implements AdsClient {
     this.#schemas ??= import("./resource-schemas.ts").then((module) => module.resourceSchemas);
     let errors: readonly ResourceError[];
     try {
-      const response = decodeResources(action, await this.#schemas);
+      const response = await decodeResources(action, await this.#schemas);
       const verdict: Verdict = await this.#options.handlers.onResponse(response);
       errors = [...response.errors, ...verdict];
     } catch (error) {
@@ -176,12 +177,13 @@ class GrpcAdsClient implements AdsClient {
   }
 }
 
-function decodeResources(action: Delivery, schemas: Schemas): AdsResponse {
+async function decodeResources(action: Delivery, schemas: Schemas): Promise<AdsResponse> {
   const { type, response, removed } = action;
   const { typeUrl } = resourceType(type);
   const resources = new Map<string, Message>();
   const versions = new Map<string, string>();
   const errors: ResourceError[] = [];
+  const pauses = new Pauses();
   for (const [index, any] of response.content.entries()) {
     const name = response.names[index]!;
     const refuse = (message: string): void => void errors.push({ name: name || `#${index}`, message });
@@ -190,11 +192,12 @@ function decodeResources(action: Delivery, schemas: Schemas): AdsResponse {
     else if (resources.has(name)) refuse("stands twice in one response");
     else {
       try {
-        resources.set(name, fromBinary(schemas[type], any.value));
+        resources.set(name, await decodeInSlices(schemas[type], any.value, pauses));
         versions.set(name, contentVersion(any.value));
       } catch (error) {
         refuse(`cannot be decoded: ${error instanceof Error ? error.message : String(error)}`);
       }
+      await pauses.takeIfDue();
     }
   }
   const { versionInfo, nonce } = response;

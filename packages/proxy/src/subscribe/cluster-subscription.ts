@@ -1,6 +1,6 @@
 // Clusters and endpoints as they come from the control plane. A cluster that is accepted warms first: it serves once its
 // endpoints (EDS) and secrets have come and its names are resolved (DNS), or the wait is over.
-import type { AdsResponse, Clock, ResourceError, Verdict } from "@tulle/xds";
+import { type AdsResponse, type Clock, Pauses, type ResourceError, type Verdict } from "@tulle/xds";
 import type { ClusterLoadAssignment } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { type CompiledCluster, compileCluster } from "../compile/compile-cluster.ts";
@@ -9,7 +9,6 @@ import { problemsText } from "../compile/problems.ts";
 import type { ReceivedResource, ResourceRecord } from "../runtime/config-records.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
-import { Pauses } from "./pauses.ts";
 import { pending, secretWaits, type Wait, Warming } from "./warming.ts";
 
 type Response<T extends AdsResponse["type"]> = Extract<AdsResponse, { type: T }>;

@@ -1,7 +1,7 @@
 // Listeners and routes as they come from the control plane. A listener that is accepted warms until its route configurations and
 // secrets have come, so that it never answers 404 for want of them; the version before it serves meanwhile.
 import { createServer } from "node:net";
-import type { AdsResponse, Clock, ResourceError, Verdict } from "@tulle/xds";
+import { type AdsResponse, type Clock, Pauses, type ResourceError, type Verdict } from "@tulle/xds";
 import { type CompiledListener, compileListener } from "../compile/compile-listener.ts";
 import { compileRouteConfigurationInSlices } from "../compile/compile-route-configuration.ts";
 import { problemsText } from "../compile/problems.ts";
@@ -10,7 +10,6 @@ import type { ListenAddress } from "../runtime/proxy-runtime.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import { isUnchanged } from "./cluster-subscription.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
-import { Pauses } from "./pauses.ts";
 import { pending, secretWaits, type Wait, Warming } from "./warming.ts";
 
 type Response<T extends AdsResponse["type"]> = Extract<AdsResponse, { type: T }>;

@@ -1,0 +1,24 @@
+// Breaks up long work on a push: after a fraction of a millisecond the event loop gets to serve requests. A request waits for
+// a slice at each of the few turns that it takes, so that 2 ms a slice tripled the p99 of requests during a push.
+import { setImmediate as nextTurn } from "node:timers/promises";
+
+const sliceMs = 0.25;
+
+export class Pauses {
+  #until = performance.now() + sliceMs;
+
+  /** The slice is over. */
+  get isDue(): boolean {
+    return performance.now() >= this.#until;
+  }
+
+  async take(): Promise<void> {
+    await nextTurn();
+    this.#until = performance.now() + sliceMs;
+  }
+
+  /** Returns at once while the slice lasts. */
+  async takeIfDue(): Promise<void> {
+    if (this.isDue) await this.take();
+  }
+}
