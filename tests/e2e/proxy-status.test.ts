@@ -4,8 +4,9 @@ import { createServer } from "node:net";
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { waitFor } from "../tools/processes.ts";
-import { ShopInstance } from "./shop-instance.ts";
+import type { Finding } from "@tulle/config";
+import { freePort, waitFor } from "../tools/processes.ts";
+import { httpRequest, ShopInstance } from "./shop-instance.ts";
 
 describe("tulle proxy-status", () => {
   let shop: ShopInstance;
@@ -71,6 +72,19 @@ describe("tulle proxy-status", () => {
       await waitFor(async () => (await row("tulle-ingressgateway"))["LDS"]?.startsWith("ERROR"), { what: "ERROR" });
       const text = await shop.mustTulle("proxy-status");
       assert.match(text, /9999/);
+      const yaml = await shop.mustTulle("get", "gateway", "occupied", "-n", "shop", "-o", "yaml");
+      assert.match(
+        yaml,
+        /rejections:\s+- proxy: tulle-ingressgateway-\S+\s+type: LDS\s+resource: 0\.0\.0\.0_9999\s+message: .*9999/,
+      );
+      const analyzed = await shop.tulle("analyze", "-o", "json");
+      const findings = (JSON.parse(analyzed.stdout) as Finding[]).filter(({ code }) => code === "TUL0011");
+      assert.equal(analyzed.code, 4);
+      assert.deepEqual(
+        findings.map(({ resource, place }) => [resource?.kind, resource?.name, path.basename(place?.file ?? "")]),
+        [["Gateway", "occupied", "second-gateway.yaml"]],
+      );
+      assert.match(findings[0]!.message, /^tulle-ingressgateway-\S+ refused LDS 0\.0\.0\.0_9999: .*9999.*in use/);
       const answer = await waitFor(
         async () => {
           const each = await shop.get("/items");
@@ -83,8 +97,16 @@ describe("tulle proxy-status", () => {
     } finally {
       occupied.close();
     }
-    await shop.mustTulle("delete", "gateway", "occupied", "-n", "shop");
+    // Mended where it was wrong, and nothing is started again for it.
+    const port = await freePort(address);
+    await writeFile(path.join(shop.folder, "..", "second-gateway.yaml"), secondGateway.replace("9999", String(port)));
+    await shop.tulle("apply", "-f", path.join(shop.folder, "..", "second-gateway.yaml"));
     await waitFor(async () => (await row("tulle-ingressgateway"))["LDS"] === "SYNCED", { what: "SYNCED again" });
+    const mended = await httpRequest(`http://${address}:${port}/items`);
+    assert.equal(mended.status, 200);
+    assert.doesNotMatch(await shop.mustTulle("get", "gateway", "occupied", "-n", "shop", "-o", "yaml"), /rejections/);
+    assert.doesNotMatch((await shop.tulle("analyze")).stdout, /TUL0011/);
+    assert.equal((await shop.pod("tulle-ingressgateway")).restarts, 0);
   });
 });
 

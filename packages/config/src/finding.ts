@@ -48,6 +48,7 @@ export const findingCodes = {
   TUL0008: { name: "ConflictingPeerAuthentications", severity: "warning" },
   TUL0009: { name: "LoginPathTaken", severity: "warning" },
   TUL0010: { name: "ProviderNotDiscovered", severity: "warning" },
+  TUL0011: { name: "RefusedByProxy", severity: "error" },
 } as const satisfies Record<string, { readonly name: string; readonly severity: Severity }>;
 
 export type FindingCode = keyof typeof findingCodes;

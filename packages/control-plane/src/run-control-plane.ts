@@ -4,7 +4,9 @@ import {
   analyze,
   type AnalyzeOptions,
   type Finding,
+  isKind,
   keyText,
+  type Place,
   placeOf,
   type ResourceKey,
   type Store,
@@ -36,7 +38,7 @@ import { metadataUrl } from "./login-providers/provider-metadata.ts";
 import { MeshState } from "./serve/mesh-state.ts";
 import { LoginSecrets, openLoginRootSecret } from "./serve/login-secrets.ts";
 import { Pusher, type PusherOptions } from "./serve/pusher.ts";
-import { rejectionsOf } from "./serve/resource-status.ts";
+import { refusalFindings, rejectionsOf } from "./serve/resource-status.ts";
 import { SecretResources } from "./serve/secret-resources.ts";
 import type { TlsVersion } from "./snapshot/mesh-snapshot.ts";
 import { TranslationCache } from "./serve/translation-cache.ts";
@@ -350,6 +352,7 @@ function buildCore(
     ...store.findings(),
     ...accepted.findings,
     ...jwks.findings(),
+    ...refusalFindings(pusher.connected, (key) => placeOfKey(store, key)),
     ...logins.findings(mesh.snapshot.browserLogins ?? []),
   ];
   return { mesh, pusher, cache, accepted, jwks, logins, pods, findings };
@@ -383,6 +386,11 @@ function loginProviders(
         client,
       }),
   });
+}
+
+function placeOfKey(store: Store, { kind, namespace, name }: ResourceKey): Place | undefined {
+  const resource = isKind(kind) ? store.get(kind, namespace, name) : undefined;
+  return resource === undefined ? undefined : placeOf(resource);
 }
 
 function statusOf(key: ResourceKey, { accepted, pusher }: Core): ResourceStatus | undefined {

@@ -1,5 +1,5 @@
 // From what proxies refused back to the user's resources: a refusal is shown where its cause was written.
-import type { ResourceKey } from "@tulle/config";
+import { type Finding, findingCodes, keyText, type Place, type ResourceKey } from "@tulle/config";
 import type { RejectedResource, ResourceTypeName } from "@tulle/xds";
 import { gatewayRouteName, listenerName } from "../translate/names.ts";
 import type { ProxyView, ScopedService } from "../scope/proxy-view.ts";
@@ -28,6 +28,50 @@ export function rejectionsOf(key: ResourceKey, connected: readonly ConnectedProx
             .map((each) => rejection(proxyId(proxy), type, each)),
         ),
   );
+}
+
+/** What proxies refuse now, told at the resources that it was made of; one finding for all proxies that say the same. */
+export function refusalFindings(
+  connected: readonly ConnectedProxy[],
+  placeOf: (key: ResourceKey) => Place | undefined,
+): readonly Finding[] {
+  const refusals = new Map<
+    string,
+    { readonly key: ResourceKey | undefined; what: string; readonly proxies: string[] }
+  >();
+  for (const { proxy, connection, view } of connected) {
+    if (view === undefined) continue;
+    for (const { type, rejected } of connection.status().values()) {
+      for (const { name, message } of rejected) {
+        const what = `${type} ${name}: ${message.trim()}`;
+        const keys = sources(type, name, view);
+        for (const key of keys.length === 0 ? [undefined] : keys) {
+          const id = `${key === undefined ? "" : keyText(key)} ${what}`;
+          const known = refusals.get(id);
+          if (known === undefined) refusals.set(id, { key, what, proxies: [proxyId(proxy)] });
+          else known.proxies.push(proxyId(proxy));
+        }
+      }
+    }
+  }
+  return [...refusals.values()].map(({ key, what, proxies }) => refusalFinding(key, what, proxies, placeOf));
+}
+
+function refusalFinding(
+  resource: ResourceKey | undefined,
+  what: string,
+  [first, ...others]: readonly string[],
+  placeOf: (key: ResourceKey) => Place | undefined,
+): Finding {
+  const who = others.length === 0 ? first : `${first} and ${others.length} more`;
+  const place = resource === undefined ? undefined : placeOf(resource);
+  return {
+    code: "TUL0011",
+    severity: findingCodes.TUL0011.severity,
+    message: `${who} refused ${what}`,
+    ...(resource === undefined ? {} : { resource }),
+    ...(place === undefined ? {} : { place }),
+  };
 }
 
 function rejection(proxy: string, type: ResourceTypeName, rejected: RejectedResource): ResourceRejection {
