@@ -283,6 +283,32 @@ test("a session does not outlive the certificate that it began with", async (t) 
   assert.equal(door.counter("ssl.fail_verify_error"), 1);
 });
 
+test("a session without a certificate opens nothing that asks for one", async (t) => {
+  const tls_certificates = [{ certificate_chain: inline(server.certificate), private_key: inline(server.key) }];
+  const asking = (validation: object): object => ({
+    common_tls_context: {
+      tls_certificates,
+      validation_context: { trusted_ca: inline(authority.certificate), ...validation },
+    },
+  });
+  const names = { match_typed_subject_alt_names: [{ san_type: "URI", matcher: { exact: uri.slice("URI:".length) } }] };
+  const first = await frontDoor(t, { context: asking({}) });
+  for (const stricter of [asking(names), { ...asking({}), require_client_certificate: true }]) {
+    // The same material, so that OpenSSL knows the session.
+    const door = await frontDoor(t, { context: stricter });
+    const guest = new TlsClient(t, first.port);
+    assert.match(await guest.exchange(), /200 OK/);
+    await until(
+      () => guest.session !== undefined,
+      () => "a session",
+    );
+    const intruder = new TlsClient(t, door.port, { session: guest.session! });
+    assert.equal(await intruder.exchange(), "");
+    assert.equal(door.counter("ssl.fail_verify_no_cert"), 1);
+    assert.match(await new TlsClient(t, door.port, shown(client)).exchange(), /200 OK/);
+  }
+});
+
 test("what is compared with nothing is no proof", async (t) => {
   const tls_certificates = [{ certificate_chain: inline(server.certificate), private_key: inline(server.key) }];
   const common_tls_context = { tls_certificates, validation_context: {} };

@@ -101,7 +101,8 @@ export class TlsHandshake implements DownstreamConnection {
     const handle = (socket as unknown as { _handle: ServerHandle })._handle;
     const chainError = certificate === undefined ? undefined : (handle.verifyError()?.code ?? undefined);
     const nowMs = this.#options.dataPath.clock.wallMs();
-    const rules = { peerIs: "client", requiresCertificate: transport.requiresClientCertificate, nowMs } as const;
+    const requiresCertificate = requiresClientCertificate(transport, this.#validation);
+    const rules = { peerIs: "client", requiresCertificate, nowMs } as const;
     const peer = shownCertificateInfo(certificate);
     const stale = socket.isSessionReused() ? timeError(peer, nowMs) : undefined;
     const outcome = verifyPeer({ certificate, chainError: chainError ?? stale }, rules, this.#validation);
@@ -186,9 +187,14 @@ function judges(validation: ValidationContext | undefined): validation is Valida
  */
 function certificateRequest(transport: DownstreamTls, validation: ValidationContext | undefined): TLSSocketOptions {
   if (!judges(validation)) return { requestCert: false, rejectUnauthorized: false };
-  const rules = validation.nameMatches.length + validation.certificateHashes.size + validation.spkiHashes.size;
-  const requires = transport.requiresClientCertificate || (rules > 0 && !validation.acceptsUntrusted);
-  return { requestCert: true, rejectUnauthorized: requires };
+  return { requestCert: true, rejectUnauthorized: requiresClientCertificate(transport, validation) };
+}
+
+/** Asked of sessions that are taken up again too: the handshake asks them for nothing, and they may be of another chain. */
+function requiresClientCertificate(transport: DownstreamTls, validation: ValidationContext | undefined): boolean {
+  if (transport.requiresClientCertificate) return true;
+  if (validation === undefined || validation.acceptsUntrusted) return false;
+  return validation.nameMatches.length + validation.certificateHashes.size + validation.spkiHashes.size > 0;
 }
 
 /** A session that is taken up again carries a judgement of the past. */
