@@ -73,6 +73,8 @@ export interface ControlPlaneOptions {
   readonly networkMode?: NonNullable<AnalyzeOptions["networkMode"]>;
   readonly debounce?: DebounceTimes;
   readonly xdsLimits?: Partial<AdsServerLimits>;
+  /** See `ResourceRoutesOptions`. */
+  readonly maxResources?: number;
   readonly clock?: Clock;
   readonly logging?: Logging;
 }
@@ -137,7 +139,12 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     open.defer(() => core.logins.close());
     const servers = await serveXds(options, instanceId, core, security, clock);
     open.use(servers);
-    const resources = resourceRoutes({ store, findings: core.findings, statusOf: (key) => statusOf(key, core) });
+    const resources = resourceRoutes({
+      store,
+      findings: core.findings,
+      statusOf: (key) => statusOf(key, core),
+      ...(options.maxResources === undefined ? {} : { maxResources: options.maxResources }),
+    });
     const debug = {
       store,
       mesh: () => mesh,

@@ -63,6 +63,11 @@ export interface ByteStreamServerOptions {
   readonly unaryHandlers?: UnaryHandlers;
 }
 
+/** Streams of one TCP connection, which is one client's: it needs two or three. One more gets RESOURCE_EXHAUSTED. */
+export const maxStreamsPerConnection = 100;
+/** What HTTP/2 lets a connection open at once: above the limit that is refused with words, for clients that heed neither. */
+const maxHttp2Streams = 1000;
+
 type BytesCall = ServerDuplexStream<Buffer, Buffer>;
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -84,12 +89,14 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
   const grpc = await loadGrpc();
   const { limits, unaryHandlers = {}, tls } = options;
   const open = new Set<BytesCall>();
+  const openByPeer = new Map<string, number>();
   const server = new grpc.Server({
     "grpc.max_receive_message_length": limits.maxRequestBytes,
     "grpc.max_send_message_length": limits.maxResponseBytes,
     "grpc.keepalive_time_ms": limits.keepAliveIntervalMs,
     "grpc.keepalive_timeout_ms": limits.keepAliveTimeoutMs,
     "grpc.keepalive_permit_without_calls": 1,
+    "grpc.max_concurrent_streams": maxHttp2Streams,
   });
   const insecure = grpc.ServerCredentials.createInsecure();
   const listener = tls === undefined ? undefined : listenerFor(tls, limits, server.createConnectionInjector(insecure));
@@ -101,12 +108,27 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
       fail(call, grpc.status.RESOURCE_EXHAUSTED, `more than ${limits.maxStreams} streams`);
       return;
     }
+    const peer = call.getPeer();
+    // Connections of a Unix socket have one name; who may open those is bounded by its mode.
+    const openOfPeer = "path" in options.address ? 0 : (openByPeer.get(peer) ?? 0);
+    if (openOfPeer >= maxStreamsPerConnection) {
+      fail(call, grpc.status.RESOURCE_EXHAUSTED, `more than ${maxStreamsPerConnection} streams of one connection`);
+      return;
+    }
+    openByPeer.set(peer, openOfPeer + 1);
     open.add(call);
+    const forget = (): boolean => {
+      if (!open.delete(call)) return false;
+      const left = openByPeer.get(peer)! - 1;
+      if (left > 0) openByPeer.set(peer, left);
+      else openByPeer.delete(peer);
+      return true;
+    };
     // Tells the client that the stream stands, before there is anything to send.
     call.sendMetadata(new grpc.Metadata());
     const { certificates, identity } = peerOf(call);
     const events = options.onStream({
-      peer: call.getPeer(),
+      peer,
       service,
       peerCertificates: certificates,
       peerIdentity: identity,
@@ -114,7 +136,7 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
       end: () => call.end(),
       fail: (status, details) => fail(call, grpc.status[status], details),
     });
-    listen(call, events, () => open.delete(call));
+    listen(call, events, forget);
   };
   for (const service of options.services ?? ["ads"]) {
     const { sotw, delta } = xdsMethods[service];

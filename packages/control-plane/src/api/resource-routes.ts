@@ -34,7 +34,12 @@ export interface ResourceRoutesOptions {
   readonly store: Store;
   readonly findings: () => readonly Finding[];
   readonly statusOf: (key: ResourceKey) => ResourceStatus | undefined;
+  /** Applied and loaded together; `defaultMaxResources` when missing. */
+  readonly maxResources?: number;
 }
+
+/** Ten times what a mesh of 1,000 Services has. */
+export const defaultMaxResources = 100_000;
 
 export function resourceRoutes(options: ResourceRoutesOptions): {
   readonly routes: readonly ApiRoute[];
@@ -53,7 +58,7 @@ export function resourceRoutes(options: ResourceRoutesOptions): {
       method: "PUT",
       path: `${resourcesPath}/`,
       summary: "create or replace one object",
-      handle: (request) => put(store, request),
+      handle: (request) => put(store, request, options.maxResources ?? defaultMaxResources),
     },
     {
       method: "DELETE",
@@ -96,7 +101,7 @@ function withStatus(resource: MeshResource, statusOf: ResourceRoutesOptions["sta
   return status === undefined ? resource : { ...resource, status };
 }
 
-async function put(store: Store, { path, request }: ApiRequest): Promise<ApiAnswer> {
+async function put(store: Store, { path, request }: ApiRequest, maxResources: number): Promise<ApiAnswer> {
   const { kind, object } = target(path);
   if (object === undefined) throw new ApiFailure(400, "name the object to apply: <kind>/<namespace>/<name>");
   const { resource: document, places } = applyRequest(await readBody(request));
@@ -109,6 +114,10 @@ async function put(store: Store, { path, request }: ApiRequest): Promise<ApiAnsw
   const wanted = { kind, ...object };
   if (keyText(keyOf(resource)) !== keyText(wanted)) {
     throw new ApiFailure(400, `the path names ${keyText(wanted)} and the body ${keyText(keyOf(resource))}`);
+  }
+  const isNew = store.get(kind, object.namespace, object.name) === undefined;
+  if (isNew && store.all().length >= maxResources) {
+    throw new ApiFailure(507, `the mesh has ${maxResources} resources, which is the limit: delete some first`);
   }
   const result = await store.apply(resource);
   const status = result.outcome === "created" ? 201 : 200;

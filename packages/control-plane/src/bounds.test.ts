@@ -1,0 +1,223 @@
+// What the control plane bounds, with a client that goes beyond each: it is refused with words, and others are served on.
+// docs/control-plane.md lists the limits.
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import http from "node:http";
+import http2 from "node:http2";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type TestContext, test } from "node:test";
+import { ApiClient } from "@tulle/config";
+import { Logging } from "@tulle/telemetry";
+import { connectAds } from "@tulle/xds";
+import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import { create } from "@bufbuild/protobuf";
+import { waitFor } from "../../../tests/tools/processes.ts";
+import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
+
+const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+const patienceMs = 60_000;
+
+async function start(
+  context: TestContext,
+  options: Partial<ControlPlaneOptions> = {},
+): Promise<{ readonly running: RunningControlPlane; readonly url: string; readonly token: string }> {
+  const stateDirectory = await mkdtemp(path.join(tmpdir(), "control-plane-bounds-"));
+  const running = await runControlPlane({
+    stateDirectory,
+    xdsAddress: { host: "127.0.0.1", port: 0 },
+    httpAddress: { host: "127.0.0.1", port: 0 },
+    logging: new Logging({ level: "off" }),
+    ...options,
+  });
+  context.after(async () => {
+    await running.close();
+    await rm(stateDirectory, { recursive: true });
+  });
+  const token = (await readFile(path.join(stateDirectory, "token"), "utf8")).trim();
+  return { running, url: `http://127.0.0.1:${running.httpAddress.port}`, token };
+}
+
+/** A connection that speaks gRPC by hand, so that it can do what no client does. */
+function connectRaw(context: TestContext, { xdsAddress }: RunningControlPlane): http2.ClientHttp2Session {
+  const session = http2.connect(`http://127.0.0.1:${xdsAddress!.port}`);
+  session.on("error", () => undefined);
+  context.after(() => session.destroy());
+  return session;
+}
+
+interface RawStream {
+  readonly stream: http2.ClientHttp2Stream;
+  /** `<grpc-status> <grpc-message>`, once it has ended. */
+  readonly outcome: () => string | undefined;
+  /** The server has taken it. */
+  readonly stands: () => boolean;
+}
+
+function openStream(session: http2.ClientHttp2Session): RawStream {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": adsPath,
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  let outcome: string | undefined;
+  let stands = false;
+  const tell = (headers: http2.IncomingHttpHeaders): void => {
+    const status = headers["grpc-status"];
+    stands = status === undefined;
+    if (status === undefined) return;
+    outcome = `${String(status)} ${decodeURIComponent(String(headers["grpc-message"] ?? ""))}`;
+    // As every client does that has its status.
+    stream.end();
+  };
+  stream.on("response", tell).on("trailers", tell);
+  stream.on("error", () => undefined).resume();
+  return { stream, outcome: () => outcome, stands: () => stands };
+}
+
+/** Another client connects and subscribes. */
+async function assertServed(context: TestContext, { xdsAddress }: RunningControlPlane): Promise<void> {
+  let answered = false;
+  const client = connectAds({
+    target: `http://127.0.0.1:${xdsAddress!.port}`,
+    node: create(NodeSchema, { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local" }),
+    handlers: {
+      onResponse: () => {
+        answered = true;
+        return [];
+      },
+      onState: () => undefined,
+    },
+  });
+  context.after(() => client.close());
+  client.subscribe("CDS", "*");
+  await waitFor(() => answered, { timeoutMs: patienceMs, what: "an answer to another client" });
+}
+
+test("10,000 streams of one connection: all but a hundred are refused, and others are served", async (context) => {
+  const { running } = await start(context);
+  const session = connectRaw(context, running);
+  const refused = "8 more than 100 streams of one connection";
+  let refusals = 0;
+  let standing = 0;
+  for (let opened = 0; opened < 10_000; opened += 100) {
+    const batch = Array.from({ length: 100 }, () => openStream(session));
+    await waitFor(() => batch.every(({ stands, outcome }) => stands() || outcome() !== undefined), {
+      timeoutMs: patienceMs,
+      what: "an answer to each stream",
+    });
+    refusals += batch.filter(({ outcome }) => outcome() === refused).length;
+    standing += batch.filter(({ outcome }) => outcome() === undefined).length;
+  }
+  assert.deepEqual([refusals, standing], [9900, 100]);
+  await assertServed(context, running);
+});
+
+test("10,000 streams in one breath end their connection, and others are served", async (context) => {
+  const { running } = await start(context);
+  const session = connectRaw(context, running);
+  for (let index = 0; index < 10_000; index += 1) openStream(session);
+  await waitFor(() => session.destroyed, { timeoutMs: patienceMs, what: "the end of the connection" });
+  await assertServed(context, running);
+});
+
+test("as many streams as are allowed in all, and one more", async (context) => {
+  const { running } = await start(context, { xdsLimits: { maxStreams: 3 } });
+  const sessions = [connectRaw(context, running), connectRaw(context, running)];
+  const streams = [0, 1, 0, 1].map((index) => openStream(sessions[index]!));
+  await waitFor(() => streams.filter(({ outcome }) => outcome() === "8 more than 3 streams").length === 1, {
+    timeoutMs: patienceMs,
+    what: "one refusal",
+  });
+});
+
+test("a message of 1 GB is refused by its announced length", async (context) => {
+  const { running } = await start(context);
+  const { stream, outcome } = openStream(connectRaw(context, running));
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(1024 * 1024 * 1024, 1);
+  stream.write(prefix);
+  await waitFor(() => outcome() !== undefined, { timeoutMs: patienceMs, what: "the end of the stream" });
+  assert.equal(outcome(), "8 Received message larger than max (1073741824 vs 4194304)");
+  await assertServed(context, running);
+});
+
+const service = (name: string): object => ({
+  apiVersion: "v1",
+  kind: "Service",
+  metadata: { name, namespace: "shop" },
+  spec: { ports: [{ name: "http", port: 80 }] },
+});
+
+test("one resource more than there may be; those that are there can be changed and deleted", async (context) => {
+  const { url, token } = await start(context, { maxResources: 2 });
+  const ask = async (method: string, name: string): Promise<string> => {
+    const answer = await fetch(`${url}/api/v1/resources/Service/shop/${name}`, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      ...(method === "PUT" && { body: JSON.stringify(service(name)) }),
+    });
+    const { error } = (await answer.json()) as { readonly error?: { readonly message: string } };
+    return `${answer.status}${error === undefined ? "" : ` ${error.message}`}`;
+  };
+  const full = "507 the mesh has 2 resources, which is the limit: delete some first";
+  const seen = [];
+  for (const [method, name] of [
+    ["PUT", "a"],
+    ["PUT", "b"],
+    ["PUT", "c"],
+    ["PUT", "a"],
+    ["DELETE", "a"],
+    ["PUT", "c"],
+  ] as const)
+    seen.push(await ask(method, name));
+  assert.deepEqual(seen, ["201", "201", full, "200", "200", "201"]);
+});
+
+test("a body of 1 GB is refused as soon as it is too long", async (context) => {
+  const { url, token } = await start(context);
+  const answer = await new Promise<{ readonly status: number; readonly body: string }>((resolve, reject) => {
+    const request = http.request(`${url}/api/v1/resources/Service/shop/a`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${token}`, "content-length": 1024 * 1024 * 1024 },
+    });
+    request.on("error", reject).on("response", (response) => {
+      let body = "";
+      response.setEncoding("utf8").on("data", (text: string) => (body += text));
+      response.on("end", () => resolve({ status: response.statusCode!, body }));
+    });
+    request.write(Buffer.alloc(4 * 1024 * 1024, " "));
+  });
+  assert.equal(answer.status, 413);
+  assert.match(answer.body, /larger than 3145728 bytes/);
+});
+
+test("one watch more than there may be", async (context) => {
+  const { url, token } = await start(context);
+  const agent = new http.Agent({ keepAlive: false, maxSockets: Infinity });
+  context.after(() => agent.destroy());
+  const watch = (): Promise<http.IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      http.get(`${url}/api/v1/watch`, { agent }, resolve).on("error", reject);
+    });
+  const open = await Promise.all(Array.from({ length: 256 }, watch));
+  assert.ok(open.every(({ statusCode }) => statusCode === 200));
+  const refused = await watch();
+  let body = "";
+  for await (const text of refused.setEncoding("utf8")) body += text as string;
+  assert.equal(refused.statusCode, 503);
+  assert.match(body, /more than 256 watchers/);
+  // One that goes makes room.
+  open[0]!.destroy();
+  await waitFor(
+    async () => {
+      const again = await watch();
+      again.destroy();
+      return again.statusCode === 200;
+    },
+    { timeoutMs: patienceMs, what: "room for another" },
+  );
+  const api = new ApiClient({ endpoint: { url }, token });
+  assert.deepEqual(await api.findings(), []);
+});
