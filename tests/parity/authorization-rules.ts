@@ -508,6 +508,27 @@ const actions: readonly AuthorizationRow[] = [
     calls: only("webapp", "blog", "next"),
   },
   {
+    // What is no spelling of the path for a proxy may be one for an application: to list what is allowed is safer.
+    name: "deny-paths",
+    policies: [deny({ to: [{ operation: { paths: ["/deny-paths/secret*"] } }] })],
+    calls: [
+      no("webapp", "the path", { path: "secret" }),
+      no("webapp", "below it", { path: "secret/a" }),
+      no("webapp", "with a query", { path: "secret?a" }),
+      no("webapp", "an encoded letter", { path: "%73ecret" }),
+      no("webapp", "a dot", { path: "./secret" }),
+      no("webapp", "dots", { path: "a/../secret" }),
+      no("webapp", "encoded dots", { path: "a/%2E%2e/secret" }),
+      no("webapp", "a slash the other way round", { path: "a\\..\\secret" }),
+      no("webapp", "an encoded slash behind it", { path: "secret%2fa" }),
+      yes("webapp", "another", { path: "public" }),
+      yes("webapp", "two slashes", { path: "/secret" }),
+      yes("webapp", "another case", { path: "SECRET" }),
+      yes("webapp", "encoded slashes", { path: "a%2f..%2fsecret" }),
+      yes("webapp", "encoded twice", { path: "%2573ecret" }),
+    ],
+  },
+  {
     name: "deny-without-token",
     policies: [deny({ from: [{ source: { notRequestPrincipals: ["*"] } }] })],
     calls: [yes("webapp", "with a token", token("a")), no("webapp", "without")],
