@@ -66,10 +66,11 @@ async function readStdin(stdin: NodeJS.ReadableStream): Promise<Buffer> {
 const applyOrder: readonly Kind[] = [
   "Namespace",
   "ServiceAccount",
+  "Service",
+  "ConfigMap",
   "PeerAuthentication",
   "RequestAuthentication",
   "AuthorizationPolicy",
-  "Service",
   "Deployment",
   "Pod",
   "EndpointSlice",
