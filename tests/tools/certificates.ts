@@ -13,43 +13,78 @@ export interface TestCertificate {
 }
 
 export interface TestCertificateOptions {
-  readonly commonName: string;
+  readonly commonName?: string;
+  /** In its place, as OpenSSL takes it: `/O=cluster.local/CN=a`. */
+  readonly subject?: string;
   /** Subject alternative names as OpenSSL writes them: `DNS:shop.example`, `IP:127.0.0.1`, `URI:spiffe://…`. */
   readonly names?: readonly string[];
   /** Signs with its own key without one. */
   readonly issuer?: TestCertificate;
   readonly isAuthority?: boolean;
-  /** Below zero, with an issuer: it has expired. */
+  /** When it begins and ends, in days from now; below zero = before now. */
+  readonly fromDays?: number;
   readonly days?: number;
 }
 
 /** A P-256 key with its certificate. */
 export async function testCertificate(options: TestCertificateOptions): Promise<TestCertificate> {
-  const { commonName, names = [], issuer, isAuthority = false, days = 30 } = options;
+  const { commonName = "test", subject = `/CN=${commonName}`, names = [], issuer, isAuthority = false } = options;
+  const { days = 30, fromDays = Math.min(days, 0) - 1 } = options;
   return inFolder(async (folder, openssl) => {
+    const file = (name: string): string => path.join(folder, name);
     const extensions = [
       `basicConstraints=critical,CA:${isAuthority ? "TRUE" : "FALSE"}`,
       `keyUsage=critical,${isAuthority ? "keyCertSign,cRLSign" : "digitalSignature"}`,
       ...(names.length === 0 ? [] : [`subjectAltName=${names.join(",")}`]),
     ];
-    const request = [
-      ..."req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout new.key -subj".split(" "),
-      `/CN=${commonName}`,
-      ...extensions.flatMap((extension) => ["-addext", extension]),
-    ];
-    if (issuer === undefined) await openssl([...request, "-x509", "-days", String(days), "-out", "new.crt"]);
-    else {
-      await writeFile(path.join(folder, "issuer.crt"), issuer.certificate);
-      await writeFile(path.join(folder, "issuer.key"), issuer.key, { mode: 0o600 });
-      await openssl([...request, "-new", "-out", "new.csr"]);
-      const sign = "x509 -req -in new.csr -CA issuer.crt -CAkey issuer.key -out new.crt -copy_extensions copy -days";
-      await openssl([...sign.split(" "), String(days)]);
+    await writeFile(file("index.txt"), "");
+    await writeFile(file("openssl.cnf"), authorityConfiguration(extensions));
+    const newKey = "req -new -utf8 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout new.key -out new.csr";
+    await openssl([...newKey.split(" "), "-config", "openssl.cnf", "-subj", subject]);
+    if (issuer !== undefined) {
+      await writeFile(file("issuer.crt"), issuer.certificate);
+      await writeFile(file("issuer.key"), issuer.key, { mode: 0o600 });
     }
-    const [certificate, key] = await Promise.all(
-      ["new.crt", "new.key"].map((name) => readFile(path.join(folder, name), "utf8")),
-    );
+    // `x509` of OpenSSL 3.0 knows no certificates that begin at another time than now.
+    const sign = "ca -batch -utf8 -notext -config openssl.cnf -in new.csr -out new.crt";
+    const signer = issuer === undefined ? "-selfsign -keyfile new.key" : "-cert issuer.crt -keyfile issuer.key";
+    const times = ["-startdate", asn1Time(fromDays), "-enddate", asn1Time(days)];
+    await openssl([...sign.split(" "), ...signer.split(" "), ...times]);
+    const [certificate, key] = await Promise.all(["new.crt", "new.key"].map((name) => readFile(file(name), "utf8")));
     return { certificate: certificate!, key: key! };
   });
+}
+
+function authorityConfiguration(extensions: readonly string[]): string {
+  return `[ca]
+default_ca=d
+[d]
+database=index.txt
+new_certs_dir=.
+rand_serial=yes
+default_md=sha256
+policy=p
+x509_extensions=x
+unique_subject=no
+preserve=yes
+[p]
+commonName=optional
+organizationName=optional
+organizationalUnitName=optional
+countryName=optional
+[req]
+string_mask=utf8only
+distinguished_name=n
+[n]
+[x]
+${extensions.join("\n")}
+`;
+}
+
+/** `20261120120000Z` */
+function asn1Time(days: number): string {
+  const text = new Date(Date.now() + days * 86_400_000).toISOString();
+  return `${text.slice(0, 19).replaceAll(/[-:T]/g, "")}Z`;
 }
 
 /** A list of an authority (PEM) that revokes the given certificate. */

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type tls from "node:tls";
 import { extension, type HelloParts, helloFrom, inRecordsOf, serverName, versions } from "../testing/made-hello.ts";
-import { type TestIdentity, testIdentity } from "../testing/tls-identities.ts";
+import { type TestCertificate, testCertificate } from "../../../../tests/tools/certificates.ts";
 import {
   startTlsParityPair,
   type TlsParityCall,
@@ -39,30 +39,30 @@ const httpInspector = inspector("http_inspector", "HttpInspector");
 const inline = (text: string): object => ({ inline_string: text });
 
 async function makeIdentities() {
-  const authority = await testIdentity({ subject: "/O=cluster.local", isAuthority: true });
-  const other = await testIdentity({ subject: "/O=elsewhere", isAuthority: true });
+  const authority = await testCertificate({ subject: "/O=cluster.local", isAuthority: true });
+  const other = await testCertificate({ subject: "/O=elsewhere", isAuthority: true });
   const [server, second, good, many, foreign, expired, early, wrongName, untrusted, selfSigned] = await Promise.all([
-    testIdentity({
+    testCertificate({
       subject: "/O=server",
       names: ["URI:spiffe://cluster.local/ns/shop/sa/catalog", "DNS:a.example"],
-      authority,
+      issuer: authority,
     }),
-    testIdentity({ subject: "/O=second", names: ["DNS:*.b.example"], authority }),
-    testIdentity({
+    testCertificate({ subject: "/O=second", names: ["DNS:*.b.example"], issuer: authority }),
+    testCertificate({
       subject: "/O=Tulle, Inc/OU=a \\+ b/CN=näme",
       names: [uri("cluster.local"), "DNS:web.shop"],
-      authority,
+      issuer: authority,
     }),
-    testIdentity({
+    testCertificate({
       names: ["DNS:p.q", "IP:10.0.0.1", "email:a@b.c", "DNS:r.s", uri("cluster.local"), "URI:https://x/y"],
-      authority,
+      issuer: authority,
     }),
-    testIdentity({ names: [uri("other.domain")], authority }),
-    testIdentity({ names: [uri("cluster.local")], authority, fromDays: -2, toDays: -1 }),
-    testIdentity({ names: [uri("cluster.local")], authority, fromDays: 1 }),
-    testIdentity({ names: ["DNS:web.shop"], authority }),
-    testIdentity({ names: [uri("cluster.local")], authority: other }),
-    testIdentity({ names: [uri("cluster.local")] }),
+    testCertificate({ names: [uri("other.domain")], issuer: authority }),
+    testCertificate({ names: [uri("cluster.local")], issuer: authority, fromDays: -2, days: -1 }),
+    testCertificate({ names: [uri("cluster.local")], issuer: authority, fromDays: 1 }),
+    testCertificate({ names: ["DNS:web.shop"], issuer: authority }),
+    testCertificate({ names: [uri("cluster.local")], issuer: other }),
+    testCertificate({ names: [uri("cluster.local")] }),
   ]);
   return { authority, server, second, good, many, foreign, expired, early, wrongName, untrusted, selfSigned };
 }
@@ -70,7 +70,7 @@ async function makeIdentities() {
 type Identities = Awaited<ReturnType<typeof makeIdentities>>;
 
 function makeListeners({ authority, server, second }: Identities): readonly TlsParityListener[] {
-  const certificate = ({ certificate: chain, key }: TestIdentity): object => ({
+  const certificate = ({ certificate: chain, key }: TestCertificate): object => ({
     certificate_chain: inline(chain),
     private_key: inline(key),
   });
@@ -165,7 +165,7 @@ interface Row {
 
 /** One cipher, so that the two servers' tastes do not matter. */
 const ciphers = "TLS_AES_128_GCM_SHA256:ECDHE-ECDSA-AES128-GCM-SHA256";
-const showing = (identity: TestIdentity | undefined, more: tls.ConnectionOptions = {}): tls.ConnectionOptions => ({
+const showing = (identity: TestCertificate | undefined, more: tls.ConnectionOptions = {}): tls.ConnectionOptions => ({
   ciphers,
   ...(identity !== undefined && { cert: identity.certificate, key: identity.key }),
   ...more,
@@ -209,7 +209,7 @@ function makeRows(identities: Identities): readonly Row[] {
   }
   row("chain for no name", "names", { tls: showing(undefined) }, 0);
   row("certificate for no name", "certificates", { tls: showing(undefined) }, 200);
-  const alpn = (ALPNProtocols: string[], identity?: TestIdentity): Omit<TlsParityCall, "listener"> => ({
+  const alpn = (ALPNProtocols: string[], identity?: TestCertificate): Omit<TlsParityCall, "listener"> => ({
     tls: showing(identity, { ALPNProtocols }),
   });
   row("protocols: ours", "protocols", alpn(["h2c", "http/1.1"]), 200);

@@ -14,7 +14,7 @@ import { DataPath } from "../connection/data-path.ts";
 import { accepted, fromConfiguration } from "../hand-built/from-configuration.ts";
 import { ManualClock } from "../hand-built/manual-clock.ts";
 import { Client, until } from "../hand-built/running-proxy.ts";
-import { type TestIdentity, testIdentity } from "../testing/tls-identities.ts";
+import { type TestCertificate, testCertificate } from "../../../../tests/tools/certificates.ts";
 import { SecretSlotTable } from "../tls/secret-slot.ts";
 import { ListenerHost } from "./listener-host.ts";
 
@@ -22,17 +22,17 @@ const type = (name: string): string => `type.googleapis.com/envoy.extensions.${n
 const inline = (text: string): object => ({ inline_string: text });
 const uri = "URI:spiffe://cluster.local/ns/shop/sa/web";
 
-let authority: TestIdentity;
-let server: TestIdentity;
-let renewed: TestIdentity;
-let client: TestIdentity;
+let authority: TestCertificate;
+let server: TestCertificate;
+let renewed: TestCertificate;
+let client: TestCertificate;
 
 before(async () => {
-  authority = await testIdentity({ subject: "/O=cluster.local", isAuthority: true });
+  authority = await testCertificate({ subject: "/O=cluster.local", isAuthority: true });
   [server, renewed, client] = await Promise.all([
-    testIdentity({ subject: "/CN=first", names: ["DNS:a.example"], authority }),
-    testIdentity({ subject: "/CN=second", names: ["DNS:a.example"], authority }),
-    testIdentity({ names: [uri], authority }),
+    testCertificate({ subject: "/CN=first", names: ["DNS:a.example"], issuer: authority }),
+    testCertificate({ subject: "/CN=second", names: ["DNS:a.example"], issuer: authority }),
+    testCertificate({ names: [uri], issuer: authority }),
   ]);
 });
 
@@ -58,7 +58,7 @@ const manager = {
 const inspector = { name: "tls", typed_config: { "@type": type("filters.listener.tls_inspector.v3.TlsInspector") } };
 
 interface FrontDoorOptions {
-  readonly identity?: TestIdentity;
+  readonly identity?: TestCertificate;
   readonly context?: object;
   readonly listener?: object;
   readonly chain?: object;
@@ -73,7 +73,7 @@ interface FrontDoor {
   apply(options: FrontDoorOptions): Promise<void>;
   counter(name: string): number;
   /** The secret `default` of the aggregated stream becomes this one. */
-  rotate(identity: TestIdentity): void;
+  rotate(identity: TestCertificate): void;
 }
 
 async function frontDoor(t: TestContext, options: FrontDoorOptions = {}, clock?: ManualClock): Promise<FrontDoor> {
@@ -188,7 +188,7 @@ class TlsClient {
   }
 }
 
-const shown = (identity: TestIdentity): tls.ConnectionOptions => ({ cert: identity.certificate, key: identity.key });
+const shown = (identity: TestCertificate): tls.ConnectionOptions => ({ cert: identity.certificate, key: identity.key });
 
 test("a new certificate serves new connections, and old ones live on to their next answer", async (t) => {
   const door = await frontDoor(t);
@@ -312,7 +312,7 @@ test("a session without a certificate opens nothing that asks for one", async (t
 test("what is compared with nothing is no proof", async (t) => {
   const tls_certificates = [{ certificate_chain: inline(server.certificate), private_key: inline(server.key) }];
   const common_tls_context = { tls_certificates, validation_context: {} };
-  const forged = await testIdentity({ names: [uri] });
+  const forged = await testCertificate({ names: [uri] });
   const open = await frontDoor(t, { context: { common_tls_context } });
   assert.match(await new TlsClient(t, open.port, shown(forged)).exchange(), /200 OK/);
   assert.equal(open.counter("ssl.no_certificate"), 1);
@@ -341,7 +341,7 @@ test("a refused client is told in the log and disturbs nobody", async (t) => {
   const door = await frontDoor(t, { context: { require_client_certificate: true } });
   const good = new TlsClient(t, door.port, shown(client));
   assert.match(await good.exchange(), /200 OK/);
-  const bad = new TlsClient(t, door.port, shown(await testIdentity({ names: [uri] })));
+  const bad = new TlsClient(t, door.port, shown(await testCertificate({ names: [uri] })));
   bad.socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   await bad.end();
   assert.equal(bad.received, "");

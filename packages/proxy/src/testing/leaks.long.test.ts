@@ -8,7 +8,7 @@ import { test, type TestContext } from "node:test";
 import tls from "node:tls";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import type { Holdings } from "./leak-program.ts";
-import { testIdentity } from "./tls-identities.ts";
+import { testCertificate } from "../../../../tests/tools/certificates.ts";
 
 const warmUpCount = 10_000;
 const connectionCount = 100_000;
@@ -277,7 +277,7 @@ async function quiet(program: Program): Promise<Holdings> {
 
 test("connections leave nothing behind", async (t) => {
   const backEndPort = await startBackEnd(t);
-  const program = await startProgram(t, bootstrapOf(backEndPort, await testIdentity({ names: ["DNS:localhost"] })));
+  const program = await startProgram(t, bootstrapOf(backEndPort, await testCertificate({ names: ["DNS:localhost"] })));
   await connectAll(program.ports, 0, warmUpCount);
   const before = await quiet(program);
   await connectAll(program.ports, warmUpCount, connectionCount);

@@ -182,8 +182,8 @@ test("a hello with a byte changed is read as OpenSSL reads it, or left to OpenSS
 });
 
 async function serverCertificate(): Promise<{ readonly certificate: string; readonly key: string }> {
-  const { testIdentity } = await import("../../testing/tls-identities.ts");
-  return testIdentity({ subject: "/CN=server" });
+  const { testCertificate } = await import("../../../../../tests/tools/certificates.ts");
+  return testCertificate({ subject: "/CN=server" });
 }
 
 /** The name that OpenSSL's server finds in a hello; undefined where it refuses it before it asks for one. */
