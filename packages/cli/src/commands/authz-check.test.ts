@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type EnforcedPolicy, enforcedPolicies, policiesText } from "./authz-check.ts";
-import type { AuthorizationRulesDump, ListenerDump } from "./proxy-config-dump.ts";
+import type { AuthorizationFilterDump, AuthorizationRulesDump, ListenerDump } from "./proxy-config-dump.ts";
 
 const key = (name: string, rule = 0, suffix = ""): string => `ns[shop]-policy[${name}]-rule[${rule}]${suffix}`;
 
@@ -11,9 +11,7 @@ function rules(action: string | undefined, ...keys: readonly string[]): Authoriz
   return action === undefined ? { policies } : { action, policies };
 }
 
-function httpListener(
-  ...filters: readonly { rules?: AuthorizationRulesDump; shadow_rules?: AuthorizationRulesDump }[]
-) {
+function httpListener(...filters: readonly AuthorizationFilterDump[]) {
   const type = "type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC";
   const httpFilters = filters.map((each) => ({ name: "rbac", typed_config: { "@type": type, ...each } }));
   const chain = { filters: [{ name: "hcm", typed_config: { http_filters: [{ name: "router" }, ...httpFilters] } }] };
@@ -66,6 +64,20 @@ const cases: readonly { name: string; listeners: readonly ListenerDump[]; expect
     name: "CUSTOM that nobody can answer",
     listeners: [httpListener({ rules: rules("DENY", key("a", 0, "-deny-due-to-bad-CUSTOM-action")) })],
     expected: [policy("CUSTOM", "a")],
+  },
+  {
+    name: "CUSTOM with an authorizer to ask, and on trial",
+    listeners: [
+      httpListener(
+        {
+          shadow_rules: rules("DENY", `istio-ext-authz-my-opa-${key("a")}`),
+          shadow_rules_stat_prefix: "istio_ext_authz_",
+        },
+        { shadow_rules: rules("DENY", key("b")), shadow_rules_stat_prefix: "istio_dry_run_custom_" },
+        { shadow_rules: rules("DENY", key("c")), shadow_rules_stat_prefix: "istio_dry_run_deny_" },
+      ),
+    ],
+    expected: [policy("CUSTOM", "a"), policy("CUSTOM", "b", { dryRun: true }), policy("DENY", "c", { dryRun: true })],
   },
   {
     name: "ports without requests count with those that have them",

@@ -11,6 +11,10 @@ const header = ["ACTION", "AuthorizationPolicy", "RULES"];
 /** In the order in which a proxy asks them. */
 const actions = ["CUSTOM", "AUDIT", "DENY", "ALLOW"] as const;
 
+/** Of shadow rules that decide whether the next filter asks an authorizer (Istio: authz/builder/extauthz.go). */
+const askingPrefix = "istio_ext_authz_";
+const customOnTrialPrefix = "istio_dry_run_custom_";
+
 type Action = (typeof actions)[number];
 
 export interface EnforcedPolicy {
@@ -35,19 +39,20 @@ export function registerCheck(command: Command, context: CommandContext): void {
 /** Each policy once, however many listeners and filter chains hold it. */
 export function enforcedPolicies(listeners: readonly ListenerDump[]): readonly EnforcedPolicy[] {
   const found = new Map<string, { policy: Omit<EnforcedPolicy, "rules">; rules: Set<string> }>();
-  const add = (dump: AuthorizationRulesDump | undefined, dryRun: boolean): void => {
+  const add = (dump: AuthorizationRulesDump | undefined, dryRun: boolean, isCustomFilter: boolean): void => {
     for (const key of Object.keys(dump?.policies ?? {})) {
       const { name, namespace, rule, isCustom } = partsOf(key);
-      const action = isCustom ? "CUSTOM" : actionOf(dump?.action);
+      const action = isCustom || isCustomFilter ? "CUSTOM" : actionOf(dump?.action);
       const id = JSON.stringify([action, dryRun, namespace, name]);
       const entry = found.get(id) ?? { policy: { action, dryRun, name, namespace }, rules: new Set() };
       found.set(id, entry);
       entry.rules.add(rule);
     }
   };
-  for (const { rules, shadow_rules: shadowRules } of listeners.flatMap(authorizationFilters)) {
-    add(rules, false);
-    add(shadowRules, true);
+  for (const filter of listeners.flatMap(authorizationFilters)) {
+    add(filter.rules, false, false);
+    const prefix = filter.shadow_rules_stat_prefix ?? "";
+    add(filter.shadow_rules, prefix !== askingPrefix, prefix === askingPrefix || prefix === customOnTrialPrefix);
   }
   const policies = [...found.values()].map(({ policy, rules }) => ({ ...policy, rules: rules.size }));
   return policies.toSorted((a, b) => actions.indexOf(a.action) - actions.indexOf(b.action) || byName(a, b));

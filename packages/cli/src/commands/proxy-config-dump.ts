@@ -41,6 +41,7 @@ export interface FilterDump {
   readonly http_filters?: readonly { readonly name: string; readonly typed_config?: AuthorizationFilterDump }[];
   readonly rules?: AuthorizationRulesDump;
   readonly shadow_rules?: AuthorizationRulesDump;
+  readonly shadow_rules_stat_prefix?: string;
 }
 
 /** Of envoy.filters.http.rbac and envoy.filters.network.rbac alike. */
@@ -48,6 +49,7 @@ export interface AuthorizationFilterDump {
   readonly "@type"?: string;
   readonly rules?: AuthorizationRulesDump;
   readonly shadow_rules?: AuthorizationRulesDump;
+  readonly shadow_rules_stat_prefix?: string;
 }
 
 export interface AuthorizationRulesDump {
