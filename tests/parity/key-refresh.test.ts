@@ -1,8 +1,8 @@
 // Numbers of two packages that have to agree: the control plane hears of an issuer's key twice before anything is signed with it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keySetLifeMs, loadConfig } from "../../packages/authorization-server/src/config/config.ts";
-import { defaultJwksTimes } from "../../packages/control-plane/src/jwks/jwks-keys.ts";
+import { keySetLifeMs, loadConfig } from "@tulle/authorization-server";
+import { defaultJwksTimes } from "@tulle/control-plane/stages";
 
 for (const [name, argv] of [
   ["by default", []],

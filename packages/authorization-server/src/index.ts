@@ -6,7 +6,7 @@ export type { NewUser, UserSettings } from "./admin/users.ts";
 export type { AdminResult } from "./admin/result.ts";
 export { listAuditEvents } from "./audit.ts";
 export type { StoredAuditEvent } from "./audit.ts";
-export { loadConfig } from "./config/config.ts";
+export { keySetLifeMs, loadConfig } from "./config/config.ts";
 export type { Config, ConfigResult, ConfigSources } from "./config/config.ts";
 export { keyList, rotateKeys } from "./admin/keys.ts";
 export type { KeyListing } from "./admin/keys.ts";

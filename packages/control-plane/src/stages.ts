@@ -8,3 +8,4 @@ export { parseNode, type Proxy } from "./scope/proxy.ts";
 export type { ProxyView } from "./scope/proxy-view.ts";
 export { scope } from "./scope/scope.ts";
 export { type ProxyResources, translate } from "./translate/translate.ts";
+export { defaultJwksTimes } from "./jwks/jwks-keys.ts";
