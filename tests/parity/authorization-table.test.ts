@@ -1,4 +1,4 @@
-// Who may do what, on Tulle's proxy and on a stock Envoy: every row of `authorization-rules.ts` is called at a sidecar of each kind
+// Who may do what, on Tulle's proxy and on a stock Envoy: every row of the tables is called at a sidecar of each kind
 // by workloads with certificates of their own, and has one expected outcome for both, down to the policy that the log names.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -6,17 +6,19 @@ import type { ConnectionOptions } from "node:tls";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { waitFor } from "../tools/processes.ts";
 import { type AccessLogLine, parseAccessLogLine } from "./access-log-line.ts";
+import { actionRows, connectionRows } from "./authorization-action-rows.ts";
+import { callerRows } from "./authorization-caller-rows.ts";
+import { conditionRows, operationRows } from "./authorization-request-rows.ts";
 import {
   type AuthorizationCall,
   type AuthorizationRow,
-  authorizationRows,
   type Caller,
   callers,
   httpPort,
   otherHttpPort,
   policiesOf,
   policyName,
-} from "./authorization-rules.ts";
+} from "./authorization-row.ts";
 import { callMeshed, meshClient, type MeshedOutcome } from "./meshed-call.ts";
 import { MeshedProxies, type ProxyKind } from "./meshed-proxies.ts";
 import { implementedFields, namedValues, usedFields } from "./policy-fields.ts";
@@ -39,6 +41,8 @@ const authentication = {
   metadata: { name: "tokens", namespace: "shop" },
   spec: { jwtRules: issuers.map((issuer) => ({ issuer, jwks })) },
 };
+
+const authorizationRows = [...callerRows, ...operationRows, ...conditionRows, ...actionRows, ...connectionRows];
 
 interface Case {
   readonly row: AuthorizationRow;

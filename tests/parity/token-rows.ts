@@ -115,15 +115,11 @@ const wrongSignature = invalid("Jwt verification fails");
 const malformed = invalid("Jwt is not in the form of Header.Payload.Signature with two dots and 3 sections");
 
 export async function tokenRows(): Promise<readonly TokenRow[]> {
+  return (await Promise.all([goodTokens(), forgedTokens(), wrongTokens(), severalTokens(), tokensAtPlaces()])).flat();
+}
+
+async function goodTokens(): Promise<readonly TokenRow[]> {
   const good = await token();
-  const [head = "", payload = "", signature = ""] = good.split(".");
-  const publicPem = await exportSPKI(publicKey);
-  const placed = await token({ iss: strict, account: { level: 3 } });
-  const [, placedPayload = ""] = placed.split(".");
-  const taken: TokenAnswer = {
-    status: 200,
-    received: { "x-subject": "alice", "x-level": "3", "x-payload": placedPayload },
-  };
   return [
     { name: "no token", headers: [], expected: { status: 200, received: { authorization: null } } },
     {
@@ -148,6 +144,14 @@ export async function tokenRows(): Promise<readonly TokenRow[]> {
       expected: { status: 200 },
     },
     { name: "another scheme", headers: [["authorization", `Basic ${good}`]], expected: { status: 200 } },
+  ];
+}
+
+async function forgedTokens(): Promise<readonly TokenRow[]> {
+  const good = await token();
+  const [head = "", , signature = ""] = good.split(".");
+  const publicPem = await exportSPKI(publicKey);
+  return [
     {
       name: "alg none",
       headers: bearer(forged({ alg: "none", kid: "first" }, () => "")),
@@ -210,6 +214,14 @@ export async function tokenRows(): Promise<readonly TokenRow[]> {
       headers: bearer(`${head}.${base64Url(payloadOf({ sub: "root" }))}.${signature}`),
       expected: wrongSignature,
     },
+  ];
+}
+
+async function wrongTokens(): Promise<readonly TokenRow[]> {
+  const good = await token();
+  const [head = "", payload = "", signature = ""] = good.split(".");
+  const placed = await token({ iss: strict, account: { level: 3 } });
+  return [
     { name: "another audience", headers: bearer(await token({ aud: "elsewhere" })), expected: forAnother },
     { name: "no audience", headers: bearer(await token({ aud: undefined })), expected: forAnother },
     { name: "a part of an audience", headers: bearer(await token({ aud: "sho" })), expected: forAnother },
@@ -268,6 +280,12 @@ export async function tokenRows(): Promise<readonly TokenRow[]> {
     // What is left of the field is its scheme alone (RFC 9110 §5.5), and that is no token.
     { name: "nothing", headers: [["authorization", "Bearer "]], expected: { status: 200 } },
     { name: "a word", headers: bearer("word"), expected: malformed },
+  ];
+}
+
+async function severalTokens(): Promise<readonly TokenRow[]> {
+  const good = await token();
+  return [
     {
       name: "two tokens in two headers of one name",
       headers: [...bearer(good), ...bearer(good)],
@@ -286,6 +304,18 @@ export async function tokenRows(): Promise<readonly TokenRow[]> {
       expected: wrongSignature,
     },
     { name: "two good ones", query: `access_token=${good}`, headers: bearer(good), expected: { status: 200 } },
+  ];
+}
+
+async function tokensAtPlaces(): Promise<readonly TokenRow[]> {
+  const good = await token();
+  const placed = await token({ iss: strict, account: { level: 3 } });
+  const [, placedPayload = ""] = placed.split(".");
+  const taken: TokenAnswer = {
+    status: 200,
+    received: { "x-subject": "alice", "x-level": "3", "x-payload": placedPayload },
+  };
+  return [
     {
       name: "a header of its own",
       headers: [["x-token", placed]],
