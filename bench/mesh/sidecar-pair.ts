@@ -65,12 +65,13 @@ export class SidecarPair implements AsyncDisposable {
         return startBackend(own, `${pod.appAddress}:${port}`, loadCore);
       },
       wrapCommand: (pod, command, args) =>
-        // The access log goes to standard output, as Istio's; here that is a file.
+        // The access log goes to standard output, as Istio's; here that is a file. The agent tells peers of the workload.
         onCore(proxyCore, "sh", [
           "-c",
-          'log=$1; shift; exec "$@" >> "$log"',
+          'log=$1; export TULLE_PEER_METADATA="$2"; shift 2; exec "$@" >> "$log"',
           "sh",
           logOf(folder, pod),
+          peerMetadata(pod),
           command,
           ...args,
         ]),
@@ -141,6 +142,20 @@ export class SidecarPair implements AsyncDisposable {
     if (written < requests / 2)
       throw new Error(`${this.name}, ${side} side, logged ${written} of ${requests} requests`);
   }
+}
+
+/** As the agent writes it. */
+function peerMetadata({ name, namespace }: RunningPod): string {
+  const labels = {
+    workload: name,
+    workload_namespace: namespace,
+    app: name,
+    version: "v1",
+    canonical_service: name,
+    canonical_revision: "v1",
+    cluster: "Kubernetes",
+  };
+  return Buffer.from(JSON.stringify(labels)).toString("base64");
 }
 
 function logOf(folder: string, pod: Pick<RunningPod, "name">): string {
