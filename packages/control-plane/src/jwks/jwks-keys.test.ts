@@ -1,43 +1,11 @@
 // When keys are fetched, how long they serve, and what is told of those that are not to be had; on a clock that the test moves.
 import assert from "node:assert/strict";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
-import type { Clock } from "@tulle/xds";
 import type { MeshRequestAuthentication } from "../snapshot/mesh-snapshot.ts";
 import type { FetchedJwks } from "./fetch-jwks.ts";
 import { defaultJwksTimes, JwksKeys, maxKeySets } from "./jwks-keys.ts";
-
-class ManualClock implements Clock {
-  #nowMs = 0;
-  #timers: { readonly atMs: number; readonly callback: () => void }[] = [];
-
-  nowMs(): number {
-    return this.#nowMs;
-  }
-
-  after(delayMs: number, callback: () => void): () => void {
-    const timer = { atMs: this.#nowMs + delayMs, callback };
-    this.#timers.push(timer);
-    return () => {
-      this.#timers = this.#timers.filter((each) => each !== timer);
-    };
-  }
-
-  get waiting(): readonly number[] {
-    return this.#timers.map(({ atMs }) => atMs - this.#nowMs);
-  }
-
-  /** Runs what is due next, and lets the fetches that it began end. */
-  async next(): Promise<void> {
-    const [due] = this.#timers.toSorted((a, b) => a.atMs - b.atMs);
-    assert.ok(due);
-    this.#timers = this.#timers.filter((timer) => timer !== due);
-    this.#nowMs = due.atMs;
-    due.callback();
-    await nextTurn();
-  }
-}
+import { ManualClock } from "../testing/manual-clock.ts";
 
 const policy = (...urls: readonly string[]): MeshRequestAuthentication => ({
   name: "policy",

@@ -1,13 +1,12 @@
 // Metadata of OpenID providers: what is believed, when they are asked, and that the last good answer stays.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { Logging } from "@tulle/telemetry";
-import type { Clock } from "@tulle/xds";
 import type { MeshBrowserLogin, ProviderLocation } from "../snapshot/browser-logins.ts";
 import { type FetchedDocument, LoginProviders, maxProviders } from "./login-providers.ts";
 import type { SavedEndpoints } from "./saved-endpoints.ts";
 import { metadataUrl, readProviderMetadata } from "./provider-metadata.ts";
+import { ManualClock } from "../testing/manual-clock.ts";
 
 const issuer = "https://issuer.test/a";
 const good = {
@@ -57,36 +56,6 @@ test("metadata lie below the issuer", () => {
   assert.equal(metadataUrl("https://issuer.test/"), "https://issuer.test/.well-known/openid-configuration");
 });
 
-class ManualClock implements Clock {
-  #nowMs = 0;
-  timers: { readonly atMs: number; readonly callback: () => void }[] = [];
-
-  nowMs(): number {
-    return this.#nowMs;
-  }
-
-  after(delayMs: number, callback: () => void): () => void {
-    const timer = { atMs: this.#nowMs + delayMs, callback };
-    this.timers.push(timer);
-    return () => {
-      this.timers = this.timers.filter((each) => each !== timer);
-    };
-  }
-
-  get waiting(): readonly number[] {
-    return this.timers.map(({ atMs }) => atMs - this.#nowMs);
-  }
-
-  async next(): Promise<void> {
-    const [due] = this.timers.toSorted((a, b) => a.atMs - b.atMs);
-    assert.ok(due);
-    this.timers = this.timers.filter((timer) => timer !== due);
-    this.#nowMs = due.atMs;
-    due.callback();
-    await nextTurn();
-  }
-}
-
 function bench(answer: FetchedDocument, saved: SavedEndpoints = new Map()) {
   const clock = new ManualClock();
   const asked: ProviderLocation[] = [];
@@ -110,7 +79,7 @@ test("asked at once, again after failures, and hourly; the last good answer stay
   const { providers, clock } = made;
   providers.want([{ issuer }]);
   providers.want([{ issuer }]);
-  assert.equal(clock.timers.length, 1);
+  assert.equal(clock.waiting.length, 1);
   for (let failures = 0; failures < 3; failures += 1) await clock.next();
   assert.deepEqual(clock.waiting, [1000]);
   made.answer = { text: JSON.stringify(good) };
@@ -124,7 +93,7 @@ test("asked at once, again after failures, and hourly; the last good answer stay
   await clock.next();
   assert.equal(made.changes, 1);
   providers.want([]);
-  assert.deepEqual([providers.endpoints.size, clock.timers.length], [0, 0]);
+  assert.deepEqual([providers.endpoints.size, clock.waiting.length], [0, 0]);
 });
 
 test("endpoints that do not come are told of at the resource", async () => {
@@ -186,6 +155,6 @@ test("what an earlier run knew serves at once, where somebody still names it", a
 test("there is a limit to the number of providers", () => {
   const { providers, clock } = bench({ problem: "unused" });
   providers.want(Array.from({ length: maxProviders + 5 }, (_, number) => ({ issuer: `https://${number}.test` })));
-  assert.equal(clock.timers.length, maxProviders);
+  assert.equal(clock.waiting.length, maxProviders);
   providers.close();
 });

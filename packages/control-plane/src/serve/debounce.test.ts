@@ -1,36 +1,8 @@
 // When gathered changes are let through, on a clock that the test moves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Clock } from "@tulle/xds";
 import { Debounce } from "./debounce.ts";
-
-class ManualClock implements Clock {
-  #nowMs = 0;
-  #timers: { readonly atMs: number; readonly callback: () => void }[] = [];
-
-  nowMs(): number {
-    return this.#nowMs;
-  }
-
-  after(delayMs: number, callback: () => void): () => void {
-    const timer = { atMs: this.#nowMs + delayMs, callback };
-    this.#timers.push(timer);
-    return () => {
-      this.#timers = this.#timers.filter((each) => each !== timer);
-    };
-  }
-
-  advanceTo(nowMs: number): void {
-    for (;;) {
-      const next = this.#timers.filter((timer) => timer.atMs <= nowMs).sort((a, b) => a.atMs - b.atMs)[0];
-      if (next === undefined) break;
-      this.#timers = this.#timers.filter((timer) => timer !== next);
-      this.#nowMs = next.atMs;
-      next.callback();
-    }
-    this.#nowMs = nowMs;
-  }
-}
+import { ManualClock } from "../testing/manual-clock.ts";
 
 const cases: readonly { name: string; signalsMs: readonly number[]; expected: readonly number[] }[] = [
   { name: "one change waits until it is quiet", signalsMs: [0], expected: [100] },
