@@ -16,6 +16,7 @@ const http = { service: authorizer, port: 80, timeout: "5s" };
 
 const meshConfig = {
   pathNormalization: { normalization: "MERGE_SLASHES" },
+  outboundTrafficPolicy: { mode: "REGISTRY_ONLY" },
   extensionProviders: [
     {
       name: "http",
@@ -161,16 +162,39 @@ const rows: readonly Row[] = [
   { name: "slashes become one before policies look", path: "/http//deny", expected: refused(401, "ext_authz_denied") },
 ];
 
+/** Hosts outside the mesh, which this configuration of the mesh closes. */
+const outbound: readonly Call[] = [
+  ...["GET", "CONNECT"].map((method): Call => {
+    const target = method === "GET" ? "/" : "outside.test:443";
+    return {
+      name: `outbound: ${method} to a host outside the mesh`,
+      role: "outbound",
+      methods: [method],
+      bytes: requestBytes("outbound", target, { method, host: "outside.test" }),
+      expected: { status: 502, details: "direct_response", route: "block_all" },
+    };
+  }),
+  {
+    name: "outbound: a host of the mesh",
+    role: "outbound",
+    methods: ["GET"],
+    bytes: requestBytes("outbound", "/v1/free", { host: "echo.parity.svc.cluster.local" }),
+    expected: { status: 200 },
+  },
+];
+
 const roles: readonly Role[] = ["gateway", "inbound"];
-const calls: readonly Call[] = roles.flatMap((role) =>
-  rows.map(({ name, path: rest, method = "GET", body, headers = {}, expected }) => ({
-    name: `${role}: ${name}`,
-    role,
-    methods: [method],
-    bytes: requestBytes(role, `/v1/${rest}`, { method, headers, ...(body === undefined ? {} : { body }) }),
-    expected,
-  })),
-);
+const calls: readonly Call[] = roles
+  .flatMap((role) =>
+    rows.map(({ name, path: rest, method = "GET", body, headers = {}, expected }) => ({
+      name: `${role}: ${name}`,
+      role,
+      methods: [method],
+      bytes: requestBytes(role, `/v1/${rest}`, { method, headers, ...(body === undefined ? {} : { body }) }),
+      expected,
+    })),
+  )
+  .concat(outbound);
 
 describe("policies that ask an authorizer, on both proxies", () => {
   let mesh: ParityMesh | undefined;

@@ -41,6 +41,11 @@ const texts: readonly { readonly name: string; readonly text: string; readonly e
     text: stringify({ pathNormalization: { normalization } }),
     expected: [],
   })),
+  ...["ALLOW_ANY", "REGISTRY_ONLY"].map((mode) => ({
+    name: `hosts outside: ${mode}`,
+    text: stringify({ outboundTrafficPolicy: { mode } }),
+    expected: [],
+  })),
   { name: "no YAML", text: "a: [", expected: ["IST0106 error "] },
   { name: "no mapping", text: "- a", expected: ["IST0106 error "] },
   { name: "a field that nobody knows", text: "pathNormalisation: {}", expected: ["IST0106 warning pathNormalisation"] },

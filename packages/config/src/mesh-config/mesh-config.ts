@@ -111,6 +111,10 @@ const meshConfigFields = {
     }),
     "What paths become before routes and policies look at them.",
   ),
+  outboundTrafficPolicy: optional(
+    object({ mode: optional(enumeration(["ALLOW_ANY", "REGISTRY_ONLY"]), "ALLOW_ANY when missing.") }),
+    "Whether workloads reach hosts that are not of the mesh.",
+  ),
 } as const;
 
 const meshConfigSchema = object(meshConfigFields);
@@ -125,7 +129,7 @@ export type PathNormalization = NonNullable<NonNullable<MeshConfig["pathNormaliz
 const notYetFields: ReadonlySet<string> = new Set(
   `proxyListenPort proxyInboundListenPort proxyHttpPort connectTimeout tcpKeepalive ingressClass ingressService
   ingressControllerMode ingressSelector enableTracing accessLogFile accessLogFormat accessLogEncoding
-  enableEnvoyAccessLogService disableEnvoyListenerLog defaultConfig outboundTrafficPolicy inboundTrafficPolicy configSources
+  enableEnvoyAccessLogService disableEnvoyListenerLog defaultConfig inboundTrafficPolicy configSources
   enableAutoMtls trustDomain trustDomainAliases caCertificates defaultServiceExportTo defaultVirtualServiceExportTo
   defaultDestinationRuleExportTo rootNamespace localityLbSetting dnsRefreshRate h2UpgradePolicy inboundClusterStatName
   outboundClusterStatName certificates thriftConfig serviceSettings enablePrometheusMerge verifyCertificateAtClient ca

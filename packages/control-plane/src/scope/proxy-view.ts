@@ -31,6 +31,8 @@ export interface SidecarShared {
   readonly services: readonly ScopedService[];
   /** Those for the mesh, each with the hosts that no earlier one has taken. */
   readonly virtualServices: readonly MeshVirtualService[];
+  /** See `MeshSnapshot.registryOnly`. */
+  readonly registryOnly?: true;
 }
 
 /** One listener of a gateway workload, with every Gateway server that shares it. */

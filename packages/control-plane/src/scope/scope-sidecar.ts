@@ -13,6 +13,7 @@ export function sidecarShared(snapshot: MeshSnapshot, namespace: string): Sideca
     ...workloadTls(snapshot),
     services: snapshot.services.map((service) => scopedService(snapshot, service, namespace)),
     virtualServices: meshVirtualServices(snapshot.virtualServices),
+    ...(snapshot.registryOnly === undefined ? {} : { registryOnly: snapshot.registryOnly }),
   };
 }
 

@@ -69,6 +69,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
     ...(browserLogins.length === 0 ? {} : { browserLogins }),
     ...(authorizers.length === 0 ? {} : { authorizers }),
     ...(pathNormalization === undefined ? {} : { pathNormalization }),
+    ...(meshConfig.outboundTrafficPolicy?.mode === "REGISTRY_ONLY" ? { registryOnly: true } : {}),
     ...(peerAuthentications.length === 0 ? {} : { peerAuthentications }),
   });
 }

@@ -130,6 +130,8 @@ export interface MeshSnapshot {
   readonly authorizers?: readonly MeshAuthorizer[];
   /** Missing = BASE. */
   readonly pathNormalization?: PathNormalization;
+  /** Workloads reach the hosts of the mesh alone; missing where they reach others too. */
+  readonly registryOnly?: true;
   /** Oldest first, as `mutualTlsModes` wants them. */
   readonly peerAuthentications?: readonly PeerAuthenticationScope[];
 }

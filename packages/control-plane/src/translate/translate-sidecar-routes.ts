@@ -32,7 +32,7 @@ export function translateSidecarRoutes(view: SidecarShared): RouteConfiguration 
   );
   return create(RouteConfigurationSchema, {
     name: httpProxyRoute,
-    virtualHosts: [...virtualHosts, allowAny()],
+    virtualHosts: [...virtualHosts, view.registryOnly === true ? blockAll() : allowAny()],
     validateClusters: false,
   });
 }
@@ -148,5 +148,21 @@ function allowAny(): VirtualHost {
     ],
     includeRequestAttemptCount: true,
     requestHeadersToRemove: [peerMetadataHeader],
+  });
+}
+
+/** Istio's answer where nothing but the mesh is to be reached (outboundTrafficPolicy REGISTRY_ONLY); a CONNECT has no path. */
+function blockAll(): VirtualHost {
+  const action = { case: "directResponse", value: { status: 502 } } as const;
+  const matches = [
+    { case: "connectMatcher", value: {} },
+    { case: "prefix", value: "/" },
+  ] as const;
+  return create(VirtualHostSchema, {
+    name: "block_all",
+    domains: ["*"],
+    routes: matches.map((pathSpecifier) =>
+      create(RouteSchema, { name: "block_all", match: { pathSpecifier }, action }),
+    ),
   });
 }
