@@ -41,18 +41,18 @@ export function attributesOf(check: CheckRequest, settings: AttributeSettings): 
 
 function requestOf({ info, request, headers, body }: CheckRequest, id: number): Attributes["request"] {
   return {
-        time: timestampFromMs(info.startTimeMs),
-        http: {
-          id: String(id),
-          method: request.method,
-          headers: Object.fromEntries([...headers].map(([name, value]) => [name, asUtf8(value)])),
-          path: asUtf8(request.path),
-          host: asUtf8(request.authority),
-          scheme: request.scheme,
-          size: BigInt(info.bytesReceived),
-          protocol: request.protocol,
-          ...(body === undefined ? {} : bodyOf(body)),
-        },
+    time: timestampFromMs(info.startTimeMs),
+    http: {
+      id: String(id),
+      method: request.method,
+      headers: Object.fromEntries([...headers].map(([name, value]) => [name, asUtf8(value)])),
+      path: asUtf8(request.path),
+      host: asUtf8(request.authority),
+      scheme: request.scheme,
+      size: BigInt(info.bytesReceived),
+      protocol: request.protocol,
+      ...(body === undefined ? {} : bodyOf(body)),
+    },
   };
 }
 

@@ -31,7 +31,10 @@ const rbac = (matches: boolean): object => ({
     shadow_rules: {
       action: "DENY",
       policies: {
-        "istio-ext-authz-a": { permissions: [{ any: true }], principals: [matches ? { any: true } : { not_id: { any: true } }] },
+        "istio-ext-authz-a": {
+          permissions: [{ any: true }],
+          principals: [matches ? { any: true } : { not_id: { any: true } }],
+        },
       },
     },
     shadow_rules_stat_prefix: "istio_ext_authz_",
