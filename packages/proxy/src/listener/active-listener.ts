@@ -10,6 +10,7 @@ import { CallbackTimer } from "../connection/timer-wheel.ts";
 import { responseFlags } from "../http/response-flags.ts";
 import type { DownstreamTls, FilterChain, Listener, TerminalNetworkFilter } from "../runtime/proxy-runtime.ts";
 import { ConnectionLog } from "./connection-log.ts";
+import { HeldConnection } from "./held-connection.ts";
 import { type IncomingSocket, untouchedSocket } from "./incoming-socket.ts";
 import { Inspection } from "./inspection.ts";
 import { readTlsInto } from "./read-tls-into.ts";
@@ -139,7 +140,7 @@ export class ActiveListener {
       this.#open(
         connection,
         (onRead) => socket.openRaw(onRead),
-        { destroy: () => socket.destroy(), ignoreErrors: () => undefined },
+        () => socket.destroy(),
       );
     else this.#shakeHands(connection, chain.transport, socket.forTls());
   }
@@ -162,11 +163,7 @@ export class ActiveListener {
           readTlsInto(tlsSocket, this.#dataPath, onRead);
           return tlsSocket;
         };
-        const untaken = {
-          destroy: () => tlsSocket.destroy(),
-          ignoreErrors: () => tlsSocket.on("error", () => undefined),
-        };
-        this.#dataPath.turn.run(() => this.#open(connection, openSocket, untaken));
+        this.#dataPath.turn.run(() => this.#open(connection, openSocket, () => tlsSocket.destroy()));
         this.#tellWhenEmpty();
       },
       onFailed: () => {
@@ -186,37 +183,38 @@ export class ActiveListener {
     this.#connections.set(handshake, connection.chain);
   }
 
-  /** Asks the filters of the chain, from the one of that position on. */
-  #open(routed: RoutedConnection, openSocket: OpenSocket, untaken: UntakenSocket, first = 0): void {
+  /** Asks the filters of the chain, from the one of that position on. `destroy` is for a socket that nobody has opened. */
+  #open(routed: RoutedConnection, openSocket: OpenSocket, destroy: () => void, first = 0): void {
     const { info, chain } = routed;
     const { networkFilters } = chain;
     for (let index = first; index < networkFilters.length; index += 1) {
       const filter = networkFilters[index]!;
       const verdict = filter.onNewConnection(info, this.#dataPath, (later) => {
-        this.#connections.delete(held);
-        if (later === "close") this.#refuse(routed, filter, untaken);
-        else this.#open(routed, openSocket, untaken, index + 1);
+        if (!this.#connections.delete(held)) return;
+        if (later === "close") this.#refuse(routed, filter, () => held.refuse());
+        else
+          this.#open(
+            routed,
+            (onRead) => held.take(onRead),
+            () => held.refuse(),
+            index + 1,
+          );
         this.#tellWhenEmpty();
       });
-      if (verdict === "close") return this.#refuse(routed, filter, untaken);
+      if (verdict === "close") return this.#refuse(routed, filter, destroy);
       if (verdict === "continue") continue;
-      untaken.ignoreErrors();
-      const held: DownstreamConnection = {
-        drain: () => undefined,
-        destroy: () => {
-          verdict.cancel();
-          untaken.destroy();
-          routed.ended();
-          this.#onClosed(held);
-        },
-      };
+      const held = new HeldConnection(openSocket, () => {
+        verdict.cancel();
+        routed.ended();
+        this.#onClosed(held);
+      });
       this.#connections.set(held, chain);
       return;
     }
     this.#hand(routed, openSocket);
   }
 
-  #refuse(routed: RoutedConnection, filter: NetworkFilter, untaken: UntakenSocket): void {
+  #refuse(routed: RoutedConnection, filter: NetworkFilter, destroy: () => void): void {
     const { info, chain } = routed;
     const { networkFilters, network } = chain;
     const dataPath = this.#dataPath;
@@ -225,7 +223,7 @@ export class ActiveListener {
       filter: filter.name,
       reason: info.terminationDetails ?? "",
     });
-    untaken.destroy();
+    destroy();
     if (network.type === "tcp_proxy") network.onRefused({ info, dataPath, networkFilters });
     routed.ended();
   }
@@ -263,13 +261,6 @@ export class ActiveListener {
 }
 
 type OpenSocket = DownstreamConnectionOptions["openSocket"];
-
-/** A socket that nobody has taken yet. */
-interface UntakenSocket {
-  destroy(): void;
-  /** Called where it has to wait: what happens to it meanwhile is found when it is taken. */
-  ignoreErrors(): void;
-}
 
 function openConnection(network: TerminalNetworkFilter, options: DownstreamConnectionOptions): DownstreamConnection {
   return network.type === "tcp_proxy" ? network.open(options) : new HttpConnection(network, options);
