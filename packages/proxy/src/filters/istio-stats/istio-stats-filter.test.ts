@@ -15,7 +15,8 @@ import {
   requestHead,
   streamInfo,
 } from "../../hand-built/from-configuration.ts";
-import { type TlsInfo, ShownCertificateInfo } from "../../connection/tls-info.ts";
+import { finishedHandshake } from "../../hand-built/finished-handshake.ts";
+import type { TlsInfo } from "../../connection/tls-info.ts";
 import type { HttpFilter, HttpStream } from "../../http/filter.ts";
 import { responseFlags } from "../../http/response-flags.ts";
 import { filterOfType } from "../table.ts";
@@ -89,20 +90,6 @@ interface Run {
   readonly flags?: number;
   readonly tls?: TlsInfo;
   readonly upstreamTls?: TlsInfo;
-}
-
-function certificate(uri: string): ShownCertificateInfo {
-  return Object.assign(new ShownCertificateInfo(undefined), { uriSans: [uri, "spiffe://second"] });
-}
-
-function handshake(peerUri: string, localUri: string, peerIsValidated: boolean): TlsInfo {
-  const settled = {
-    version: "TLSv1.3",
-    cipher: "TLS_AES_128_GCM_SHA256",
-    applicationProtocol: "",
-    sessionId: () => "",
-  };
-  return { peer: certificate(peerUri), local: certificate(localUri), peerIsValidated, ...settled };
 }
 
 /** Passes one request through the filter; the header list that goes on to the next filter. */
@@ -186,10 +173,10 @@ test("as destination: a verified certificate names the caller, a merely shown on
   const header = peer({ ...own, workload: "caller", principal: "spiffe://forged" });
   const request = { headers: { "x-envoy-peer-metadata": header } };
   const runs = [
-    handshake("spiffe://web", "spiffe://catalog", true),
-    handshake("spiffe://web", "spiffe://catalog", true),
-    handshake("spiffe://other", "spiffe://catalog", true),
-    handshake("spiffe://web", "spiffe://catalog", false),
+    finishedHandshake("spiffe://web", "spiffe://catalog", true),
+    finishedHandshake("spiffe://web", "spiffe://catalog", true),
+    finishedHandshake("spiffe://other", "spiffe://catalog", true),
+    finishedHandshake("spiffe://web", "spiffe://catalog", false),
     undefined,
   ];
   for (const tls of runs) pass(hooks, { cluster: catalog, request, ...(tls && { tls }) });
@@ -212,10 +199,10 @@ test("as source: certificates of the connection to the host name both ends", () 
   const metrics = new MetricRegistry();
   const hooks = filter(metrics, false);
   const runs = [
-    handshake("spiffe://catalog", "spiffe://web", true),
-    handshake("spiffe://catalog", "spiffe://web", true),
-    handshake("spiffe://elsewhere", "spiffe://web", true),
-    handshake("spiffe://catalog", "spiffe://web", false),
+    finishedHandshake("spiffe://catalog", "spiffe://web", true),
+    finishedHandshake("spiffe://catalog", "spiffe://web", true),
+    finishedHandshake("spiffe://elsewhere", "spiffe://web", true),
+    finishedHandshake("spiffe://catalog", "spiffe://web", false),
     undefined,
   ];
   for (const tls of runs) pass(hooks, { cluster: catalog, ...(tls && { upstreamTls: tls }) });

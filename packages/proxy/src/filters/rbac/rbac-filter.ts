@@ -2,8 +2,8 @@
 // that only say what they would have done.
 import type { Logger } from "@tulle/telemetry";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts";
-import type { StreamInfo } from "../../http/stream-info.ts";
 import type { Rules } from "./compile-rules.ts";
+import { addResult, decide } from "./decision.ts";
 import { deniedDetails } from "./denied-details.ts";
 import type { RbacStats } from "./rbac-stats.ts";
 
@@ -23,14 +23,8 @@ export interface RbacFilterOptions {
   readonly log: Logger;
 }
 
-/** Envoy's namespaces of dynamic metadata: what rules said, and whether the access log should keep a request. */
+/** Envoy's namespace of dynamic metadata for what rules said. */
 const rbacNamespace = "envoy.filters.http.rbac";
-const commonNamespace = "envoy.common";
-
-interface Decision {
-  readonly isAllowed: boolean;
-  readonly policy: string | undefined;
-}
 
 export class RbacFilter implements HttpFilter {
   readonly name: string;
@@ -47,7 +41,7 @@ export class RbacFilter implements HttpFilter {
     const policies = ofRoute ?? ownPolicies;
     if (policies.shadowRules !== undefined) this.#judgeInShadow(stream, policies.shadowRules, policies);
     if (policies.rules === undefined) return "continue";
-    const decision = decide(stream, policies.rules);
+    const decision = decide(policies.rules, stream.request, stream.info, stream.info);
     const { stats, log } = this.#options;
     (decision.isAllowed ? stats.allowed : stats.denied).increment();
     if (policies.countsPolicies && decision.policy !== undefined) {
@@ -56,7 +50,7 @@ export class RbacFilter implements HttpFilter {
     if (log.debugEnabled) {
       log.debug(decision.isAllowed ? "enforced allowed" : "enforced denied", { policy: decision.policy ?? "none" });
     }
-    addResult(stream.info, `${policies.rulesStatPrefix}enforced_`, decision);
+    addResult(stream.info, rbacNamespace, `${policies.rulesStatPrefix}enforced_`, decision);
     if (decision.isAllowed) return "continue";
     stream.sendLocalReply({
       status: 403,
@@ -67,7 +61,7 @@ export class RbacFilter implements HttpFilter {
   }
 
   #judgeInShadow(stream: HttpStream, rules: Rules, policies: RbacPolicies): void {
-    const decision = decide(stream, rules);
+    const decision = decide(rules, stream.request, stream.info, stream.info);
     const { stats, log } = this.#options;
     (decision.isAllowed ? stats.shadowAllowed : stats.shadowDenied).increment();
     if (policies.countsPolicies && decision.policy !== undefined) {
@@ -76,32 +70,6 @@ export class RbacFilter implements HttpFilter {
     if (log.debugEnabled) {
       log.debug(decision.isAllowed ? "shadow allowed" : "shadow denied", { policy: decision.policy ?? "none" });
     }
-    addResult(stream.info, `${policies.shadowRulesStatPrefix}shadow_`, decision);
+    addResult(stream.info, rbacNamespace, `${policies.shadowRulesStatPrefix}shadow_`, decision);
   }
-}
-
-function decide(stream: HttpStream, rules: Rules): Decision {
-  const { info } = stream;
-  const policy = rules.matchedPolicy(stream.request, info);
-  switch (rules.action) {
-    case "allow":
-      return { isAllowed: policy !== undefined, policy };
-    case "deny":
-      return { isAllowed: policy === undefined, policy };
-    case "log":
-      addMetadata(info, commonNamespace, { access_log_hint: policy !== undefined });
-      return { isAllowed: true, policy };
-  }
-}
-
-/** What the rules said, for the access log and for filters after this one. */
-function addResult(info: StreamInfo, prefix: string, { isAllowed, policy }: Decision): void {
-  const result: Record<string, unknown> = { [`${prefix}engine_result`]: isAllowed ? "allowed" : "denied" };
-  if (policy !== undefined) result[`${prefix}effective_policy_id`] = policy;
-  addMetadata(info, rbacNamespace, result);
-}
-
-function addMetadata(info: StreamInfo, namespace: string, fields: Readonly<Record<string, unknown>>): void {
-  const metadata = (info.dynamicMetadata ??= {});
-  metadata[namespace] = { ...metadata[namespace], ...fields };
 }

@@ -2,23 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MetricRegistry } from "@tulle/telemetry";
-import { ShownCertificateInfo, type TlsInfo } from "../../../connection/tls-info.ts";
+import type { TlsInfo } from "../../../connection/tls-info.ts";
+import { finishedHandshake } from "../../../hand-built/finished-handshake.ts";
 import { StreamInfo } from "../../../http/stream-info.ts";
 import { unknownWorkload } from "../../istio-stats/workload-labels.ts";
 import { IstioTcpStatsFilter } from "./istio-tcp-stats-filter.ts";
-
-function handshake(peerUri: string, localUri: string, peerIsValidated: boolean): TlsInfo {
-  const certificate = (uri: string): ShownCertificateInfo =>
-    Object.assign(new ShownCertificateInfo(undefined), { uriSans: [uri] });
-  const settled = { version: "TLSv1.3", cipher: "TLS_AES_128_GCM_SHA256", applicationProtocol: "" };
-  return {
-    peer: certificate(peerUri),
-    local: certificate(localUri),
-    peerIsValidated,
-    ...settled,
-    sessionId: () => "",
-  };
-}
 
 const web = "spiffe://cluster.local/ns/shop/sa/web";
 const store = "spiffe://cluster.local/ns/shop/sa/store";
@@ -34,26 +22,26 @@ const table: readonly {
   {
     name: "mutual TLS to a host",
     reporter: "source",
-    upstream: handshake(store, web, true),
+    upstream: finishedHandshake(store, web, true),
     expected: [web, store, "unknown"],
   },
   {
     name: "a host whose certificate nothing was compared with",
     reporter: "source",
-    upstream: handshake(store, web, false),
+    upstream: finishedHandshake(store, web, false),
     expected: [web, "unknown", "unknown"],
   },
   {
     name: "what a client of the source proved is not the host's affair",
     reporter: "source",
-    downstream: handshake(store, web, true),
+    downstream: finishedHandshake(store, web, true),
     expected: ["unknown", "unknown", "unknown"],
   },
   { name: "a plain client", reporter: "destination", expected: ["unknown", "unknown", "none"] },
   {
     name: "mutual TLS with a client",
     reporter: "destination",
-    downstream: handshake(web, store, true),
+    downstream: finishedHandshake(web, store, true),
     expected: [web, store, "mutual_tls"],
   },
 ];

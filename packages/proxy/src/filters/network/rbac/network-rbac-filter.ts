@@ -7,6 +7,7 @@ import type { NetworkFilter } from "../../../connection/network-filter.ts";
 import { HeaderMap } from "../../../http/header-map.ts";
 import type { RequestHead } from "../../../http/message.ts";
 import type { Rules } from "../../rbac/compile-rules.ts";
+import { addResult, decide, type Decision } from "../../rbac/decision.ts";
 import { deniedDetails } from "../../rbac/denied-details.ts";
 import { connectionStreamInfo } from "../connection-stream-info.ts";
 import type { NetworkRbacStats } from "./network-rbac-stats.ts";
@@ -22,7 +23,6 @@ export interface NetworkRbacOptions {
 }
 
 const rbacNamespace = "envoy.filters.network.rbac";
-const commonNamespace = "envoy.common";
 
 /** What rules on a path find: nothing. Rules on headers are refused with their configuration. */
 const noRequest: RequestHead = {
@@ -35,11 +35,6 @@ const noRequest: RequestHead = {
   hasHost: false,
   upgrade: undefined,
 };
-
-interface Decision {
-  readonly isAllowed: boolean;
-  readonly policy: string | undefined;
-}
 
 export class NetworkRbacFilter implements NetworkFilter {
   readonly name: string;
@@ -54,7 +49,7 @@ export class NetworkRbacFilter implements NetworkFilter {
     const { rules, shadowRules, stats } = this.#options;
     if (shadowRules !== undefined) this.#judgeInShadow(connection, shadowRules);
     if (rules === undefined) return "continue";
-    const decision = decide(connection, rules);
+    const decision = decide(rules, noRequest, connectionStreamInfo(connection), connection);
     (decision.isAllowed ? stats.allowed : stats.denied).increment();
     this.#log("enforced", connection, decision);
     if (decision.isAllowed) return "continue";
@@ -64,35 +59,14 @@ export class NetworkRbacFilter implements NetworkFilter {
 
   #judgeInShadow(connection: ConnectionInfo, rules: Rules): void {
     const { stats, shadowRulesStatPrefix: prefix } = this.#options;
-    const decision = decide(connection, rules);
-    const { isAllowed, policy } = decision;
-    (isAllowed ? stats.shadowAllowed : stats.shadowDenied).increment();
+    const decision = decide(rules, noRequest, connectionStreamInfo(connection), connection);
+    (decision.isAllowed ? stats.shadowAllowed : stats.shadowDenied).increment();
     this.#log("shadow", connection, decision);
-    const result: Record<string, unknown> = { [`${prefix}shadow_engine_result`]: isAllowed ? "allowed" : "denied" };
-    if (policy !== undefined) result[`${prefix}shadow_effective_policy_id`] = policy;
-    addMetadata(connection, rbacNamespace, result);
+    addResult(connection, rbacNamespace, `${prefix}shadow_`, decision);
   }
 
   #log(mode: "enforced" | "shadow", { id }: ConnectionInfo, { isAllowed, policy = "none" }: Decision): void {
     const { log } = this.#options;
     if (log.debugEnabled) log.debug(`${mode} ${isAllowed ? "allowed" : "denied"}`, { connection: id, policy });
   }
-}
-
-function decide(connection: ConnectionInfo, rules: Rules): Decision {
-  const policy = rules.matchedPolicy(noRequest, connectionStreamInfo(connection));
-  switch (rules.action) {
-    case "allow":
-      return { isAllowed: policy !== undefined, policy };
-    case "deny":
-      return { isAllowed: policy === undefined, policy };
-    case "log":
-      addMetadata(connection, commonNamespace, { access_log_hint: policy !== undefined });
-      return { isAllowed: true, policy };
-  }
-}
-
-function addMetadata(connection: ConnectionInfo, namespace: string, fields: Readonly<Record<string, unknown>>): void {
-  const metadata = (connection.dynamicMetadata ??= {});
-  metadata[namespace] = { ...metadata[namespace], ...fields };
 }
