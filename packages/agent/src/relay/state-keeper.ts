@@ -9,19 +9,22 @@ export interface StateKeeperOptions {
   readonly nodeId: string;
   readonly initial: SavedState;
   readonly clock: Clock;
-  /** A disk that is full or read-only takes nothing from the traffic: it is told once, and tried again with the next change. */
+  /** A disk that is full or read-only takes nothing from the traffic: it is told once, and tried again with the next change or after a while. */
   readonly log: Pick<Logger, "error" | "info">;
   /** Endpoints may change many times a second; the disk need not. */
   readonly minIntervalMs?: number;
 }
 
 const defaultMinIntervalMs = 200;
+/** A mesh that nobody changes any more is to be on disk, too, once there is room. */
+const retryAfterMs = 5000;
 
 export class StateKeeper {
   readonly #options: StateKeeperOptions;
   readonly #types: Map<ResourceTypeName, SavedType>;
   readonly #trouble: Trouble;
   #isDirty = false;
+  #hasFailed = false;
   #writing: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
   #lastWriteMs = -Infinity;
@@ -55,13 +58,14 @@ export class StateKeeper {
     this.#set(type, { ...saved, resources: new Map(kept) });
   }
 
-  /** Resolves when all changes so far are on disk, or could not be written. */
+  /** Resolves when all changes so far are on disk, or could not be written; nothing is tried again by itself after that. */
   async flush(): Promise<void> {
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
+    this.#isDirty ||= this.#hasFailed;
+    this.#cancel();
     while (this.#isDirty || this.#writing !== undefined) {
       this.#writing ??= this.#write();
       await this.#writing;
+      this.#cancel();
     }
   }
 
@@ -71,11 +75,18 @@ export class StateKeeper {
     this.#schedule();
   }
 
+  #cancel(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+  }
+
+  /** A change is written as soon as the last write is old enough, what could not be written after a while. */
   #schedule(): void {
-    if (this.#cancelTimer !== undefined || this.#writing !== undefined) return;
+    if (this.#writing !== undefined) return;
+    this.#cancel();
     const { clock, minIntervalMs = defaultMinIntervalMs } = this.#options;
-    const delayMs = Math.max(0, this.#lastWriteMs + minIntervalMs - clock.nowMs());
-    this.#cancelTimer = clock.after(delayMs, () => {
+    const pauseMs = this.#isDirty ? minIntervalMs : retryAfterMs;
+    this.#cancelTimer = clock.after(Math.max(0, this.#lastWriteMs + pauseMs - clock.nowMs()), () => {
       this.#cancelTimer = undefined;
       this.#writing ??= this.#write();
     });
@@ -87,11 +98,13 @@ export class StateKeeper {
     this.#lastWriteMs = clock.nowMs();
     try {
       await writeState(file, encodeState(this.#types, nodeId));
+      this.#hasFailed = false;
       this.#trouble.end("the state can be saved again", { file });
     } catch (error) {
+      this.#hasFailed = true;
       this.#trouble.begin(`cannot save the state: ${String(error)}`, { file });
     }
     this.#writing = undefined;
-    if (this.#isDirty) this.#schedule();
+    if (this.#isDirty || this.#hasFailed) this.#schedule();
   }
 }

@@ -9,6 +9,11 @@ export class TestClock implements Clock {
     this.#nowMs = nowMs;
   }
 
+  /** Timers that are set. */
+  get pending(): number {
+    return this.#timers.length;
+  }
+
   nowMs(): number {
     return this.#nowMs;
   }

@@ -118,6 +118,15 @@ function close(server: Server): Promise<void> {
   return promise;
 }
 
+/** What of an operator's disk keeps a change from being saved; nobody else can help there. */
+const storageErrors = new Set(["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EMFILE", "ENFILE"]);
+
+/** Whoever applies is told why it was not saved, and so does not hold. */
+function storageFailure(error: unknown): ApiFailure | undefined {
+  if (!(error instanceof Error) || !("code" in error) || !storageErrors.has(String(error.code))) return undefined;
+  return new ApiFailure(507, `it cannot be saved: ${error.message}`);
+}
+
 async function answer(
   options: HttpApiOptions,
   request: IncomingMessage,
@@ -129,7 +138,7 @@ async function answer(
   try {
     send(response, await dispatch(options, request, response, trusted));
   } catch (error) {
-    const failure = error instanceof ApiFailure ? error : undefined;
+    const failure = error instanceof ApiFailure ? error : storageFailure(error);
     if (failure === undefined) {
       options.log.error("a request failed", { path: request.url, error: (error as Error).stack });
     }
