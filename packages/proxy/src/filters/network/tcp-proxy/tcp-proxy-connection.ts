@@ -39,6 +39,12 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
   #state: State = "connecting";
   #cluster: Cluster | undefined = undefined;
   #upstream: TcpConnection | undefined = undefined;
+  /**
+   * Of the client, before there is a host to have it: what listener filters have looked at, or what came in one piece with the end of
+   * the handshake. A host gets it once it has been found good.
+   */
+  readonly #early: Buffer[] = [];
+  #clientHasEnded = false;
   /** The client broke the connection off. */
   #wasReset = false;
   #wasDestroyed = false;
@@ -144,21 +150,35 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     this.#touch();
     this.#armIdleTimer(this.#settings.idleTimeoutMs);
     if (reportSession(this.#options, this.#info, "opened")) this.#armReportTimer();
-    this.#socket.resume();
+    for (const chunk of this.#early.splice(0)) this.#upstream!.write(chunk);
+    if (this.#clientHasEnded) this.#upstream!.end();
+    this.#readIfThereIsRoom();
   }
 
   // From the client to the host
 
   #onClientData(chunk: Buffer): void {
-    const upstream = this.#upstream;
     this.#info.bytesReceived += chunk.length;
     this.#settings.stats.bytesReceived.add(chunk.length);
+    if (this.#state === "connecting") {
+      this.#early.push(Buffer.from(chunk));
+      return;
+    }
+    const upstream = this.#upstream;
     if (upstream === undefined) return;
     this.#touch();
     upstream.write(chunk);
-    if (!upstream.isOverHighWatermark()) return;
+    if (upstream.isOverHighWatermark()) this.#stopReading();
+  }
+
+  #stopReading(): void {
     this.#settings.stats.pausedReading.increment();
     this.#socket.pause();
+  }
+
+  #readIfThereIsRoom(): void {
+    if (this.#upstream!.isOverHighWatermark()) this.#stopReading();
+    else this.#socket.resume();
   }
 
   onDrained(): void {
@@ -170,7 +190,8 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
 
   #onClientEnd(): void {
     this.#touch();
-    this.#upstream?.end();
+    this.#clientHasEnded = true;
+    if (this.#state === "open") this.#upstream?.end();
   }
 
   // From the host to the client

@@ -31,6 +31,8 @@ interface Proxy {
 interface ProxyOptions extends Partial<TcpProxySettings> {
   readonly bufferLimitBytes?: number;
   readonly filter?: Partial<NetworkFilter>;
+  /** The first bytes have been looked at before. */
+  readonly inspects?: boolean;
 }
 
 async function runTcpProxy(t: TestContext, cluster: Cluster, options: ProxyOptions = {}): Promise<Proxy> {
@@ -39,7 +41,7 @@ async function runTcpProxy(t: TestContext, cluster: Cluster, options: ProxyOptio
   const reports: string[] = [];
   const slot = detachedScope().clusterSlot(cluster.name);
   slot.current = cluster;
-  const { bufferLimitBytes = 1024 * 1024, filter, ...overrides } = options;
+  const { bufferLimitBytes = 1024 * 1024, filter, inspects = false, ...overrides } = options;
   const settings: TcpProxySettings = {
     statPrefix: "test",
     chooseCluster: () => slot,
@@ -73,6 +75,7 @@ async function runTcpProxy(t: TestContext, cluster: Cluster, options: ProxyOptio
   };
   const fault = await host.apply({
     ...listener,
+    listenerFilters: inspects ? [{ name: "looks", isSkipped: () => false, inspect: () => "continue" }] : [],
     filterChains: [{ ...chain!, networkFilters: [networkFilter] }],
     perConnectionBufferLimitBytes: bufferLimitBytes,
   });
@@ -233,4 +236,19 @@ test("a connection that a filter closes is logged, and no host hears of it", asy
   assert.deepEqual(proxy.reports, ["opened", "closed"]);
   assert.equal(cluster.stats.upstreamConnectionsTotal.value, 0);
   assert.equal(proxy.settings.stats.connectionsTotal.value, 1);
+});
+
+test("what was looked at goes to the host that is found in the end", async (t) => {
+  const backend = await runBackend(t, (socket, data) => void socket.write(data));
+  const proxy = await runTcpProxy(t, handBuiltCluster("c", [1, backend.port]), {
+    inspects: true,
+    maxConnectAttempts: 2,
+  });
+  const client = await Client.connect(t, proxy.port);
+  client.send("hello");
+  client.socket.end();
+  assert.equal(await client.receive(/hello/), "hello");
+  await client.receiveEnd();
+  await ended(proxy);
+  assert.deepEqual(proxy.log, ["UF 5/5 2"]);
 });
