@@ -148,6 +148,21 @@ for (const proxy of ["tulle", "envoy"] as const) {
           assert.ok(opened?.includes(label), `${label} in ${opened}`);
         }
         assert.match(opened!, / 3$/);
+        const webapp = await shop.pod("webapp");
+        const callers = await (await fetch(`http://${webapp.address}:15000/stats/prometheus`)).text();
+        const called = callers
+          .split("\n")
+          .filter((line) => /^istio_requests_total\{.*destination_workload="echo"/.test(line));
+        for (const label of [
+          'source_principal="spiffe://cluster.local/ns/shop/sa/webapp"',
+          'destination_principal="spiffe://cluster.local/ns/shop/sa/echo"',
+          'connection_security_policy="unknown"',
+        ]) {
+          assert.ok(
+            called.some((line) => line.includes(label)),
+            `${label} in ${called.join(" ")}`,
+          );
+        }
         for (const name of ["received_bytes", "sent_bytes"]) {
           assert.match(page, new RegExp(`^istio_tcp_${name}_total\\{.* 12$`, "m"), name);
         }
