@@ -8,9 +8,11 @@ import { after, before, describe, test } from "node:test";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { chromiumArguments, chromiumPath } from "../tools/chromium-path.ts";
 import { envoyPath } from "../tools/envoy-path.ts";
-import { freePort, startProcess, type StartedProcess } from "../tools/processes.ts";
+import { freePort, startProcess, type StartedProcess, waitFor } from "../tools/processes.ts";
+import { runCommand } from "../tools/run-command.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
+const main = path.join(root, "packages", "cli", "src", "main.ts");
 
 /** A copy of the sample on ports of the test's own; inside the repository, since its programs use the installed libraries. */
 async function copyShop(folder: string, port: number, securePort: number): Promise<void> {
@@ -18,7 +20,7 @@ async function copyShop(folder: string, port: number, securePort: number): Promi
     recursive: true,
     filter: (source) => path.basename(source) !== ".tulle",
   });
-  for (const name of await readdir(folder)) {
+  for (const name of await readdir(folder, { recursive: true })) {
     if (!name.endsWith(".yaml")) continue;
     const file = path.join(folder, name);
     const text = await readFile(file, "utf8");
@@ -63,6 +65,7 @@ const dataPlanes = [
 for (const { name: dataPlane, args: dataPlaneArgs } of dataPlanes) {
   describe(`the account page on ${dataPlane}`, () => {
     let parent: string;
+    let folder: string;
     let base: string;
     let secureBase: string;
     let up: StartedProcess;
@@ -72,13 +75,12 @@ for (const { name: dataPlane, args: dataPlaneArgs } of dataPlanes) {
     before(async () => {
       await mkdir(path.join(root, ".cache"), { recursive: true });
       parent = await mkdtemp(path.join(root, ".cache", "account-"));
-      const folder = path.join(parent, "shop");
+      folder = path.join(parent, "shop");
       const port = await freePort();
       const securePort = await freePort();
       base = `http://localhost:${port}`;
       secureBase = `https://localhost:${securePort}`;
       await copyShop(folder, port, securePort);
-      const main = path.join(root, "packages", "cli", "src", "main.ts");
       const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined, TULLE_ENVOY: await envoyPath() };
       const args = [
         main,
@@ -101,6 +103,13 @@ for (const { name: dataPlane, args: dataPlaneArgs } of dataPlanes) {
       await up?.stop({ signal: "SIGINT", timeoutMs: 30_000 });
       await rm(parent, { recursive: true, force: true });
     });
+
+    async function tulle(...args: readonly string[]): Promise<string> {
+      const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: folder };
+      const command = await runCommand(process.execPath, [main, ...args], { env: { ...process.env, ...env } });
+      assert.equal(command.code, 0, command.stderr);
+      return command.stdout;
+    }
 
     async function newPage(): Promise<Page> {
       // The development certificate's authority is nobody's whom the browser knows.
@@ -183,6 +192,21 @@ for (const { name: dataPlane, args: dataPlaneArgs } of dataPlanes) {
       // Other pages ask nobody to sign in, and the API takes tokens as before.
       assert.equal((await ask(`${base}/productpage`)).status, 200);
       assert.equal((await ask(`${base}/api/orders`)).status, 401);
+    });
+
+    test("under all of the shop's policies people sign in as before", async () => {
+      await tulle("apply", "-f", path.join(folder, "policies"));
+      const policy = '"name": "account-needs-sign-in"';
+      await waitFor(async () => (await tulle("authz", "check", "orders", "-o", "json")).includes(policy), {
+        what: "the policy at the orders service",
+        timeoutMs: 30_000,
+      });
+      const page = await newPage();
+      await page.goto(`${base}/account`);
+      await signIn(page);
+      await allow(page);
+      await page.getByText("Signed in as Demo User").waitFor();
+      await page.context().close();
     });
   });
 }
