@@ -201,3 +201,35 @@ test("a pod that is told to leave while it starts ends what it has started", asy
   assert.equal(on.story().at(-1), "proxy ends");
   assert.equal(on.withdrawals, 0);
 });
+
+test("a proxy that is started again takes the pod out, and the program goes on", async (t) => {
+  const on = await setStage(t);
+  on.say("proxy-well");
+  on.say("app-well");
+  on.pod.start();
+  await on.until("the pod to be ready", () => on.pod.ready);
+  on.say("proxy-well", false);
+  const restarted = on.pod.restartProxy();
+  assert.equal(on.pod.restartsProxy, true);
+  assert.equal(on.pod.restartProxy(), restarted, "one at a time");
+  await restarted;
+  assert.equal(on.withdrawals, 1);
+  assert.equal(on.pod.ready, false);
+  await on.until("the next proxy", () => on.story().filter((line) => line === "proxy listens").length === 2);
+  assert.equal(on.pod.ready, false);
+  on.say("proxy-well");
+  await on.until("the pod to be ready again", () => on.pod.ready);
+  assert.deepEqual(on.story(), ["proxy listens", "app listens", "proxy ends", "proxy listens"]);
+  assert.equal(on.pod.restarts, 1);
+  assert.equal(on.pod.phase, "running");
+});
+
+test("a pod without a proxy has none to start again", async (t) => {
+  const on = await setStage(t, {}, { injection: "none" });
+  on.say("app-well");
+  on.pod.start();
+  await on.until("the pod to be ready", () => on.pod.ready);
+  await on.pod.restartProxy();
+  assert.equal(on.withdrawals, 0);
+  assert.equal(on.pod.ready, true);
+});

@@ -107,3 +107,32 @@ test("listening sockets are inherited and announced by port", async (t) => {
   await waitUntil(() => log().includes("socket:["), { ...soon, what: () => "the program" });
   assert.match(log(), /^8080=4\nsocket:\[\d+\]\n$/);
 });
+
+test("a restart that was asked for is told of to nobody, and ends what does not end by itself", async (t) => {
+  const {
+    process: supervised,
+    ends,
+    log,
+  } = supervise(t, "trap 'echo asked' TERM; echo begins; while :; do sleep 0.1; done");
+  supervised.restart(1);
+  assert.equal(supervised.state, "idle", "what does not run begins by its own rules");
+  supervised.start();
+  await waitUntil(() => log() === "begins\n", { ...soon, what: () => "the first run" });
+  const first = supervised.pid;
+  supervised.restart(300);
+  await waitUntil(() => log() === "begins\nasked\nbegins\n", { ...soon, what: () => "the second run" });
+  assert.notEqual(supervised.pid, first);
+  assert.equal(supervised.state, "running");
+  assert.equal(supervised.restarts, 1);
+  assert.deepEqual(ends, []);
+});
+
+test("a stop during a restart is the end", async (t) => {
+  const { process: supervised, log } = supervise(t, "trap 'exit 0' TERM; echo begins; while :; do sleep 0.1; done");
+  supervised.start();
+  await waitUntil(() => log() === "begins\n", { ...soon, what: () => "the first run" });
+  supervised.restart(5000);
+  await supervised.stop(5000);
+  assert.equal(supervised.state, "ended");
+  assert.equal(log(), "begins\n");
+});

@@ -1,5 +1,5 @@
-// A process of its own for the test of inherited descriptors: answers "inherited" on what takes the place of port 8080, says
-// when it accepts, and ends with its standard input.
+// A process of its own for the tests of inherited descriptors: answers "inherited", or its argument, on what takes the place of
+// port 8080, says when it accepts, drains when something comes on its standard input, and ends with that.
 import { Logging } from "@tulle/telemetry";
 import { DataPath } from "../connection/data-path.ts";
 import { parseListenDescriptors } from "../listener/inherited-descriptors.ts";
@@ -11,8 +11,14 @@ const host = new ListenerHost({
   inheritedDescriptors: parseListenDescriptors(process.env["TULLE_LISTEN_FDS"]),
 });
 const routes = prefixRoutes({
-  "/": { type: "direct", status: 200, body: Buffer.from("inherited"), finalizeResponse: () => undefined },
+  "/": {
+    type: "direct",
+    status: 200,
+    body: Buffer.from(process.argv[2] ?? "inherited"),
+    finalizeResponse: () => undefined,
+  },
 });
 const fault = await host.apply(handBuiltListener(handBuiltConnectionManager(routes, { log: () => undefined }), 8080));
 process.stdout.write(fault ?? "accepting");
-process.stdin.on("end", () => process.exit(0)).resume();
+process.stdin.on("end", () => process.exit(0));
+process.stdin.on("data", () => void host.drain(10_000).then(() => process.stdout.write(", drained")));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import net from "node:net";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { Logging } from "@tulle/telemetry";
 import { DataPath } from "../connection/data-path.ts";
 import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "../hand-built/hand-built-runtime.ts";
@@ -115,15 +115,17 @@ test("draining a process resolves when nothing is left", async (t) => {
   assert.match(await client.receiveEnd(), /connection: close/);
 });
 
-test("inherited descriptors take the place of their port", async (t) => {
-  const parents = [net.createServer(), net.createServer()];
-  for (const parent of parents) await new Promise<void>((resolve) => parent.listen(0, "127.0.0.1", resolve));
-  const ports = parents.map((parent) => (parent.address() as net.AddressInfo).port);
-  const descriptors = parents.map((parent) => (parent as unknown as { _handle: { fd: number } })._handle.fd);
+interface Inheritor {
+  said(): string;
+  drain(): void;
+}
+
+/** A process that takes `descriptors` for port 8080, and accepts. */
+async function inheritor(t: TestContext, descriptors: readonly number[], answer: string): Promise<Inheritor> {
   const program = new URL("../hand-built/inherited-listener-program.ts", import.meta.url).pathname;
-  const child = spawn(process.execPath, [program], {
+  const child = spawn(process.execPath, [program, answer], {
     stdio: ["pipe", "pipe", "inherit", ...descriptors],
-    env: { ...process.env, TULLE_LISTEN_FDS: "8080=3,8080=4" },
+    env: { ...process.env, TULLE_LISTEN_FDS: descriptors.map((_, index) => `8080=${index + 3}`).join(",") },
   });
   t.after(() => child.stdin!.end());
   let said = "";
@@ -133,6 +135,15 @@ test("inherited descriptors take the place of their port", async (t) => {
     () => "the other process",
   );
   assert.equal(said, "accepting");
+  return { said: () => said, drain: () => child.stdin!.write("drain") };
+}
+
+test("inherited descriptors take the place of their port", async (t) => {
+  const parents = [net.createServer(), net.createServer()];
+  for (const parent of parents) await new Promise<void>((resolve) => parent.listen(0, "127.0.0.1", resolve));
+  const ports = parents.map((parent) => (parent.address() as net.AddressInfo).port);
+  const descriptors = parents.map((parent) => (parent as unknown as { _handle: { fd: number } })._handle.fd);
+  await inheritor(t, descriptors, "inherited");
   // A Node server would take connections too; the real supervisor holds the sockets without polling them.
   for (const parent of parents) await new Promise((resolve) => parent.close(resolve));
   for (const port of ports) {
@@ -140,6 +151,27 @@ test("inherited descriptors take the place of their port", async (t) => {
     client.send(get);
     await client.receive(/inherited$/);
   }
+});
+
+test("a process that drains leaves an inherited socket to the others that have it", async (t) => {
+  const parent = net.createServer();
+  await new Promise<void>((resolve) => parent.listen(0, "127.0.0.1", resolve));
+  const { port } = parent.address() as net.AddressInfo;
+  const { fd } = (parent as unknown as { _handle: { fd: number } })._handle;
+  const leaving = await inheritor(t, [fd], "leaving");
+  const staying = await inheritor(t, [fd], "staying");
+  await new Promise((resolve) => parent.close(resolve));
+  leaving.drain();
+  await until(
+    () => leaving.said() === "accepting, drained",
+    () => "the end of draining",
+  );
+  for (let count = 0; count < 50; count += 1) {
+    const client = await Client.connect(t, port);
+    client.send(get);
+    await client.receive(/staying$/);
+  }
+  assert.equal(staying.said(), "accepting");
 });
 
 test("a listener that is removed while the process drains ends both waits", async (t) => {
