@@ -10,10 +10,13 @@ import { detachedScope } from "../compile/compile-scope.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { DataPath } from "../connection/data-path.ts";
 import { fromConfiguration } from "../hand-built/from-configuration.ts";
+import { testAuthority } from "../hand-built/test-authority.ts";
 import { Slot } from "../runtime/slot.ts";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { callGrpc, closeGrpcSession, type GrpcResult } from "./grpc-client.ts";
 
+const ours = await testAuthority();
+const theirs = await (await testAuthority()).issue();
 const sessions = new Set<http2.ServerHttp2Session>();
 const server = http2.createServer();
 let opened = 0;
@@ -44,7 +47,7 @@ after(() => {
   server.close();
 });
 
-function clusterAt(port: number): Cluster {
+function clusterAt(port: number, extra: object = {}): Cluster {
   const compiled = compileCluster(
     fromConfiguration(ClusterSchema, {
       name: "authorizer",
@@ -54,6 +57,7 @@ function clusterAt(port: number): Cluster {
           { lb_endpoints: [{ endpoint: { address: { socket_address: { address: "127.0.0.1", port_value: port } } } }] },
         ],
       },
+      ...extra,
     }),
     detachedScope(),
   );
@@ -117,3 +121,41 @@ test("a call that is given up says nothing, and counts as over", async () => {
   assert.equal((await call(cluster)).ok, true);
   assert.equal(said, 0);
 });
+
+for (const { name, validation, expected } of [
+  {
+    name: "a host that shows nobody's certificate hears nothing",
+    validation: { validation_context: { trusted_ca: { inline_string: ours.rootPem } } },
+    expected: /CERTIFICATE_VERIFY_FAILED/,
+  },
+  {
+    name: "nothing to verify a host with",
+    validation: { validation_context_sds_secret_config: { name: "ROOTCA", sds_config: { ads: {} } } },
+    expected: /Secret is not supplied by SDS/,
+  },
+]) {
+  test(name, async (t) => {
+    const heard: string[] = [];
+    const secure = http2.createSecureServer({ cert: theirs.chainPem, key: theirs.keyPem });
+    secure.on("stream", (_stream, headers) => heard.push(String(headers[":path"])));
+    secure.on("sessionError", () => undefined);
+    await new Promise<void>((resolve) => {
+      secure.listen(0, "127.0.0.1", resolve);
+    });
+    t.after(() => secure.close());
+    const cluster = clusterAt((secure.address() as AddressInfo).port, {
+      transport_socket: {
+        name: "tls",
+        typed_config: {
+          "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+          common_tls_context: validation,
+        },
+      },
+    });
+    const result = await call(cluster);
+    assert.match(result.ok ? "ok" : result.reason, expected);
+    assert.deepEqual(heard, []);
+    assert.equal(cluster.stats.upstreamRequestsActive.value, 0);
+    await waitFor(() => cluster.stats.upstreamConnectionsActive.value === 0, { what: "the end of the connection" });
+  });
+}

@@ -218,6 +218,8 @@ function openSession(host: Host, cluster: Cluster, dataPath: DataPath): http2.Cl
   stats.upstreamConnectionsTotal.increment();
   stats.upstreamConnectionsActive.add(1);
   const scheme = transport?.kind === "tls" ? "https" : "http";
+  // Before the session's own listener: it would take hold of a socket that is gone because its peer was refused, and Node would abort.
+  socket.once("secureConnect", () => void (socket.destroyed && session.destroy(socket.errored ?? undefined)));
   const session = http2.connect(`${scheme}://grpc.invalid`, { createConnection: () => socket });
   const timer = new CallbackTimer(() => session.destroy());
   if (cluster.connectTimeoutMs > 0) dataPath.timers.arm(timer, cluster.connectTimeoutMs, dataPath.turn.nowMs);
