@@ -1,6 +1,8 @@
 // The labels that requests are counted under, from where each side learns them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { create } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { MetricRegistry } from "@tulle/telemetry";
@@ -306,3 +308,18 @@ for (const value of [
     assert.equal(series(metrics)[0]?.labels["source_workload"], "unknown");
   });
 }
+
+test("a host outlives the listeners whose requests it has answered, and keeps none of their filters", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const metrics = new MetricRegistry();
+  const former = Array.from({ length: 20 }, () => {
+    const hooks = filter(metrics, false);
+    pass(hooks, { cluster: catalog });
+    return new WeakRef(hooks);
+  });
+  // What a turn has dereferenced lives until its end.
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  assert.ok(former.filter((hooks) => hooks.deref() !== undefined).length <= 1);
+});

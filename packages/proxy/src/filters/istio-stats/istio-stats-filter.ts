@@ -116,7 +116,8 @@ export class IstioStatsFilter implements HttpFilter {
     if (host === undefined) return at(this.#withoutHost, `${info.cluster?.name ?? ""} ${authority}`);
     const principals = info.upstreamTls === undefined ? "" : this.#principals(info.upstreamTls);
     const place = authority === "" ? principals : `${authority} ${principals}`;
-    const kept = (host.metricLabels ??= new Map()) as Map<IstioStatsFilter, Map<string, HandlesByOutcome>>;
+    // The host may live for months, this filter until its listener is next configured.
+    const kept = (host.metricLabels ??= new WeakMap()) as WeakMap<IstioStatsFilter, Map<string, HandlesByOutcome>>;
     let byPlace = kept.get(this);
     if (byPlace === undefined) {
       byPlace = new Map();
