@@ -87,7 +87,7 @@ function loadBalancer(policy: PortTrafficPolicy): Cluster_LbPolicy {
 function protocolOptions(
   protocol: PortProtocol,
   names: { readonly autoSni: boolean; readonly autoSanValidation: boolean } = noNames,
-  common: ReturnType<typeof commonHttpOptions> = undefined,
+  common?: ReturnType<typeof commonHttpOptions>,
 ): Cluster["typedExtensionProtocolOptions"] {
   const isHttp2 = protocol === "http2" || protocol === "grpc";
   const hasNames = isHttp(protocol) && (names.autoSni || names.autoSanValidation);
