@@ -6,11 +6,12 @@ import type { ConnectionInfo } from "../connection/connection-info.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import type { DownstreamConnection } from "../connection/downstream-connection.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
-import { type ShownCertificateInfo, sessionIdOf, shownCertificateInfo } from "../connection/tls-info.ts";
+import { sessionIdOf, shownCertificateInfo } from "../connection/tls-info.ts";
 import type { DownstreamTls } from "../runtime/proxy-runtime.ts";
 import type { CertificateContext, TlsMaterial } from "../tls/common-tls-context.ts";
 import type { ValidationContext } from "../tls/secret.ts";
 import { certificateFailure, tlsErrorText } from "../tls/transport-failure.ts";
+import { staleCertificate } from "../tls/stale-certificate.ts";
 import { type PeerOutcome, verifyPeer } from "../tls/verify-peer.ts";
 import { chooseCertificate } from "./choose-certificate.ts";
 
@@ -104,7 +105,7 @@ export class TlsHandshake implements DownstreamConnection {
     const requiresCertificate = requiresClientCertificate(transport, this.#validation);
     const rules = { peerIs: "client", requiresCertificate, nowMs } as const;
     const peer = shownCertificateInfo(certificate);
-    const stale = socket.isSessionReused() ? timeError(peer, nowMs) : undefined;
+    const stale = socket.isSessionReused() ? staleCertificate(peer, nowMs) : undefined;
     const outcome = verifyPeer({ certificate, chainError: chainError ?? stale }, rules, this.#validation);
     info.transportProtocol = "tls";
     // The logs tell of a refused client too.
@@ -195,12 +196,4 @@ function requiresClientCertificate(transport: DownstreamTls, validation: Validat
   if (transport.requiresClientCertificate) return true;
   if (validation === undefined || validation.acceptsUntrusted) return false;
   return validation.nameMatches.length + validation.certificateHashes.size + validation.spkiHashes.size > 0;
-}
-
-/** A session that is taken up again carries a judgement of the past. */
-function timeError(peer: ShownCertificateInfo, nowMs: number): string | undefined {
-  const { validFromMs, validToMs } = peer;
-  if (validFromMs === undefined || validToMs === undefined) return undefined;
-  if (nowMs >= validToMs) return "CERT_HAS_EXPIRED";
-  return nowMs < validFromMs ? "CERT_NOT_YET_VALID" : undefined;
 }

@@ -1,4 +1,5 @@
 // TLS towards the hosts of a cluster, compiled (UpstreamTlsContext), and the sessions that make the next handshake with a host cheap.
+import type { X509Certificate } from "node:crypto";
 import type { Host } from "../cluster/cluster.ts";
 import type { CommonTlsContext, TlsMaterial } from "./common-tls-context.ts";
 import type { TlsStats } from "./tls-stats.ts";
@@ -6,6 +7,12 @@ import type { TlsStats } from "./tls-stats.ts";
 export type UpstreamTransport = { readonly kind: "raw" } | UpstreamTls;
 
 export const rawTransport: UpstreamTransport = { kind: "raw" };
+
+/** A session, and the host's certificate that it began with. */
+export interface KeptSession {
+  readonly session: Buffer;
+  readonly certificate: X509Certificate;
+}
 
 export interface UpstreamTlsOptions {
   readonly context: CommonTlsContext;
@@ -30,7 +37,7 @@ export class UpstreamTls {
   readonly #maxSessionsPerHost: number;
   #sessionsOf: TlsMaterial | undefined = undefined;
   /** By server name within a host; goes with the host. */
-  #sessions = new WeakMap<Host, Map<string, Buffer[]>>();
+  #sessions = new WeakMap<Host, Map<string, KeptSession[]>>();
 
   constructor(options: UpstreamTlsOptions) {
     this.context = options.context;
@@ -50,12 +57,12 @@ export class UpstreamTls {
   }
 
   /** A session to take up again, used once where its ticket is (RFC 8446 §C.4). Sessions of former secrets are forgotten. */
-  takeSession(material: TlsMaterial, host: Host, serverName: string): Buffer | undefined {
+  takeSession(material: TlsMaterial, host: Host, serverName: string): KeptSession | undefined {
     this.#forgetFormer(material);
     return this.#sessions.get(host)?.get(serverName)?.pop();
   }
 
-  keepSession(material: TlsMaterial, host: Host, serverName: string, session: Buffer): void {
+  keepSession(material: TlsMaterial, host: Host, serverName: string, session: KeptSession): void {
     this.#forgetFormer(material);
     // A connection may outlive the secrets that it was made with.
     if (material !== this.#sessionsOf) return;

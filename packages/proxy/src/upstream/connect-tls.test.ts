@@ -148,6 +148,21 @@ for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
   });
 }
 
+test("a session does not outlive the host's certificate", async (t) => {
+  const back = await tlsHost(t);
+  const { cluster } = clusterOf(back.port, {
+    max_requests_per_connection: 1,
+    transport_socket: upstreamTls({ validation_context: trusted }),
+  });
+  const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster) } });
+  const client = await Client.connect(t, proxy.port);
+  await request(client);
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() + 10 * 365 * 86_400_000 });
+  client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  // OpenSSL, which knows of no other time, would let a new session pass.
+  assert.match(await client.receive(/(?:ok|failure)$/), /^HTTP\/1\.1 503 /);
+});
+
 test("max_session_keys 0: nothing is taken up again", async (t) => {
   const back = await tlsHost(t);
   const { cluster } = clusterOf(back.port, {

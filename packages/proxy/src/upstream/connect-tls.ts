@@ -6,6 +6,7 @@ import type { Host } from "../cluster/cluster.ts";
 import { sessionIdOf, type ShownCertificateInfo, shownCertificateInfo, type TlsInfo } from "../connection/tls-info.ts";
 import type { TlsMaterial } from "../tls/common-tls-context.ts";
 import { verifiedEvent } from "../tls/ready-event.ts";
+import { staleCertificate } from "../tls/stale-certificate.ts";
 import { certificateFailure, TransportFailure } from "../tls/transport-failure.ts";
 import type { UpstreamTls } from "../tls/upstream-tls.ts";
 import { type PeerOutcome, shownCertificate, verifyPeer } from "../tls/verify-peer.ts";
@@ -34,7 +35,7 @@ export function connectTls(
   if (material === undefined) return failedSocket("TLS error: Secret is not supplied by SDS");
   const serverName = options.serverName ?? transport.serverNameFor(host);
   const protocols = context.alpnProtocols.length > 0 ? context.alpnProtocols : options.defaultProtocols;
-  const session = transport.takeSession(material, host, serverName);
+  const kept = transport.takeSession(material, host, serverName);
   const socket = tls.connect({
     ...connectOptions,
     secureContext: material.contexts[0]!.secureContext,
@@ -44,32 +45,39 @@ export function connectTls(
     // RFC 6066 §3 knows no addresses as server names.
     ...(serverName !== "" && net.isIP(serverName) === 0 && { servername: serverName }),
     ...(protocols.length > 0 && { ALPNProtocols: [...protocols] }),
-    ...(session !== undefined && { session }),
+    ...(kept !== undefined && { session: kept.session }),
   });
   // Node would take the whole chain apart for `checkServerIdentity` (measured: 0.2 of 1.3 ms a handshake).
   socket.getPeerCertificate = () => noCertificate;
-  let isVerified = false;
+  let verified: X509Certificate | undefined;
   if (transport.keepsSessions) {
     // Node asks OpenSSL for them only where somebody listens during the handshake, and tells of them after `secureConnect`.
     socket.on("session", (next: Buffer) => {
-      if (isVerified) transport.keepSession(material, host, serverName, next);
+      if (verified !== undefined)
+        transport.keepSession(material, host, serverName, { session: next, certificate: verified });
     });
   }
   socket.once("secureConnect", () => {
     const verifies = transport.verifiesServerName || options.verifiesServerName;
+    const nowMs = Date.now();
+    const isReused = socket.isSessionReused();
+    const { certificate: own, chainError } = shownCertificate(socket);
+    // OpenSSL has none for a session that it takes up again.
+    const certificate = own ?? (isReused ? kept?.certificate : undefined);
+    const stale = isReused ? staleCertificate(shownCertificateInfo(certificate), nowMs) : undefined;
     const outcome = verifyPeer(
-      shownCertificate(socket),
+      { certificate, chainError: chainError ?? stale },
       {
         peerIs: "server",
-        requiresCertificate: false,
+        requiresCertificate: material.validation !== undefined && !material.validation.acceptsUntrusted,
         expectedDnsName: verifies && serverName !== "" ? serverName : undefined,
-        nowMs: Date.now(),
+        nowMs,
       },
       material.validation,
     );
     if (outcome.ok) {
       stats.onHandshake(socket, outcome.certificate !== undefined);
-      isVerified = true;
+      verified = outcome.certificate;
       socket.emit(verifiedEvent, new UpstreamTlsInfo(socket, outcome, material));
       return;
     }
