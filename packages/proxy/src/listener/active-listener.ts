@@ -50,13 +50,19 @@ export class ActiveListener {
   replace(listener: Listener, drainTimeMs: number): void {
     this.#listener = listener;
     const kept = new Set([...listener.filterChains, listener.defaultFilterChain]);
-    const leaving: DownstreamConnection[] = [];
-    for (const [connection, chain] of this.#connections)
-      if (chain !== undefined && !kept.has(chain)) leaving.push(connection);
+    // Most end soon, and the time is long: the timer must not keep those, and what they were made with.
+    const leaving: WeakRef<DownstreamConnection>[] = [];
+    for (const [connection, chain] of this.#connections) {
+      if (chain === undefined || kept.has(chain)) continue;
+      connection.drain();
+      leaving.push(new WeakRef(connection));
+    }
     if (leaving.length === 0) return;
-    for (const connection of leaving) connection.drain();
     this.#after(drainTimeMs, () => {
-      for (const connection of leaving) if (this.#connections.has(connection)) connection.destroy();
+      for (const reference of leaving) {
+        const connection = reference.deref();
+        if (connection !== undefined && this.#connections.has(connection)) connection.destroy();
+      }
     });
   }
 

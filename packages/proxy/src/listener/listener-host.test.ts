@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import net from "node:net";
 import { test, type TestContext } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { Logging } from "@tulle/telemetry";
 import { DataPath } from "../connection/data-path.ts";
 import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "../hand-built/hand-built-runtime.ts";
@@ -225,4 +227,35 @@ test("a connection that no filter chain takes is closed and counted", async (t) 
   const client = await Client.connect(t, proxy.host.boundAddresses().get("picky")![0]!.port);
   await client.receiveEnd();
   assert.equal(picky.stats.noFilterChainMatch.value, 1);
+});
+
+test("what former chains were made of goes with their last connections, long before the time to drain is over", async (t) => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const host = newHost();
+  t.after(() => host.stop());
+  const former: WeakRef<object>[] = [];
+  for (let version = 0; version < 10; version += 1) {
+    const listener = directListener(`answer ${version}`);
+    former.push(new WeakRef(listener.filterChains[0]!.network));
+    assert.equal(await host.apply(listener), undefined);
+    const client = await Client.connect(t, portOf(host));
+    client.send(get);
+    await client.receive(/answer \d$/);
+    assert.equal(await host.apply(directListener("between")), undefined);
+    client.send(get);
+    await client.receiveEnd();
+    client.socket.destroy();
+    await until(
+      () => host.activeConnections === 0,
+      () => "the end of the connection",
+    );
+  }
+  await until(
+    () => {
+      collect();
+      return former.filter((network) => network.deref() !== undefined).length <= 1;
+    },
+    () => `${former.filter((network) => network.deref() !== undefined).length} versions to be forgotten`,
+  );
 });
