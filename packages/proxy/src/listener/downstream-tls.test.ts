@@ -475,3 +475,17 @@ test("a connection in its handshake is drained once it is established", async (t
     () => `the last answer, not ${received}`,
   );
 });
+
+test("a client of TLS 1.2 shakes hands once", async (t) => {
+  const door = await frontDoor(t);
+  const twice = new TlsClient(t, door.port, { maxVersion: "TLSv1.2" });
+  assert.match(await twice.exchange(), /200 OK/);
+  let outcome: string | undefined;
+  twice.socket.on("error", (error: NodeJS.ErrnoException) => (outcome ??= error.code));
+  twice.socket.renegotiate({}, (error) => (outcome ??= (error as NodeJS.ErrnoException | null)?.code ?? "done"));
+  await until(
+    () => outcome !== undefined,
+    () => "the outcome",
+  );
+  assert.equal(outcome, "ERR_SSL_NO_RENEGOTIATION");
+});

@@ -64,7 +64,8 @@ function newSecureContext(request: SecureContextRequest, key: string): SecureCon
     ...(parameters.signatureAlgorithms !== "" && { sigalgs: parameters.signatureAlgorithms }),
     honorCipherOrder: role === "server" && server?.prefersClientCiphers !== true,
     ...(server !== undefined && { sessionTimeout: server.timeoutSeconds }),
-    ...(server?.tickets === false && { secureOptions: constants.SSL_OP_NO_TICKET }),
+    // A peer that shakes hands again and again would be given a processor, and may come to be somebody else (BoringSSL refuses it).
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION | (server?.tickets === false ? constants.SSL_OP_NO_TICKET : 0),
     ...(certificates.length > 0 && {
       cert: certificates.map(({ chainPem }) => chainPem),
       key: certificates.map(({ keyPem }) => keyPem),
