@@ -1,10 +1,15 @@
 // Without its control plane a proxy goes on with what it has, across a restart of its own too.
 import assert from "node:assert/strict";
-import { rename, writeFile } from "node:fs/promises";
+import { readFile, rename, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
 import { httpRequest, inParallel, ShopInstance } from "./shop-instance.ts";
+
+const spoiledStates = [
+  ["cut short", (bytes: Buffer) => bytes.subarray(0, bytes.length - 100)],
+  ["edited", (bytes: Buffer) => Buffer.from(bytes.toString("latin1").replace("catalog", "gatalog"), "latin1")],
+] as const;
 
 test("traffic and restarts survive the loss of the control plane", async (t) => {
   await using shop = await ShopInstance.start();
@@ -55,4 +60,33 @@ test("traffic and restarts survive the loss of the control plane", async (t) => 
     assert.ok(v1 > 0 && v1 < 100, `${v1} of 100 from v1`);
     assert.equal((await shop.pod("webapp")).restarts, 1);
   });
+
+  for (const [what, spoil] of spoiledStates) {
+    await t.test(`a saved state that was ${what} is set aside, and the start goes on`, async () => {
+      const folder = path.join(shop.folder, ".tulle", "pods", webapp.name);
+      const file = path.join(folder, "xds-state");
+      const before = (await pidOf(`${webapp.name} proxy`))!;
+      const { restarts } = await shop.pod("webapp");
+      // Stopped, it cannot write the state anew.
+      process.kill(before, "SIGSTOP");
+      const spoiled = spoil(await readFile(file));
+      await writeFile(file, spoiled);
+      process.kill(before, "SIGKILL");
+      await waitFor(
+        async () => {
+          const pod = await shop.pod("webapp");
+          return pod.restarts === restarts + 1 && pod.ready;
+        },
+        { what: "the pod to be ready again", timeoutMs: 40_000 },
+      );
+      assert.deepEqual(await readFile(`${file}.refused`), spoiled);
+      const log = await readFile(path.join(shop.folder, ".tulle", "logs", webapp.name, "proxy.log"), "utf8");
+      assert.match(
+        log,
+        what === "cut short" ? /saved state is not used: it was cut/ : /saved state is not used: its checksum/,
+      );
+      await waitFor(async () => (await shop.get("/api/catalog")).status === 200, { what: "the way through it" });
+      assert.equal((await stat(file)).mode & 0o777, 0o600);
+    });
+  }
 });

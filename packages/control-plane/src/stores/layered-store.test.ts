@@ -1,13 +1,14 @@
 // Files below, applied resources above: what is seen, what survives a restart, and what an error in a file leaves standing.
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 import { analyze, type MeshResource, parseResource, placeOf } from "@tulle/config";
-import { Logging } from "@tulle/telemetry";
+import { type LogEntry, Logging } from "@tulle/telemetry";
 import { systemClock } from "@tulle/xds";
 import { waitFor } from "../../../../tests/tools/processes.ts";
+import { mountTinyDisk } from "../../../../tests/tools/tiny-disk.ts";
 import { DefinedInFile, LayeredStore, type LayeredStoreOptions } from "./layered-store.ts";
 
 interface World extends AsyncDisposable {
@@ -234,4 +235,51 @@ test("who was first stays first over a restart", async () => {
   assert.deepEqual(names(again), ["c", "b", "d", "a"]);
   await again.apply(virtualService("aa", "one"));
   assert.deepEqual(names(await world.open()), ["c", "b", "d", "a", "aa"]);
+});
+
+test("a saved resource that was cut short is set aside with a finding, and the others are there", async () => {
+  await using world = await makeWorld();
+  const store = await world.open();
+  for (const name of ["a", "b"]) await store.apply(virtualService(name, "one"));
+  const applied = path.join(world.folder, ".tulle", "applied");
+  const file = path.join(applied, "shop~a~VirtualService.json");
+  const cut = (await readFile(file, "utf8")).slice(0, -20);
+  await writeFile(file, cut);
+  const again = await world.open();
+  assert.deepEqual(subsets(again), { b: "one" });
+  const finding = again.findings().find(({ code }) => code === "TUL0002");
+  assert.match(finding?.message ?? "", /cannot be read: .*; it was set aside as shop~a~VirtualService\.json\.refused$/);
+  assert.equal(await readFile(`${file}.refused`, "utf8"), cut);
+  assert.deepEqual(
+    (await world.open()).findings().filter(({ code }) => code === "TUL0002"),
+    [],
+  );
+});
+
+test("pods and endpoints take effect on a full disk, what is applied does not", async () => {
+  await using world = await makeWorld();
+  const entries: LogEntry[] = [];
+  const state = path.join(world.folder, ".tulle");
+  await mkdir(state);
+  await using disk = await mountTinyDisk(state, 64 * 1024);
+  const log = new Logging({ sink: (entry) => entries.push(entry) }).logger("store");
+  const store = await world.open({ log });
+  await store.apply(pod("one"));
+  disk.fill();
+  for (const name of ["two", "three"]) await store.apply(pod(name));
+  await store.delete({ kind: "Pod", namespace: "shop", name: "one" });
+  assert.deepEqual(
+    store.list("Pod").map(({ metadata }) => metadata.name),
+    ["two", "three"],
+  );
+  await assert.rejects(store.apply(virtualService("a", "one")), { code: "ENOSPC" });
+  assert.deepEqual(subsets(store), {});
+  disk.free();
+  await store.apply(pod("four"));
+  await store.apply(virtualService("a", "one"));
+  assert.deepEqual(subsets(store), { a: "one" });
+  assert.deepEqual(
+    entries.filter(({ message }) => message.startsWith("pods and endpoints")).map(({ level }) => level),
+    ["error", "info"],
+  );
 });

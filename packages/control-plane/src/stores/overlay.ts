@@ -36,7 +36,7 @@ export class Overlay {
     this.#folder = folder;
   }
 
-  /** Everything kept, in the order in which it came to be; a file that cannot be read any more gives a finding. */
+  /** Everything kept, in the order in which it came to be; a file that cannot be read any more is set aside with a finding. */
   async load(): Promise<OverlayContent> {
     const names = (await readdir(this.#folder).catch(() => [])).filter((name) => name.endsWith(".json")).sort();
     const resources: { readonly number: number; readonly resource: MeshResource }[] = [];
@@ -53,10 +53,11 @@ export class Overlay {
         this.#lastNumber = Math.max(this.#lastNumber, number);
         resources.push({ number, resource: parsed.resource });
       } catch (error) {
+        const message = `the saved resource cannot be read${reason(name, error)}`;
         findings.push({
           code: "TUL0002",
           severity: "error",
-          message: `the saved resource cannot be read${reason(name, error)}`,
+          message: `${message}; ${await setAside(file)}`,
           place: { file, line: 1, column: 1 },
         });
       }
@@ -98,6 +99,15 @@ export class Overlay {
     this.#writes = done.catch(() => undefined);
     return done;
   }
+}
+
+/** For whoever wants to save something of it, and so that the next start does not find it again. */
+async function setAside(file: string): Promise<string> {
+  const keptAs = `${file}.refused`;
+  return rename(file, keptAs).then(
+    () => `it was set aside as ${path.basename(keptAs)}`,
+    (error: Error) => `it could not be set aside: ${error.message}`,
+  );
 }
 
 // Kinds, namespaces and names are DNS names or single words once checked; encoding keeps anything else inside the folder.
