@@ -264,6 +264,16 @@ const cases: readonly Case[] = [
     expected: [],
   },
   {
+    name: "IST0101: a provider that nobody has",
+    input: `---
+{ apiVersion: security.istio.io/v1, kind: AuthorizationPolicy, metadata: { name: asks, namespace: shop }, spec: { action: CUSTOM, provider: { name: nobody }, rules: [{}] } }
+`,
+    expected: [
+      'Warning [IST0127] (AuthorizationPolicy shop/asks) spec: there is no workload in the namespace "shop", so the policy holds for nothing\n  Compare the selector with the labels of the pods.',
+      'Error [IST0101] (AuthorizationPolicy shop/asks) spec.provider.name: no extension provider of the mesh\'s configuration is called "nobody": what the policy matches is denied\n  Add it to "extensionProviders" in the ConfigMap "tulle" of the namespace tulle-system, under the key "mesh".',
+    ],
+  },
+  {
     name: "TUL0005: protocols that loopback mode does not carry",
     input: service(
       "s",
@@ -271,6 +281,8 @@ const cases: readonly Case[] = [
     ),
     options: { networkMode: "loopback" },
     expected: [
+      "Info [TUL0001] (Service shop/s) spec.ports[2]: port 82 speaks HTTP/2, which Tulle's proxy does not carry yet: requests that come through it get 503\n" +
+        '  Let Envoy stand beside callers and workload ("sidecar.tulle.io/proxy: envoy"); authorizers are reached all the same.',
       'Info [TUL0005] (Service shop/s) spec.ports[0]: port 5432 speaks tcp: in the loopback mode other workloads reach it by CONNECT through their proxy\n  If it speaks HTTP, name the port "http" or "http-<something>".',
       "Warning [TUL0005] (Service shop/s) spec.ports[1]: port 53 speaks udp, which the loopback mode does not carry: other workloads cannot reach it through the mesh",
       'Info [TUL0005] (Service shop/s) spec.ports[3]: port 443 speaks https: in the loopback mode other workloads reach it by CONNECT through their proxy\n  If it speaks HTTP, name the port "http" or "http-<something>".',

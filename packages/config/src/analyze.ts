@@ -15,6 +15,7 @@ import { gatewayCredentials } from "./analyzers/gateway-credentials.ts";
 import { gatewayHosts } from "./analyzers/gateway-hosts.ts";
 import { gatewayReferences } from "./analyzers/gateway-references.ts";
 import { gatewayWorkloads } from "./analyzers/gateway-workloads.ts";
+import { http2Ports } from "./analyzers/http2-ports.ts";
 import { jwtAudiences } from "./analyzers/jwt-audiences.ts";
 import { loopbackProtocols } from "./analyzers/loopback-protocols.ts";
 import { missingProxies } from "./analyzers/missing-proxies.ts";
@@ -45,6 +46,7 @@ export const analyzers: readonly Analyzer[] = [
   conflictingGateways,
   unreachableRules,
   portNames,
+  http2Ports,
   namespaceInjection,
   missingProxies,
   loopbackProtocols,
