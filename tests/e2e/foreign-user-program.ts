@@ -22,6 +22,8 @@ export interface Knowledge {
   readonly sockets: readonly string[];
   /** Ports of a workload under STRICT, `host:port`. */
   readonly workloads: readonly string[];
+  /** A pod's way out and its admin pages, `host:port`. */
+  readonly ownPorts: readonly string[];
 }
 
 export type Outcomes = Readonly<Record<string, string>>;
@@ -109,6 +111,11 @@ async function tryAll(knowledge: Knowledge): Promise<Outcomes> {
     const { privateKeyPem: key, certChainPem: cert } = knowledge.selfSigned;
     const asSomebody = connectTls({ ...tls, key, cert });
     outcomes[`${workload} with a certificate of its own`] = await talking(asSomebody, "secureConnect", question);
+  }
+  for (const ownPort of knowledge.ownPorts) {
+    const { hostname: host, port } = new URL(`http://${ownPort}`);
+    const question = "GET http://catalog/items HTTP/1.1\r\nhost: catalog\r\nconnection: close\r\n\r\n";
+    outcomes[`port ${ownPort}`] = await talking(connect({ host, port: Number(port) }), "connect", question);
   }
   return outcomes;
 }

@@ -37,7 +37,8 @@ spec:
     mode: STRICT
 `;
 
-async function gatherKnowledge(shop: ShopInstance, pod: Pod): Promise<Knowledge> {
+/** `caller` is a pod that may call `pod`. */
+async function gatherKnowledge(shop: ShopInstance, pod: Pod, caller: Pod): Promise<Knowledge> {
   const state = path.join(shop.folder, ".tulle");
   const { xdsAddress } = JSON.parse(await readFile(path.join(state, "instance.json"), "utf8")) as {
     xdsAddress: string;
@@ -87,6 +88,7 @@ async function gatherKnowledge(shop: ShopInstance, pod: Pod): Promise<Knowledge>
     ],
     sockets: [path.join(folder, "xds.sock"), path.join(folder, "sds.sock"), path.join(state, "control-plane.sock")],
     workloads: [`${pod.address}:${pod.app!.port}`],
+    ownPorts: [`${caller.address}:15007`, `${caller.address}:15000`],
   };
 }
 
@@ -100,7 +102,7 @@ async function tryAs(knowledge: Knowledge): Promise<Outcomes> {
   return JSON.parse(line) as Outcomes;
 }
 
-test("a program of another user gets neither certificate nor configuration nor an answer", async () => {
+test("a program of another user gets neither certificate nor configuration nor an answer, and speaks in nobody's name", async () => {
   if (process.getuid?.() !== 0) {
     throw new ToolUnavailable("root", "only root may start a program under another user's id; run this test as root");
   }
@@ -110,7 +112,7 @@ test("a program of another user gets neither certificate nor configuration nor a
   const manifest = path.join(shop.folder, "strict.yaml");
   await writeFile(manifest, strict);
   const pod = await shop.pod("catalog-v1");
-  const knowledge = await gatherKnowledge(shop, pod);
+  const knowledge = await gatherKnowledge(shop, pod, await shop.pod("webapp"));
   await waitFor(async () => (await shop.tulle("get", "PeerAuthentication", "-n", "shop")).stdout.includes("default"), {
     what: "STRICT to be read",
   });
@@ -123,12 +125,13 @@ test("a program of another user gets neither certificate nor configuration nor a
     certificate: /^UNAUTHENTICATED: /,
     xDS: /^refused /,
     workload: /^(?:refused |closed$)/,
+    port: /^(?:refused |closed$)/,
   };
   for (const [what, outcome] of Object.entries(outcomes)) {
     const kind = Object.keys(refusedWith).find((word) => what.startsWith(word)) ?? "workload";
     assert.match(outcome, refusedWith[kind]!, `${what}: ${outcome}`);
   }
-  assert.equal(Object.keys(outcomes).length, 5 + 3 + 4 + 3 + 3, JSON.stringify(outcomes, undefined, 2));
+  assert.equal(Object.keys(outcomes).length, 5 + 3 + 4 + 3 + 3 + 2, JSON.stringify(outcomes, undefined, 2));
   // The same machine, the same moment: whoever has key and certificate is served.
   assert.equal((await shop.get("/api/catalog")).status, 200);
 });

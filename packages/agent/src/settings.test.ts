@@ -29,7 +29,9 @@ test("five variables are enough", () => {
       concurrency: 1,
       logLevel: "info",
       drainMs: 5000,
+      listenerDrainMs: 45_000,
       memoryLimitBytes: 0,
+      ownUserPorts: new Set(),
     },
   });
 });

@@ -26,6 +26,8 @@ export interface AgentSettings {
   readonly logLevel: LogLevel;
   /** How long requests may still run after SIGTERM. */
   readonly drainMs: number;
+  /** Ports of Tulle's proxy that only programs of this user may connect to. */
+  readonly ownUserPorts: ReadonlySet<number>;
   /** Of the proxy; near it requests and connections are given up. 0 = no limit is known. */
   readonly memoryLimitBytes: number;
   /** How long connections of a listener that was removed or changed may go on (Istio: drainDuration). */
@@ -87,6 +89,11 @@ export const agentVariables = [
     meaning: "memory of the proxy; near it requests and connections are refused; 0 for no limit",
     fallback: "0",
   },
+  {
+    name: "TULLE_OWN_USER_PORTS",
+    meaning: "ports of the proxy that only programs of this user may connect to, with commas between",
+    fallback: "",
+  },
   { name: "TULLE_DRAIN_MS", meaning: "how long requests may go on after SIGTERM", fallback: "5000" },
   {
     name: "TULLE_LISTENER_DRAIN_MS",
@@ -136,6 +143,7 @@ export function parseSettings(env: Environment): ParsedSettings {
     concurrency: whole("TULLE_CONCURRENCY", 1, 256),
     logLevel: isLogLevel(logLevel) ? logLevel : "info",
     drainMs: whole("TULLE_DRAIN_MS", 0, 3_600_000),
+    ownUserPorts: parsePorts(text("TULLE_OWN_USER_PORTS"), problems),
     memoryLimitBytes: whole("TULLE_PROXY_MEMORY_LIMIT_BYTES", 0, Number.MAX_SAFE_INTEGER),
     listenerDrainMs: whole("TULLE_LISTENER_DRAIN_MS", 0, 3_600_000),
   };
@@ -170,6 +178,13 @@ function parseMetadata(text: string, problems: string[]): NodeMetadata {
   }
   problems.push("TULLE_NODE_METADATA is no JSON object");
   return {};
+}
+
+function parsePorts(text: string, problems: string[]): ReadonlySet<number> {
+  const ports = text.split(",").filter((part) => part !== "");
+  const bad = ports.find((part) => !/^\d{1,5}$/.test(part) || Number(part) > 65_535);
+  if (bad !== undefined) problems.push(`TULLE_OWN_USER_PORTS: ${JSON.stringify(bad)} is no port`);
+  return new Set(ports.map(Number));
 }
 
 function parseAddress(address: string, isSecure: boolean, problems: string[]): string {

@@ -35,6 +35,11 @@ export interface ProxyOptions {
   readonly logSink?: LogSink;
   /** What `%ENVIRONMENT(X)%`, `TULLE_LISTEN_FDS` and `TULLE_PEER_METADATA` are read from; `process.env` unless given. */
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /**
+   * Ports, the admin interface's among them, that only programs of this process's own user may connect to: on loopback every
+   * user of the machine could speak in the workload's name otherwise.
+   */
+  readonly ownUserPorts?: ReadonlySet<number>;
   /** How long connections of a removed listener, or of a proxy that drains, may go on (Envoy: --drain-time-s). */
   readonly drainTimeMs?: number;
   /** Shown by `/server_info`. */
@@ -104,7 +109,11 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
 
   const accessLogs = new AccessLogFiles(logging.logger("access_log"), metrics);
   const inheritedDescriptors = parseListenDescriptors(environment["TULLE_LISTEN_FDS"]);
-  const listenerHost = new ListenerHost({ dataPath, inheritedDescriptors });
+  const listenerHost = new ListenerHost({
+    dataPath,
+    inheritedDescriptors,
+    ...(options.ownUserPorts === undefined ? {} : { ownUserPorts: options.ownUserPorts }),
+  });
   const owner = new RuntimeOwner({ listenerHost, drainTimeMs: options.drainTimeMs ?? defaultDrainTimeMs });
   const records = new ConfigRecords();
   const scope: CompileScope = {
@@ -176,6 +185,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     if (statics.problems.length > 0) throw new BootstrapError(statics.problems);
     if (bootstrap.adminAddress !== undefined) {
       admin = await startAdmin(bootstrap.adminAddress, {
+        isForOwnUser: options.ownUserPorts?.has(bootstrap.adminAddress.port) === true,
         state,
         logging,
         metrics,

@@ -4,8 +4,16 @@ import type { StartDataPlane } from "./data-plane.ts";
 export const startTulle: StartDataPlane = async ({ settings, bootstrap, env, logging }) => {
   // Loaded only when it is wanted: an agent beside Envoy has no use for it.
   const { runProxy } = await import("@tulle/proxy");
-  const { concurrency, logLevel, listenerDrainMs } = settings;
-  const proxy = await runProxy({ bootstrap, concurrency, logLevel, logging, env, drainTimeMs: listenerDrainMs });
+  const { concurrency, logLevel, listenerDrainMs, ownUserPorts } = settings;
+  const proxy = await runProxy({
+    bootstrap,
+    concurrency,
+    logLevel,
+    logging,
+    env,
+    drainTimeMs: listenerDrainMs,
+    ownUserPorts,
+  });
   // Whether it is ready is asked of its admin page.
   proxy.ready.catch(() => undefined);
   return proxy;

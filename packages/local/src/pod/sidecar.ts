@@ -10,6 +10,12 @@ import type { PodPlan } from "./pod-plan.ts";
 export const proxyHealthPort = 15_021;
 export const proxyHealthPath = "/healthz/ready";
 
+/**
+ * On loopback every user of the machine can reach a pod's ports. These are for its own programs and the person who runs it: the
+ * way out of the pod, on which a caller speaks as the workload, and the proxy's admin pages.
+ */
+const ownUserPorts = [15_000, 15_007];
+
 export interface SidecarSettings {
   /** Program and first arguments that stand for `tulle`. */
   readonly tulleCommand: readonly string[];
@@ -65,6 +71,7 @@ export function sidecarSpec(
       TULLE_STATE_DIR: stateFolder,
       TULLE_PROXY: plan.proxy,
       TULLE_DRAIN_MS: String(terminationDrainMs(plan)),
+      TULLE_OWN_USER_PORTS: ownUserPorts.join(","),
       TULLE_PROXY_MEMORY_LIMIT_BYTES: String(plan.proxyMemoryBytes ?? 0),
       ...(plan.proxyConfig.drainMs === undefined ? {} : { TULLE_LISTENER_DRAIN_MS: String(plan.proxyConfig.drainMs) }),
       ...(settings.env["TULLE_ENVOY"] === undefined ? {} : { TULLE_ENVOY: settings.env["TULLE_ENVOY"] }),

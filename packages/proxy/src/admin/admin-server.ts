@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { BootstrapError } from "../bootstrap/read-bootstrap.ts";
 import type { AdminPage, AdminResponse, AdminTargets } from "./admin-page.ts";
 import { text } from "./admin-page.ts";
+import { isOfOwnUser } from "../listener/own-user.ts";
 import { foreignPageFault } from "./foreign-page.ts";
 import { adminPage, helpText } from "./pages.ts";
 
@@ -19,7 +20,7 @@ export interface AdminServer {
 /** @throws when the address cannot be bound. */
 export async function startAdmin(
   address: { readonly ip: string; readonly port: number },
-  targets: AdminTargets,
+  targets: AdminTargets & { readonly isForOwnUser: boolean },
 ): Promise<AdminServer> {
   const log = targets.logging.logger("admin");
   const answerOrFail = async (request: IncomingMessage): Promise<AdminResponse> => {
@@ -36,6 +37,13 @@ export async function startAdmin(
       send(request, response, result);
     });
   });
+  if (targets.isForOwnUser) {
+    server.on("connection", (socket) => {
+      if (isOfOwnUser(socket)) return;
+      log.warning("a program of another user was refused", { remote: socket.remoteAddress });
+      socket.destroy();
+    });
+  }
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       const words = error.code === "EADDRINUSE" ? "Address already in use" : error.message;

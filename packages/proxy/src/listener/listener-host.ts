@@ -7,10 +7,13 @@ import { ipPortText } from "../cluster/cluster.ts";
 import type { ListenAddress, Listener } from "../runtime/proxy-runtime.ts";
 import { ActiveListener } from "./active-listener.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";
+import { isOfOwnUser } from "./own-user.ts";
 
 export interface ListenerHostOptions {
   readonly dataPath: DataPath;
   readonly inheritedDescriptors: InheritedDescriptors;
+  /** Ports that only programs of this process's own user may connect to. */
+  readonly ownUserPorts?: ReadonlySet<number>;
   /** How long connections of a filter chain that is no longer configured go on (Envoy: --drain-time-s, 600 s). */
   readonly drainTimeMs?: number;
 }
@@ -33,6 +36,7 @@ export class ListenerHost {
   readonly #dataPath: DataPath;
   readonly #descriptors: InheritedDescriptors;
   readonly #drainTimeMs: number;
+  readonly #ownUserPorts: ReadonlySet<number>;
   readonly #entries = new Map<string, Entry>();
   /** Such as no descriptor being left, which every connection would tell anew. */
   readonly #acceptTrouble: Trouble;
@@ -46,6 +50,7 @@ export class ListenerHost {
     this.#dataPath = options.dataPath;
     this.#acceptTrouble = new Trouble(options.dataPath.connectionLog);
     this.#descriptors = options.inheritedDescriptors;
+    this.#ownUserPorts = options.ownUserPorts ?? new Set();
     this.#drainTimeMs = options.drainTimeMs ?? defaultDrainTimeMs;
   }
 
@@ -142,6 +147,15 @@ export class ListenerHost {
     const { overload, random } = this.#dataPath;
     const { stats } = active.listener;
     this.#acceptTrouble.end("connections are accepted again");
+    if (this.#ownUserPorts.has(socket.localPort ?? 0) && !isOfOwnUser(socket)) {
+      const { remoteAddress: remote } = socket;
+      this.#dataPath.connectionLog.warning("a program of another user was refused", {
+        listener: active.listener.name,
+        remote,
+      });
+      socket.destroy();
+      return;
+    }
     if (this.activeConnections >= overload.maxConnections) {
       stats.globalOverflow.increment();
       socket.destroy();
