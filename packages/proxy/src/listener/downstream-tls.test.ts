@@ -481,11 +481,11 @@ test("a client of TLS 1.2 shakes hands once", async (t) => {
   const twice = new TlsClient(t, door.port, { maxVersion: "TLSv1.2" });
   assert.match(await twice.exchange(), /200 OK/);
   let outcome: string | undefined;
-  twice.socket.on("error", (error: NodeJS.ErrnoException) => (outcome ??= error.code));
-  twice.socket.renegotiate({}, (error) => (outcome ??= (error as NodeJS.ErrnoException | null)?.code ?? "done"));
+  twice.socket.on("error", (error) => (outcome ??= error.message));
+  twice.socket.renegotiate({}, (error) => (outcome ??= error?.message ?? "done"));
   await until(
     () => outcome !== undefined,
     () => "the outcome",
   );
-  assert.equal(outcome, "ERR_SSL_NO_RENEGOTIATION");
+  assert.match(outcome!, /no renegotiation/);
 });
