@@ -184,17 +184,18 @@ const outbound: readonly Call[] = [
 ];
 
 const roles: readonly Role[] = ["gateway", "inbound"];
-const calls: readonly Call[] = roles
-  .flatMap((role) =>
-    rows.map(({ name, path: rest, method = "GET", body, headers = {}, expected }) => ({
+const calls: readonly Call[] = [
+  ...roles.flatMap((role) =>
+    rows.map(({ name, path: rest, method = "GET", body, headers = {}, expected }): Call => ({
       name: `${role}: ${name}`,
       role,
       methods: [method],
       bytes: requestBytes(role, `/v1/${rest}`, { method, headers, ...(body === undefined ? {} : { body }) }),
       expected,
     })),
-  )
-  .concat(outbound);
+  ),
+  ...outbound,
+];
 
 describe("policies that ask an authorizer, on both proxies", () => {
   let mesh: ParityMesh | undefined;
