@@ -40,7 +40,7 @@ export async function measureHandshakes(options: ScenarioOptions): Promise<Scena
   for (let round = 1; round <= options.rounds; round++) {
     for (const [index, pair] of pairs.entries()) {
       for (const manner of manners) {
-        const rate = await load(pair, manner, options.seconds);
+        const rate = await load(pair, manner, Math.ceil(options.seconds / 2));
         measured[index]!.perCpuSecond[manner].push(rate);
         options.progress(`round ${round} ${pair.name}: ${rate.toFixed(0)} ${manner} handshakes per CPU second`);
       }

@@ -20,7 +20,7 @@ import {
 const proxyCore = 0;
 const loadCore = 1;
 const connections = 64;
-const warmUpSeconds = 2;
+const warmUpSeconds = 4;
 
 interface Round extends LoadResult {
   readonly cpuMicrosecondsPerRequest: number;

@@ -4,7 +4,8 @@ import { median } from "../measure/median.ts";
 import type { ScenarioOptions } from "../scenario.ts";
 import { type PairRound, type Side, SidecarPair, type SidecarPairOptions, sides } from "./sidecar-pair.ts";
 
-const warmUpSeconds = 3;
+/** Until V8 has compiled what is hot: four seconds of it took 6 % of a sidecar's CPU. */
+const warmUpSeconds = 6;
 
 export interface MeasuredPair {
   readonly name: string;

@@ -3,7 +3,7 @@
 import { mkdir, mkdtemp, readFile, rm, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { MeshedProxies, type ProxyKind, type RunningPod } from "../../tests/parity/meshed-proxies.ts";
+import { MeshedProxies, type ProxyKind, type RunningPod } from "../../tests/tools/meshed-proxies.ts";
 import { waitFor } from "../../tests/tools/processes.ts";
 import { answerBytes, startBackend } from "../http1/contestants.ts";
 import { onCore } from "../measure/on-core.ts";

@@ -1,6 +1,6 @@
 // What a thousand rules of AuthorizationPolicy add to a request: the same pair of sidecars with one rule and with a thousand,
 // of which the last that is looked at lets the request through.
-import type { ProxyKind } from "../../tests/parity/meshed-proxies.ts";
+import type { ProxyKind } from "../../tests/tools/meshed-proxies.ts";
 import { allow, client, strict } from "../mesh/manifests.ts";
 import { cpuOf, type MeasuredPair, measurePairs } from "../mesh/measure-pairs.ts";
 import { signedToken } from "../mesh/token.ts";

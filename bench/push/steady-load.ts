@@ -7,6 +7,9 @@ import { setTimeout as delay } from "node:timers/promises";
 const [port = 0, perSecond = 0, windowMs = 0] = process.argv.slice(2).map(Number);
 const request = "GET /api/catalog HTTP/1.1\r\nhost: bench\r\n\r\n";
 const free: Connection[] = [];
+/** More than a proxy that keeps up ever has in hand; beyond it a request counts as one that took the whole window. */
+const maxConnections = 500;
+let connectionCount = 0;
 let latenciesMs: number[] = [];
 
 class Connection {
@@ -15,6 +18,7 @@ class Connection {
   #received = 0;
 
   constructor() {
+    connectionCount += 1;
     this.#socket = connect({ host: "127.0.0.1", port, noDelay: true });
     this.#socket.on("data", (chunk: Buffer) => this.#onData(chunk));
     this.#socket.on("error", fail);
@@ -48,7 +52,11 @@ function sendDue(): void {
   const due = Math.floor(((performance.now() - startMs) * perSecond) / 1000);
   // After a pause of this process's own, not everything at once: that would measure the pause.
   if (due - sent > perSecond / 100) sent = due - 1;
-  for (; sent < due; sent += 1) (free.pop() ?? new Connection()).send();
+  for (; sent < due; sent += 1) {
+    const connection = free.pop() ?? (connectionCount < maxConnections ? new Connection() : undefined);
+    if (connection === undefined) latenciesMs.push(windowMs);
+    else connection.send();
+  }
 }
 setInterval(sendDue, 1);
 

@@ -20,7 +20,7 @@ import {
   policyName,
 } from "./authorization-row.ts";
 import { callMeshed, meshClient, type MeshedOutcome } from "./meshed-call.ts";
-import { MeshedProxies, type ProxyKind } from "./meshed-proxies.ts";
+import { MeshedProxies, type ProxyKind } from "../tools/meshed-proxies.ts";
 import { implementedFields, namedValues, usedFields } from "./policy-fields.ts";
 
 const kinds: readonly ProxyKind[] = ["tulle", "envoy"];

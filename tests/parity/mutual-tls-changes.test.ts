@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
 import { callMeshed, type MeshedOutcome } from "./meshed-call.ts";
-import { MeshedProxies, type ProxyKind } from "./meshed-proxies.ts";
+import { MeshedProxies, type ProxyKind } from "../tools/meshed-proxies.ts";
 
 const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
 const port = 3000;

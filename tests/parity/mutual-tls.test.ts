@@ -8,7 +8,7 @@ import { TestAuthority } from "../tools/workload-secrets.ts";
 import { parseAccessLogLine } from "./access-log-line.ts";
 import { identityRules, type Identity } from "./identity-rules.ts";
 import { callerOf, callMeshed, meshClient, type MeshedOutcome } from "./meshed-call.ts";
-import { MeshedProxies, type ProxyKind } from "./meshed-proxies.ts";
+import { MeshedProxies, type ProxyKind } from "../tools/meshed-proxies.ts";
 
 const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
 const strict = 3000;

@@ -10,7 +10,7 @@ import { waitFor } from "../tools/processes.ts";
 import { TestAuthority } from "../tools/workload-secrets.ts";
 import { type AccessLogLine, parseAccessLogLine } from "./access-log-line.ts";
 import { callMeshed, meshClient, type MeshedOutcome } from "./meshed-call.ts";
-import { MeshedProxies, type ProxyKind } from "./meshed-proxies.ts";
+import { MeshedProxies, type ProxyKind } from "../tools/meshed-proxies.ts";
 
 const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
 const port = 3000;

@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
 import { type AccessLogLine, parseAccessLogLine } from "./access-log-line.ts";
 import { callMeshed, type MeshedOutcome } from "./meshed-call.ts";
-import { MeshedProxies, type ProxyKind } from "./meshed-proxies.ts";
+import { MeshedProxies, type ProxyKind } from "../tools/meshed-proxies.ts";
 import { implementedFields, usedFields } from "./policy-fields.ts";
 import { requestAuthentications, tokenRows } from "./token-rows.ts";
 

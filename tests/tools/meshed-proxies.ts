@@ -9,9 +9,9 @@ import path from "node:path";
 import { loadText, MemoryStore } from "@tulle/config";
 import { buildEndpoints, buildSnapshot, parseNode, scope, translate } from "@tulle/control-plane/stages";
 import { type AdsConnection, type RunningAdsServer, serveAds } from "@tulle/xds";
-import { envoyPath } from "../tools/envoy-path.ts";
-import { type StartedProcess, startProcess, waitFor } from "../tools/processes.ts";
-import { sdsCluster, serveSecrets, TestAuthority, workloadSecrets } from "../tools/workload-secrets.ts";
+import { envoyPath } from "./envoy-path.ts";
+import { type StartedProcess, startProcess, waitFor } from "./processes.ts";
+import { sdsCluster, serveSecrets, TestAuthority, workloadSecrets } from "./workload-secrets.ts";
 
 export type ProxyKind = "tulle" | "envoy";
 
