@@ -141,7 +141,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (outcome.type === "reject") return this.#refuse(400, "path_normalization_failed");
     if (outcome.type === "redirect") {
       const headers = new HeaderMap(["location", outcome.path]);
-      this.sendLocalReply({ status: 307, body: "", details: "path_normalization_redirect", headers });
+      this.sendLocalReply({ status: 307, body: "", details: "path_normalization_failed", headers });
       return false;
     }
     head.path = outcome.path;

@@ -28,6 +28,9 @@ interface Act {
 const acts: Readonly<Record<string, Act>> = {
   "/ok": { bytes: ok },
   "/hang": {},
+  // Of an authorizer.
+  "/authorize/ok": { bytes: ok },
+  "/authorize/denied": { bytes: "HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno" },
   "/close-before-answer": { ending: "end" },
   "/reset-before-answer": { ending: "reset" },
   "/close-in-head": { bytes: "HTTP/1.1 200 OK\r\ncontent-le", ending: "end" },

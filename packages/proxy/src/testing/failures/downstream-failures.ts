@@ -252,10 +252,46 @@ const targets: readonly FailureRow[] = [
     lines: ["400 - path_normalization_failed"],
   },
   {
+    name: "request: an escaped slash where it is sent back",
+    listener: "redirecting",
+    play: get("/a%2fb"),
+    lines: ["307 - path_normalization_failed"],
+  },
+  {
     name: "request: OPTIONS *",
     play: `OPTIONS * HTTP/1.1\r\nHost: a\r\n${close}\r\n`,
     lines: ["404 - absolute_path_rejected"],
   },
 ];
 
-export const downstreamFailures: readonly FailureRow[] = [...clients, ...requests, ...strictRequests, ...targets];
+const authorized: readonly FailureRow[] = [
+  { name: "authorizer: allows", listener: "authorized", play: get("/ok"), lines: ["200 - via_upstream"] },
+  {
+    name: "authorizer: refuses",
+    listener: "authorized",
+    play: get("/denied"),
+    lines: ["403 UAEX ext_authz_denied"],
+    counters: ["http.authorized.ext_authz.denied"],
+  },
+  {
+    name: "authorizer: cannot be reached",
+    listener: "unauthorized",
+    play: get("/ok"),
+    lines: ["403 UAEX ext_authz_error"],
+    counters: ["http.unauthorized.ext_authz.error", "cluster.refused.upstream_cx_connect_fail"],
+  },
+  {
+    name: "authorizer: a body that is too large for it",
+    listener: "authorized",
+    play: post("/ok", `${close}Content-Length: 20\r\n`, "x".repeat(20)),
+    lines: ["413 - request_payload_too_large"],
+  },
+];
+
+export const downstreamFailures: readonly FailureRow[] = [
+  ...authorized,
+  ...clients,
+  ...requests,
+  ...strictRequests,
+  ...targets,
+];

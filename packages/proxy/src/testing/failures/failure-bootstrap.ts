@@ -14,7 +14,23 @@ const logFormat =
 interface FailureListener {
   readonly name: string;
   readonly manager: object;
+  /** Before the router. */
+  readonly filters?: readonly object[];
 }
+
+/** Asks the back end at the request's path behind a prefix, and shows it ten bytes of the body at most. */
+const authorization = (cluster: string, path_prefix: string): object => ({
+  name: "envoy.filters.http.ext_authz",
+  typed_config: {
+    "@type": extension("filters.http.ext_authz.v3.ExtAuthz"),
+    transport_api_version: "V3",
+    with_request_body: { max_request_bytes: 10 },
+    http_service: {
+      server_uri: { uri: "http://authorizer.test", cluster, timeout: "60s" },
+      path_prefix,
+    },
+  },
+});
 
 export const failureListeners: readonly FailureListener[] = [
   {
@@ -32,6 +48,9 @@ export const failureListeners: readonly FailureListener[] = [
     manager: { common_http_protocol_options: { max_connection_duration: shortTime }, drain_timeout: "0.2s" },
   },
   { name: "three-requests", manager: { common_http_protocol_options: { max_requests_per_connection: 3 } } },
+  { name: "redirecting", manager: { path_with_escaped_slashes_action: "UNESCAPE_AND_REDIRECT" } },
+  { name: "authorized", manager: {}, filters: [authorization("app", "/authorize")] },
+  { name: "unauthorized", manager: {}, filters: [authorization("refused", "")] },
   { name: "short-streams", manager: { common_http_protocol_options: { max_stream_duration: shortTime } } },
 ];
 
@@ -74,7 +93,7 @@ export function failureBootstrap(backEndPort: number, closedPort: number, logPat
     const { match, route } = each as { match: object; route: object };
     return { match, route: { cluster: "app", timeout: "0s", prefix_rewrite: "/", ...route } };
   });
-  const managerOf = ({ name, manager }: FailureListener): object => ({
+  const managerOf = ({ name, manager, filters = [] }: FailureListener): object => ({
     "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
     stat_prefix: name,
     normalize_path: true,
@@ -94,7 +113,10 @@ export function failureBootstrap(backEndPort: number, closedPort: number, logPat
         },
       ],
     },
-    http_filters: [{ name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } }],
+    http_filters: [
+      ...filters,
+      { name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } },
+    ],
     access_log: [
       {
         name: "envoy.access_loggers.file",
@@ -119,22 +141,22 @@ export function failureBootstrap(backEndPort: number, closedPort: number, logPat
         ],
       })),
       clusters: [
-        cluster("app", backEndPort),
+        staticCluster("app", backEndPort),
         // Whose connections end with the answer, so that no other row is given one of them.
-        cluster("closing", backEndPort),
-        cluster("second", backEndPort),
-        cluster("refused", closedPort),
+        staticCluster("closing", backEndPort),
+        staticCluster("second", backEndPort),
+        staticCluster("refused", closedPort),
         // The back end speaks no TLS, and says nothing to a hello.
-        cluster("mute", backEndPort, {
+        staticCluster("mute", backEndPort, {
           connect_timeout: shortTime,
           transport_socket: {
             name: "envoy.transport_sockets.tls",
             typed_config: { "@type": extension("transport_sockets.tls.v3.UpstreamTlsContext") },
           },
         }),
-        cluster("empty", undefined),
-        cluster("full", backEndPort, { circuit_breakers: { thresholds: [{ max_requests: 0 }] } }),
-        cluster("max-duration", backEndPort, {
+        staticCluster("empty", undefined),
+        staticCluster("full", backEndPort, { circuit_breakers: { thresholds: [{ max_requests: 0 }] } }),
+        staticCluster("max-duration", backEndPort, {
           typed_extension_protocol_options: {
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
               "@type": extension("upstreams.http.v3.HttpProtocolOptions"),
@@ -148,7 +170,7 @@ export function failureBootstrap(backEndPort: number, closedPort: number, logPat
   });
 }
 
-function cluster(name: string, port: number | undefined, more: object = {}): object {
+function staticCluster(name: string, port: number | undefined, more: object = {}): object {
   const endpoints = port === undefined ? [] : [{ endpoint: { address: address("127.0.0.1", port) } }];
   return {
     name,
