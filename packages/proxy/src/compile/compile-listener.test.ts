@@ -140,10 +140,6 @@ test("Envoy's defaults of a connection manager", () => {
     allowAbsoluteUrl: true,
     enableTrailers: false,
     drainTimeoutMs: 5000,
-    maxConnectionDurationMs: 0,
-    maxRequestsPerConnection: 0,
-    maxStreamDurationMs: 0,
-    endsConnectionsSafely: false,
   });
   assert.equal(routeTable.current?.name, "inline");
   assert.deepEqual([filters.length, accessLogs.length, upgradeTypes.size, routeNames.size], [1, 0, 0, 0]);
