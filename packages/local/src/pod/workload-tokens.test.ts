@@ -64,6 +64,31 @@ test("a token is rewritten until its pod has gone", async (context) => {
   );
 });
 
+for (const [name, jumpMs] of [
+  ["a machine that slept for two hours", 7_200_000],
+  ["a clock that was set back", -7_200_000],
+] as const) {
+  test(`${name}: the token is rewritten as soon as somebody looks`, async (context) => {
+    const folder = await newFolder(context);
+    let nowMs = Date.now();
+    const tokens = new WorkloadTokens({
+      stateFolder: folder,
+      onTrouble: assert.fail,
+      now: () => nowMs,
+      longestSleepMs: 5,
+    });
+    context.after(() => tokens.close());
+    const file = path.join(folder, "pods", "web-1", "token");
+    await tokens.begin(claims, file);
+    const first = await readFile(file, "utf8");
+    nowMs += jumpMs;
+    await waitUntil(async () => (await readFile(file, "utf8")) !== first, {
+      timeoutMs: 10_000,
+      what: () => "a new token",
+    });
+  });
+}
+
 test("a token that cannot be written is told of, and written once it can be", async (context) => {
   const folder = await newFolder(context);
   const troubles: string[] = [];

@@ -7,6 +7,8 @@ import type { WorkloadIdentityClaims, WorkloadTokenSigningKey } from "@tulle/ide
 const tokenLifetimeMs = 3_600_000;
 const rewriteAfterMs = tokenLifetimeMs / 2;
 const retryAfterMs = 5_000;
+/** Tokens end by the time of day, which timers know nothing of: a laptop that slept wakes with tokens that are over. */
+const longestSleepMs = 60_000;
 
 export interface WorkloadTokensOptions {
   readonly stateFolder: string;
@@ -14,6 +16,8 @@ export interface WorkloadTokensOptions {
   readonly onTrouble: (message: string) => void;
   readonly now?: () => number;
   readonly rewriteAfterMs?: number;
+  /** How long nothing looks at the clock at most. */
+  readonly longestSleepMs?: number;
 }
 
 interface Opened {
@@ -57,18 +61,25 @@ export class WorkloadTokens {
 
   /** Writes the pod's token, and goes on rewriting it; resolves when it is there, or could not be written for now. */
   async begin(claims: WorkloadIdentityClaims, file: string): Promise<void> {
-    const written = await this.#write(claims, file);
-    const again = (delayMs: number): void => {
-      const timer = setTimeout(() => void rewrite(), delayMs).unref();
+    const { now = Date.now, longestSleepMs: sleepMs = longestSleepMs } = this.#options;
+    let beganMs = now();
+    let pauseMs = this.#pauseMs(await this.#write(claims, file));
+    const sleep = (): void => {
+      const leftMs = Math.max(0, beganMs + pauseMs - now());
+      const timer = setTimeout(() => void look(), Math.min(leftMs, sleepMs)).unref();
       this.#timers.set(file, timer);
     };
-    const rewrite = async (): Promise<void> => {
-      const ok = await this.#write(claims, file, () => this.#timers.has(file));
-      if (this.#timers.has(file)) again(this.#pauseMs(ok));
+    const look = async (): Promise<void> => {
+      const nowMs = now();
+      // Before its beginning: the clock was set back.
+      if (nowMs >= beganMs && nowMs < beganMs + pauseMs) return sleep();
+      beganMs = nowMs;
+      pauseMs = this.#pauseMs(await this.#write(claims, file, () => this.#timers.has(file)));
+      if (this.#timers.has(file)) sleep();
       // The pod has gone meanwhile, and its folder must not come back.
       else await rm(path.dirname(file), { recursive: true, force: true });
     };
-    again(this.#pauseMs(written));
+    sleep();
   }
 
   /** No more of it: the pod has gone. */
