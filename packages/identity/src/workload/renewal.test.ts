@@ -98,6 +98,25 @@ const rows: readonly {
     expected: ["waiting first 43200 s", "waiting first 532 s"],
   },
   {
+    name: "a pause ends where the clock is set back by more than it",
+    start: undefined,
+    steps: [
+      [7200, failed],
+      [7200, due],
+      [0, due],
+    ],
+    expected: ["requesting none", "retrying none 7200.375 s", "retrying none 7200.375 s", "requesting none"],
+  },
+  {
+    name: "a certificate of the future is replaced at once",
+    start: first,
+    steps: [
+      [-60, due],
+      [-7200, due],
+    ],
+    expected: ["waiting first 43200 s", "waiting first 43200 s", "requesting first"],
+  },
+  {
     name: "one that nobody trusts any more is replaced at once, and only once",
     start: first,
     steps: [

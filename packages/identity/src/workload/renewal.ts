@@ -55,7 +55,7 @@ export function stepRenewal(
 ): RenewalState {
   switch (event.type) {
     case "due":
-      if (state.phase === "requesting" || nowMs < state.atMs) return state;
+      if (state.phase === "requesting" || !isDue(state, nowMs)) return state;
       return { phase: "requesting", current: state.current, failures: state.phase === "retrying" ? state.failures : 0 };
     case "issued":
       return state.phase === "requesting" ? waitFor(event.certificate, random) : state;
@@ -75,6 +75,12 @@ export function stepRenewal(
       // One that is on its way already is checked against the new roots when it comes.
       return state.phase === "requesting" ? state : { phase: "requesting", current: state.current, failures: 0 };
   }
+}
+
+/** Earlier than planned where the clock was set back: no pause is that long, and peers take no certificate of the future. */
+function isDue(state: Exclude<RenewalState, { phase: "requesting" }>, nowMs: number): boolean {
+  if (nowMs >= state.atMs) return true;
+  return state.phase === "retrying" ? state.atMs - nowMs > longestPauseMs : nowMs < state.current.leaf.notBeforeMs;
 }
 
 /** When `due` is to be sent; undefined while a request is on its way. */
