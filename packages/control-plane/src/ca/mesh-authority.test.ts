@@ -196,6 +196,23 @@ test("the control plane's own certificate is renewed at the half of its life", a
   assert.notEqual(serials[0], serials[1]);
 });
 
+test("the control plane's own certificate is made anew when the clock is set back", async (context) => {
+  const early = new ManualTime();
+  const { authority: first, stateDirectory } = await openAt(context, early);
+  first.close();
+  const time = new ManualTime();
+  time.nowMs = early.nowMs + 10 * hourMs;
+  const { authority } = await openAt(context, time, stateDirectory);
+  const before = authority.credentials.certChainPem;
+  // Until the next look.
+  await time.move(60_000);
+  time.nowMs -= 9 * hourMs;
+  await time.move(8 * hourMs);
+  await waitFor(() => authority.credentials.certChainPem !== before, { what: "another certificate" });
+  const parsed = parseCertificates(authority.credentials.certChainPem);
+  assert.ok(parsed.ok && parsed.certificates[0]!.notBeforeMs <= time.nowMs);
+});
+
 test("an authority that ends is spoken of long before, once a day", async (context) => {
   const time = new ManualTime();
   const stateDirectory = await temporaryFolder(context);

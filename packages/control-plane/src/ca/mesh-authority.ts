@@ -52,7 +52,7 @@ export class MeshAuthority {
   readonly #cacertsDirectory: string | undefined;
   readonly #listeners = new Set<() => void>();
   #credentials: ServerTlsCredentials;
-  #renewServingMs: number;
+  #serving: Omit<Serving, "credentials">;
   #warnedMs = -Infinity;
   #cancelLook: () => void = () => undefined;
   #isClosed = false;
@@ -68,7 +68,7 @@ export class MeshAuthority {
     this.now = options.now ?? Date.now;
     this.#cacertsDirectory = cacertsDirectory;
     this.#credentials = serving.credentials;
-    this.#renewServingMs = serving.renewMs;
+    this.#serving = serving;
   }
 
   /** @throws with all that is wrong, when what is kept or brought along cannot be used */
@@ -173,7 +173,7 @@ export class MeshAuthority {
       if (await this.signing.advance()) {
         this.#options.log.warning("the mesh's root changes", { phase: this.signing.state.phase });
         await this.#changed();
-      } else if (this.now() >= this.#renewServingMs) await this.#changed();
+      } else if (this.#servingIsDue()) await this.#changed();
     } catch (error) {
       this.#options.log.error("the authority's state cannot be kept; it stays as it is", { reason: String(error) });
     }
@@ -181,19 +181,25 @@ export class MeshAuthority {
     this.#schedule();
   }
 
+  /** At half of its life, and where the clock was set back: agents take no certificate of the future. */
+  #servingIsDue(): boolean {
+    const { renewMs, notBeforeMs } = this.#serving;
+    return this.now() >= renewMs || this.now() < notBeforeMs;
+  }
+
   #schedule(): void {
     this.#cancelLook();
     if (this.#isClosed) return;
-    const dueMs = Math.min(this.signing.rotationDueMs ?? Infinity, this.#renewServingMs) - this.now();
+    const dueMs = Math.min(this.signing.rotationDueMs ?? Infinity, this.#serving.renewMs) - this.now();
     // A write that failed is tried again, and not at once.
     const delayMs = Math.min(lookEveryMs, Math.max(dueMs, 100));
     this.#cancelLook = this.#options.clock.after(delayMs, () => void this.#look());
   }
 
   async #changed(): Promise<void> {
-    const { credentials, renewMs } = await issueServing(this.signing, this.now());
-    this.#credentials = credentials;
-    this.#renewServingMs = renewMs;
+    const serving = await issueServing(this.signing, this.now());
+    this.#credentials = serving.credentials;
+    this.#serving = serving;
     for (const listener of this.#listeners) listener();
   }
 
@@ -225,6 +231,7 @@ export function rootFile(stateDirectory: string): string {
 
 interface Serving {
   readonly credentials: ServerTlsCredentials;
+  readonly notBeforeMs: number;
   readonly renewMs: number;
 }
 
@@ -243,6 +250,7 @@ async function issueServing(signing: CertificateAuthority, nowMs: number): Promi
       certChainPem: chainPem,
       clientRootsPem: signing.trustBundlePem,
     },
+    notBeforeMs: certificate.notBeforeMs,
     renewMs: nowMs + (certificate.notAfterMs - nowMs) / 2,
   };
 }
