@@ -117,12 +117,8 @@ async function connect(
   });
   assert.equal(await host.apply(listener), undefined);
   t.after(() => host.stop());
-  const client = tls.connect({
-    port: host.boundAddresses().get("l")![0]!.port,
-    host: "127.0.0.1",
-    rejectUnauthorized: false,
-    allowHalfOpen: true,
-  });
+  const target = { port: host.boundAddresses().get("l")![0]!.port, host: "127.0.0.1", allowHalfOpen: true };
+  const client = tls.connect({ ...target, rejectUnauthorized: false });
   t.after(() => client.destroy());
   client.on("error", () => undefined);
   return { client, hostSocket: () => sockets[0], cluster, host };
