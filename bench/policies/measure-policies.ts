@@ -5,6 +5,8 @@ import { allow, client, strict } from "../mesh/manifests.ts";
 import { cpuOf, type MeasuredPair, measurePairs } from "../mesh/measure-pairs.ts";
 import { signedToken } from "../mesh/token.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
+import { median } from "../measure/median.ts";
+import type { PairRound } from "../mesh/sidecar-pair.ts";
 import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
 
 const kinds: readonly { readonly name: string; readonly proxy: ProxyKind }[] = [
@@ -73,13 +75,18 @@ export async function measurePolicies(options: ScenarioOptions): Promise<Scenari
   return { markdown: table(measured), data: { ruleCount, seconds: options.seconds, measured } };
 }
 
-/** Pairs come in twos: with one rule and with all. */
+function serverCpu({ usage }: PairRound): number {
+  return usage.server.cpuMicrosecondsPerRequest;
+}
+
+/** Pairs come in twos: with one rule and with all. What is added is the median of the differences of each round. */
 function table(measured: readonly MeasuredPair[]): string {
   const rows: string[][] = [];
   for (let index = 0; index < measured.length; index += 2) {
-    const few = cpuOf(measured[index]!, "server");
-    const many = cpuOf(measured[index + 1]!, "server");
-    rows.push([measured[index]!.name.split(",")[0]!, few.toFixed(1), many.toFixed(1), (many - few).toFixed(1)]);
+    const [few, many] = [measured[index]!, measured[index + 1]!];
+    const added = median(few.rounds.map((round, number) => serverCpu(many.rounds[number]!) - serverCpu(round)));
+    const texts = [cpuOf(few, "server"), cpuOf(many, "server"), added].map((value) => value.toFixed(1));
+    rows.push([few.name.split(",")[0]!, ...texts]);
   }
   return markdownTable(
     ["server side", "CPU µs/request, 1 rule", `CPU µs/request, ${ruleCount} rules`, "added µs"],
