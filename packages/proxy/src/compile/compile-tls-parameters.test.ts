@@ -49,6 +49,12 @@ const table: readonly Row[] = [
     input: { ecdh_curves: ["P-999"] },
     expected: ["p.ecdh_curves[0]: Failed to initialize ECDH curves P-999"],
   },
+  { name: "signature algorithms", input: { signature_algorithms: ["ecdsa_secp256r1_sha256"] }, expected: {} },
+  {
+    name: "an unknown signature algorithm",
+    input: { signature_algorithms: ["ecdsa_secp256r1_sha256", "rot13"] },
+    expected: ["p.signature_algorithms: Failed to initialize TLS signature algorithms ecdsa_secp256r1_sha256:rot13"],
+  },
   {
     name: "a minimum above the maximum",
     input: { tls_minimum_protocol_version: "TLSv1_3", tls_maximum_protocol_version: "TLSv1_2" },
@@ -70,7 +76,7 @@ for (const { name, input, expected } of table) {
     if (wanted.versions !== undefined) assert.equal(`${found.minVersion} ${found.maxVersion}`, wanted.versions);
     if (wanted.ciphers !== undefined) assert.match(found.ciphers, wanted.ciphers);
     if (wanted.curves !== undefined) assert.equal(found.ecdhCurves, wanted.curves);
-    const { minVersion, maxVersion, ciphers, ecdhCurves } = found;
-    createSecureContext({ minVersion, maxVersion, ciphers, ecdhCurve: ecdhCurves });
+    const { minVersion, maxVersion, ciphers, ecdhCurves, signatureAlgorithms: sigalgs } = found;
+    createSecureContext({ minVersion, maxVersion, ciphers, ecdhCurve: ecdhCurves, ...(sigalgs !== "" && { sigalgs }) });
   });
 }

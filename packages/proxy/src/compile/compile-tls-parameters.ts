@@ -1,6 +1,6 @@
 // TlsParameters into OpenSSL's words. Envoy's names of ciphers and curves are BoringSSL's, which share them but for the groups of equal
 // preference in brackets.
-import { getCiphers } from "node:tls";
+import { createSecureContext, getCiphers } from "node:tls";
 import {
   TlsParameters_TlsProtocol as TlsProtocol,
   type TlsParameters as TlsParametersMessage,
@@ -47,14 +47,29 @@ export function compileTlsParameters(
     if (knownCurves.has(curve)) continue;
     problems.error(place.field("ecdh_curves", index), `Failed to initialize ECDH curves ${curve}`);
   }
+  const signatureAlgorithms = message?.signatureAlgorithms.join(":") ?? "";
+  if (signatureAlgorithms !== "" && !takesSignatureAlgorithms(signatureAlgorithms)) {
+    const words = `Failed to initialize TLS signature algorithms ${signatureAlgorithms}`;
+    problems.error(place.field("signature_algorithms"), words);
+  }
   return {
     minVersion,
     maxVersion,
     // Without its own ciphers in the list OpenSSL would not offer TLS 1.3.
     ciphers: maxVersion === "TLSv1.3" ? `${tls13Ciphers}:${ciphers}` : ciphers,
     ecdhCurves: message === undefined || message.ecdhCurves.length === 0 ? defaultCurves : message.ecdhCurves.join(":"),
-    signatureAlgorithms: message?.signatureAlgorithms.join(":") ?? "",
+    signatureAlgorithms,
   };
+}
+
+/** Asked now: the first connection would find it out by an exception. */
+function takesSignatureAlgorithms(sigalgs: string): boolean {
+  try {
+    createSecureContext({ sigalgs });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const known = new Set(getCiphers().map((name) => name.toUpperCase()));
