@@ -3,6 +3,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 const sliceMs = 0.25;
+/**
+ * Where a turn's requests take longer, the work gets this share of the time: a proxy at its limit would otherwise take its
+ * configuration up after many seconds.
+ */
+const shareOfBusyTime = 0.2;
+const maxSliceMs = 4;
 
 export class Pauses {
   #until = performance.now() + sliceMs;
@@ -13,8 +19,10 @@ export class Pauses {
   }
 
   async take(): Promise<void> {
+    const pausedAtMs = performance.now();
     await nextTurn();
-    this.#until = performance.now() + sliceMs;
+    const nowMs = performance.now();
+    this.#until = nowMs + Math.min(maxSliceMs, Math.max(sliceMs, (nowMs - pausedAtMs) * shareOfBusyTime));
   }
 
   /** Returns at once while the slice lasts. */
