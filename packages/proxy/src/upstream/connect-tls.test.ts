@@ -236,3 +236,26 @@ test("auto_sni: requests of different hosts never share a connection", async (t)
   await client.receive(/remote connection failure$/);
   assert.match(proxy.infos.at(-1)!.upstreamTransportFailureReason!, /verify cert failed: SAN matcher/);
 });
+
+test("auto_sni: names that come and go make no more connections than the cluster may have", async (t) => {
+  const back = await tlsHost(t);
+  const { cluster } = clusterOf(back.port, {
+    transport_socket: upstreamTls({ validation_context: trusted }),
+    circuit_breakers: { thresholds: [{ max_connections: 3 }] },
+    typed_extension_protocol_options: {
+      "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+        "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+        upstream_http_protocol_options: { auto_sni: true },
+        explicit_http_config: { http_protocol_options: {} },
+      },
+    },
+  });
+  const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster) } });
+  const client = await Client.connect(t, proxy.port);
+  for (let number = 0; number < 12; number += 1) await request(client, `name-${number}.test`);
+  assert.equal(back.seen.length, 12);
+  await until(
+    () => cluster.stats.upstreamConnectionsActive.value <= 3,
+    () => `${cluster.stats.upstreamConnectionsActive.value} connections to be three`,
+  );
+});

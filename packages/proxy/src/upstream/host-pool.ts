@@ -249,6 +249,13 @@ export class HostPool {
     this.#idle.length = 0;
   }
 
+  /** Makes room for a connection of another pool; false when none waits for work. */
+  closeIdleConnection(): boolean {
+    const longestIdle = this.#idle.shift();
+    longestIdle?.codec.destroy();
+    return longestIdle !== undefined;
+  }
+
   /** Ends everything at once. */
   destroy(): void {
     for (const connection of this.#all) connection.codec.destroy();
@@ -325,19 +332,29 @@ class PoolsOfHost {
   }
 
   /** The pool of that kind; pools of a transport that the host no longer has drain, and empty ones are forgotten. */
-  use(transport: UpstreamTransport, serverName: string | undefined, dataPath: DataPath): HostPool {
+  use(cluster: Cluster, serverName: string | undefined, dataPath: DataPath): HostPool {
     const { host } = this.last;
+    const transport = cluster.transportOf?.(host) ?? rawTransport;
     let found: HostPool | undefined;
     for (const pool of this.#pools) {
       if (pool.transport !== transport) pool.drain();
       else if (pool.serverName === serverName) found = pool;
       if (pool !== found && pool.isEmpty) this.#pools.delete(pool);
     }
-    found ??= new HostPool(host, dataPath, transport, serverName);
+    if (found === undefined) {
+      this.#makeRoom(cluster);
+      found = new HostPool(host, dataPath, transport, serverName);
+    }
     this.#pools.add(found);
     this.last = found;
     this.metadata = host.metadata;
     return found;
+  }
+
+  /** A pool without any connection may always make one, and server names come from requests: each would leave one behind. */
+  #makeRoom({ stats, circuitBreakers }: Cluster): void {
+    if (stats.upstreamConnectionsActive.value < circuitBreakers.maxConnections) return;
+    for (const pool of this.#pools) if (pool.closeIdleConnection()) return;
   }
 }
 
@@ -351,7 +368,7 @@ export function hostPool(host: Host, cluster: Cluster, dataPath: DataPath, serve
   }
   const { last } = pools;
   if (pools.metadata === host.metadata && last.serverName === serverName) return last;
-  return pools.use(cluster.transportOf?.(host) ?? rawTransport, serverName, dataPath);
+  return pools.use(cluster, serverName, dataPath);
 }
 
 /** Call it when a host has left its cluster (`host.active` is false): idle connections close now, busy ones after their request. */
