@@ -20,7 +20,7 @@ const address = who === "proxy" ? process.env.INSTANCE_IP : process.env.HOST;
 const port = who === "proxy" ? 15021 : Number(process.env.PORT);
 const server = createServer((request, response) => {
   const well = existsSync(folder + "/" + who + "-well") && !(request.url === "/live" && existsSync(folder + "/dead"));
-  response.writeHead(well ? 200 : 503).end();
+  response.writeHead(well ? 200 : 503).end(existsSync(folder + "/" + who + "-leaves") ? "the agent is stopping" : "");
 });
 server.listen(port, address, () => tell("listens"));
 process.on("SIGTERM", () => { tell("ends"); process.exit(0); });
@@ -31,7 +31,7 @@ interface Stage {
   readonly phases: PodPhase[];
   story(): readonly string[];
   /** Lets `who` answer well from now on, or no more. */
-  say(who: "proxy-well" | "app-well" | "dead", isSo?: boolean): void;
+  say(who: "proxy-well" | "proxy-leaves" | "app-well" | "dead", isSo?: boolean): void;
   until(what: string, condition: () => boolean): Promise<void>;
   withdrawals: number;
 }
@@ -232,4 +232,16 @@ test("a pod without a proxy has none to start again", async (t) => {
   await on.pod.restartProxy();
   assert.equal(on.withdrawals, 0);
   assert.equal(on.pod.ready, true);
+});
+
+test("a proxy that says that it leaves takes the pod out at its first word", async (t) => {
+  const on = await setStage(t);
+  on.say("proxy-well");
+  on.say("app-well");
+  on.pod.start();
+  await on.until("the pod to be ready", () => on.pod.ready);
+  on.say("proxy-leaves");
+  on.say("proxy-well", false);
+  await on.until("the pod to be not ready", () => !on.pod.ready);
+  assert.equal(on.pod.restarts, 0);
 });

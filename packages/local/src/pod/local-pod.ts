@@ -16,17 +16,11 @@ import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { SupervisedProcess } from "../process/supervised-process.ts";
 import { appEnvironment } from "./environment.ts";
-import { checkOf, httpCheck, tcpCheck, type Check } from "./health-check.ts";
+import { checkOf, tcpCheck, type Check } from "./health-check.ts";
+import { proxyCheck } from "./proxy-check.ts";
 import type { ContainerPlan, ContainerPort, PodPlan } from "./pod-plan.ts";
 import { startProbeLoop, timingOf, type ProbeLoop } from "./probe-loop.ts";
-import {
-  proxyHealthPath,
-  proxyHealthPort,
-  sidecarSpec,
-  terminationDrainMs,
-  tokenFile,
-  type SidecarSettings,
-} from "./sidecar.ts";
+import { sidecarSpec, terminationDrainMs, tokenFile, type SidecarSettings } from "./sidecar.ts";
 import { untilQuiet } from "./until-quiet.ts";
 import type { WorkloadTokens } from "./workload-tokens.ts";
 
@@ -67,7 +61,7 @@ export interface PodAddresses {
 
 /** How the injected container is called (Istio: `istio-proxy`). */
 const proxyContainer = "istio-proxy";
-const proxyTiming = { initialDelayMs: 0, periodMs: 2000, successThreshold: 1, failureThreshold: 3 };
+const proxyTiming = { initialDelayMs: 0, periodMs: 1000, successThreshold: 1, failureThreshold: 5 };
 /** What is left of a proxy this long after it should have drained is stuck. */
 const proxyStopGraceMs = 5000;
 
@@ -299,8 +293,9 @@ export class LocalPod {
   #startProbes(program: Program): void {
     const { plan } = program;
     if (plan === undefined) {
-      const check: Check = () =>
-        httpCheck({ address: this.addresses.pod, port: proxyHealthPort, path: proxyHealthPath, timeoutMs: 1000 });
+      // One that says that it leaves means it: others have to know before its drain is over.
+      const onLeaving = (): void => this.#setReady(program, false);
+      const check: Check = () => proxyCheck(this.addresses.pod, onLeaving);
       program.loops = [startProbeLoop(check, proxyTiming, (well) => this.#setReady(program, well))];
       return;
     }

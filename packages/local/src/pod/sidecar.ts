@@ -6,10 +6,6 @@ import { inheritedEnvironment } from "./environment.ts";
 import type { LocalPod } from "./local-pod.ts";
 import type { PodPlan } from "./pod-plan.ts";
 
-/** Istio's health port and path of a proxy. */
-export const proxyHealthPort = 15_021;
-export const proxyHealthPath = "/healthz/ready";
-
 /**
  * On loopback every user of the machine can reach a pod's ports. These are for its own programs and the person who runs it: the
  * way out of the pod, on which a caller speaks as the workload, and the proxy's admin pages.

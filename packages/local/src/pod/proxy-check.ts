@@ -1,0 +1,30 @@
+// The probe of a pod's proxy: Istio's health port, and what the agent says there of its own end.
+import { request } from "node:http";
+
+const healthPort = 15_021;
+const healthPath = "/healthz/ready";
+const timeoutMs = 1000;
+/** Of our agent (its `health-server.ts`), while it drains. */
+const leavingText = "the agent is stopping";
+
+/** True when the proxy is ready. `onLeaving` is called when it says that it is about to end. Never rejects. */
+export function proxyCheck(address: string, onLeaving: () => void): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const headers = { "user-agent": "tulle-probe" };
+  const options = { host: address, port: healthPort, path: healthPath, headers, agent: false, timeout: timeoutMs };
+  const outgoing = request(options, (response) => {
+    let text = "";
+    response.setEncoding("utf8");
+    response.on("data", (chunk: string) => (text += chunk));
+    response.once("error", () => resolve(false));
+    response.once("end", () => {
+      if (text.startsWith(leavingText)) onLeaving();
+      resolve(response.statusCode === 200);
+    });
+  });
+  outgoing.once("timeout", () => outgoing.destroy());
+  outgoing.once("error", () => resolve(false));
+  outgoing.once("close", () => resolve(false));
+  outgoing.end();
+  return promise;
+}
