@@ -32,7 +32,7 @@ async function replicate(folder: string): Promise<void> {
       .replaceAll("replicas: 1", `replicas: ${replicas}`)
       .replaceAll(
         "\n      annotations:\n",
-        '\n      annotations:\n        proxy.istio.io/config: "terminationDrainDuration: 2s"\n',
+        '\n      annotations:\n        proxy.istio.io/config: "terminationDrainDuration: 4s"\n',
       );
     await writeFile(path.join(folder, file), changed);
   }
