@@ -18,7 +18,8 @@ const claims = { namespace: "shop", serviceAccount: "web", pod: { name: "web-1",
 
 async function newFolder(context: TestContext): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-tokens-"));
-  context.after(() => rm(folder, { recursive: true, force: true }));
+  // A token that is being written may come while the folder goes.
+  context.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;
 }
 
@@ -107,6 +108,7 @@ test("a token that cannot be written is told of, and written once it can be", as
   assert.match(troubles[0]!, /the token of pod web-1 cannot be written/);
   await rm(notAFolder);
   await waitUntil(() => stat(file).then(() => true), { timeoutMs: 10_000, what: () => "the token" });
+  tokens.close();
 });
 
 test("a key that cannot be read is no reason for another one", async (context) => {
