@@ -33,6 +33,10 @@ export async function loadCacerts(folder: string, nowMs: number): Promise<Checke
     read(cacertsFiles.roots, true),
     read(cacertsFiles.chain, false),
   ]);
-  if (problems.length > 0) return { ok: false, problems };
+  if (problems.length > 0) {
+    // In the order of the names, whichever read ended first.
+    const names: readonly string[] = Object.values(cacertsFiles);
+    return { ok: false, problems: problems.sort((a, b) => names.indexOf(a.file) - names.indexOf(b.file)) };
+  }
   return checkAuthority({ certificate, key, roots, chain }, cacertsFiles, nowMs);
 }
