@@ -34,7 +34,10 @@ export function parseKind(name: string): Kind {
 /** All kinds with their short names, for help texts. */
 export function describeKinds(): string {
   return kinds
-    .map((kind) => `${kindDefinitions[kind].plural} (${kindDefinitions[kind].shortNames.join(", ")})`)
+    .map((kind) => {
+      const { plural, shortNames } = kindDefinitions[kind];
+      return shortNames.length === 0 ? plural : `${plural} (${shortNames.join(", ")})`;
+    })
     .join(", ");
 }
 

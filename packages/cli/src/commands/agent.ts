@@ -4,16 +4,19 @@ import { agentVariables, runAgent } from "@tulle/agent";
 import type { Command } from "commander";
 import type { CommandContext } from "../command-module.ts";
 import { addExamples } from "../command-options.ts";
+import { wrapText } from "../wrap-text.ts";
 
 const flushAfterMs = 5000;
 
 export function register(command: Command, context: CommandContext): void {
   const width = Math.max(...agentVariables.map(({ name }) => name.length));
+  const columns = context.isTerminal ? context.columns : undefined;
   const lines = agentVariables.map((variable) => {
-    const fallback = "fallback" in variable ? ` (default: ${variable.fallback})` : "";
-    return `  ${variable.name.padEnd(width)}  ${variable.meaning}${fallback}\n`;
+    const fallback = "fallback" in variable && variable.fallback !== "" ? ` (default: ${variable.fallback})` : "";
+    const meaning = wrapText(`${variable.meaning}${fallback}`, columns === undefined ? undefined : columns - width - 4);
+    return `  ${variable.name.padEnd(width)}  ${meaning.replaceAll("\n", `\n${" ".repeat(width + 4)}`)}`;
   });
-  command.addHelpText("after", `\nEnvironment:\n${lines.join("")}`);
+  command.addHelpText("after", `\nEnvironment:\n${lines.join("\n")}`);
   addExamples(command, [["tulle logs <pod> -c proxy", "what the agent of a running pod wrote"]]);
   command.action(async () => {
     // Node keeps compiled code when a process ends well; an agent mostly runs until the machine is shut down.

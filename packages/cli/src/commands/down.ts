@@ -3,9 +3,9 @@ import type { Command } from "commander";
 import { processStartTime, readInstance } from "@tulle/local/instance";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
-import { addExamples, wholeNumber } from "../command-options.ts";
+import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
 
-interface DownOptions {
+interface DownOptions extends InstanceOption {
   readonly force?: boolean;
   readonly timeout: number;
 }
@@ -13,7 +13,8 @@ interface DownOptions {
 const lookIntervalMs = 25;
 
 export function register(command: Command, context: CommandContext): void {
-  command.argument("[folder]", "folder of the instance (default: as with --dir of other commands)");
+  command.argument("[folder]", "folder of the instance (default: as with --dir)");
+  addInstanceOption(command);
   command.option("--force", "end every process at once");
   command.option("--timeout <seconds>", "wait this long for a good end, then force it", wholeNumber(1, 3600), 60);
   addExamples(command, [
@@ -21,7 +22,7 @@ export function register(command: Command, context: CommandContext): void {
     ["tulle down --force", "end the only running instance at once"],
   ]);
   command.action(async (folder: string | undefined, options: DownOptions) => {
-    const choice: InstanceOption = folder === undefined ? {} : { dir: folder };
+    const choice: InstanceOption = folder === undefined ? options : { dir: folder };
     const instance = await context.instance(choice);
     const gone = async (): Promise<boolean> => (await processStartTime(instance.pid)) !== instance.pidStartTime;
     if (options.force !== true) {

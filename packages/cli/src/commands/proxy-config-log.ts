@@ -1,6 +1,7 @@
 // `tulle proxy-config log`: the log levels of a running proxy. A change takes effect at once and lasts until the proxy ends.
 import { InvalidArgumentError, type Command } from "commander";
 import { logLevels } from "@tulle/telemetry";
+import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext } from "../command-module.ts";
 import { addExamples } from "../command-options.ts";
 import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
@@ -30,11 +31,22 @@ export function registerLog(command: Command, context: CommandContext): void {
       ...(options.reset === true ? [{ logger: undefined, level: "warning" }] : []),
       ...(options.level ?? []),
     ];
-    let body = changes.length === 0 ? await admin.request("POST", "/logging") : "";
+    let body = await admin.request("POST", "/logging");
+    rejectUnknown(changes, body, admin.id);
     for (const { logger, level } of changes) {
       body = await admin.request("POST", `/logging?${encodeURIComponent(logger ?? "level")}=${level}`);
     }
     context.stdout(`${admin.id}:\n${body}`);
+  });
+}
+
+/** `listing` is the answer of `/logging`: a line `  <logger>: <level>` for each. */
+function rejectUnknown(changes: readonly LevelChange[], listing: string, id: string): void {
+  const known = [...listing.matchAll(/^ +([^\s:]+): /gm)].map(([, name]) => name!);
+  const unknown = changes.find(({ logger }) => logger !== undefined && !known.includes(logger))?.logger;
+  if (unknown === undefined) return;
+  throw new CommandFailure(`${id} has no logger "${unknown}"`, {
+    hint: `It has: ${known.join(", ")}`,
   });
 }
 

@@ -67,6 +67,7 @@ const refusals = [
   },
   { line: "restart deployment/web", status: 1, expected: /There is one in "shop": add -n shop/ },
   { line: "restart service/web -n shop", status: exitCodes.usage, expected: /name one or more Deployments/ },
+  { line: "restart web", status: exitCodes.usage, expected: /name one or more .*\n.*restart deployment\/web$/m },
   { line: "restart deployment", status: exitCodes.usage, expected: /name one or more Deployments/ },
   { line: "restart deployment/web -n shop -c web", status: exitCodes.usage, expected: /only the proxy can/ },
 ];

@@ -1,12 +1,11 @@
 // `tulle rollout`: replaces the pods of a Deployment one after the other, in kubectl's words, and waits for that.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
-import { type ApiClient, type Deployment, effectiveNamespace, type Pod } from "@tulle/config";
+import { type ApiClient, type Deployment, effectiveNamespace, findKind, type Pod } from "@tulle/config";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
 import { connect, withApiFailures } from "../instance-client.ts";
-import { parseKind } from "../resource-arguments.ts";
 import { podRow } from "./pods.ts";
 
 interface RolloutOptions extends InstanceOption {
@@ -54,9 +53,12 @@ function addArguments(command: Command): Command {
 function deploymentNames(kindText: string, names: readonly string[]): readonly string[] {
   const [kindPart = "", namePart] = kindText.split("/");
   const all = namePart === undefined ? names : [namePart, ...names];
-  if (parseKind(kindPart) === "Deployment" && all.length > 0) return all;
+  const kind = findKind(kindPart);
+  if (kind === "Deployment" && all.length > 0) return all;
+  // A name alone is what people forget the kind of.
+  const example = kind === undefined && namePart === undefined ? `deployment/${kindPart}` : "deployment/webapp -n shop";
   throw new CommandFailure("name one or more Deployments", {
-    hint: "For example: tulle rollout restart deployment webapp -n shop",
+    hint: `For example: tulle rollout restart ${example}`,
     exitCode: exitCodes.usage,
   });
 }
