@@ -7,7 +7,7 @@ main{max-width:40rem;margin:0 auto;background:var(--card);border:1px solid var(-
 h1{font-size:1.6rem;margin:0 0 .4rem;line-height:1.25}h2{font-size:1.1rem;margin:2rem 0 .6rem}p{margin:.5rem 0}.soft{color:var(--soft)}
 a.button,button{font:inherit;font-weight:600;display:inline-block;border:1px solid var(--accent);border-radius:.6rem;padding:.6rem 1.2rem;background:var(--accent);color:var(--on);text-decoration:none;cursor:pointer}
 button.plain{background:transparent;color:var(--ink);border-color:var(--soft)}form{display:inline-block;margin:.8rem .5rem 0 0}
-table{width:100%;border-collapse:collapse}th,td{text-align:left;padding:.6rem .2rem;border-bottom:1px solid var(--line)}th{color:var(--soft);font-weight:500}td:last-child,th:last-child{text-align:right}
+table{width:100%;border-collapse:collapse}th,td{text-align:left;padding:.6rem .2rem;border-bottom:1px solid var(--line)}th{color:var(--soft);font-weight:500}td:last-child,th:last-child{text-align:right;white-space:nowrap}
 ol{padding-left:1.3rem}li{margin:.35rem 0}code,.soft{overflow-wrap:anywhere}:focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
 
 /** Text as it may stand in HTML. */

@@ -36,6 +36,13 @@ test("the page shows the catalog, and every picture on it exists", async (t) => 
   for (const link of links) assert.equal((await fetch(base + link)).status, 200, link);
 });
 
+test("the bare host leads to the page", async (t) => {
+  const base = await start(t, catalogV2());
+  const answer = await fetch(`${base}/`, { redirect: "manual" });
+  assert.deepEqual([answer.status, answer.headers.get("location")], [303, "/productpage"]);
+  assert.deepEqual(answer.headers.getSetCookie(), []);
+});
+
 test("products as JSON, one and all", async (t) => {
   const base = await start(t, catalogV2());
   assert.equal(((await (await fetch(`${base}/api/v1/products`)).json()) as unknown[]).length, 6);

@@ -42,6 +42,7 @@ export async function createProductpage(options: ProductpageOptions): Promise<Ha
     if (target === "/health") return sendText(response, 200, "ok\n");
     if (target === "/login") return login(request, response);
     if (target === "/logout") return redirect(response, "user=; Max-Age=0");
+    if (target === "/") return redirect(response);
     const file = staticFiles.get(target);
     const product = /^\/api\/v1\/products(?:\/([^/]+))?$/.exec(target);
     if (target !== "/productpage" && file === undefined && product === null) {
@@ -91,10 +92,10 @@ async function login(request: IncomingMessage, response: ServerResponse): Promis
   redirect(response, `user=${encodeURIComponent(name)}`);
 }
 
-function redirect(response: ServerResponse, cookie: string): void {
+function redirect(response: ServerResponse, cookie?: string): void {
   response.writeHead(303, {
     location: "/productpage",
-    "set-cookie": `${cookie}; Path=/; HttpOnly; SameSite=Lax`,
+    ...(cookie === undefined ? {} : { "set-cookie": `${cookie}; Path=/; HttpOnly; SameSite=Lax` }),
     "content-length": 0,
   });
   response.end();
