@@ -45,7 +45,7 @@ export function register(command: Command, context: CommandContext): void {
   command.addOption(workloadCertTtlOption());
   addExamples(command, [
     ["tulle up samples/shop", "run the sample shop; Ctrl-C ends it"],
-    ["tulle up samples/shop --publish 8081:8080", "a second one beside it, on another port"],
+    ["tulle up samples/shop --publish 8081:8080,8444:8443", "on other ports, where 8080 and 8443 are taken"],
     ["tulle up samples/shop --proxy envoy", "with Envoy beside each app (TULLE_ENVOY, or envoy on PATH)"],
   ]);
   command.action((folder: string, options: UpCommandOptions) =>

@@ -201,15 +201,19 @@ const weightedDestinationFields = {
   headers: notYet(headers, "Header changes for this destination."),
 } as const;
 
+/** Of actions: going on without them would send requests where nobody wanted them. */
+const answers501 = "the route answers 501";
+
 const httpRouteFields = {
   name: optional(string(), "Name of the route, for logs."),
   match: optional(list(httpMatch), "Conditions, one of which has to match; every request when missing."),
   route: optional(list(object(weightedDestinationFields)), "Where requests go."),
-  redirect: notYet(redirect, "Answer with a redirect."),
-  directResponse: notYet(directResponse, "Answer without a service."),
+  redirect: notYet(redirect, "Answer with a redirect.", answers501),
+  directResponse: notYet(directResponse, "Answer without a service.", answers501),
   delegate: notYet(
     object({ name: optional(string(dnsSubdomain), "Name."), namespace: optional(string(dnsLabel), "Namespace.") }),
     "Another VirtualService that goes on from here.",
+    answers501,
   ),
   rewrite: notYet(rewrite, "Changes to path and host."),
   timeout: optional(string(duration), "Time limit of the whole request, retries included; none when missing."),

@@ -175,7 +175,7 @@ class Checker {
       }
       const isNotImplemented = field.status === "notImplemented";
       if (isNotImplemented && this.#insideNotImplemented === 0) {
-        this.#add("TUL0001", "warning", fieldPath, `"${name}" is not implemented yet and has no effect`);
+        this.#add("TUL0001", "warning", fieldPath, `"${name}" is not implemented yet and ${field.effect}`);
       }
       if (isNotImplemented) this.#insideNotImplemented += 1;
       if (field.secret === true) this.#insideSecret += 1;

@@ -76,6 +76,8 @@ export interface FieldNode {
   readonly required: boolean;
   readonly status: FieldStatus;
   readonly description: string;
+  /** What a field that is not implemented does, after its name. */
+  readonly effect?: string;
   /** What to write instead. */
   readonly deprecated?: string;
   /** The value of a field that was left out. */
@@ -192,9 +194,9 @@ export function defaulted<T>(schema: Schema<T>, value: NoInfer<T>, description: 
   return { node: schema.node, required: false, status: "implemented", description, default: value };
 }
 
-/** A field of Istio's that is checked and has no effect yet: using it gives a warning. */
-export function notYet<T>(schema: Schema<T>, description: string): Field<T, false> {
-  return { node: schema.node, required: false, status: "notImplemented", description };
+/** A field of Istio's that is checked and has no effect yet, or only the one named: using it gives a warning. */
+export function notYet<T>(schema: Schema<T>, description: string, effect = "has no effect"): Field<T, false> {
+  return { node: schema.node, required: false, status: "notImplemented", description, effect };
 }
 
 /** A field that still works, with the advice what to write instead. */
