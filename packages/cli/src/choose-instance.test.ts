@@ -62,6 +62,21 @@ const cases: readonly {
     expected: "a",
   },
   {
+    name: "upwards, past a folder with other state",
+    live: ["a", "b"],
+    choice: (folder) => {
+      mkdirSync(path.join(folder, "a", "below", ".tulle", "authorization-server"), { recursive: true });
+      return { cwd: path.join(folder, "a", "below") };
+    },
+    expected: "a",
+  },
+  {
+    name: "none at all, from a folder with other state",
+    live: [],
+    choice: (folder) => ({ cwd: path.join(folder, "b", "below") }),
+    expected: /no instance is running\nStart one: tulle up <folder>/,
+  },
+  {
     name: "two live ones",
     live: ["a", "b"],
     choice: () => ({}),

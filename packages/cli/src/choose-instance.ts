@@ -13,25 +13,33 @@ export interface InstanceChoice {
 /** @throws {CommandFailure} exit status 3 */
 export async function chooseInstance(choice: InstanceChoice): Promise<Instance> {
   const named = choice.dir ?? (choice.env["TULLE_DIR"] || undefined);
-  const dir = named === undefined ? await findStateUpwards(choice.cwd) : path.resolve(choice.cwd, named);
-  if (dir !== undefined) {
+  if (named !== undefined) {
+    const dir = path.resolve(choice.cwd, named);
     const instance = await readInstance(dir);
     if (instance !== undefined) return instance;
-    if (named !== undefined) throw noInstance(`nothing runs in ${dir}`, `Start it: tulle up ${named}`);
+    throw noInstance(`nothing runs in ${dir}`, `Start it: tulle up ${named}`);
   }
+  const around = await findLiveUpwards(choice.cwd);
+  if (around !== undefined) return around;
   const live = await liveInstances(choice.env);
   if (live.length === 1) return live[0]!;
-  if (live.length === 0) {
-    throw noInstance(
-      dir === undefined ? "no instance is running" : `nothing runs in ${dir}`,
-      `Start one: tulle up ${dir ?? "<folder>"}`,
-    );
-  }
+  if (live.length === 0) throw noInstance("no instance is running", "Start one: tulle up <folder>");
   const list = live.map((instance) => `  tulle … --dir ${shorter(instance.dir, choice.cwd)}`).join("\n");
   throw noInstance(
     `${live.length} instances are running, and it is not clear which one is meant`,
     `Choose one:\n${list}`,
   );
+}
+
+/** Past folders whose `.tulle` holds something else: that of an ended instance, of an authorization server. */
+async function findLiveUpwards(from: string): Promise<Instance | undefined> {
+  for (let start = from; ;) {
+    const dir = await findStateUpwards(start);
+    if (dir === undefined) return undefined;
+    const instance = await readInstance(dir);
+    if (instance !== undefined || dir === path.dirname(dir)) return instance;
+    start = path.dirname(dir);
+  }
 }
 
 /** The folder as it is typed with fewer characters: from here, or from the root. */
