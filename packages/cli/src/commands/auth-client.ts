@@ -107,7 +107,7 @@ function addCreate(command: Command, context: CommandContext): void {
     const secret = options.secretStdin === true ? await secretFromStdin(context, "secret") : undefined;
     const wanted = { ...settingsOf(options), id: options.id, isPublic: options.public, secret };
     const created = accepted(
-      await withStore(context, options, ({ database, rules }) => createClient(database, rules, wanted)),
+      await withStore(context, options, ({ database, rules }) => createClient(database, rules, wanted), true),
     );
     await printSecret(context, options, created);
   });

@@ -1,4 +1,5 @@
 // What the `tulle auth` commands share: which store is meant, opening it, and turning its answers into output.
+import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { loadConfig, openDatabase, readIssuer } from "@tulle/authorization-server";
 import type { AdminResult, ClientRules, Config, Database } from "@tulle/authorization-server";
@@ -26,13 +27,19 @@ export interface OpenStore {
   readonly rules: ClientRules;
 }
 
-/** Runs `work` on the store, also while the server runs. */
+/** Runs `work` on the store, also while the server runs. A store that is not there is made only by what adds to it. */
 export async function withStore<T>(
   context: CommandContext,
   options: StoreOptions,
   work: (store: OpenStore) => Promise<T>,
+  mayCreate = false,
 ): Promise<T> {
   const config = storeConfig(context, options);
+  if (!mayCreate && config.databaseUrl === undefined && !existsSync(config.dataDir)) {
+    throw new CommandFailure(`there is no data directory ${config.dataDir}`, {
+      hint: "Name the server's: --data-dir samples/shop/.tulle/oauth2 is the shop's.",
+    });
+  }
   let database: Database;
   try {
     database = await openDatabase(config);

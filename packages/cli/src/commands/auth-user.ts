@@ -68,7 +68,7 @@ export function registerUser(command: Command, context: CommandContext): void {
       email: options.email,
     };
     const user = accepted(
-      await withStore(context, options, ({ database, config }) => createUser(database, hasher(config), wanted)),
+      await withStore(context, options, ({ database, config }) => createUser(database, hasher(config), wanted), true),
     );
     await context.printData(shown(user), options.output, () => `user ${user.name} created (sub ${user.id})\n`);
   });

@@ -1,6 +1,6 @@
 // `tulle auth` on a store: what it prints, what it refuses, and that secrets are shown once and nowhere else.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Readable } from "node:stream";
@@ -18,7 +18,11 @@ before(() => {
 
 after(() => rmSync(dataDir, { recursive: true }));
 
-async function auth(args: readonly string[], stdin = ""): Promise<{ code: number; stdout: string; stderr: string }> {
+async function auth(
+  args: readonly string[],
+  stdin = "",
+  folder = dataDir,
+): Promise<{ code: number; stdout: string; stderr: string }> {
   const out = { stdout: "", stderr: "" };
   const context: CommandContext = {
     env: { TULLE_AUTH_PASSWORD_MEMORY_KIB: "8", TULLE_AUTH_PASSWORD_ITERATIONS: "1" },
@@ -34,7 +38,7 @@ async function auth(args: readonly string[], stdin = ""): Promise<{ code: number
       return Promise.resolve();
     },
   };
-  const code = await runCli(["auth", ...args, "--data-dir", dataDir], context, commands);
+  const code = await runCli(["auth", ...args, "--data-dir", folder], context, commands);
   return { code, ...out };
 }
 
@@ -104,4 +108,12 @@ test("keys, grants, sessions and the audit log can be read of an empty store", a
   assert.match((await auth(["audit"])).stdout, /^TIME +EVENT/);
   assert.equal((await auth(["grant", "delete"])).code, exitCodes.usage);
   assert.match((await auth(["session", "delete", "nobody"])).stderr, /no user nobody/);
+});
+
+test("a look at a store that is not there makes none", async () => {
+  const missing = path.join(dataDir, "missing");
+  const { code, stderr } = await auth(["user", "list"], "", missing);
+  assert.equal(code, 1);
+  assert.match(stderr, /there is no data directory .*missing\n.*--data-dir/);
+  assert.ok(!existsSync(missing));
 });
