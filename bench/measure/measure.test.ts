@@ -37,7 +37,7 @@ test("usage counts the children of a process", async () => {
     'const end = process.cpuUsage().user + 3e5; while (process.cpuUsage().user < end); console.log("burnt"); setInterval(() => {}, 1000)';
   const parent = `require("child_process").spawn(process.execPath, ["-e", ${JSON.stringify(burn)}], { stdio: "inherit" })`;
   await using started = await startProcess(process.execPath, ["-e", parent], { group: true });
-  await started.waitForOutput(/burnt/);
+  await started.waitForOutput(/burnt/, { timeoutMs: 60_000 });
   const usage = await readProcessUsage(started.pid);
   assert.ok(usage.cpuSeconds >= 0.3, `${usage.cpuSeconds} s`);
   assert.ok(usage.residentBytes > 50 * 1024 * 1024, `${usage.residentBytes} bytes`);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { startProcess } from "../tools/processes.ts";
+import { startProcess, waitFor } from "../tools/processes.ts";
 import { inParallel, type RequestCount, ShopInstance } from "./shop-instance.ts";
 
 const blowupScript = path.resolve(import.meta.dirname, "../../samples/shop/blowup");
@@ -134,8 +134,14 @@ describe("the catalog under each rule", () => {
   test("rule 6: the gateway sees the client's own address", async () => {
     await shop.mustTulle("apply", "-f", path.join(shop.folder, "rules", "6-keep-the-client-address.yaml"));
     await shop.waitForSync();
-    assert.equal((await shop.get("/api/catalog")).status, 200);
-    const line = (await shop.mustTulle("logs", "tulle-ingressgateway", "--tail", "1")).trim();
+    assert.equal((await shop.get("/api/catalog?rule=6")).status, 200);
+    const line = await waitFor(
+      async () => {
+        const log = await shop.mustTulle("logs", "tulle-ingressgateway", "--tail", "20");
+        return log.split("\n").find((each) => each.includes("/api/catalog?rule=6"));
+      },
+      { what: "the request in the gateway's log" },
+    );
     assert.match(line, / 127\.0\.0\.1:\d+ - \S+$/);
   });
 });

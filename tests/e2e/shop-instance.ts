@@ -174,16 +174,15 @@ export class ShopInstance implements AsyncDisposable {
     return JSON.parse((await httpRequest(`${apiUrl}${target}`)).body) as T;
   }
 
-  /** Waits until no proxy is behind; twice, since the control plane gathers changes for a moment. */
+  /** Waits until nothing waits to be sent and no proxy is behind. */
   async waitForSync(): Promise<void> {
-    let calm = 0;
     await waitFor(
       async () => {
+        const { pending } = await this.read<{ pending: boolean }>("/debug/pending");
         const states = (await this.syncRows()).flatMap(({ types }) => Object.values(types).map(({ state }) => state));
-        calm = states.length > 0 && states.every((state) => state === "SYNCED" || state === "NOT SENT") ? calm + 1 : 0;
-        return calm >= 5;
+        return !pending && states.length > 0 && states.every((state) => state === "SYNCED" || state === "NOT SENT");
       },
-      { what: "every proxy to acknowledge", intervalMs: 40 },
+      { what: "every proxy to acknowledge", intervalMs: 40, timeoutMs: 30_000 },
     );
   }
 

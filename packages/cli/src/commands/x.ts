@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { CommandContext } from "../command-module.ts";
 import { addExamples } from "../command-options.ts";
 import { register as registerAuthz } from "./authz.ts";
+import { registerWait } from "./x-wait.ts";
 import { registerDescribePod, registerDescribeService } from "./x-describe.ts";
 
 export function register(command: Command, context: CommandContext): void {
@@ -14,9 +15,11 @@ export function register(command: Command, context: CommandContext): void {
     .alias("svc")
     .description("A Service: its pods, routes to it, and policies.");
   registerDescribeService(service, context);
+  registerWait(command.command("wait").description("Wait until every proxy has what was applied."), context);
   registerAuthz(command.command("authz").description("The AuthorizationPolicies that a proxy enforces."), context);
   addExamples(command, [
     ["tulle x describe pod catalog-v1", "the start of a pod's name will do"],
     ["tulle x describe service catalog.shop", "or: service catalog -n shop"],
+    ["tulle x wait", "behind an apply, in a script"],
   ]);
 }

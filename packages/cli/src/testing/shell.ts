@@ -86,7 +86,7 @@ export async function startShell(
     pid: process.pid,
     pidStartTime: "",
     apiUrl: `http://${host}:${port}`,
-    xdsAddress: "",
+    xdsAddress: `${plane.xdsAddress!.host}:${plane.xdsAddress!.port}`,
     tokenFile: path.join(stateDir, "token"),
     publishedPorts: [],
     ready: true,
