@@ -119,3 +119,24 @@ test("what is waited for is told until it has come", async (t) => {
   await ports.waitForAnswers(pods, signal, (awaited) => toldAgain.push(awaited));
   assert.deepEqual(toldAgain, [], "nothing is told where the answer comes at once");
 });
+
+const unavailable = [
+  {
+    name: "an application's own 503 is an answer",
+    headers: { "x-envoy-upstream-service-time": "1" },
+    isPartial: false,
+  },
+  { name: "nobody behind the route is one where a part cannot run", headers: {}, isPartial: true },
+];
+for (const { name, headers, isPartial } of unavailable) {
+  test(name, async (t) => {
+    const ports = openPorts(t);
+    const port = await freePort();
+    ports.update([gateway(`${port}:8080`)], () => true);
+    const server = createHttpServer((_, response) => response.writeHead(503, headers).end());
+    server.listen(port, "127.0.0.1");
+    t.after(() => server.close());
+    const pods = [{ namespace: "s", labels: { app: "gateway" } }];
+    await ports.waitForAnswers(pods, AbortSignal.timeout(5000), () => undefined, isPartial);
+  });
+}

@@ -111,12 +111,14 @@ export class PublishedPorts {
 
   /**
    * Resolves when a request through each port that leads to one of `pods` came back. `onWaiting` is told what is missing, each
-   * time that this is different. @throws when one does not come back within the limit
+   * time that this is different. Where a part of the mesh cannot run (`isPartial`), nobody behind a route is an answer too.
+   * @throws when one does not come back within the limit
    */
   async waitForAnswers(
     pods: readonly Pick<PodPlan, "namespace" | "labels">[],
     signal: AbortSignal,
     onWaiting: (awaited: readonly string[]) => void,
+    isPartial = false,
   ): Promise<void> {
     const served = new Set(pods.flatMap((pod) => this.forPod(pod)).map(({ hostPort }) => hostPort));
     const ports = this.list().filter(({ port }) => served.has(port));
@@ -124,7 +126,7 @@ export class PublishedPorts {
     await Promise.all(
       ports.map(async (published) => {
         const what = `an answer through ${publishedUrl(published)} (${published.service})`;
-        await waitUntil(() => answers(published), {
+        await waitUntil(() => answers(published, isPartial), {
           timeoutMs: answerTimeoutMs,
           signal,
           what: () => what,
@@ -190,8 +192,11 @@ function unavailable(port: WantedPort, code: string): PortProblem {
     : { subject, message: `port ${port.hostPort} cannot be listened on: ${code}`, suggestion };
 }
 
-/** Whether the port leads somewhere: any answer counts but those of a proxy that knows no way or no endpoint yet. */
-function answers({ address, port, protocol }: PublishedPort): Promise<boolean> {
+/**
+ * Whether the port leads somewhere: any answer of an application counts, a 503 too, and any of the proxy itself but that it has no
+ * endpoint yet.
+ */
+function answers({ address, port, protocol }: PublishedPort, isPartial: boolean): Promise<boolean> {
   if (protocol === "tcp") return accepts(address, port);
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const options = {
@@ -207,7 +212,8 @@ function answers({ address, port, protocol }: PublishedPort): Promise<boolean> {
   const outgoing = protocol === "https" ? requestSecurely(secure) : request(options);
   outgoing.once("response", (response) => {
     response.resume();
-    resolve(response.statusCode !== 503);
+    const isOfApplication = response.headers["x-envoy-upstream-service-time"] !== undefined;
+    resolve(response.statusCode !== 503 || isOfApplication || isPartial);
   });
   outgoing.once("timeout", () => outgoing.destroy());
   outgoing.once("error", () => resolve(false));

@@ -111,7 +111,8 @@ export class Reconciler implements PodListener {
         this.#trouble(`${publishedUrl(published)}: no pod that runs here is behind Service ${namespace}/${name}`);
       }
     }
-    return this.#ports.waitForAnswers(plans, signal, (awaited) => this.#options.onEvent({ type: "waiting", awaited }));
+    const onWaiting = (awaited: readonly string[]): void => this.#options.onEvent({ type: "waiting", awaited });
+    return this.#ports.waitForAnswers(plans, signal, onWaiting, plans.length < this.#pods.size);
   }
 
   /** Whether as many pods as wanted are ready, those aside that cannot run here. */
