@@ -73,6 +73,8 @@ test("what could not be written is tried again, though nothing changes any more"
     }
   };
   await tries(3);
+  // The third may still be under way, and would find the folder.
+  await waitFor(() => clock.pending > 0, { what: "the third try to fail" });
   mkdirSync(path.dirname(file));
   await tries(1);
   await waitFor(() => existsSync(file), { what: "the state on disk" });
