@@ -16,6 +16,8 @@ import { waitFor } from "../tools/processes.ts";
 import { randomEdit } from "./schema-arbitrary.ts";
 
 const editCount = 3600;
+/** Others are tried by `TULLE_TEST_SEED`. */
+const defaultSeed = 20_261_120;
 const silent = new Logging({ level: "off" });
 
 /** Two proxies, each with loopback addresses of its own, whose ports may be opened at will. */
@@ -102,7 +104,7 @@ test("many edits end where a fresh start on their outcome does", async (context)
   const stateDirectory = await mkdtemp(path.join(tmpdir(), "tulle-edits-"));
   await using stack = new AsyncDisposableStack();
   stack.defer(() => rm(stateDirectory, { recursive: true, force: true }));
-  const seed = Number(process.env["TULLE_TEST_SEED"] ?? Date.now() % 2 ** 31);
+  const seed = Number(process.env["TULLE_TEST_SEED"] ?? defaultSeed);
   context.diagnostic(`seed ${seed}`);
 
   const first = await startControlPlane(stateDirectory);
