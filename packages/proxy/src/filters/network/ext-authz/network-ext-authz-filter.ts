@@ -4,12 +4,10 @@ import type { Logger } from "@tulle/telemetry";
 import type { ConnectionInfo } from "../../../connection/connection-info.ts";
 import type { DataPath } from "../../../connection/data-path.ts";
 import type { NetworkFilter, Verdict } from "../../../connection/network-filter.ts";
-import { HeaderMap } from "../../../http/header-map.ts";
-import type { RequestHead } from "../../../http/message.ts";
 import { responseFlags } from "../../../http/response-flags.ts";
 import type { AuthorizationOutcome } from "../../ext-authz/authorization-outcome.ts";
 import type { Authorizer, MetadataTest } from "../../ext-authz/ext-authz-config.ts";
-import { connectionStreamInfo } from "../connection-stream-info.ts";
+import { connectionStreamInfo, noRequest } from "../connection-stream-info.ts";
 import type { NetworkExtAuthzStats } from "./network-ext-authz-stats.ts";
 
 export interface NetworkExtAuthzOptions {
@@ -23,17 +21,6 @@ export interface NetworkExtAuthzOptions {
 }
 
 const metadataNamespace = "envoy.filters.network.ext_authz";
-
-const noRequest: RequestHead = {
-  method: "",
-  scheme: "",
-  authority: "",
-  path: "",
-  protocol: "HTTP/1.1",
-  headers: new HeaderMap(),
-  hasHost: false,
-  upgrade: undefined,
-};
 
 export class NetworkExtAuthzFilter implements NetworkFilter {
   readonly name: string;

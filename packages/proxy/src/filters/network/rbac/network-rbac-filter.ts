@@ -4,12 +4,10 @@
 import type { Logger } from "@tulle/telemetry";
 import type { ConnectionInfo } from "../../../connection/connection-info.ts";
 import type { NetworkFilter } from "../../../connection/network-filter.ts";
-import { HeaderMap } from "../../../http/header-map.ts";
-import type { RequestHead } from "../../../http/message.ts";
 import type { Rules } from "../../rbac/compile-rules.ts";
 import { addResult, decide, type Decision } from "../../rbac/decision.ts";
 import { deniedDetails } from "../../rbac/denied-details.ts";
-import { connectionStreamInfo } from "../connection-stream-info.ts";
+import { connectionStreamInfo, noRequest } from "../connection-stream-info.ts";
 import type { NetworkRbacStats } from "./network-rbac-stats.ts";
 
 export interface NetworkRbacOptions {
@@ -23,18 +21,6 @@ export interface NetworkRbacOptions {
 }
 
 const rbacNamespace = "envoy.filters.network.rbac";
-
-/** What rules on a path find: nothing. Rules on headers are refused with their configuration. */
-const noRequest: RequestHead = {
-  method: "",
-  scheme: "",
-  authority: "",
-  path: "",
-  protocol: "HTTP/1.1",
-  headers: new HeaderMap(),
-  hasHost: false,
-  upgrade: undefined,
-};
 
 export class NetworkRbacFilter implements NetworkFilter {
   readonly name: string;
