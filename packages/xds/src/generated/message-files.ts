@@ -311,6 +311,9 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "envoy/extensions/access_loggers/file/v3/file_pb": [
     "FileAccessLog"
   ],
+  "envoy/extensions/access_loggers/filters/cel/v3/cel_pb": [
+    "ExpressionFilter"
+  ],
   "envoy/extensions/access_loggers/stream/v3/stream_pb": [
     "StdoutAccessLog",
     "StderrAccessLog"
