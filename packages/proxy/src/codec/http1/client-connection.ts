@@ -10,6 +10,7 @@ import type { RequestHead } from "../../http/message.ts";
 import { readyEventOf } from "../../tls/ready-event.ts";
 import type { RequestSender, ResponseReceiver } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
+import { fieldLines } from "./field-lines.ts";
 import { HeadFields } from "./head-fields.ts";
 import { bodyChunked, bodyTunnel, bodyUntilClose, parseResponseHead } from "./response-head.ts";
 import { SocketOutput } from "./socket-output.ts";
@@ -168,13 +169,8 @@ export class Http1ClientConnection implements RequestSender, BodySink {
 
   sendRequestTrailers(trailers: HeaderMap): void {
     if (this.#requestChunked) {
-      let text = "0\r\n";
-      if (this.#settings.enableTrailers) {
-        const entries = trailers.entries;
-        for (let index = 0; index < entries.length; index += 2)
-          text += `${entries[index]!}: ${entries[index + 1]!}\r\n`;
-      }
-      this.#output.writeText(`${text}\r\n`);
+      const lines = this.#settings.enableTrailers ? fieldLines(trailers.entries) : "";
+      this.#output.writeText(`0\r\n${lines}\r\n`);
     }
     this.#requestEnded();
   }

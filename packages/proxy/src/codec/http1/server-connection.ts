@@ -16,8 +16,8 @@ import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { HeadFields } from "./head-fields.ts";
 import { faultOfPartialHead } from "./partial-head.ts";
 import { parseRequestHead, type RequestHeadLimits } from "./request-head.ts";
+import { ResponseEncoder } from "./response-encoder.ts";
 import { SocketOutput } from "./socket-output.ts";
-import { mayHaveBody, statusLine } from "./status-line.ts";
 
 /** How long a connection that we end waits for the peer's end, so that it can read our last answer (Envoy: delayed_close_timeout). */
 const lingerMs = 1000;
@@ -49,11 +49,6 @@ export interface Http1ServerSettings extends RequestHeadLimits {
  */
 type State = "head" | "body" | "answering" | "tunnel" | "closing" | "closed";
 
-/**
- * How the body of the answer is framed. `none`: HEAD, 204, 304 and 1xx; `close`: by the end of the connection, for HTTP/1.0.
- */
-type ResponseMode = "unsent" | "none" | "length" | "chunked" | "close" | "tunnel" | "sent";
-
 const noBytes: Buffer = Buffer.alloc(0);
 
 export class Http1ServerConnection implements ResponseSender, BodySink {
@@ -62,20 +57,17 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   readonly #settings: Http1ServerSettings;
   readonly #dataPath: DataPath;
   readonly #output: SocketOutput;
+  readonly #response: ResponseEncoder;
   readonly #fields = new HeadFields();
   readonly #body: BodyDecoder;
   readonly #idleTimer = new CallbackTimer(() => this.#onIdleTimer());
   readonly #phaseTimer = new CallbackTimer(() => this.#onPhaseTimer());
 
   #state: State = "head";
-  #responseMode: ResponseMode = "unsent";
   #receiver: RequestReceiver | undefined = undefined;
   /** Bytes that wait: the beginning of a head, or what was pipelined behind the request in hand. */
   #held: Buffer = noBytes;
   #consuming = false;
-  #keepAlive = true;
-  #isHead = false;
-  #isHttp10 = false;
   #tunnelAsked = false;
   #paused = false;
   #peerEnded = false;
@@ -90,6 +82,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#settings = settings;
     this.#dataPath = dataPath;
     this.#output = new SocketOutput(socket, dataPath, settings.bufferLimitBytes, () => this.#onDrained());
+    this.#response = new ResponseEncoder(this.#output, settings.enableTrailers);
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
     this.#quietSinceMs = dataPath.turn.nowMs;
     socket.on("end", () => this.#onEnd());
@@ -139,7 +132,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   /** Ends the connection with the answer of the request in hand, or now where there is none. */
   closeWhenAnswered(): void {
     if (this.#state === "head") this.close();
-    else this.#keepAlive = false;
+    else this.#response.keepAlive = false;
   }
 
   destroy(): void {
@@ -235,16 +228,13 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     }
     if (this.#phaseTimer.armed) this.#dataPath.timers.disarm(this.#phaseTimer);
     const head = framing.head;
-    this.#keepAlive = framing.keepAlive;
-    this.#isHead = head.method === "HEAD";
-    this.#isHttp10 = head.protocol === "HTTP/1.0";
+    this.#response.start(head.method === "HEAD", head.protocol === "HTTP/1.0", framing.keepAlive);
     this.#tunnelAsked = framing.upgrade !== "";
     if (this.#tunnelAsked) {
       head.upgrade = framing.upgrade;
       // Whatever the answer, the client may already be speaking another protocol behind its head (as Envoy).
-      this.#keepAlive = false;
+      this.#response.keepAlive = false;
     }
-    this.#responseMode = "unsent";
     const bodyBytes = framing.bodyBytes;
     if (bodyBytes === 0) this.#requestEnded();
     else {
@@ -256,7 +246,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#receiver = receiver;
     receiver.onRequestHead(head, bodyBytes === 0 && !this.#tunnelAsked);
     // As Envoy, the proxy itself invites the body, unless the request has been answered already (RFC 9110 §10.1.1).
-    if (framing.expectContinue && bodyBytes !== 0 && this.#receiver === receiver && this.#responseMode === "unsent") {
+    if (framing.expectContinue && bodyBytes !== 0 && this.#receiver === receiver && this.#response.isUnsent) {
       this.#output.writeText("HTTP/1.1 100 Continue\r\n\r\n");
     }
     return true;
@@ -267,7 +257,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     if (next >= 0) return next;
     // The answer may have ended the connection while the data before the fault was passed on.
     if (this.#state !== "body") return data.length;
-    this.#keepAlive = false;
+    this.#response.keepAlive = false;
     const receiver = this.#receiver;
     this.#state = "answering";
     receiver?.onRequestError(new HttpProtocolError(400, "http1.codec_error"));
@@ -293,97 +283,56 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   }
 
   #refuse(error: HttpProtocolError): void {
-    this.#keepAlive = false;
-    this.#isHead = false;
-    this.#isHttp10 = false;
+    this.#response.start(false, false, false);
     this.#tunnelAsked = false;
-    this.#responseMode = "unsent";
     this.#state = "answering";
     this.#owner.onConnectionError(this, error);
   }
 
   sendInformational(status: number, headers: HeaderMap): void {
-    if (this.#isHttp10 || this.#responseMode !== "unsent") return;
-    this.#output.writeText(`${statusLine(status)}${fieldLines(headers.entries)}\r\n`);
+    this.#response.writeInformational(status, headers);
   }
 
   sendResponseHead(head: ResponseHead, endStream: boolean): void {
     // The rest of a request that is answered early would have to be read and thrown away: Envoy closes, and so do we.
-    if (this.#state === "body") this.#keepAlive = false;
-    const status = head.status;
-    const entries = head.headers.entries;
-    let text = statusLine(status);
-    let hasLength = false;
-    for (let index = 0; index < entries.length; index += 2) {
-      const name = entries[index]!;
-      if (name === "content-length") hasLength = true;
-      text += `${name}: ${entries[index + 1]!}\r\n`;
-    }
-    if (this.#responseMode === "tunnel") {
-      if (head.upgrade !== undefined) text += `connection: upgrade\r\nupgrade: ${head.upgrade}\r\n`;
-      this.#output.writeText(`${text}\r\n`);
-      this.#startTunnel();
-      return;
-    }
-    const mode = this.#responseModeFor(status, hasLength, endStream);
-    this.#responseMode = mode;
-    if (mode === "chunked" || (this.#isHead && !hasLength && !this.#isHttp10 && mayHaveBody(status)))
-      text += "transfer-encoding: chunked\r\n";
-    else if (endStream && mode === "length" && !hasLength) text += "content-length: 0\r\n";
-    if (!this.#keepAlive) text += "connection: close\r\n";
-    else if (this.#isHttp10) text += "connection: keep-alive\r\n";
-    this.#output.writeText(`${text}\r\n`);
-    if (endStream) this.#responseEnded();
-  }
-
-  #responseModeFor(status: number, hasLength: boolean, endStream: boolean): ResponseMode {
-    if (this.#isHead || !mayHaveBody(status)) return "none";
-    if (hasLength || endStream) return "length";
-    if (!this.#isHttp10) return "chunked";
-    this.#keepAlive = false;
-    return "close";
+    if (this.#state === "body") this.#response.keepAlive = false;
+    this.#response.writeHead(head, endStream);
+    if (this.#response.isTunnel) this.#startTunnel();
+    else if (endStream) this.#responseEnded();
   }
 
   sendResponseData(chunk: Buffer, endStream: boolean): void {
-    if (this.#responseMode === "chunked") {
-      this.#output.writeChunk(chunk);
-      if (endStream) this.#output.writeText("0\r\n\r\n");
-    } else if (this.#responseMode !== "none") {
-      this.#output.writeBody(chunk);
-    }
+    this.#response.writeData(chunk, endStream);
     if (endStream) this.#responseEnded();
   }
 
   sendResponseTrailers(trailers: HeaderMap): void {
-    if (this.#responseMode === "chunked") {
-      const lines = this.#settings.enableTrailers ? fieldLines(trailers.entries) : "";
-      this.#output.writeText(`0\r\n${lines}\r\n`);
-    }
+    this.#response.writeTrailers(trailers);
     this.#responseEnded();
   }
 
   closeAfterResponse(): void {
-    this.#keepAlive = false;
+    this.#response.keepAlive = false;
   }
 
   upgradeToTunnel(): void {
     if (!this.#tunnelAsked) throw new Error("a tunnel that the client did not ask for");
-    this.#responseMode = "tunnel";
+    this.#response.startTunnel();
   }
 
   #startTunnel(): void {
     this.#state = "tunnel";
-    this.#keepAlive = false;
+    this.#response.keepAlive = false;
     this.#drainHeld();
   }
 
   #responseEnded(): void {
     const state = this.#state;
-    this.#responseMode = "sent";
+    this.#response.end();
     this.#receiver = undefined;
     this.#quietSinceMs = this.#dataPath.turn.nowMs;
     if (state === "closed") return;
-    if (!this.#keepAlive || state !== "answering" || this.#peerEnded) {
+    if (!this.#response.keepAlive || state !== "answering" || this.#peerEnded) {
       this.#owner.onStreamEnd();
       this.close();
       return;
@@ -411,10 +360,10 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#receiver = undefined;
     if (this.#state === "closed") return;
     this.#output.flush();
-    this.#keepAlive = false;
+    this.#response.keepAlive = false;
     // A body cut short must not look complete: the end of the connection says so where the framing does; where only the
     // end itself is the framing, the connection is reset.
-    const looksComplete = this.#responseMode === "close";
+    const looksComplete = this.#response.endsByClose;
     this.#owner.onStreamEnd();
     if (looksComplete) this.#socket.resetAndDestroy();
     else this.close();
@@ -494,10 +443,4 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#unsentBytes = waitingBytes;
     this.#dataPath.timers.arm(this.#phaseTimer, stallMs, this.#dataPath.turn.nowMs);
   }
-}
-
-function fieldLines(entries: readonly string[]): string {
-  let text = "";
-  for (let index = 0; index < entries.length; index += 2) text += `${entries[index]!}: ${entries[index + 1]!}\r\n`;
-  return text;
 }
