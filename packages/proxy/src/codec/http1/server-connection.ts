@@ -14,15 +14,12 @@ import {
 } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { HeadFields } from "./head-fields.ts";
+import { LingeringClose } from "./lingering-close.ts";
 import { faultOfPartialHead } from "./partial-head.ts";
 import { parseRequestHead, type RequestHeadLimits } from "./request-head.ts";
 import { ResponseEncoder } from "./response-encoder.ts";
 import { SocketOutput } from "./socket-output.ts";
 
-/** How long a connection that we end waits for the peer's end, so that it can read our last answer (Envoy: delayed_close_timeout). */
-const lingerMs = 1000;
-/** How long such a connection may go without taking anything of what still waits for it. */
-const stallMs = 10_000;
 /**
  * A client that ends its side within this time of its request has only finished speaking (RFC 9112 §9.6) and is answered;
  * later than that it has given up, as Envoy takes it at any time. TCP cannot tell the two apart.
@@ -44,7 +41,7 @@ export interface Http1ServerSettings extends RequestHeadLimits {
  * - `body`: the body of the request in hand arrives.
  * - `answering`: the request is complete, its answer is not.
  * - `tunnel`: bytes pass raw.
- * - `closing`: the last answer is written; what still comes is thrown away until the peer ends or `lingerMs` is over.
+ * - `closing`: the last answer is written; what still comes is thrown away until the peer ends or has had its time.
  * - `closed`: the socket is gone.
  */
 type State = "head" | "body" | "answering" | "tunnel" | "closing" | "closed";
@@ -61,7 +58,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   readonly #fields = new HeadFields();
   readonly #body: BodyDecoder;
   readonly #idleTimer = new CallbackTimer(() => this.#onIdleTimer());
-  readonly #phaseTimer = new CallbackTimer(() => this.#onPhaseTimer());
+  readonly #headTimer = new CallbackTimer(() => this.#onHeadTimer());
 
   #state: State = "head";
   #receiver: RequestReceiver | undefined = undefined;
@@ -72,8 +69,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   #paused = false;
   #peerEnded = false;
   #quietSinceMs: number;
-  /** Of a connection that closes: what waited for the client when the timer was armed last. */
-  #unsentBytes = 0;
+  #ending: LingeringClose | undefined = undefined;
   bytesReceived = 0;
 
   constructor(socket: Socket, owner: ServerConnectionOwner, settings: Http1ServerSettings, dataPath: DataPath) {
@@ -119,13 +115,8 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     if (this.#state === "closing" || this.#state === "closed") return;
     this.#state = "closing";
     this.#held = noBytes;
-    const { timers, turn } = this.#dataPath;
-    timers.arm(this.#phaseTimer, stallMs, turn.nowMs);
-    this.#output.end(() => {
-      this.#unsentBytes = 0;
-      timers.arm(this.#phaseTimer, lingerMs, turn.nowMs);
-    });
-    this.#unsentBytes = this.#output.waitingBytes;
+    this.#dataPath.timers.disarm(this.#headTimer);
+    this.#ending = new LingeringClose(this.#socket, this.#output, this.#dataPath);
     if (!this.#peerEnded) this.#socket.resume();
   }
 
@@ -214,8 +205,8 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
       this.#refuse(fault);
       return;
     }
-    if (!this.#phaseTimer.armed && this.#settings.headersTimeoutMs > 0) {
-      this.#dataPath.timers.arm(this.#phaseTimer, this.#settings.headersTimeoutMs, this.#dataPath.turn.nowMs);
+    if (!this.#headTimer.armed && this.#settings.headersTimeoutMs > 0) {
+      this.#dataPath.timers.arm(this.#headTimer, this.#settings.headersTimeoutMs, this.#dataPath.turn.nowMs);
     }
     this.#held = Buffer.from(position === 0 ? data : data.subarray(position));
   }
@@ -226,7 +217,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
       this.#refuse(framing);
       return false;
     }
-    if (this.#phaseTimer.armed) this.#dataPath.timers.disarm(this.#phaseTimer);
+    if (this.#headTimer.armed) this.#dataPath.timers.disarm(this.#headTimer);
     const head = framing.head;
     this.#response.start(head.method === "HEAD", head.protocol === "HTTP/1.0", framing.keepAlive);
     this.#tunnelAsked = framing.upgrade !== "";
@@ -405,7 +396,8 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#state = "closed";
     this.#held = noBytes;
     this.#dataPath.timers.disarm(this.#idleTimer);
-    this.#dataPath.timers.disarm(this.#phaseTimer);
+    this.#dataPath.timers.disarm(this.#headTimer);
+    this.#ending?.cancel();
     const receiver = this.#receiver;
     this.#receiver = undefined;
     this.#dataPath.turn.run(() => {
@@ -428,19 +420,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.close();
   }
 
-  #onPhaseTimer(): void {
-    if (this.#state === "closing") this.#onClosingTimer();
-    else if (this.#state === "head") this.#refuse(new HttpProtocolError(408, "request_header_timeout"));
-  }
-
-  // A slow client may take as long as it likes as long as it takes something.
-  #onClosingTimer(): void {
-    const { waitingBytes } = this.#output;
-    if (waitingBytes === this.#unsentBytes) {
-      this.#socket.destroy();
-      return;
-    }
-    this.#unsentBytes = waitingBytes;
-    this.#dataPath.timers.arm(this.#phaseTimer, stallMs, this.#dataPath.turn.nowMs);
+  #onHeadTimer(): void {
+    if (this.#state === "head") this.#refuse(new HttpProtocolError(408, "request_header_timeout"));
   }
 }

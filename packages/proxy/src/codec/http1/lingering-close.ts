@@ -1,0 +1,54 @@
+// The end of a server connection that we close: what waits for the client leaves first, then the client has a moment to read it
+// and to end its own side (RFC 9112 §9.6). Made when a connection closes, as most of their lives they do not.
+import type { Socket } from "node:net";
+import type { DataPath } from "../../connection/data-path.ts";
+import { CallbackTimer } from "../../connection/timer-wheel.ts";
+import type { SocketOutput } from "./socket-output.ts";
+
+/** How long a connection that we end waits for the peer's end, so that it can read our last answer (Envoy: delayed_close_timeout). */
+const lingerMs = 1000;
+/** How long such a connection may go without taking anything of what still waits for it. */
+const stallMs = 10_000;
+
+export class LingeringClose {
+  readonly #socket: Socket;
+  readonly #output: SocketOutput;
+  readonly #dataPath: DataPath;
+  readonly #timer = new CallbackTimer(() => this.#onTimer());
+  /** What waited for the client when the timer was armed last. */
+  #unsentBytes: number;
+
+  /** Ends our side behind everything that has been written, and the socket in the end. */
+  constructor(socket: Socket, output: SocketOutput, dataPath: DataPath) {
+    this.#socket = socket;
+    this.#output = output;
+    this.#dataPath = dataPath;
+    this.#arm(stallMs);
+    this.#unsentBytes = 0;
+    output.end(() => {
+      this.#unsentBytes = 0;
+      this.#arm(lingerMs);
+    });
+    this.#unsentBytes = output.waitingBytes;
+  }
+
+  /** The socket has gone. */
+  cancel(): void {
+    this.#dataPath.timers.disarm(this.#timer);
+  }
+
+  #arm(timeoutMs: number): void {
+    this.#dataPath.timers.arm(this.#timer, timeoutMs, this.#dataPath.turn.nowMs);
+  }
+
+  // A slow client may take as long as it likes as long as it takes something.
+  #onTimer(): void {
+    const { waitingBytes } = this.#output;
+    if (waitingBytes === this.#unsentBytes) {
+      this.#socket.destroy();
+      return;
+    }
+    this.#unsentBytes = waitingBytes;
+    this.#arm(stallMs);
+  }
+}
