@@ -14,6 +14,7 @@ import { StreamInfo } from "../http/stream-info.ts";
 import type { RouteMatch } from "../route/route-table.ts";
 import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
 import type { DataPath } from "./data-path.ts";
+import { HeldRequest } from "./held-request.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { CallbackTimer } from "./timer-wheel.ts";
 
@@ -52,13 +53,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   /** Filters with a smaller index have passed the request head on. */
   #nextFilter = 0;
   #stopped = false;
-  /** Body that came while a filter held the request. */
-  #waiting: Buffer[] | undefined = undefined;
-  #waitingBytes = 0;
-  /** What a filter that looks at the body has asked for. */
-  #waitingLimitBytes = 0;
-  #isPausedByWaiting = false;
-  #waitingTrailers: HeaderMap | undefined = undefined;
+  #held: HeldRequest | undefined = undefined;
   #lastActivityMs: number;
   #idleTimeoutMs: number;
   #requestTimer: CallbackTimer | undefined = undefined;
@@ -209,21 +204,18 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     this.dataPath.turn.run(() => {
       this.#stopped = false;
       this.#runFilters();
-      if (!this.#stopped && this.#responseState !== "ended") this.#releaseWaiting();
+      if (!this.#stopped && this.#responseState !== "ended") this.#passHeld();
     });
   }
 
-  #releaseWaiting(): void {
-    const waiting = this.#waiting;
-    if (waiting === undefined) return;
-    this.#waiting = undefined;
-    const trailers = this.#waitingTrailers;
-    if (this.#isPausedByWaiting) this.#sender.resumeRequest();
-    this.#isPausedByWaiting = false;
-    this.#waitingBytes = 0;
-    for (const [index, chunk] of waiting.entries()) {
+  #passHeld(): void {
+    const held = this.#held;
+    const chunks = held?.release();
+    if (held === undefined || chunks === undefined) return;
+    const { trailers } = held;
+    for (const [index, chunk] of chunks.entries()) {
       if (this.#responseState === "ended") return;
-      const isLast = index === waiting.length - 1;
+      const isLast = index === chunks.length - 1;
       this.#passData(chunk, isLast && this.#requestEnded && trailers === undefined);
     }
     if (trailers !== undefined) this.#passTrailers(trailers);
@@ -238,22 +230,22 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
       this.#passData(chunk, endStream);
       return;
     }
-    (this.#waiting ??= []).push(Buffer.from(chunk));
-    this.#waitingBytes += chunk.length;
+    const held = this.#hold();
+    held.keepData(chunk);
     this.#tellHolder(endStream);
-    if (!this.#stopped || this.#isPausedByWaiting) return;
-    if (this.#waitingBytes > Math.max(this.bufferLimitBytes, this.#waitingLimitBytes)) {
-      this.#isPausedByWaiting = true;
-      this.#sender.pauseRequest();
-    }
+    if (this.#stopped) held.pauseClientAbove(this.bufferLimitBytes);
+  }
+
+  #hold(): HeldRequest {
+    return (this.#held ??= new HeldRequest(this.#sender));
   }
 
   get waitingBody(): readonly Buffer[] {
-    return this.#waiting ?? [];
+    return this.#held?.chunks ?? [];
   }
 
   raiseWaitingLimit(bytes: number): void {
-    this.#waitingLimitBytes = bytes;
+    this.#hold().raiseLimit(bytes);
   }
 
   #tellHolder(endStream: boolean): void {
@@ -267,8 +259,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
       this.#passTrailers(trailers);
       return;
     }
-    this.#waiting ??= [];
-    this.#waitingTrailers = trailers;
+    this.#hold().keepTrailers(trailers);
     this.#tellHolder(true);
   }
 
