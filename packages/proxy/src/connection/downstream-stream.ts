@@ -3,13 +3,13 @@
 import type { Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
 import { reasonPhrase } from "../codec/http1/status-line.ts";
-import { dateHeader } from "../http/date-header.ts";
 import type { HttpStream, LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import { normalizeRequestPath } from "../http/path-normalization.ts";
 import { mutateRequestHeaders, stripHostPort } from "../http/request-headers.ts";
 import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
+import { mutateResponseHeaders } from "../http/response-headers.ts";
 import { StreamInfo } from "../http/stream-info.ts";
 import type { RouteMatch } from "../route/route-table.ts";
 import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
@@ -353,7 +353,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
       filters[index]!.onResponseHead?.(this, response, endStream);
       if (this.#responseState !== "none") return;
     }
-    this.#finalizeHeaders(response);
+    mutateResponseHeaders(response, this.request, config, this.dataPath.clock);
     this.#responseState = "started";
     this.#lastActivityMs = this.dataPath.turn.nowMs;
     info.response = response;
@@ -365,29 +365,6 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
       this.#sender.sendResponseHead(response, true);
     } else {
       this.#sender.sendResponseHead(response, false);
-    }
-  }
-
-  // One pass over the list, as headers are few and look-ups would each walk it.
-  #finalizeHeaders(response: ResponseHead): void {
-    const config = this.#config;
-    const entries = response.headers.entries;
-    let hasServer = config.serverHeaderTransformation === "pass_through";
-    let hasDate = false;
-    for (let index = 0; index < entries.length; index += 2) {
-      const name = entries[index]!;
-      if (name === "date") hasDate = true;
-      else if (name === "server" && !hasServer) {
-        hasServer = true;
-        if (config.serverHeaderTransformation === "overwrite") entries[index + 1] = config.serverName;
-      }
-    }
-    if (!hasDate) entries.push("date", dateHeader(this.dataPath.clock.wallMs()));
-    if (!hasServer) entries.push("server", config.serverName);
-    if (config.via !== "") response.headers.append("via", config.via);
-    if (config.alwaysSetRequestIdInResponse) {
-      const requestId = this.request.headers.get("x-request-id");
-      if (requestId !== undefined) response.headers.set("x-request-id", requestId);
     }
   }
 
