@@ -3,10 +3,10 @@
 import type { Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
 import { reasonPhrase } from "../codec/http1/status-line.ts";
+import { admitRequest } from "../http/admit-request.ts";
 import type { HttpStream, LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
-import { normalizeRequestPath } from "../http/path-normalization.ts";
 import { mutateRequestHeaders, stripHostPort } from "../http/request-headers.ts";
 import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
 import { mutateResponseHeaders } from "../http/response-headers.ts";
@@ -105,7 +105,12 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (this.dataPath.httpLog.debugEnabled) this.#logRequest(endStream);
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
     if (this.dataPath.overload.refusedRequests > 0 && this.#isRefusedByOverload()) return;
-    if (!this.#checkHead(head)) return;
+    const refusal = admitRequest(head, config);
+    if (refusal !== undefined) {
+      if (refusal.closesConnection) this.#sender.closeAfterResponse();
+      this.sendLocalReply(refusal);
+      return;
+    }
     stripHostPort(head, this.#connection.info.localPort, config);
     const { info, scheme, clientCert } = this.#connection;
     mutateRequestHeaders(head, this.info, info.remoteIp, scheme, config, clientCert);
@@ -123,26 +128,6 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     this.#runFilters();
   }
 
-  /** False when the request has been answered already. */
-  #checkHead(head: RequestHead): boolean {
-    if (head.hasHost === false) return this.#refuse(400, "missing_host_header");
-    if (head.method === "CONNECT") return true;
-    // As Envoy: OPTIONS * is for a server to answer and not for what lies behind a proxy's routes.
-    if (head.path === "*") {
-      this.sendLocalReply({ status: 404, body: "", details: "absolute_path_rejected" });
-      return false;
-    }
-    const outcome = normalizeRequestPath(head.path, this.#config);
-    if (outcome.type === "reject") return this.#refuse(400, "path_normalization_failed");
-    if (outcome.type === "redirect") {
-      const headers = new HeaderMap(["location", outcome.path]);
-      this.sendLocalReply({ status: 307, body: "", details: "path_normalization_failed", headers });
-      return false;
-    }
-    head.path = outcome.path;
-    return true;
-  }
-
   /** Envoy: stop_accepting_requests. Nothing is spent on the request but its answer. */
   #isRefusedByOverload(): boolean {
     const { overload, random } = this.dataPath;
@@ -158,12 +143,6 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (overload.closedConnections === 0 || random() >= overload.closedConnections) return false;
     this.#config.stats.downstreamConnectionsOverloadDisableKeepalive.increment();
     return true;
-  }
-
-  #refuse(status: number, details: string): false {
-    this.#sender.closeAfterResponse();
-    this.sendLocalReply({ status, body: "", details });
-    return false;
   }
 
   clearRouteCache(): void {
