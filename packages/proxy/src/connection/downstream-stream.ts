@@ -3,7 +3,7 @@
 import type { Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
 import { reasonPhrase } from "../codec/http1/status-line.ts";
-import { admitRequest } from "../http/admit-request.ts";
+import { admitRequest, overloaded } from "../http/admit-request.ts";
 import type { HttpStream, LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
@@ -104,8 +104,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     this.#requestEnded = endStream;
     if (this.dataPath.httpLog.debugEnabled) this.#logRequest(endStream);
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
-    if (this.dataPath.overload.refusedRequests > 0 && this.#isRefusedByOverload()) return;
-    const refusal = admitRequest(head, config);
+    const refusal = this.#isRefusedByOverload() ? overloaded : admitRequest(head, config);
     if (refusal !== undefined) {
       if (refusal.closesConnection) this.#sender.closeAfterResponse();
       this.sendLocalReply(refusal);
@@ -128,20 +127,10 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     this.#runFilters();
   }
 
-  /** Envoy: stop_accepting_requests. Nothing is spent on the request but its answer. */
   #isRefusedByOverload(): boolean {
     const { overload, random } = this.dataPath;
-    if (random() >= overload.refusedRequests) return false;
+    if (!overload.refusesRequest(random)) return false;
     this.#config.stats.downstreamRequestsOverloadClose.increment();
-    this.sendLocalReply({ status: 503, body: "envoy overloaded", flag: "OM", details: "overload" });
-    return true;
-  }
-
-  /** Envoy: disable_http_keepalive. */
-  #endsConnectionForOverload(): boolean {
-    const { overload, random } = this.dataPath;
-    if (overload.closedConnections === 0 || random() >= overload.closedConnections) return false;
-    this.#config.stats.downstreamConnectionsOverloadDisableKeepalive.increment();
     return true;
   }
 
@@ -337,7 +326,11 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     this.#lastActivityMs = this.dataPath.turn.nowMs;
     info.response = response;
     info.responseCode = response.status;
-    if (this.#connection.draining || this.#endsConnectionForOverload()) this.#sender.closeAfterResponse();
+    if (this.#connection.draining) this.#sender.closeAfterResponse();
+    else if (this.dataPath.overload.endsConnection(this.dataPath.random)) {
+      config.stats.downstreamConnectionsOverloadDisableKeepalive.increment();
+      this.#sender.closeAfterResponse();
+    }
     if (this.dataPath.httpLog.debugEnabled) this.#logResponse(response, endStream);
     if (endStream) {
       this.#end();

@@ -12,6 +12,14 @@ export interface Refusal extends LocalReply {
   readonly closesConnection: boolean;
 }
 
+/** Nothing is spent on such a request but its answer. */
+export const overloaded: Refusal = {
+  status: 503,
+  body: "envoy overloaded",
+  flag: "OM",
+  details: "overload",
+  closesConnection: false,
+};
 const missingHost: Refusal = { status: 400, body: "", details: "missing_host_header", closesConnection: true };
 // As Envoy: OPTIONS * is for a server to answer and not for what lies behind a proxy's routes.
 const noPath: Refusal = { status: 404, body: "", details: "absolute_path_rejected", closesConnection: false };

@@ -115,6 +115,22 @@ test("connections are refused that chance picks, or all", () => {
   );
 });
 
+test("requests and answers are picked by chance", () => {
+  const state = new OverloadState();
+  const picked = (random: number) => [state.refusesRequest(() => random), state.endsConnection(() => random)];
+  assert.deepEqual(picked(0), [false, false]);
+  state.refusedRequests = 0.5;
+  state.closedConnections = 0.25;
+  assert.deepEqual(
+    [picked(0.24), picked(0.25), picked(0.5)],
+    [
+      [true, true],
+      [true, false],
+      [false, false],
+    ],
+  );
+});
+
 const refused: readonly { name: string; json: object; place: string; severity: "error" | "warning" }[] = [
   {
     name: "a monitor that is not known",

@@ -17,4 +17,14 @@ export class OverloadState {
     if (!this.acceptsConnections) return true;
     return this.refusedConnections > 0 && random() < this.refusedConnections;
   }
+
+  /** Whether a request is to be answered at once. */
+  refusesRequest(random: () => number): boolean {
+    return this.refusedRequests > 0 && random() < this.refusedRequests;
+  }
+
+  /** Whether an answer is to end its connection. */
+  endsConnection(random: () => number): boolean {
+    return this.closedConnections > 0 && random() < this.closedConnections;
+  }
 }
