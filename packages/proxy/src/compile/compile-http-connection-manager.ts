@@ -20,6 +20,7 @@ import { compileCidr } from "./cidr.ts";
 import { checkResourceSource } from "./check-resource-source.ts";
 import { checkHeaderText } from "./check-header-text.ts";
 import { compileAccessLog } from "./compile-access-log.ts";
+import { compileLocalReplies } from "./compile-local-replies.ts";
 import type { ListenerBuild } from "./compile-listener.ts";
 import { buildRouteTable } from "./compile-route-configuration.ts";
 import type { CompileScope } from "./compile-scope.ts";
@@ -69,6 +70,8 @@ export function compileHttpConnectionManager(
   );
   const isInternalAddress = internalAddresses(message, place, problems);
   const serverName = checkHeaderText(message.serverName, place.field("server_name"), problems);
+  const localReplies = place.field("local_reply_config");
+  const rewriteLocalReply = compileLocalReplies(message.localReplyConfig, scope, localReplies, problems);
   const via = checkHeaderText(message.via, place.field("via"), problems);
   if (routeTable === undefined || problems.hasErrors) return undefined;
   const common = message.commonHttpProtocolOptions;
@@ -115,6 +118,7 @@ export function compileHttpConnectionManager(
         .map((upgrade) => upgrade.upgradeType.toLowerCase()),
     ),
     drainTimeoutMs: durationMs(message.drainTimeout, defaultDrainTimeoutMs),
+    rewriteLocalReply,
     stats: connectionManagerStats(scope, message.statPrefix),
   };
 }

@@ -140,6 +140,7 @@ test("Envoy's defaults of a connection manager", () => {
     allowAbsoluteUrl: true,
     enableTrailers: false,
     drainTimeoutMs: 5000,
+    rewriteLocalReply: undefined,
   });
   assert.equal(routeTable.current?.name, "inline");
   assert.deepEqual([filters.length, accessLogs.length, upgradeTypes.size, routeNames.size], [1, 0, 0, 0]);

@@ -140,7 +140,7 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
       merge_slashes path_with_escaped_slashes_action strip_matching_host_port strip_any_host_port
       http2_protocol_options access_log_options request_id_extension
       forward_client_cert_details set_current_client_cert_details internal_address_config
-      http1_safe_max_connection_duration`,
+      http1_safe_max_connection_duration local_reply_config`,
     harmless: {
       delayed_close_timeout: "how long a closing socket may linger",
       stream_flush_timeout: "the idle time-out of the stream covers it",
@@ -152,6 +152,10 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   },
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.SetCurrentClientCertDetails": {
     used: "subject cert chain dns uri",
+  },
+  "envoy.extensions.filters.network.http_connection_manager.v3.LocalReplyConfig": { used: "mappers body_format" },
+  "envoy.extensions.filters.network.http_connection_manager.v3.ResponseMapper": {
+    used: "filter status_code body body_format_override headers_to_add",
   },
   "envoy.extensions.filters.network.http_connection_manager.v3.Rds": { used: "config_source route_config_name" },
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter": {
@@ -211,11 +215,11 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   "envoy.extensions.access_loggers.file.v3.FileAccessLog": {
     used: "path format json_format typed_json_format log_format",
   },
+  "envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter": { used: "expression" },
   "envoy.extensions.access_loggers.stream.v3.StdoutAccessLog": { used: "log_format" },
   "envoy.extensions.access_loggers.stream.v3.StderrAccessLog": { used: "log_format" },
   "envoy.config.core.v3.SubstitutionFormatString": {
-    used: "text_format json_format text_format_source omit_empty_values formatters json_format_options",
-    harmless: { content_type: "local replies only" },
+    used: "text_format json_format text_format_source omit_empty_values formatters json_format_options content_type",
   },
   "envoy.extensions.filters.http.router.v3.Router": {
     used: "suppress_envoy_headers respect_expected_rq_timeout",

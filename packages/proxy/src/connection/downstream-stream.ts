@@ -6,6 +6,7 @@ import { reasonPhrase } from "../codec/http1/status-line.ts";
 import { admitRequest, overloaded } from "../http/admit-request.ts";
 import type { HttpStream, LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
+import { prepareLocalReply } from "../http/local-reply.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import { mutateRequestHeaders, stripHostPort } from "../http/request-headers.ts";
 import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
@@ -291,17 +292,12 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     }
     if (reply.flag !== undefined) this.info.responseFlags |= responseFlags[reply.flag].bit;
     this.info.responseCodeDetails = reply.details;
-    const headers = reply.headers?.clone() ?? new HeaderMap();
-    const body = typeof reply.body === "string" ? Buffer.from(reply.body) : reply.body;
-    if (body.length > 0) {
-      headers.set("content-length", String(body.length));
-      if (!headers.has("content-type")) headers.set("content-type", "text/plain");
-    }
+    const { head, body } = prepareLocalReply(reply, this.#config.rewriteLocalReply, this.info);
     // The request is not read to its end for an answer that does not depend on it; nor may a filter go on with it.
     this.#stopped = false;
     this.#nextFilter = this.#config.filters.length;
     const isHeadOnly = body.length === 0 || this.request.method === "HEAD";
-    this.sendResponseHead({ status: reply.status, headers, upgrade: undefined }, isHeadOnly);
+    this.sendResponseHead(head, isHeadOnly);
     if (!isHeadOnly) this.sendResponseData(body, true);
   }
 

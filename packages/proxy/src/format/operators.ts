@@ -253,7 +253,7 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   TRACE_ID: missing,
   GRPC_STATUS: text((_info, _request, response) => response?.headers.get("grpc-status")),
   GRPC_STATUS_NUMBER: number((_info, _request, response) => response?.headers.get("grpc-status")),
-  LOCAL_REPLY_BODY: missing,
+  LOCAL_REPLY_BODY: text((info) => info.localReplyBody),
   VIRTUAL_CLUSTER_NAME: missing,
   ACCESS_LOG_TYPE: text((info) => info.accessLogType),
 };

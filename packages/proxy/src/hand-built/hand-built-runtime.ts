@@ -231,6 +231,7 @@ export function handBuiltConnectionManager(
     enableTrailers: false,
     isInternalAddress: () => false,
     upgradeTypes: new Set(),
+    rewriteLocalReply: undefined,
     drainTimeoutMs: 5000,
     stats: connectionManagerStats(),
     ...overrides,

@@ -57,6 +57,8 @@ export class StreamInfo {
   /** Envoy's `%RESPONSE_CODE_DETAILS%`, such as `via_upstream` or `route_not_found`. */
   responseCodeDetails: string | undefined = undefined;
   connectionTerminationDetails: string | undefined = undefined;
+  /** While the body of a local reply is being put into a format. */
+  localReplyBody: string | undefined = undefined;
 
   /** Body bytes from the client and to the client. */
   bytesReceived = 0;

@@ -7,6 +7,7 @@ import type { NetworkFilter } from "../connection/network-filter.ts";
 import type { ListenerFilter } from "../filters/listener/listener-filter.ts";
 import type { HttpFilter } from "../http/filter.ts";
 import type { ClientCertForwarding } from "../http/forwarded-client-cert.ts";
+import type { LocalReplyRewrite } from "../http/local-reply.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { CommonTlsContext } from "../tls/common-tls-context.ts";
@@ -157,6 +158,8 @@ export interface HttpConnectionManagerConfig {
   /** upgrade_configs: lower-case protocol names (`websocket`, `connect`) that may be upgraded. */
   readonly upgradeTypes: ReadonlySet<string>;
   readonly drainTimeoutMs: number;
+  /** local_reply_config; undefined = such answers go out as they are. */
+  readonly rewriteLocalReply: LocalReplyRewrite | undefined;
   readonly stats: HttpConnectionManagerStats;
 }
 

@@ -1,0 +1,43 @@
+// The format of a log's line or of an answer's body (config.core.v3.SubstitutionFormatString).
+import type { SubstitutionFormatString } from "@tulle/xds/envoy/config/core/v3/substitution_format_string_pb";
+import type { FormatEnvironment } from "../format/operator.ts";
+import { type TextFormat, compileJsonFormat, compileTextFormat } from "../format/substitution-format.ts";
+import type { Place, Problems } from "./problems.ts";
+
+/** Extensions that add operators which this proxy knows anyway. */
+const knownFormatters = new Set([
+  "type.googleapis.com/envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery",
+  "type.googleapis.com/envoy.extensions.formatter.metadata.v3.Metadata",
+]);
+
+/** Missing values are `-`, or nothing with `omit_empty_values`. */
+export function compileFormatString(
+  message: SubstitutionFormatString,
+  scope: FormatEnvironment,
+  place: Place,
+  problems: Problems,
+): TextFormat {
+  for (const [index, formatter] of message.formatters.entries()) {
+    if (knownFormatters.has(formatter.typedConfig?.typeUrl ?? "")) continue;
+    problems.error(place.field("formatters", index), `formatter '${formatter.name}' is not supported`);
+  }
+  const missing = message.omitEmptyValues ? "" : "-";
+  const format = message.format;
+  switch (format.case) {
+    case "textFormat":
+      return compileTextFormat(format.value, missing, scope, place.field("text_format"), problems);
+    case "textFormatSource": {
+      const at = place.field("text_format_source");
+      if (format.value.specifier.case === "inlineString") {
+        return compileTextFormat(format.value.specifier.value, missing, scope, at, problems);
+      }
+      problems.error(at, "only inline_string is supported");
+      return () => "";
+    }
+    case "jsonFormat":
+      return compileJsonFormat(format.value, message.omitEmptyValues, scope, place.field("json_format"), problems);
+    case undefined:
+      problems.error(place, "a format is required");
+      return () => "";
+  }
+}
