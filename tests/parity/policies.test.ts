@@ -141,9 +141,8 @@ function deniedBy({ action, name }: PolicyRule): Expected {
   return { status: 403, details: `rbac_access_denied_matched_policy[${matched}]`, bodyIncludes: "RBAC: access denied" };
 }
 
-/** Envoy answers 403 where the token is good and for somebody else. */
 const refused = (reason: string, bodyIncludes: string): Expected => ({
-  status: reason.startsWith("Audiences") ? 403 : 401,
+  status: 401,
   details: `jwt_authn_access_denied{${reason}}`,
   bodyIncludes,
 });

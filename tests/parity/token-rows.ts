@@ -16,6 +16,8 @@ export interface TokenAnswer {
 
 export interface TokenRow {
   readonly name: string;
+  /** `/<path>/<row>`; none = `/<row>`. */
+  readonly path?: string;
   readonly query?: string;
   /** Each its own line, in order. */
   readonly headers: readonly (readonly [string, string])[];
@@ -70,6 +72,14 @@ function authentication(name: string, target: object, jwtRules: readonly object[
   };
 }
 
+/** Denies what asks for `/closed/…`. */
+export const closed: object = {
+  apiVersion: "security.tulle.io/v1",
+  kind: "AuthorizationPolicy",
+  metadata: { name: "closed", namespace: "shop" },
+  spec: { action: "DENY", rules: [{ to: [{ operation: { paths: ["/closed/*"] } }] }] },
+};
+
 type Claims = Readonly<Record<string, unknown>>;
 interface Signing {
   readonly header?: Readonly<Record<string, unknown>>;
@@ -105,17 +115,20 @@ const invalid = (body: string): TokenAnswer => ({
   challenge: 'error="invalid_token"',
   details: `jwt_authn_access_denied{${body.replaceAll(" ", "_")}}`,
 });
-const forAnother: TokenAnswer = {
-  ...invalid("Audiences in Jwt are not allowed"),
-  // RFC 6750 §3.1 would have 401; Envoy has told tokens for others from bad ones since it knows tokens.
+const forAnother = invalid("Audiences in Jwt are not allowed");
+/** By the policy, whatever became of tokens that were looked at before it. */
+const denied: TokenAnswer = {
   status: 403,
+  body: "RBAC: access denied",
+  details: "rbac_access_denied_matched_policy[ns[shop]-policy[closed]-rule[0]]",
 };
 const wrongKey = invalid("Jwks doesn't have key to match kid or alg from Jwt");
 const wrongSignature = invalid("Jwt verification fails");
 const malformed = invalid("Jwt is not in the form of Header.Payload.Signature with two dots and 3 sections");
 
 export async function tokenRows(): Promise<readonly TokenRow[]> {
-  return (await Promise.all([goodTokens(), forgedTokens(), wrongTokens(), severalTokens(), tokensAtPlaces()])).flat();
+  const tables = [goodTokens(), forgedTokens(), wrongTokens(), severalTokens(), tokensAtPlaces(), deniedTokens()];
+  return (await Promise.all(tables)).flat();
 }
 
 async function goodTokens(): Promise<readonly TokenRow[]> {
@@ -349,6 +362,40 @@ async function tokensAtPlaces(): Promise<readonly TokenRow[]> {
       name: "a token for another beside a good one",
       headers: [...bearer(good), ["x-token", await token({ iss: strict, aud: "elsewhere" })]],
       expected: { status: 200 },
+    },
+  ];
+}
+
+/** What a policy denies stays 403, also where one of the issuers has found a token that is not for this service. */
+async function deniedTokens(): Promise<readonly TokenRow[]> {
+  const good = await token();
+  const forOthers = await token({ iss: strict, aud: "elsewhere" });
+  const path = "closed";
+  return [
+    { name: "denied without a token", path, headers: [], expected: denied },
+    { name: "denied with a good one", path, headers: bearer(good), expected: denied },
+    {
+      name: "denied with a token for another beside a good one",
+      path,
+      headers: [...bearer(good), ["x-token", forOthers]],
+      expected: denied,
+    },
+    {
+      name: "denied with a token for another that is looked at before the good one",
+      path,
+      headers: [...bearer(await token({ aud: "elsewhere" })), ["x-token", await token({ iss: strict })]],
+      expected: denied,
+    },
+    {
+      name: "a token for another where a policy would deny",
+      path,
+      headers: bearer(await token({ aud: "elsewhere" })),
+      expected: forAnother,
+    },
+    {
+      name: "a token for another at a place of its own",
+      headers: [["x-token", forOthers]],
+      expected: forAnother,
     },
   ];
 }

@@ -6,7 +6,7 @@ import { type AccessLogLine, parseAccessLogLine } from "./access-log-line.ts";
 import { callMeshed, type MeshedOutcome } from "./meshed-call.ts";
 import { MeshedProxies, type ProxyKind } from "../tools/meshed-proxies.ts";
 import { implementedFields, usedFields } from "./policy-fields.ts";
-import { requestAuthentications, tokenRows } from "./token-rows.ts";
+import { closed, requestAuthentications, type TokenRow, tokenRows } from "./token-rows.ts";
 
 const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
 const port = 3000;
@@ -30,14 +30,15 @@ describe("tokens", () => {
       mesh = await MeshedProxies.start({
         pods: kinds.map((proxy) => ({ name: `server-${proxy}`, namespace: "shop", proxy, labels: { kind: "server" } })),
         ports: [port],
-        manifests: requestAuthentications.map((resource) => JSON.stringify(resource)).join("\n---\n"),
+        manifests: [...requestAuthentications, closed].map((resource) => JSON.stringify(resource)).join("\n---\n"),
       });
       for (const kind of kinds) {
-        for (const [index, { query, headers }] of rows.entries()) {
+        for (const [index, row] of rows.entries()) {
+          const { query, headers } = row;
           const outcome = await callMeshed({
             host: mesh.pod(`server-${kind}`).address,
             port,
-            path: `/${index}${query === undefined ? "" : `?${query}`}`,
+            path: `${pathOf(row, index)}${query === undefined ? "" : `?${query}`}`,
             headers: [["user-agent", `row ${index}`], ...headers],
           });
           outcomes.set(`${kind} ${index}`, outcome);
@@ -61,7 +62,8 @@ describe("tokens", () => {
     return waitFor(all, { what: `the access log of ${kind}`, timeoutMs: 30_000, intervalMs: 200 });
   }
 
-  for (const [index, { name, expected }] of rows.entries()) {
+  for (const [index, row] of rows.entries()) {
+    const { name, expected } = row;
     test(`${name}: ${expected.status}`, () => {
       const seen = kinds.map((kind) => {
         const outcome = outcomes.get(`${kind} ${index}`)!;
@@ -72,7 +74,7 @@ describe("tokens", () => {
       const told = seen.map(({ outcome, flags, details }) => ({
         status: outcome.status,
         body: outcome.status === 200 ? "" : outcome.body,
-        challenge: challengeOf(outcome.answerHeaders["www-authenticate"], `http://server/${index}`),
+        challenge: challengeOf(outcome.answerHeaders["www-authenticate"], `http://server${pathOf(row, index)}`),
         flags,
         details,
       }));
@@ -87,6 +89,10 @@ describe("tokens", () => {
     });
   }
 });
+
+function pathOf({ path }: TokenRow, index: number): string {
+  return path === undefined ? `/${index}` : `/${path}/${index}`;
+}
 
 /** What stands behind the realm, which is the address that was asked for. */
 function challengeOf(header: string | undefined, address: string): string | null {

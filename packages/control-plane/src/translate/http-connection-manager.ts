@@ -22,6 +22,7 @@ import { inboundRoute } from "./http-routes.ts";
 import { adsConfigSource, noTimeout, pack } from "./messages.ts";
 import { inboundClusterName, inboundVirtualHostName } from "./names.ts";
 import { peerMetadataHeader } from "./peer-metadata.ts";
+import { tokenRefusals } from "./token-refusals.ts";
 
 const serverName = "istio-envoy";
 
@@ -61,6 +62,12 @@ function pathSettings(paths: PathNormalization) {
 /** What the proxy's own part of the view says of it. */
 type OwnSettings = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization">;
 
+/** What goes with the filters that judge requests. */
+function judged({ security }: OwnSettings): Pick<ConnectionManagerInit, "localReplyConfig"> {
+  const localReplyConfig = tokenRefusals(security);
+  return localReplyConfig === undefined ? {} : { localReplyConfig };
+}
+
 export function outboundConnectionManager(statPrefix: string, routeName: string, own: OwnSettings): Any {
   return pack(HttpConnectionManagerSchema, {
     ...base(statPrefix, own.pathNormalization),
@@ -96,6 +103,7 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort, 
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.APPEND_FORWARD,
     setCurrentClientCertDetails: { subject: true, uri: true, dns: true },
     httpFilters: httpFilters("inbound", own.security),
+    ...judged(own),
   });
 }
 
@@ -113,6 +121,7 @@ export function gatewayConnectionManager(statPrefix: string, routeName: string, 
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.SANITIZE_SET,
     setCurrentClientCertDetails: { subject: true, cert: true, uri: true, dns: true },
     httpFilters: httpFilters("gateway", own.security),
+    ...judged(own),
   });
 }
 
