@@ -22,7 +22,6 @@ const places: readonly { readonly name: string; readonly pattern: RegExp; readon
   { name: "details of a connection", pattern: /(?:terminationDetails|transportFailureReason) = "([^"]+)"/g },
   { name: "a close by a network filter", pattern: /#close\(\w+, "([^"]+)"\)/g },
   { name: "a time-out of a try", pattern: /onPerTryTimeout\(this, "([^"]+)"\)/g },
-  { name: "a refused request", pattern: /#refuse\(\d{3}, "([^"]+)"\)/g },
   { name: "a refused sign-in", pattern: /(?:#refuse\(visit, |reason: )"([A-Z][^"]+)"/g, within: "/oauth2/" },
   { name: "a redirect of a sign-in", pattern: /#redirect\((?:visit\.)?stream, headers, "([^"]+)"/g },
   { name: "a fault of the codec", pattern: /"(https?1?\.[a-z_]+|low_version|request_header_timeout)"/g },
