@@ -1,6 +1,6 @@
 // One request and its response: takes the request from the codec, runs the filters over it, sends the answer back through
 // them, and in the end tells metrics and access logs, once (Envoy: `ConnectionManagerImpl::ActiveStream`).
-import type { Logger } from "@tulle/telemetry";
+import type { Counter, Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
 import { reasonPhrase } from "../codec/http1/status-line.ts";
 import { admitRequest, overloaded } from "../http/admit-request.ts";
@@ -17,6 +17,7 @@ import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
 import type { DataPath } from "./data-path.ts";
 import { HeldRequest } from "./held-request.ts";
 import type { HttpConnection } from "./http-connection.ts";
+import { recordStreamEnd, recordStreamStart } from "./record-stream.ts";
 import { CallbackTimer } from "./timer-wheel.ts";
 
 /**
@@ -81,8 +82,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
       this.info.downstreamTls = tls;
       this.info.downstreamPeerCertificate = tls.peer;
     }
-    config.stats.downstreamRequestsTotal.increment();
-    config.stats.downstreamRequestsActive.add(1);
+    recordStreamStart(config);
   }
 
   get log(): Logger {
@@ -383,18 +383,16 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
 
   /** Envoy: stream_idle_timeout. */
   onIdleTimeout(): void {
-    this.#sender.closeAfterResponse();
-    this.#config.stats.downstreamRequestsIdleTimeout.increment();
-    const status = this.#requestEnded ? 504 : 408;
-    this.sendLocalReply({ status, body: "stream timeout", flag: "SI", details: "stream_idle_timeout" });
+    const counter = this.#config.stats.downstreamRequestsIdleTimeout;
+    this.#timeOut(counter, { body: "stream timeout", flag: "SI", details: "stream_idle_timeout" });
   }
 
+  /** Envoy: request_timeout. */
   #armRequestTimer(timeoutMs: number): void {
-    this.#requestTimer = new CallbackTimer(() => {
-      this.#config.stats.downstreamRequestsTimeout.increment();
-      this.#sender.closeAfterResponse();
-      this.sendLocalReply({ status: 408, body: "request timeout", details: "request_overall_timeout" });
-    });
+    const counter = this.#config.stats.downstreamRequestsTimeout;
+    this.#requestTimer = new CallbackTimer(() =>
+      this.#timeOut(counter, { body: "request timeout", details: "request_overall_timeout" }),
+    );
     this.dataPath.timers.arm(this.#requestTimer, timeoutMs, this.#lastActivityMs);
   }
 
@@ -404,14 +402,17 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     const ownMs = action?.type === "forward" ? action.maxStreamDurationMs : undefined;
     const durationMs = ownMs ?? this.#config.maxStreamDurationMs;
     if (durationMs === 0) return;
-    this.#durationTimer = new CallbackTimer(() => {
-      this.#config.stats.downstreamRequestsMaxDuration.increment();
-      this.#sender.closeAfterResponse();
-      const status = this.#requestEnded ? 504 : 408;
-      const body = "downstream duration timeout";
-      this.sendLocalReply({ status, body, flag: "DT", details: "max_duration_timeout" });
-    });
+    const counter = this.#config.stats.downstreamRequestsMaxDuration;
+    this.#durationTimer = new CallbackTimer(() =>
+      this.#timeOut(counter, { body: "downstream duration timeout", flag: "DT", details: "max_duration_timeout" }),
+    );
     this.dataPath.timers.arm(this.#durationTimer, durationMs, this.#lastActivityMs);
+  }
+
+  #timeOut(counter: Counter, reply: Omit<LocalReply, "status">): void {
+    counter.increment();
+    this.#sender.closeAfterResponse();
+    this.sendLocalReply({ ...reply, status: this.#requestEnded ? 504 : 408 });
   }
 
   #end(): void {
@@ -423,11 +424,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (this.#durationTimer !== undefined) dataPath.timers.disarm(this.#durationTimer);
     info.durationMs = dataPath.turn.nowMs - info.startMonotonicMs;
     for (const filter of config.filters) filter.onComplete?.(this);
-    const { stats } = config;
-    stats.downstreamRequestsActive.add(-1);
-    stats.downstreamRequestTimeMs.record(info.durationMs);
-    countStatus(config, info.responseCode);
-    for (const accessLog of config.accessLogs) accessLog.log(info);
+    recordStreamEnd(config, info);
   }
 
   #logRequest(endStream: boolean): void {
@@ -449,13 +446,4 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
       endStream,
     });
   }
-}
-
-function countStatus(config: HttpConnectionManagerConfig, status: number): void {
-  const { stats } = config;
-  if (status >= 500) stats.downstreamRequests5xx.increment();
-  else if (status >= 400) stats.downstreamRequests4xx.increment();
-  else if (status >= 300) stats.downstreamRequests3xx.increment();
-  else if (status >= 200) stats.downstreamRequests2xx.increment();
-  else if (status >= 100) stats.downstreamRequests1xx.increment();
 }
