@@ -1,0 +1,50 @@
+// What a control plane needs to hand out identities, opened together: its authority, the key that workload tokens are signed
+// with, and what is counted of both.
+import path from "node:path";
+import { openWorkloadTokenKey, type WorkloadTokenKey, workloadTokenKeyFile } from "@tulle/identity/workload-token";
+import type { Logger, MetricRegistry } from "@tulle/telemetry";
+import type { Clock } from "@tulle/xds";
+import { type CaMetrics, caMetrics } from "./ca-metrics.ts";
+import { MeshAuthority } from "./mesh-authority.ts";
+
+/** What there is of identity where the port with TLS is served. */
+export interface Security {
+  readonly authority: MeshAuthority;
+  readonly metrics: CaMetrics;
+  readonly tokenKey: WorkloadTokenKey;
+  readonly log: Logger;
+}
+
+export interface SecurityOptions {
+  readonly stateDirectory: string;
+  /** `cluster.local` unless told. */
+  readonly trustDomain?: string;
+  /** See `MeshAuthorityOptions`, as the next two. */
+  readonly cacertsDirectory?: string;
+  readonly workloadTtlMs?: number;
+  readonly maxWorkloadTtlMs?: number;
+}
+
+/** Throws when the state of the authority or the key cannot be read. */
+export async function openSecurity(
+  options: SecurityOptions,
+  registry: MetricRegistry,
+  clock: Clock,
+  log: Logger,
+): Promise<Security> {
+  const { stateDirectory, trustDomain = "cluster.local", cacertsDirectory, workloadTtlMs, maxWorkloadTtlMs } = options;
+  const opened = await openWorkloadTokenKey(path.join(stateDirectory, workloadTokenKeyFile));
+  if (!opened.ok) throw new Error(opened.message);
+  const metrics = caMetrics(registry);
+  const authority = await MeshAuthority.open({
+    stateDirectory,
+    trustDomain,
+    clock,
+    log,
+    metrics,
+    ...(cacertsDirectory === undefined ? {} : { cacertsDirectory }),
+    ...(workloadTtlMs === undefined ? {} : { workloadTtlMs }),
+    ...(maxWorkloadTtlMs === undefined ? {} : { maxWorkloadTtlMs }),
+  });
+  return { authority, metrics, tokenKey: opened.key, log };
+}
