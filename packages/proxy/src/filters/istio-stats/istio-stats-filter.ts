@@ -1,20 +1,15 @@
 // Istio's request metrics. The handles of a combination of labels are resolved once and kept where the next request finds
 // them: on the host (as source), under the peer's header (as destination). After that a request costs two look-ups and
 // four adds.
-import type { Counter, Histogram, Labels, MetricRegistry } from "@tulle/telemetry";
-import type { Cluster, Host } from "../../cluster/cluster.ts";
+import type { Counter, Histogram, MetricRegistry } from "@tulle/telemetry";
+import type { Cluster } from "../../cluster/cluster.ts";
 import type { TlsInfo } from "../../connection/tls-info.ts";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts";
 import { responseFlagsText } from "../../http/response-flags.ts";
 import type { StreamInfo } from "../../http/stream-info.ts";
-import {
-  type ServiceLabels,
-  type WorkloadLabels,
-  clusterService,
-  decodePeerLabels,
-  endpointLabels,
-  unknownWorkload,
-} from "./workload-labels.ts";
+import { type ConnectionSecurity, noSecurity, securityOf, upstreamSecurityOf } from "./connection-security.ts";
+import { clusterServiceOf, hostLabels, trafficLabels } from "./traffic-labels.ts";
+import { decodePeerLabels, type ServiceLabels, unknownWorkload, type WorkloadLabels } from "./workload-labels.ts";
 
 export const peerMetadataHeader = "x-envoy-peer-metadata";
 
@@ -47,13 +42,6 @@ interface Peer {
   readonly labels: WorkloadLabels;
   readonly security: ConnectionSecurity;
   readonly clusters: Map<string, HandlesByOutcome>;
-}
-
-/** What the handshake has proved of both sides. */
-export interface ConnectionSecurity {
-  readonly policy: "mutual_tls" | "none" | "unknown";
-  readonly sourcePrincipal: string;
-  readonly destinationPrincipal: string;
 }
 
 /** Peers of one security, by the header that they sent. */
@@ -188,21 +176,15 @@ export class IstioStatsFilter implements HttpFilter {
     const source = peer === undefined ? own : peer.labels;
     const destination = isSource ? hostLabels(info.upstreamHost) : own;
     const service = this.#service(info, destination, isOverflow);
-    const labels: Labels = {
-      reporter,
-      ...prefixed("source", source),
-      ...prefixed("destination", destination),
-      source_principal: security.sourcePrincipal,
-      destination_principal: security.destinationPrincipal,
-      destination_service: service.service,
-      destination_service_name: service.name,
-      destination_service_namespace: service.namespace,
-      request_protocol: isGrpc ? "grpc" : "http",
-      response_code: String(info.responseCode),
-      grpc_response_status: isGrpc ? grpcStatusText(grpcStatusOf(info)) : "",
-      response_flags: responseFlagsText(info.responseFlags),
-      connection_security_policy: security.policy,
-    };
+    const labels = trafficLabels(
+      { reporter, source, destination, service, security },
+      {
+        request_protocol: isGrpc ? "grpc" : "http",
+        response_code: String(info.responseCode),
+        grpc_response_status: isGrpc ? grpcStatusText(grpcStatusOf(info)) : "",
+        response_flags: responseFlagsText(info.responseFlags),
+      },
+    );
     return {
       requests: metrics.counter({ name: "istio_requests_total", labels }),
       durationMs: metrics.histogram({ name: "istio_request_duration_milliseconds", labels }),
@@ -225,52 +207,9 @@ export class IstioStatsFilter implements HttpFilter {
   }
 }
 
-export const noSecurity: ConnectionSecurity = {
-  policy: "none",
-  sourcePrincipal: "unknown",
-  destinationPrincipal: "unknown",
-};
-
-/** As Istio's filter, but that a certificate must have been found good: one that is merely shown proves nothing. */
-export function securityOf({ peer, local, peerIsValidated }: TlsInfo): ConnectionSecurity {
-  return {
-    policy: peerIsValidated ? "mutual_tls" : "none",
-    sourcePrincipal: (peerIsValidated ? peer.uriSans[0] : undefined) ?? "unknown",
-    destinationPrincipal: local.uriSans[0] ?? "unknown",
-  };
-}
-
-/** Of a connection to a host. What the host made of our certificate it alone knows, so that the policy is unknown here (Istio). */
-export function upstreamSecurityOf(tls: TlsInfo | undefined): ConnectionSecurity {
-  return {
-    policy: "unknown",
-    sourcePrincipal: tls?.local.uriSans[0] ?? "unknown",
-    destinationPrincipal: (tls?.peerIsValidated === true ? tls.peer.uriSans[0] : undefined) ?? "unknown",
-  };
-}
-
-const services = new WeakMap<Cluster, { readonly service: ServiceLabels | undefined }>();
-
-export function clusterServiceOf(cluster: Cluster): ServiceLabels | undefined {
-  let kept = services.get(cluster);
-  if (kept === undefined) {
-    kept = { service: clusterService(cluster.metadata) };
-    services.set(cluster, kept);
-  }
-  return kept.service;
-}
-
 function authorityOf(info: StreamInfo): string {
   const authority = info.request?.authority ?? "";
   return authority === "" ? "unknown" : authority.toLowerCase();
-}
-
-export function hostLabels(host: Host | undefined): WorkloadLabels {
-  return host === undefined ? unknownWorkload : endpointLabels(host.metadata);
-}
-
-export function prefixed(side: "source" | "destination", labels: WorkloadLabels): Record<string, string> {
-  return Object.fromEntries(Object.entries(labels).map(([name, value]) => [`${side}_${name}`, value as string]));
 }
 
 /** Maps that stand for all the keys for which there was no more room. */

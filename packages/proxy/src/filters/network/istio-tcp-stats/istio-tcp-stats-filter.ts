@@ -1,19 +1,17 @@
 // Istio's metrics of connections: how many were opened and closed, and the bytes that they carried, under the labels of
 // `istio_requests_total` that a connection has. A stock Envoy knows no such network filter and would refuse the listener, so that
 // the metadata of a filter chain asks for it, which Envoy does not read.
-import type { Counter, Labels, MetricRegistry } from "@tulle/telemetry";
+import type { Counter, MetricRegistry } from "@tulle/telemetry";
 import type { NetworkFilter, TcpPhase } from "../../../connection/network-filter.ts";
 import { connectionFlagsText } from "../../../http/response-flags.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";
 import {
   type ConnectionSecurity,
-  clusterServiceOf,
-  hostLabels,
   noSecurity,
-  prefixed,
   securityOf,
   upstreamSecurityOf,
-} from "../../istio-stats/istio-stats-filter.ts";
+} from "../../istio-stats/connection-security.ts";
+import { clusterServiceOf, hostLabels, trafficLabels } from "../../istio-stats/traffic-labels.ts";
 import { type ServiceLabels, type WorkloadLabels, unknownWorkload } from "../../istio-stats/workload-labels.ts";
 
 /** In the metadata of a filter chain. */
@@ -87,19 +85,11 @@ export class IstioTcpStatsFilter implements NetworkFilter {
     const isSource = reporter === "source";
     const destination = isSource ? hostLabels(info.upstreamHost) : own;
     const service = serviceOf(info, destination);
-    const labels: Labels = {
-      reporter,
-      ...prefixed("source", isSource ? own : unknownWorkload),
-      ...prefixed("destination", destination),
-      source_principal: security.sourcePrincipal,
-      destination_principal: security.destinationPrincipal,
-      destination_service: service.service,
-      destination_service_name: service.name,
-      destination_service_namespace: service.namespace,
-      request_protocol: "tcp",
-      response_flags: connectionFlagsText(info.responseFlags),
-      connection_security_policy: security.policy,
-    };
+    const source = isSource ? own : unknownWorkload;
+    const labels = trafficLabels(
+      { reporter, source, destination, service, security },
+      { request_protocol: "tcp", response_flags: connectionFlagsText(info.responseFlags) },
+    );
     const counter = (name: string): Counter => metrics.counter({ name: `istio_tcp_${name}_total`, labels });
     return {
       opened: counter("connections_opened"),
