@@ -10,6 +10,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { countersOf, type Side, startEnvoy, startOurs } from "../testing/parity-pair.ts";
+import { extension, fileAccessLog, loopback, router, staticCluster } from "../testing/envoy-json.ts";
 
 /** A status that a host always answers, `hang` for an answer that waits to be let go, `refuse` for nobody at the port. */
 type Behaviour = number | "hang" | "refuse";
@@ -324,18 +325,8 @@ class Hosts {
   }
 }
 
-const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
-const at = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });
-
 function bootstrap(logPath: string, hosts: readonly Hosts[]): string {
-  const logOf = (index: number): object => ({
-    name: "envoy.access_loggers.file",
-    typed_config: {
-      "@type": extension("access_loggers.file.v3.FileAccessLog"),
-      path: logPath,
-      log_format: { text_format_source: { inline_string: `${index} %RESPONSE_CODE% %RESPONSE_FLAGS%\n` } },
-    },
-  });
+  const logOf = (index: number): object => fileAccessLog(logPath, `${index} %RESPONSE_CODE% %RESPONSE_FLAGS%\n`);
   const manager = (index: number): object => ({
     "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
     stat_prefix: `s${index}`,
@@ -350,29 +341,22 @@ function bootstrap(logPath: string, hosts: readonly Hosts[]): string {
         },
       ],
     },
-    http_filters: [{ name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } }],
+    http_filters: [router],
     access_log: [logOf(index)],
   });
   return JSON.stringify({
-    admin: { address: at(0) },
+    admin: { address: loopback(0) },
     static_resources: {
       listeners: scenarios.map((_scenario, index) => ({
         name: `s${index}`,
-        address: at(0),
+        address: loopback(0),
         filter_chains: [
           { filters: [{ name: "envoy.filters.network.http_connection_manager", typed_config: manager(index) }] },
         ],
       })),
-      clusters: scenarios.map(({ cluster }, index) => ({
-        name: `s${index}`,
-        type: "STATIC",
-        lb_policy: "ROUND_ROBIN",
-        load_assignment: {
-          cluster_name: `s${index}`,
-          endpoints: [{ lb_endpoints: hosts[index]!.ports.map((port) => ({ endpoint: { address: at(port) } })) }],
-        },
-        ...cluster,
-      })),
+      clusters: scenarios.map(({ cluster }, index) =>
+        staticCluster(`s${index}`, hosts[index]!.ports, { lb_policy: "ROUND_ROBIN", ...cluster }),
+      ),
     },
   });
 }

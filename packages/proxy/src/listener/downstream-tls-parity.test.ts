@@ -12,6 +12,7 @@ import {
   type TlsParityOutcome,
   type TlsParityPair,
 } from "../testing/tls-parity.ts";
+import { inline } from "../testing/envoy-json.ts";
 
 const requestOperators = `DOWNSTREAM_PEER_URI_SAN DOWNSTREAM_PEER_DNS_SAN DOWNSTREAM_PEER_IP_SAN DOWNSTREAM_PEER_EMAIL_SAN
   DOWNSTREAM_PEER_SUBJECT DOWNSTREAM_PEER_ISSUER DOWNSTREAM_PEER_FINGERPRINT_256 DOWNSTREAM_PEER_FINGERPRINT_1
@@ -36,7 +37,6 @@ const inspector = (name: string, type: string): object => ({
 });
 const tlsInspector = inspector("tls_inspector", "TlsInspector");
 const httpInspector = inspector("http_inspector", "HttpInspector");
-const inline = (text: string): object => ({ inline_string: text });
 
 async function makeIdentities() {
   const authority = await testCertificate({ subject: "/O=cluster.local", isAuthority: true });

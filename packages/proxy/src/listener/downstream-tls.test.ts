@@ -17,9 +17,8 @@ import { Client, until } from "../hand-built/running-proxy.ts";
 import { type TestCertificate, testCertificate } from "../../../../tests/tools/certificates.ts";
 import { SecretSlotTable } from "../tls/secret-slot.ts";
 import { ListenerHost } from "./listener-host.ts";
+import { extension, inline, loopback, router } from "../testing/envoy-json.ts";
 
-const type = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
-const inline = (text: string): object => ({ inline_string: text });
 const uri = "URI:spiffe://cluster.local/ns/shop/sa/web";
 
 let authority: TestCertificate;
@@ -39,7 +38,7 @@ before(async () => {
 const manager = {
   name: "manager",
   typed_config: {
-    "@type": type("filters.network.http_connection_manager.v3.HttpConnectionManager"),
+    "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
     stat_prefix: "s",
     route_config: {
       name: "r",
@@ -51,11 +50,14 @@ const manager = {
         },
       ],
     },
-    http_filters: [{ name: "router", typed_config: { "@type": type("filters.http.router.v3.Router") } }],
+    http_filters: [router],
   },
 };
 
-const inspector = { name: "tls", typed_config: { "@type": type("filters.listener.tls_inspector.v3.TlsInspector") } };
+const inspector = {
+  name: "tls",
+  typed_config: { "@type": extension("filters.listener.tls_inspector.v3.TlsInspector") },
+};
 
 interface FrontDoorOptions {
   readonly identity?: TestCertificate;
@@ -121,7 +123,7 @@ function configuration({ identity = server, context, listener, chain, inspects =
   return {
     name: "door",
     stat_prefix: "door",
-    address: { socket_address: { address: "127.0.0.1", port_value: 0 } },
+    address: loopback(0),
     ...(inspects && { listener_filters: [inspector] }),
     filter_chains: [
       {
@@ -131,7 +133,7 @@ function configuration({ identity = server, context, listener, chain, inspects =
         transport_socket: {
           name: "tls",
           typed_config: {
-            "@type": type("transport_sockets.tls.v3.DownstreamTlsContext"),
+            "@type": extension("transport_sockets.tls.v3.DownstreamTlsContext"),
             common_tls_context: {
               tls_certificates: [
                 { certificate_chain: inline(identity.certificate), private_key: inline(identity.key) },

@@ -14,17 +14,19 @@ import { handBuiltCluster } from "../hand-built/hand-built-runtime.ts";
 import { type Backend, runBackend, until } from "../hand-built/running-proxy.ts";
 import { testAuthority } from "../hand-built/test-authority.ts";
 import { ListenerHost } from "./listener-host.ts";
+import { extension, inline, loopback } from "../testing/envoy-json.ts";
 
 const authority = await testAuthority();
 const server = await authority.issue({ dns: ["a.test"] });
-const type = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
-const inline = (inline_string: string): object => ({ inline_string });
 
-const inspector = { name: "tls", typed_config: { "@type": type("filters.listener.tls_inspector.v3.TlsInspector") } };
+const inspector = {
+  name: "tls",
+  typed_config: { "@type": extension("filters.listener.tls_inspector.v3.TlsInspector") },
+};
 const tlsSocket = {
   name: "tls",
   typed_config: {
-    "@type": type("transport_sockets.tls.v3.DownstreamTlsContext"),
+    "@type": extension("transport_sockets.tls.v3.DownstreamTlsContext"),
     common_tls_context: {
       tls_certificates: [{ certificate_chain: inline(server.chainPem), private_key: inline(server.keyPem) }],
     },
@@ -57,7 +59,7 @@ async function hold(t: TestContext, { inspects, isTls }: Way): Promise<Held> {
   cluster.current = handBuiltCluster("c", [backend.port]);
   const message = fromConfiguration(ListenerSchema, {
     name: "l",
-    address: { socket_address: { address: "127.0.0.1", port_value: 0 } },
+    address: loopback(0),
     ...(inspects && { listener_filters: [inspector] }),
     filter_chains: [
       {
@@ -66,7 +68,7 @@ async function hold(t: TestContext, { inspects, isTls }: Way): Promise<Held> {
           {
             name: "tcp",
             typed_config: {
-              "@type": type("filters.network.tcp_proxy.v3.TcpProxy"),
+              "@type": extension("filters.network.tcp_proxy.v3.TcpProxy"),
               stat_prefix: "t",
               cluster: "c",
             },

@@ -8,8 +8,8 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { countersOf, type Side, startEnvoy, startOurs } from "../testing/parity-pair.ts";
+import { extension, fileAccessLog, loopback, router } from "../testing/envoy-json.ts";
 
-const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
 const memory = {
   name: "memory",
   typed_config: { "@type": extension("resource_monitors.fixed_heap.v3.FixedHeapConfig"), max_heap_size_bytes: "1024" },
@@ -46,21 +46,10 @@ function bootstrap(logPath: string, overload: object): string {
         },
       ],
     },
-    http_filters: [{ name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } }],
-    access_log: [
-      {
-        name: "envoy.access_loggers.file",
-        typed_config: {
-          "@type": extension("access_loggers.file.v3.FileAccessLog"),
-          path: logPath,
-          log_format: {
-            text_format_source: { inline_string: "%RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%\n" },
-          },
-        },
-      },
-    ],
+    http_filters: [router],
+    access_log: [fileAccessLog(logPath, "%RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%\n")],
   };
-  const at = { socket_address: { address: "127.0.0.1", port_value: 0 } };
+  const at = loopback(0);
   return JSON.stringify({
     admin: { address: at },
     overload_manager: { refresh_interval: "0.05s", ...overload },

@@ -9,6 +9,7 @@ import tls from "node:tls";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import type { Holdings } from "./leak-program.ts";
 import { testCertificate } from "../../../../tests/tools/certificates.ts";
+import { extension, loopback, router, staticCluster } from "./envoy-json.ts";
 
 const warmUpCount = 10_000;
 const connectionCount = 100_000;
@@ -140,19 +141,9 @@ async function startBackEnd(t: TestContext): Promise<number> {
   return (server.address() as net.AddressInfo).port;
 }
 
-const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
-const at = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });
-
 function bootstrapOf(backEndPort: number, identity: { readonly certificate: string; readonly key: string }): string {
-  const cluster = (name: string, port: number): object => ({
-    name,
-    type: "STATIC",
-    common_http_protocol_options: { idle_timeout: "1s" },
-    load_assignment: {
-      cluster_name: name,
-      endpoints: [{ lb_endpoints: [{ endpoint: { address: at(port) } }] }],
-    },
-  });
+  const cluster = (name: string, port: number): object =>
+    staticCluster(name, [port], { common_http_protocol_options: { idle_timeout: "1s" } });
   const route = (prefix: string, name: string): object => ({
     match: { prefix },
     route: { cluster: name, timeout: "0s" },
@@ -176,7 +167,7 @@ function bootstrapOf(backEndPort: number, identity: { readonly certificate: stri
         },
       ],
     },
-    http_filters: [{ name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } }],
+    http_filters: [router],
   };
   const tcpProxy = {
     "@type": extension("filters.network.tcp_proxy.v3.TcpProxy"),
@@ -194,7 +185,7 @@ function bootstrapOf(backEndPort: number, identity: { readonly certificate: stri
   };
   const listener = (name: ListenerName, filter: object, transport?: object): object => ({
     name,
-    address: at(0),
+    address: loopback(0),
     ...(name === "tls" && {
       listener_filters_timeout: "1s",
       listener_filters: [

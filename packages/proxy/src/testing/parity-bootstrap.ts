@@ -1,4 +1,5 @@
 // The bootstrap that both sides of a parity pair start from: listeners on free ports, one back end, an access log in a file.
+import { extension, fileAccessLog, http2Options, loopback, router, staticCluster } from "./envoy-json.ts";
 
 export interface ParityListener {
   readonly name: string;
@@ -15,9 +16,6 @@ export interface ParityResources {
   readonly secrets?: readonly object[];
 }
 
-const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
-const address = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });
-
 /** Each line of the log: `x-parity` of the request, code details, the metadata of that namespace. */
 export function parityBootstrap(
   listeners: readonly ParityListener[],
@@ -27,7 +25,6 @@ export function parityBootstrap(
   more: ParityResources = {},
 ): string {
   const format = `%REQ(x-parity)%\t%RESPONSE_CODE_DETAILS%\t%DYNAMIC_METADATA(${metadataNamespace})%\n`;
-  const router = { name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } };
   const managerOf = ({ name, filters, routes, manager }: ParityListener): object => ({
     "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
     stat_prefix: name,
@@ -42,24 +39,15 @@ export function parityBootstrap(
       ],
     },
     http_filters: [...filters, router],
-    access_log: [
-      {
-        name: "envoy.access_loggers.file",
-        typed_config: {
-          "@type": extension("access_loggers.file.v3.FileAccessLog"),
-          path: logPath,
-          log_format: { text_format_source: { inline_string: format } },
-        },
-      },
-    ],
+    access_log: [fileAccessLog(logPath, format)],
     ...manager,
   });
   return JSON.stringify({
-    admin: { address: address(0) },
+    admin: { address: loopback(0) },
     static_resources: {
       listeners: listeners.map((listener) => ({
         name: listener.name,
-        address: address(0),
+        address: loopback(0),
         filter_chains: [
           {
             filters: [{ name: "envoy.filters.network.http_connection_manager", typed_config: managerOf(listener) }],
@@ -68,28 +56,11 @@ export function parityBootstrap(
       })),
       ...(more.secrets !== undefined && { secrets: more.secrets }),
       clusters: [
-        ...(more.clusters ?? []).map(({ name, port, isHttp2 }) => staticCluster(name, port, isHttp2)),
-        staticCluster("app", backEndPort),
+        ...(more.clusters ?? []).map(({ name, port, isHttp2 }) =>
+          staticCluster(name, [port], isHttp2 ? { typed_extension_protocol_options: http2Options } : {}),
+        ),
+        staticCluster("app", [backEndPort]),
       ],
     },
   });
-}
-
-const http2Options = {
-  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-    "@type": extension("upstreams.http.v3.HttpProtocolOptions"),
-    explicit_http_config: { http2_protocol_options: {} },
-  },
-};
-
-function staticCluster(name: string, port: number, isHttp2 = false): object {
-  return {
-    name,
-    type: "STATIC",
-    ...(isHttp2 && { typed_extension_protocol_options: http2Options }),
-    load_assignment: {
-      cluster_name: name,
-      endpoints: [{ lb_endpoints: [{ endpoint: { address: address(port) } }] }],
-    },
-  };
 }

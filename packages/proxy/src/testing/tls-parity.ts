@@ -8,6 +8,7 @@ import path from "node:path";
 import tls from "node:tls";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { type Counters, type Side, countersOf, startEnvoy, startOurs } from "./parity-pair.ts";
+import { extension, fileAccessLog, loopback, router, staticCluster } from "./envoy-json.ts";
 
 export interface TlsParityListener {
   readonly name: string;
@@ -47,20 +48,6 @@ export interface TlsParityOutcome {
   readonly connection: string;
 }
 
-const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
-const address = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });
-
-function logTo(file: string, format: string): object {
-  return {
-    name: "envoy.access_loggers.file",
-    typed_config: {
-      "@type": extension("access_loggers.file.v3.FileAccessLog"),
-      path: file,
-      log_format: { text_format_source: { inline_string: format } },
-    },
-  };
-}
-
 export interface TlsParityFormats {
   readonly request: string;
   readonly connection: string;
@@ -86,18 +73,18 @@ function bootstrapText(
         },
       ],
     },
-    http_filters: [{ name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } }],
-    access_log: [logTo(log, `request\t${chain.name}\t${formats.request}\n`)],
+    http_filters: [router],
+    access_log: [fileAccessLog(log, `request\t${chain.name}\t${formats.request}\n`)],
     ...chain.manager,
   });
   return JSON.stringify({
-    admin: { address: address(0) },
+    admin: { address: loopback(0) },
     static_resources: {
       listeners: listeners.map((listener) => ({
         name: listener.name,
         stat_prefix: listener.name,
-        address: address(0),
-        access_log: [logTo(log, `connection\t${listener.name}\t${formats.connection}\n`)],
+        address: loopback(0),
+        access_log: [fileAccessLog(log, `connection\t${listener.name}\t${formats.connection}\n`)],
         ...(listener.listenerFilters !== undefined && { listener_filters: listener.listenerFilters }),
         filter_chains: listener.chains.map((chain) => ({
           name: chain.name,
@@ -112,16 +99,7 @@ function bootstrapText(
         })),
         ...listener.listener,
       })),
-      clusters: [
-        {
-          name: "app",
-          type: "STATIC",
-          load_assignment: {
-            cluster_name: "app",
-            endpoints: [{ lb_endpoints: [{ endpoint: { address: address(backEndPort) } }] }],
-          },
-        },
-      ],
+      clusters: [staticCluster("app", [backEndPort])],
     },
   });
 }

@@ -14,6 +14,7 @@ import { startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
 import { type IssuedIdentity, selfSigned, testAuthority } from "../hand-built/test-authority.ts";
 import { runProxy } from "../run-proxy.ts";
+import { extension, fileAccessLog, inline, loopback, router } from "../testing/envoy-json.ts";
 
 const authority = await testAuthority();
 const foreign = await testAuthority("foreign.local");
@@ -32,7 +33,6 @@ const expiredStranger = await foreign.issue({
   notAfterMs: Date.now() - hourMs,
 });
 
-const inline = (text: string): object => ({ inline_string: text });
 const trusted = { trusted_ca: inline(authority.rootPem) };
 const uri = (matcher: object): object => ({
   match_typed_subject_alt_names: [{ san_type: "URI", matcher }],
@@ -450,16 +450,13 @@ async function listen({ host }: Row): Promise<number> {
   return (server.address() as net.AddressInfo).port;
 }
 
-const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
-const address = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });
-
 function bootstrap(ports: readonly number[], log: string): string {
   const clusters = table.map((row, index) => ({
     name: `c${index}`,
     type: "STATIC",
     load_assignment: {
       cluster_name: `c${index}`,
-      endpoints: [{ lb_endpoints: [{ endpoint: { address: address(ports[index]!), hostname: "host.test" } }] }],
+      endpoints: [{ lb_endpoints: [{ endpoint: { address: loopback(ports[index]!), hostname: "host.test" } }] }],
     },
     transport_socket: {
       name: "envoy.transport_sockets.tls",
@@ -476,13 +473,13 @@ function bootstrap(ports: readonly number[], log: string): string {
   }));
   const format = `%REQ(x-row)%\t%RESPONSE_FLAGS%\t%UPSTREAM_TRANSPORT_FAILURE_REASON%\t${toldOfPeers}\t%UPSTREAM_TLS_VERSION%\t%UPSTREAM_TLS_CIPHER%\n`;
   return JSON.stringify({
-    admin: { address: address(0) },
+    admin: { address: loopback(0) },
     static_resources: {
       clusters,
       listeners: [
         {
           name: "l",
-          address: address(0),
+          address: loopback(0),
           filter_chains: [
             {
               filters: [
@@ -504,19 +501,8 @@ function bootstrap(ports: readonly number[], log: string): string {
                         },
                       ],
                     },
-                    http_filters: [
-                      { name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } },
-                    ],
-                    access_log: [
-                      {
-                        name: "envoy.access_loggers.file",
-                        typed_config: {
-                          "@type": extension("access_loggers.file.v3.FileAccessLog"),
-                          path: log,
-                          log_format: { text_format_source: { inline_string: format } },
-                        },
-                      },
-                    ],
+                    http_filters: [router],
+                    access_log: [fileAccessLog(log, format)],
                   },
                 },
               ],

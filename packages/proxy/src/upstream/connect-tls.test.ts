@@ -14,11 +14,11 @@ import { forwardTo } from "../hand-built/hand-built-runtime.ts";
 import { Client, runProxy, until } from "../hand-built/running-proxy.ts";
 import { type IssuedIdentity, testAuthority } from "../hand-built/test-authority.ts";
 import { SecretSlotTable } from "../tls/secret-slot.ts";
+import { inline } from "../testing/envoy-json.ts";
 
 const authority = await testAuthority();
 const host = await authority.issue({ dns: ["one.test", "two.test"] });
 const [first, second] = [await authority.issue(), await authority.issue()];
-const inline = (inline_string: string): object => ({ inline_string });
 const trusted = { trusted_ca: inline(authority.rootPem) };
 
 interface TlsHost {

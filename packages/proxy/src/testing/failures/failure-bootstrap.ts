@@ -1,8 +1,6 @@
 // What both proxies of the failure table start from: listeners with short time-outs, a route for each time limit, and clusters that
 // cannot serve.
-
-const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
-const address = (ip: string, port_value: number): object => ({ socket_address: { address: ip, port_value } });
+import { extension, fileAccessLog, loopback, router, staticCluster } from "../envoy-json.ts";
 
 /** Of the time-outs that a row waits for; long enough for an answer to begin before it on a busy machine. */
 const shortTime = "2s";
@@ -113,50 +111,38 @@ export function failureBootstrap(backEndPort: number, closedPort: number, logPat
         },
       ],
     },
-    http_filters: [
-      ...filters,
-      { name: "router", typed_config: { "@type": extension("filters.http.router.v3.Router") } },
-    ],
-    access_log: [
-      {
-        name: "envoy.access_loggers.file",
-        typed_config: {
-          "@type": extension("access_loggers.file.v3.FileAccessLog"),
-          path: logPath,
-          log_format: { text_format_source: { inline_string: logFormat } },
-        },
-      },
-    ],
+    http_filters: [...filters, router],
+    access_log: [fileAccessLog(logPath, logFormat)],
     ...manager,
   });
   return JSON.stringify({
-    admin: { address: address("127.0.0.1", 0) },
+    admin: { address: loopback(0) },
     static_resources: {
       listeners: failureListeners.map((listener) => ({
         name: listener.name,
-        address: address("127.0.0.1", 0),
+        address: loopback(0),
         per_connection_buffer_limit_bytes: 256 * 1024,
         filter_chains: [
           { filters: [{ name: "envoy.filters.network.http_connection_manager", typed_config: managerOf(listener) }] },
         ],
       })),
       clusters: [
-        staticCluster("app", backEndPort),
+        limitedCluster("app", backEndPort),
         // Whose connections end with the answer, so that no other row is given one of them.
-        staticCluster("closing", backEndPort),
-        staticCluster("second", backEndPort),
-        staticCluster("refused", closedPort),
+        limitedCluster("closing", backEndPort),
+        limitedCluster("second", backEndPort),
+        limitedCluster("refused", closedPort),
         // The back end speaks no TLS, and says nothing to a hello.
-        staticCluster("mute", backEndPort, {
+        limitedCluster("mute", backEndPort, {
           connect_timeout: shortTime,
           transport_socket: {
             name: "envoy.transport_sockets.tls",
             typed_config: { "@type": extension("transport_sockets.tls.v3.UpstreamTlsContext") },
           },
         }),
-        staticCluster("empty", undefined),
-        staticCluster("full", backEndPort, { circuit_breakers: { thresholds: [{ max_requests: 0 }] } }),
-        staticCluster("max-duration", backEndPort, {
+        limitedCluster("empty", undefined),
+        limitedCluster("full", backEndPort, { circuit_breakers: { thresholds: [{ max_requests: 0 }] } }),
+        limitedCluster("max-duration", backEndPort, {
           typed_extension_protocol_options: {
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
               "@type": extension("upstreams.http.v3.HttpProtocolOptions"),
@@ -170,13 +156,7 @@ export function failureBootstrap(backEndPort: number, closedPort: number, logPat
   });
 }
 
-function staticCluster(name: string, port: number | undefined, more: object = {}): object {
-  const endpoints = port === undefined ? [] : [{ endpoint: { address: address("127.0.0.1", port) } }];
-  return {
-    name,
-    type: "STATIC",
-    per_connection_buffer_limit_bytes: 256 * 1024,
-    load_assignment: { cluster_name: name, endpoints: [{ lb_endpoints: endpoints }] },
-    ...more,
-  };
+function limitedCluster(name: string, port: number | undefined, more: object = {}): object {
+  const limit = { per_connection_buffer_limit_bytes: 256 * 1024 };
+  return staticCluster(name, port === undefined ? [] : [port], { ...limit, ...more });
 }

@@ -8,9 +8,8 @@ import { after, before, test } from "node:test";
 import { waitFor } from "../../../../../../tests/tools/processes.ts";
 import { GrpcAuthorizerStage } from "../../../testing/grpc-authorizer-stage.ts";
 import { type Side, countersOf, startEnvoy, startOurs } from "../../../testing/parity-pair.ts";
+import { extension, fileAccessLog, http2Options, loopback, staticCluster } from "../../../testing/envoy-json.ts";
 
-const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
-const address = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });
 const format = "%RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %DYNAMIC_METADATA(envoy.filters.network.ext_authz)%\n";
 
 const extAuthz = (authorizer: string, more: object = {}): object => ({
@@ -76,41 +75,20 @@ function bootstrap(clusters: Readonly<Record<string, number>>, log: string): str
       "@type": extension("filters.network.tcp_proxy.v3.TcpProxy"),
       stat_prefix: "tcp",
       cluster: "echo",
-      access_log: [
-        {
-          name: "file",
-          typed_config: {
-            "@type": extension("access_loggers.file.v3.FileAccessLog"),
-            path: log,
-            log_format: { text_format_source: { inline_string: format } },
-          },
-        },
-      ],
-    },
-  };
-  const http2 = {
-    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-      "@type": extension("upstreams.http.v3.HttpProtocolOptions"),
-      explicit_http_config: { http2_protocol_options: {} },
+      access_log: [fileAccessLog(log, format)],
     },
   };
   return JSON.stringify({
-    admin: { address: address(0) },
+    admin: { address: loopback(0) },
     static_resources: {
       listeners: listeners.map(({ name, filters }) => ({
         name,
-        address: address(0),
+        address: loopback(0),
         filter_chains: [{ filters: [...filters, proxy] }],
       })),
-      clusters: Object.entries(clusters).map(([name, port]) => ({
-        name,
-        type: "STATIC",
-        ...(name !== "echo" && { typed_extension_protocol_options: http2 }),
-        load_assignment: {
-          cluster_name: name,
-          endpoints: [{ lb_endpoints: [{ endpoint: { address: address(port) } }] }],
-        },
-      })),
+      clusters: Object.entries(clusters).map(([name, port]) =>
+        staticCluster(name, [port], name === "echo" ? {} : { typed_extension_protocol_options: http2Options }),
+      ),
     },
   });
 }

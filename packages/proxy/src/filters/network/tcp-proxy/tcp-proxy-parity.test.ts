@@ -8,9 +8,7 @@ import { after, before, test } from "node:test";
 import { waitFor } from "../../../../../../tests/tools/processes.ts";
 import { type Side, countersOf, startEnvoy, startOurs } from "../../../testing/parity-pair.ts";
 import { type Hosts, TcpClient, startHosts } from "../../../testing/tcp-parity-peers.ts";
-
-const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
-const address = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });
+import { extension, fileAccessLog, loopback, staticCluster } from "../../../testing/envoy-json.ts";
 
 const logged = [
   "RESPONSE_FLAGS",
@@ -271,15 +269,10 @@ const scenarios: readonly Scenario[] = [
 ];
 
 function bootstrapFor(hosts: Hosts, log: string): string {
-  const format = ["DOWNSTREAM_REMOTE_ADDRESS", ...logged, ...loggedOfUpstream].map((name) => `%${name}%`).join("\t");
-  const accessLog = {
-    name: "envoy.access_loggers.file",
-    typed_config: {
-      "@type": extension("access_loggers.file.v3.FileAccessLog"),
-      path: log,
-      log_format: { text_format_source: { inline_string: `${format}\n` } },
-    },
-  };
+  const format = ["DOWNSTREAM_REMOTE_ADDRESS%>%DOWNSTREAM_LOCAL_ADDRESS", ...logged, ...loggedOfUpstream]
+    .map((name) => `%${name}%`)
+    .join("\t");
+  const accessLog = fileAccessLog(log, `${format}\n`);
   const filtersOf = ({ name, rbac, proxy }: TcpListener): object[] => [
     ...(rbac === undefined
       ? []
@@ -299,30 +292,21 @@ function bootstrapFor(hosts: Hosts, log: string): string {
       },
     },
   ];
-  const cluster = (name: string, ports: readonly number[], more: object = {}): object => ({
-    name,
-    type: "STATIC",
-    load_assignment: {
-      cluster_name: name,
-      endpoints: [{ lb_endpoints: ports.map((port) => ({ endpoint: { address: address(port) } })) }],
-    },
-    ...more,
-  });
   const { ports, deadPort } = hosts;
   return JSON.stringify({
-    admin: { address: address(0) },
+    admin: { address: loopback(0) },
     static_resources: {
       listeners: listeners.map((listener) => ({
         name: listener.name,
-        address: address(0),
+        address: loopback(0),
         filter_chains: [{ filters: filtersOf(listener) }],
       })),
       clusters: [
-        ...Object.entries(ports).map(([name, port]) => cluster(name, [port])),
-        cluster("denied", [ports.echo]),
-        cluster("dead", [deadPort]),
-        cluster("empty", []),
-        cluster("one", [ports.echo], { circuit_breakers: { thresholds: [{ max_connections: 1 }] } }),
+        ...Object.entries(ports).map(([name, port]) => staticCluster(name, [port])),
+        staticCluster("denied", [ports.echo]),
+        staticCluster("dead", [deadPort]),
+        staticCluster("empty", []),
+        staticCluster("one", [ports.echo], { circuit_breakers: { thresholds: [{ max_connections: 1 }] } }),
       ],
     },
   });
@@ -337,44 +321,45 @@ interface Seen {
 
 type LogLine = Readonly<Record<string, unknown>>;
 
-/** Lines by the port of the client. */
-function logLines(file: string): ReadonlyMap<number, LogLine> {
+/** Lines by the two ends of the connection: a client's port alone may serve again for another listener. */
+function logLines(file: string): ReadonlyMap<string, LogLine> {
   const text = fs.existsSync(file) ? fs.readFileSync(file, "utf8") : "";
   const whole = text.slice(0, text.lastIndexOf("\n") + 1).split("\n");
   return new Map(whole.filter((line) => line !== "").map(logLine));
 }
 
-function logLine(line: string): [number, LogLine] {
-  const [port, ...values] = line
+function logLine(line: string): [string, LogLine] {
+  const [ends, ...values] = line
     .split("\t")
     .map((value): unknown => (value.startsWith("{") ? JSON.parse(value) : value));
   return [
-    Number(/\d+$/.exec(String(port))),
+    String(ends),
     Object.fromEntries([...logged, ...loggedOfUpstream].map((name, index) => [name, values[index]])),
   ];
 }
 
 async function runOn(side: Side, hosts: Hosts): Promise<readonly Seen[]> {
-  const played: (Omit<Seen, "log"> & { readonly clientPorts: readonly number[] })[] = [];
+  const played: (Omit<Seen, "log"> & { readonly connections: readonly string[] })[] = [];
   for (const scenario of scenarios) {
-    const clientPorts: number[] = [];
+    const connections: string[] = [];
     const dial = async (name: string): Promise<TcpClient> => {
-      const client = await TcpClient.connect(side.ports.get(name)!);
-      clientPorts.push(client.port);
+      const port = side.ports.get(name)!;
+      const client = await TcpClient.connect(port);
+      connections.push(`127.0.0.1:${client.port}>127.0.0.1:${port}`);
       return client;
     };
     const client = await dial(scenario.listener);
     await scenario.act(client, dial);
-    played.push({ client: await client.finish(), hosts: await hosts.endings(), clientPorts });
+    played.push({ client: await client.finish(), hosts: await hosts.endings(), connections });
   }
   const lines = await waitFor(
     () => {
       const read = logLines(side.log);
-      return played.every(({ clientPorts }) => clientPorts.every((port) => read.has(port))) && read;
+      return played.every(({ connections }) => connections.every((ends) => read.has(ends))) && read;
     },
     { what: "the access log" },
   );
-  return played.map(({ clientPorts, ...seen }) => ({ ...seen, log: clientPorts.map((port) => lines.get(port)!) }));
+  return played.map(({ connections, ...seen }) => ({ ...seen, log: connections.map((ends) => lines.get(ends)!) }));
 }
 
 let folder: string;

@@ -15,14 +15,12 @@ import { accepted, fromConfiguration } from "../../../hand-built/from-configurat
 import { until } from "../../../hand-built/running-proxy.ts";
 import { testAuthority } from "../../../hand-built/test-authority.ts";
 import { ListenerHost } from "../../../listener/listener-host.ts";
+import { extension, inline, loopback, staticCluster } from "../../../testing/envoy-json.ts";
 
 const authority = await testAuthority();
 const identity = await authority.issue({ dns: ["a.test"] });
 const strangers = await testAuthority();
-const type = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
-const inline = (inline_string: string): object => ({ inline_string });
 const bufferBytes = 16_384;
-const address = (port_value: number): object => ({ socket_address: { address: "127.0.0.1", port_value } });
 
 interface Pair {
   readonly client: tls.TLSSocket;
@@ -55,22 +53,19 @@ async function connect(
   const scope = detachedScope({ metrics: new MetricRegistry() });
   const { cluster } = accepted(
     compileCluster(
-      fromConfiguration(ClusterSchema, {
-        name: "c",
-        type: "STATIC",
-        per_connection_buffer_limit_bytes: bufferBytes,
-        load_assignment: {
-          cluster_name: "c",
-          endpoints: [{ lb_endpoints: [{ endpoint: { address: address(port) } }] }],
-        },
-        transport_socket: {
-          name: "tls",
-          typed_config: {
-            "@type": type("transport_sockets.tls.v3.UpstreamTlsContext"),
-            common_tls_context: { validation_context: { trusted_ca: inline(rootPem) } },
+      fromConfiguration(
+        ClusterSchema,
+        staticCluster("c", [port], {
+          per_connection_buffer_limit_bytes: bufferBytes,
+          transport_socket: {
+            name: "tls",
+            typed_config: {
+              "@type": extension("transport_sockets.tls.v3.UpstreamTlsContext"),
+              common_tls_context: { validation_context: { trusted_ca: inline(rootPem) } },
+            },
           },
-        },
-      }),
+        }),
+      ),
       scope,
     ),
   );
@@ -80,7 +75,7 @@ async function connect(
     compileListener(
       fromConfiguration(ListenerSchema, {
         name: "l",
-        address: address(0),
+        address: loopback(0),
         per_connection_buffer_limit_bytes: bufferBytes,
         filter_chains: [
           {
@@ -88,7 +83,7 @@ async function connect(
               {
                 name: "tcp",
                 typed_config: {
-                  "@type": type("filters.network.tcp_proxy.v3.TcpProxy"),
+                  "@type": extension("filters.network.tcp_proxy.v3.TcpProxy"),
                   stat_prefix: "t",
                   cluster: "c",
                 },
@@ -97,7 +92,7 @@ async function connect(
             transport_socket: {
               name: "tls",
               typed_config: {
-                "@type": type("transport_sockets.tls.v3.DownstreamTlsContext"),
+                "@type": extension("transport_sockets.tls.v3.DownstreamTlsContext"),
                 common_tls_context: {
                   tls_certificates: [
                     { certificate_chain: inline(identity.chainPem), private_key: inline(identity.keyPem) },
