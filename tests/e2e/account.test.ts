@@ -1,61 +1,13 @@
 // The account page of the shop: the gateway asks people to sign in, passes the access token on alone, keeps the session going and
 // ends it. A real browser, the authorization server behind the same gateway, every part an ordinary workload.
 import assert from "node:assert/strict";
-import { cp, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
-import http from "node:http";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { chromium, type Browser, type Page } from "playwright-core";
-import { chromiumArguments, chromiumPath } from "../tools/chromium-path.ts";
+import type { Page } from "playwright-core";
 import { envoyPath } from "../tools/envoy-path.ts";
-import { freePort, startProcess, type StartedProcess, waitFor } from "../tools/processes.ts";
-import { runCommand } from "../tools/run-command.ts";
-
-const root = path.resolve(import.meta.dirname, "../..");
-const main = path.join(root, "packages", "cli", "src", "main.ts");
-
-/** A copy of the sample on ports of the test's own; inside the repository, since its programs use the installed libraries. */
-async function copyShop(folder: string, port: number, securePort: number): Promise<void> {
-  await cp(path.join(root, "samples", "shop"), folder, {
-    recursive: true,
-    filter: (source) => path.basename(source) !== ".tulle",
-  });
-  for (const name of await readdir(folder, { recursive: true })) {
-    if (!name.endsWith(".yaml")) continue;
-    const file = path.join(folder, name);
-    const text = await readFile(file, "utf8");
-    const moved = text
-      .replaceAll("localhost:8080", `localhost:${port}`)
-      .replaceAll("localhost:8443", `localhost:${securePort}`)
-      .replaceAll("../../packages", `${root}/packages`);
-    await writeFile(file, moved);
-  }
-}
-
-interface Answer {
-  readonly status: number;
-  readonly location: string;
-  readonly body: string;
-}
-
-/** `fetch` would add Sec-Fetch-Mode of its own. */
-function ask(url: string, headers: http.OutgoingHttpHeaders = {}): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const request = http.get(url, { headers, agent: false }, (response) => {
-      let body = "";
-      response.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
-      response.on("end", () =>
-        resolve({ status: response.statusCode ?? 0, location: response.headers.location ?? "", body }),
-      );
-    });
-    request.on("error", reject);
-  });
-}
-
-interface DemoFile {
-  readonly user: string;
-  readonly password: string;
-}
+import { waitFor } from "../tools/processes.ts";
+import { ShopBrowser } from "./shop-browser.ts";
+import { type Answer, httpRequest, ShopInstance } from "./shop-instance.ts";
 
 const dataPlanes = [
   { name: "Tulle's proxy", args: [] },
@@ -64,65 +16,30 @@ const dataPlanes = [
 
 for (const { name: dataPlane, args: dataPlaneArgs } of dataPlanes) {
   describe(`the account page on ${dataPlane}`, () => {
-    let parent: string;
-    let folder: string;
+    let shop: ShopInstance;
     let base: string;
     let secureBase: string;
-    let up: StartedProcess;
-    let browser: Browser;
-    let demo: DemoFile;
+    let browser: ShopBrowser;
 
     before(async () => {
-      await mkdir(path.join(root, ".cache"), { recursive: true });
-      parent = await mkdtemp(path.join(root, ".cache", "account-"));
-      folder = path.join(parent, "shop");
-      const port = await freePort();
-      const securePort = await freePort();
-      base = `http://localhost:${port}`;
-      secureBase = `https://localhost:${securePort}`;
-      await copyShop(folder, port, securePort);
-      const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined, TULLE_ENVOY: await envoyPath() };
-      const args = [
-        main,
-        "up",
-        folder,
-        "--publish",
-        `${port}:8080`,
-        "--publish",
-        `${securePort}:8443`,
-        ...dataPlaneArgs,
-      ];
-      up = await startProcess(process.execPath, args, { name: "tulle up", env, cwd: parent });
-      await up.waitForOutput(/^Ready$/m, { timeoutMs: 90_000 });
-      demo = JSON.parse(await readFile(path.join(folder, ".tulle", "oauth2", "demo.json"), "utf8")) as DemoFile;
-      browser = await chromium.launch({ executablePath: await chromiumPath(), args: [...chromiumArguments] });
+      shop = await ShopInstance.start({
+        isWhole: true,
+        args: dataPlaneArgs,
+        env: { TULLE_ENVOY: await envoyPath() },
+      });
+      base = `http://localhost:${shop.port}`;
+      secureBase = `https://localhost:${shop.securePort}`;
+      browser = await ShopBrowser.open(shop);
     });
 
     after(async () => {
-      await browser?.close();
-      await up?.stop({ signal: "SIGINT", timeoutMs: 30_000 });
-      await rm(parent, { recursive: true, force: true });
+      await browser?.[Symbol.asyncDispose]();
+      await shop?.[Symbol.asyncDispose]();
     });
 
-    async function tulle(...args: readonly string[]): Promise<string> {
-      const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: folder };
-      const command = await runCommand(process.execPath, [main, ...args], { env: { ...process.env, ...env } });
-      assert.equal(command.code, 0, command.stderr);
-      return command.stdout;
-    }
-
-    async function newPage(): Promise<Page> {
-      // The development certificate's authority is nobody's whom the browser knows.
-      const page = await (await browser.newContext({ ignoreHTTPSErrors: true })).newPage();
-      page.setDefaultTimeout(20_000);
-      return page;
-    }
-
-    async function signIn(page: Page): Promise<void> {
-      await page.getByLabel("User name").fill(demo.user);
-      await page.getByLabel("Password").fill(demo.password);
-      await page.getByRole("button", { name: "Sign in" }).click();
-    }
+    /** `fetch` would add Sec-Fetch-Mode of its own. */
+    const ask = (target: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> =>
+      httpRequest(`${base}${target}`, { headers });
 
     /** Each time, since the gateway is a public client: nothing proves that it is the one that was allowed before. */
     async function allow(page: Page): Promise<void> {
@@ -131,9 +48,9 @@ for (const { name: dataPlane, args: dataPlaneArgs } of dataPlanes) {
     }
 
     test("sign-in, the orders, refresh, sign-out", async () => {
-      const page = await newPage();
+      const page = await browser.newPage();
       await page.goto(`${base}/account?from=here`);
-      await signIn(page);
+      await browser.signIn(page);
       await allow(page);
       await page.getByText("Signed in as Demo User").waitFor();
       assert.equal(page.url(), `${base}/account?from=here`, "back where it was");
@@ -169,10 +86,10 @@ for (const { name: dataPlane, args: dataPlaneArgs } of dataPlanes) {
     });
 
     test("a page on the secure port signs in at the one issuer and comes back", async () => {
-      const page = await newPage();
+      const page = await browser.newPage();
       await page.goto(`${secureBase}/account`);
       assert.ok(page.url().startsWith(`${base}/oauth2/`), page.url());
-      await signIn(page);
+      await browser.signIn(page);
       await allow(page);
       await page.getByText("Signed in as Demo User").waitFor();
       assert.equal(page.url(), `${secureBase}/account`);
@@ -182,28 +99,28 @@ for (const { name: dataPlane, args: dataPlaneArgs } of dataPlanes) {
     });
 
     test("scripts, forged tokens and forged callbacks", async () => {
-      assert.equal((await ask(`${base}/account`, { "sec-fetch-mode": "cors" })).status, 401);
-      const forged = await ask(`${base}/account`, { authorization: "Bearer e30.e30.e30" });
+      assert.equal((await ask("/account", { "sec-fetch-mode": "cors" })).status, 401);
+      const forged = await ask("/account", { authorization: "Bearer e30.e30.e30" });
       assert.equal(forged.status, 302, "a token of the client's own counts for nothing");
-      assert.match(forged.location, /\/oauth2\/authorize\?/);
-      const callback = await ask(`${base}/signed-in?code=a&state=b`);
+      assert.match(String(forged.headers["location"]), /\/oauth2\/authorize\?/);
+      const callback = await ask("/signed-in?code=a&state=b");
       assert.equal(callback.status, 401);
       assert.equal(callback.body, "OAuth flow failed.");
       // Other pages ask nobody to sign in, and the API takes tokens as before.
-      assert.equal((await ask(`${base}/productpage`)).status, 200);
-      assert.equal((await ask(`${base}/api/orders`)).status, 401);
+      assert.equal((await ask("/productpage")).status, 200);
+      assert.equal((await ask("/api/orders")).status, 401);
     });
 
     test("under all of the shop's policies people sign in as before", async () => {
-      await tulle("apply", "-f", path.join(folder, "policies"));
+      await shop.mustTulle("apply", "-f", path.join(shop.folder, "policies"));
       const policy = '"name": "account-needs-sign-in"';
-      await waitFor(async () => (await tulle("authz", "check", "orders", "-o", "json")).includes(policy), {
+      await waitFor(async () => (await shop.mustTulle("authz", "check", "orders", "-o", "json")).includes(policy), {
         what: "the policy at the orders service",
         timeoutMs: 30_000,
       });
-      const page = await newPage();
+      const page = await browser.newPage();
       await page.goto(`${base}/account`);
-      await signIn(page);
+      await browser.signIn(page);
       await allow(page);
       await page.getByText("Signed in as Demo User").waitFor();
       await page.context().close();

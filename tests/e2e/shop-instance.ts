@@ -1,9 +1,9 @@
 // A shop of the test's own: a copy of the sample, run by `tulle up` as a user would, on free ports and with its own registry.
-import { cp, mkdir, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { type Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { freePort, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
+import { freePorts, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const entry = path.join(root, "packages", "cli", "src", "main.ts");
@@ -32,11 +32,21 @@ export interface CommandResult {
 }
 
 export interface ShopOptions {
+  /** With the authorization server and all that needs it. */
+  readonly isWhole?: boolean;
   /** More arguments of `tulle up`. */
   readonly args?: readonly string[];
   /** Changes the copied manifests before the start. */
   readonly prepare?: (folder: string) => Promise<void>;
   readonly env?: Readonly<Record<string, string>>;
+}
+
+/** What the sample runs besides the catalog and its front ends needs more than most tests are about. */
+const restOfTheShop = ["oauth2.yaml", "client.yaml", "orders.yaml"];
+
+interface ShopPorts {
+  readonly plain: number;
+  readonly secure: number;
 }
 
 export class ShopInstance implements AsyncDisposable {
@@ -52,7 +62,7 @@ export class ShopInstance implements AsyncDisposable {
   private constructor(
     parent: string,
     folder: string,
-    ports: { readonly plain: number; readonly secure: number },
+    ports: ShopPorts,
     env: Readonly<Record<string, string | undefined>>,
   ) {
     this.#parent = parent;
@@ -64,18 +74,21 @@ export class ShopInstance implements AsyncDisposable {
 
   /** Starts a shop and waits for nothing. */
   static async begin(options: ShopOptions = {}): Promise<ShopInstance> {
-    const parent = await mkdtemp(path.join(tmpdir(), "tulle-e2e-"));
+    // The programs of a whole shop use the installed libraries.
+    const place = options.isWhole ? path.join(root, ".cache") : tmpdir();
+    await mkdir(place, { recursive: true });
+    const parent = await mkdtemp(path.join(place, "tulle-e2e-"));
     const folder = path.join(parent, "shop");
     await cp(path.join(root, "samples", "shop"), folder, {
       recursive: true,
       filter: (source) => path.basename(source) !== ".tulle",
     });
-    // What the sample runs besides the catalog and its front ends needs more than these tests are about.
-    for (const name of ["oauth2.yaml", "client.yaml", "orders.yaml"])
-      await rm(path.join(folder, name), { force: true });
+    const [plain, secure] = await freePorts(2);
+    const ports: ShopPorts = { plain: plain!, secure: secure! };
+    if (options.isWhole) await moveManifests(folder, ports);
+    else for (const name of restOfTheShop) await rm(path.join(folder, name), { force: true });
     await mkdir(path.join(parent, "state"));
     await options.prepare?.(folder);
-    const ports = { plain: await freePort(), secure: await freePort() };
     const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined, ...options.env };
     const shop = new ShopInstance(parent, folder, ports, env);
     shop.up = await shop.#startUp(options.args);
@@ -98,7 +111,7 @@ export class ShopInstance implements AsyncDisposable {
   static async start(options: ShopOptions = {}): Promise<ShopInstance> {
     const shop = await ShopInstance.begin(options);
     try {
-      await shop.up.waitForOutput(/^Ready\b/m, { timeoutMs: 60_000 });
+      await shop.up.waitForOutput(/^Ready\b/m, { timeoutMs: options.isWhole ? 90_000 : 60_000 });
       return shop;
     } catch (error) {
       const logs = await shop.proxyLogs();
@@ -231,6 +244,20 @@ export class ShopInstance implements AsyncDisposable {
       );
     }
     return found;
+  }
+}
+
+/** Leads addresses that the manifests name to the copy's own ports and to the repository. */
+async function moveManifests(folder: string, ports: ShopPorts): Promise<void> {
+  for (const name of await readdir(folder, { recursive: true })) {
+    if (!name.endsWith(".yaml")) continue;
+    const file = path.join(folder, name);
+    const text = await readFile(file, "utf8");
+    const moved = text
+      .replaceAll("localhost:8080", `localhost:${ports.plain}`)
+      .replaceAll("localhost:8443", `localhost:${ports.secure}`)
+      .replaceAll("../../packages", `${root}/packages`);
+    await writeFile(file, moved);
   }
 }
 
