@@ -9,6 +9,7 @@ import { type AdminServer, startAdmin } from "./admin/admin-server.ts";
 import { ServerState } from "./admin/server-state.ts";
 import { compileBootstrap, targetOf } from "./bootstrap/compile-bootstrap.ts";
 import { BootstrapError } from "./bootstrap/read-bootstrap.ts";
+import { tuneCollector } from "./collector.ts";
 import { systemDnsLookup } from "./cluster/dns-lookup.ts";
 import type { CompileScope } from "./compile/compile-scope.ts";
 import { problemText } from "./compile/problems.ts";
@@ -87,6 +88,7 @@ const defaultDrainTimeMs = 600_000;
 
 /** @throws {BootstrapError} when the bootstrap cannot be used as a whole. */
 export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
+  tuneCollector();
   const environment = options.env ?? process.env;
   const logging =
     options.logging ??

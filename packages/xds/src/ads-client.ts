@@ -14,7 +14,7 @@ import { type ByteStream, openByteStream } from "./byte-stream.ts";
 import type { Clock } from "./clock.ts";
 import { systemClock } from "./clock.ts";
 import { decodeInSlices } from "./decode-in-slices.ts";
-import { contentVersion } from "./encoded-resource.ts";
+import { contentVersionInSlices } from "./encoded-resource.ts";
 import { Pauses } from "./pauses.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 import { resourceType } from "./resource-types.ts";
@@ -180,7 +180,7 @@ class GrpcAdsClient implements AdsClient {
 async function decodeResources(action: Delivery, schemas: Schemas): Promise<AdsResponse> {
   const { type, response, removed } = action;
   const { typeUrl } = resourceType(type);
-  const resources = new Map<string, Message>();
+  const resources = new Map<string, Message | Uint8Array>();
   const versions = new Map<string, string>();
   const errors: ResourceError[] = [];
   const pauses = new Pauses();
@@ -192,8 +192,8 @@ async function decodeResources(action: Delivery, schemas: Schemas): Promise<AdsR
     else if (resources.has(name)) refuse("stands twice in one response");
     else {
       try {
-        resources.set(name, await decodeInSlices(schemas[type], any.value, pauses));
-        versions.set(name, contentVersion(any.value));
+        resources.set(name, type === "RDS" ? any.value : await decodeInSlices(schemas[type], any.value, pauses));
+        versions.set(name, await contentVersionInSlices(any.value, pauses));
       } catch (error) {
         refuse(`cannot be decoded: ${error instanceof Error ? error.message : String(error)}`);
       }

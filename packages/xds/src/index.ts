@@ -13,6 +13,7 @@ export * from "./encoded-resource.ts";
 export { Pauses } from "./pauses.ts";
 export * from "./resource-types.ts";
 export { isCutShort, rejectedNames, rejectionMessage } from "./sotw/rejected-names.ts";
+export { splitList } from "./split-list.ts";
 export * from "./transport-security.ts";
 export * from "./unary-calls.ts";
 export * from "./wire.ts";

@@ -63,9 +63,10 @@ function state<M>(field: string, received: ReceivedResource<M>, write: (message:
   };
 }
 
-function errorState<M>(refused: RefusedResource<M>, write: (message: M) => JsonObject): JsonObject {
+function errorState<M>(refused: RefusedResource<M>, write: (message: M) => JsonObject | undefined): JsonObject {
+  const failed = refused.message === undefined ? undefined : write(refused.message);
   return {
-    ...(refused.message !== undefined && { failed_configuration: write(refused.message) }),
+    ...(failed !== undefined && { failed_configuration: failed }),
     last_update_attempt: time(refused.refusedAtMs),
     details: refused.reason,
     version_info: refused.versionInfo,
@@ -130,16 +131,25 @@ async function listenersSection({ records }: AdminTargets, writer: Writer): Prom
 }
 
 async function routesSection({ records }: AdminTargets, writer: Writer): Promise<Section> {
+  const { fromBinary } = await import("@bufbuild/protobuf");
   const { RouteConfigurationSchema } = await import("@tulle/xds/envoy/config/route/v3/route_pb");
-  const write = (message: MessageShape<typeof RouteConfigurationSchema>): JsonObject =>
-    writer.any(RouteConfigurationSchema, message);
+  const write = (bytes: Uint8Array): JsonObject =>
+    writer.any(RouteConfigurationSchema, fromBinary(RouteConfigurationSchema, bytes));
+  /** What was refused because it is no message cannot be shown. */
+  const writeRefused = (bytes: Uint8Array): JsonObject | undefined => {
+    try {
+      return write(bytes);
+    } catch {
+      return undefined;
+    }
+  };
   const inline = await inlineRoutes(records.listeners, writer);
   return compact({
     "@type": `${dumpTypes}RoutesConfigDump`,
     static_route_configs: inline,
     dynamic_route_configs: wanted(records.routes, writer).map((record) => ({
       ...(record.active && state("route_config", record.active, write)),
-      ...(record.refused && { error_state: errorState(record.refused, write) }),
+      ...(record.refused && { error_state: errorState(record.refused, writeRefused) }),
     })),
   });
 }

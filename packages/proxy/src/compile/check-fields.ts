@@ -58,7 +58,8 @@ function isUnset(value: unknown, key: string): boolean {
 export function checkFields(message: object, place: Place, problems: Problems): void {
   const fields = isMessage(message) ? rules.get(message.$typeName) : undefined;
   if (fields === undefined) return;
-  for (const key of Object.keys(message)) {
+  // Not Object.keys: its list for each of a hundred thousand messages was a tenth of what a large push left to collect.
+  for (const key in message) {
     const value = (message as Readonly<Record<string, unknown>>)[key];
     if (isUnset(value, key)) continue;
     const oneof = oneofOf(value);

@@ -41,6 +41,8 @@ export function compileHeaderChanges(
   place: Place,
   problems: Problems,
 ): HeaderChange | undefined {
+  // As most levels do.
+  if (lists.add.length === 0 && lists.remove.length === 0) return undefined;
   const steps: HeaderChange[] = [];
   for (const [index, name] of lists.remove.entries()) {
     const lower = name.toLowerCase();
@@ -91,26 +93,29 @@ function compileAddition(
   return additionStep(name, format, actionOf(option, place, problems), option.keepEmptyValue);
 }
 
+/** Formats read what peers sent, decoded query parameters and metadata among it. */
+function write(headers: HeaderMap, name: string, text: string, isOverwrite: boolean, keepEmpty: boolean): void {
+  if (text === "" && !keepEmpty) return;
+  const value = fieldValue(text);
+  if (isOverwrite) headers.set(name, value);
+  else headers.append(name, value);
+}
+
 function additionStep(name: string, format: TextFormat, action: number, keepEmpty: boolean): HeaderChange {
-  const write = (headers: HeaderMap, text: string, isOverwrite: boolean): void => {
-    if (text === "" && !keepEmpty) return;
-    // Formats read what peers sent, decoded query parameters and metadata among it.
-    const value = fieldValue(text);
-    if (isOverwrite) headers.set(name, value);
-    else headers.append(name, value);
-  };
   switch (action) {
     case AppendAction.ADD_IF_ABSENT:
       return (headers, info, request, response) => {
-        if (!headers.has(name)) write(headers, format(info, request, response), false);
+        if (!headers.has(name)) write(headers, name, format(info, request, response), false, keepEmpty);
       };
     case AppendAction.OVERWRITE_IF_EXISTS_OR_ADD:
-      return (headers, info, request, response) => write(headers, format(info, request, response), true);
+      return (headers, info, request, response) =>
+        write(headers, name, format(info, request, response), true, keepEmpty);
     case AppendAction.OVERWRITE_IF_EXISTS:
       return (headers, info, request, response) => {
-        if (headers.has(name)) write(headers, format(info, request, response), true);
+        if (headers.has(name)) write(headers, name, format(info, request, response), true, keepEmpty);
       };
     default:
-      return (headers, info, request, response) => write(headers, format(info, request, response), false);
+      return (headers, info, request, response) =>
+        write(headers, name, format(info, request, response), false, keepEmpty);
   }
 }

@@ -23,6 +23,7 @@ import { compileAccessLog } from "./compile-access-log.ts";
 import { compileLocalReplies } from "./compile-local-replies.ts";
 import type { ListenerBuild } from "./compile-listener.ts";
 import { buildRouteTable } from "./compile-route-configuration.ts";
+import { decodedSource } from "./route-source.ts";
 import type { CompileScope } from "./compile-scope.ts";
 import { durationMs } from "./duration.ts";
 import { runAtOnce } from "./in-slices.ts";
@@ -189,7 +190,9 @@ function compileRouteSource(
     }
     case "routeConfig": {
       const inline = { ...(options.clusterExists && { clusterExists: options.clusterExists }), isInline: true };
-      const table = runAtOnce(buildRouteTable(source.value, scope, inline, place.field("route_config"), problems));
+      const table = runAtOnce(
+        buildRouteTable(decodedSource(source.value), scope, inline, place.field("route_config"), problems),
+      );
       for (const name of table.clusterNames) build.clusterNames.add(name);
       const slot = new Slot<RouteTable>(source.value.name);
       slot.current = table;

@@ -40,7 +40,8 @@ export function compileRetryPolicy(message: RetryPolicyMessage, place: Place, pr
     numRetries: message.numRetries ?? 1,
     perTryTimeoutMs: durationMs(message.perTryTimeout, 0),
     perTryIdleTimeoutMs: durationMs(message.perTryIdleTimeout, 0),
-    retriableStatusCodes: message.retriableStatusCodes,
+    // A copy: the decoder's list has room for many more.
+    retriableStatusCodes: message.retriableStatusCodes.slice(),
     backOffBaseMs: baseMs,
     backOffMaxMs: maxMs,
     avoidPreviousHosts: avoidsPreviousHosts(message, place, problems),

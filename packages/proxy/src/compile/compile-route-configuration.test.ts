@@ -1,7 +1,11 @@
 // Requests walked through compiled route tables: which virtual host, which route, which cluster, and what is done to the
 // request and the response.
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import { toBinary } from "@bufbuild/protobuf";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import {
   type RequestProperties,
@@ -14,12 +18,25 @@ import {
 import { HeaderMap } from "../http/header-map.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import { detachedScope } from "./compile-scope.ts";
-import { compileRouteConfiguration, compileRouteConfigurationInSlices } from "./compile-route-configuration.ts";
+import { buildRouteTable, compileEncodedRoutes, compileRouteConfiguration } from "./compile-route-configuration.ts";
+import { runAtOnce } from "./in-slices.ts";
+import { Place, Problems, compiled as asCompiled } from "./problems.ts";
+import { encodedSource } from "./route-source.ts";
 
 const scope = detachedScope({ environment: { REGION: "north" } });
 
+function encoded(json: object): Uint8Array {
+  return toBinary(RouteConfigurationSchema, fromConfiguration(RouteConfigurationSchema, json));
+}
+
+/** As RDS brings it: compiled when it comes, and again for the first request. */
 function table(json: object): RouteTable {
-  return accepted(compileRouteConfiguration(fromConfiguration(RouteConfigurationSchema, json), scope));
+  const source = encodedSource(encoded(json));
+  const problems = new Problems();
+  const built = runAtOnce(buildRouteTable(source, scope, {}, Place.root, problems));
+  const inline = accepted(compileRouteConfiguration(fromConfiguration(RouteConfigurationSchema, json), scope));
+  assert.deepEqual(built.clusterNames, inline.clusterNames);
+  return accepted(asCompiled(built, problems));
 }
 
 /** One virtual host for all hosts. */
@@ -747,17 +764,16 @@ const refused: readonly { readonly name: string; readonly json: object; readonly
 ];
 
 for (const { name, json, expected } of refused) {
-  test(`refused: ${name}`, () => {
+  test(`refused: ${name}`, async () => {
     const message = fromConfiguration(RouteConfigurationSchema, json);
-    const result = compileRouteConfiguration(message, scope, { clusterExists: () => false });
-    assert.equal(result.ok, false);
-    assert.deepEqual(problemsOf(result), expected);
+    const options = { clusterExists: () => false };
+    assert.deepEqual(problemsOf(compileRouteConfiguration(message, scope, options)), expected);
+    assert.deepEqual(problemsOf(await compileEncodedRoutes(encoded(json), scope, options)), expected);
   });
 }
 
 test("compiling in slices gives the same table and lets other work run", async () => {
   const many = Array.from({ length: 5000 }, (_, index) => to(`c${index}`, { path: `/${index}` }));
-  const message = fromConfiguration(RouteConfigurationSchema, routes(many));
   let turns = 0;
   let isDone = false;
   const count = (): void => {
@@ -765,8 +781,69 @@ test("compiling in slices gives the same table and lets other work run", async (
     if (!isDone) setImmediate(count);
   };
   setImmediate(count);
-  const compiled = accepted(await compileRouteConfigurationInSlices(message, scope));
+  const result = accepted(await compileEncodedRoutes(encoded(routes(many)), scope));
   isDone = true;
-  assert.equal(outcome(compiled, { path: "/4999" }), "c4999");
+  assert.equal(outcome(result, { path: "/4999" }), "c4999");
   assert.ok(turns > 1, "nothing else ran");
 });
+
+const twoHosts = (first: object[], second: object[], configuration: object = {}): Uint8Array =>
+  encoded({
+    name: "r",
+    virtual_hosts: [
+      { name: "first", domains: ["first"], routes: first },
+      { name: "second", domains: ["second"], routes: second },
+    ],
+    ...configuration,
+  });
+
+const matchOf = (of: RouteTable, authority: string) => of.match(requestHead({ authority }), () => 0);
+
+for (const { name, next, isKept } of [
+  { name: "the same", next: twoHosts([to("a", { prefix: "/" })], [to("c", { prefix: "/" })]), isKept: true },
+  { name: "another", next: twoHosts([to("b", { prefix: "/" })], [to("c", { prefix: "/" })]), isKept: false },
+  {
+    name: "the same in another table",
+    next: twoHosts([to("a", { prefix: "/" })], [], { request_headers_to_remove: ["x-a"] }),
+    isKept: false,
+  },
+]) {
+  test(`a virtual host that comes again as ${name} is ${isKept ? "kept" : "compiled"}`, async () => {
+    const before = twoHosts([to("a", { prefix: "/" })], [to("b", { prefix: "/" })]);
+    const previous = accepted(await compileEncodedRoutes(before, scope));
+    const match = matchOf(previous, "first");
+    const after = accepted(await compileEncodedRoutes(next, scope, { previous }));
+    assert.equal(matchOf(after, "first") === match, isKept);
+    assert.equal(matchOf(previous, "first"), match, "the table before answers as it did");
+    assert.deepEqual(after.clusterNames, accepted(await compileEncodedRoutes(next, scope)).clusterNames);
+  });
+}
+
+test("a virtual host that is checked against clusters is checked when it comes again", async () => {
+  const bytes = twoHosts([to("a", { prefix: "/" })], [], { validate_clusters: true });
+  const previous = accepted(await compileEncodedRoutes(bytes, scope, { clusterExists: () => true }));
+  const result = await compileEncodedRoutes(bytes, scope, { clusterExists: () => false, previous });
+  assert.deepEqual(problemsOf(result), ["virtual_hosts[0].routes[0].route.cluster: route: unknown cluster 'a'"]);
+});
+
+test("a body from a file is what the file held when the route came", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "tulle-route-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const filename = join(folder, "body");
+  await writeFile(filename, "then");
+  const direct = { match: { prefix: "/" }, direct_response: { status: 200, body: { filename } } };
+  const before = accepted(await compileEncodedRoutes(encoded(routes([direct])), scope));
+  await rm(filename);
+  assert.equal(outcome(before, {}), "200 then");
+});
+
+for (const { name, bytes } of [
+  { name: "in the table", bytes: twoHosts([], []).subarray(0, 5) },
+  { name: "in a host", bytes: Buffer.from([0x12, 0x02, 0x1a, 0x05]) },
+  { name: "in a route", bytes: Buffer.from([0x12, 0x04, 0x1a, 0x02, 0x0a, 0x05]) },
+]) {
+  test(`what is cut short ${name} is refused`, async () => {
+    const problems = problemsOf(await compileEncodedRoutes(bytes, scope));
+    assert.match(problems.at(-1) ?? "", /^cannot be decoded: /);
+  });
+}

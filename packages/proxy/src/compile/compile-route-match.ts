@@ -27,8 +27,6 @@ export type PathIndex = { readonly kind: "exact" | "segment"; readonly text: str
 
 export interface CompiledRouteMatch {
   readonly matches: RouteCondition;
-  /** Undefined: any path may match. */
-  readonly pathIndex?: PathIndex | undefined;
   /** Length of the matched prefix, which prefix_rewrite replaces; undefined = the whole path is replaced. */
   readonly prefixLength: number | undefined;
 }
@@ -51,11 +49,14 @@ export function compileRouteMatch(message: RouteMatch, place: Place, problems: P
     const share = fractionOf(fraction);
     conditions.push((_request, context) => context.value() < share);
   }
-  return { matches: allOf(conditions), prefixLength: path.prefixLength, pathIndex: pathIndexOf(message) };
+  return { matches: allOf(conditions), prefixLength: path.prefixLength };
 }
 
 function allOf(conditions: readonly RouteCondition[]): RouteCondition {
-  if (conditions.length === 1) return conditions[0]!;
+  return conditions.length === 1 ? conditions[0]! : allOfMany(conditions);
+}
+
+function allOfMany(conditions: readonly RouteCondition[]): RouteCondition {
   const [first, second] = conditions;
   if (conditions.length === 2) return (request, context) => first!(request, context) && second!(request, context);
   return (request, context) => {
@@ -84,7 +85,8 @@ export function firstSegment(path: string): string {
   return path;
 }
 
-function pathIndexOf(message: RouteMatch): PathIndex | undefined {
+/** Undefined: any path may match. */
+export function pathIndexOf(message: RouteMatch): PathIndex | undefined {
   if (message.caseSensitive === false) return undefined;
   const specifier = message.pathSpecifier;
   if (specifier.case === "path") return { kind: "exact", text: specifier.value };

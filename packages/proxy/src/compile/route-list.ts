@@ -5,34 +5,41 @@ import { type MatchContext, firstSegment, pathWithoutQuery } from "./compile-rou
 import type { CompiledRoute } from "./compile-route.ts";
 
 /** Up to here a plain walk is quicker than three look-ups. */
-const maxWalkedRoutes = 16;
+export const maxWalkedRoutes = 16;
 
 const none: readonly number[] = [];
 
 export class RouteList {
   readonly #routes: readonly CompiledRoute[];
-  /** Positions, ascending: routes for one path, routes below one first segment, and all the others. */
+  readonly #positions: PathPositions | undefined;
+
+  constructor(routes: readonly CompiledRoute[]) {
+    this.#routes = routes;
+    this.#positions = routes.length > maxWalkedRoutes ? new PathPositions(routes) : undefined;
+  }
+
+  /** The first route that matches. */
+  find(request: RequestHead, context: MatchContext): CompiledRoute | undefined {
+    if (this.#positions !== undefined) return this.#positions.find(this.#routes, request, context);
+    for (const route of this.#routes) if (route.matches(request, context)) return route;
+    return undefined;
+  }
+}
+
+/** Ascending: routes for one path, routes below one first segment, and all the others. */
+class PathPositions {
   readonly #byPath = new Map<string, number[]>();
   readonly #bySegment = new Map<string, number[]>();
   readonly #others: number[] = [];
 
   constructor(routes: readonly CompiledRoute[]) {
-    this.#routes = routes;
-    if (routes.length <= maxWalkedRoutes) return;
     for (const [position, { pathIndex }] of routes.entries()) {
       if (pathIndex === undefined) this.#others.push(position);
       else add(pathIndex.kind === "exact" ? this.#byPath : this.#bySegment, pathIndex.text, position);
     }
   }
 
-  /** The first route that matches. */
-  find(request: RequestHead, context: MatchContext): CompiledRoute | undefined {
-    if (this.#routes.length > maxWalkedRoutes) return this.#findByPath(request, context);
-    for (const route of this.#routes) if (route.matches(request, context)) return route;
-    return undefined;
-  }
-
-  #findByPath(request: RequestHead, context: MatchContext): CompiledRoute | undefined {
+  find(routes: readonly CompiledRoute[], request: RequestHead, context: MatchContext): CompiledRoute | undefined {
     const exact = this.#byPath.get(pathWithoutQuery(request.path)) ?? none;
     const below = this.#bySegment.get(firstSegment(request.path)) ?? none;
     const others = this.#others;
@@ -43,7 +50,7 @@ export class RouteList {
       if (position === exact[i]) i += 1;
       else if (position === below[j]) j += 1;
       else k += 1;
-      const route = this.#routes[position]!;
+      const route = routes[position]!;
       if (route.matches(request, context)) return route;
     }
   }

@@ -72,11 +72,17 @@ export function compileTextFormat(
   place: Place,
   problems: Problems,
 ): TextFormat {
+  if (!format.includes("%")) return constantFormat(format);
   const parts = parseParts(format, environment, place, problems);
-  if (parts.every((part) => typeof part === "string")) {
-    const constant = parts.join("");
-    return () => constant;
-  }
+  if (parts.every((part) => typeof part === "string")) return constantFormat(parts.join(""));
+  return joinedFormat(parts, missing);
+}
+
+function constantFormat(text: string): TextFormat {
+  return () => text;
+}
+
+function joinedFormat(parts: readonly Part[], missing: "-" | ""): TextFormat {
   // Literals and values alternate, so that the loop has no branch on the kind of part.
   const literals: string[] = [];
   const values: FormatValue[] = [];

@@ -3,7 +3,6 @@
 import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import type { ClusterLoadAssignment } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import type { Listener } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
-import type { RouteConfiguration } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import type { Secret } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 
 /** A version of a resource as it came. */
@@ -67,7 +66,8 @@ export class ConfigRecords {
   readonly clusters = new ResourceRecords<Cluster>();
   readonly endpoints = new ResourceRecords<ClusterLoadAssignment>();
   readonly listeners = new ResourceRecords<Listener>();
-  readonly routes = new ResourceRecords<RouteConfiguration>();
+  /** Encoded: whoever wants to see ten thousand routes waits for them to be decoded. */
+  readonly routes = new ResourceRecords<Uint8Array>();
   /** With their keys: whatever is shown of them must be redacted. */
   readonly secrets = new ResourceRecords<Secret>();
 }

@@ -3,7 +3,7 @@
 import { createServer } from "node:net";
 import { type AdsResponse, type Clock, Pauses, type ResourceError, type Verdict } from "@tulle/xds";
 import { type CompiledListener, compileListener } from "../compile/compile-listener.ts";
-import { compileRouteConfigurationInSlices } from "../compile/compile-route-configuration.ts";
+import { compileEncodedRoutes } from "../compile/compile-route-configuration.ts";
 import { problemsText } from "../compile/problems.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { ListenAddress } from "../runtime/proxy-runtime.ts";
@@ -105,22 +105,23 @@ export class ListenerSubscription {
     const log = scope.logging.logger("config");
     const errors: ResourceError[] = [];
     const tables = new Map<string, RouteTable>();
-    const options = { clusterExists: (cluster: string): boolean => owner.cluster(cluster) !== undefined };
-    for (const [name, message] of response.resources) {
+    const clusterExists = (cluster: string): boolean => owner.cluster(cluster) !== undefined;
+    for (const [name, bytes] of response.resources) {
       if (!this.#routeNames.has(name)) continue;
       const record = records.routes.of(name);
       const contentVersion = response.versions.get(name) ?? "";
       if (isUnchanged(record, contentVersion)) continue;
-      const result = await compileRouteConfigurationInSlices(message, scope, options);
+      const previous = owner.current.routeTables.get(name)?.current;
+      const result = await compileEncodedRoutes(bytes, scope, { clusterExists, previous });
       const { versionInfo } = response;
       if (!result.ok) {
         const reason = problemsText(result.problems);
-        record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
+        record.refused = { message: bytes, versionInfo, refusedAtMs: Date.now(), reason };
         errors.push({ name, message: reason });
         continue;
       }
       for (const warning of result.warnings) log.debug(warning.message, { route: name, place: warning.place });
-      record.active = { message, versionInfo, receivedAtMs: Date.now(), contentVersion };
+      record.active = { message: bytes, versionInfo, receivedAtMs: Date.now(), contentVersion };
       record.refused = undefined;
       tables.set(name, result.value);
     }
