@@ -8,6 +8,7 @@ import { DevelopmentCertificate, developmentRootFile } from "./development-certi
 import { registerInstance, registryFolder, removeInstance, writeInstance, type Instance } from "./instance.ts";
 import { claimBlock, type AddressBlock } from "./network/address-block.ts";
 import { withHolder } from "./network/published-ports.ts";
+import { NoOwnUserTable, openOwnUserTable, type OwnUserTable } from "./own-user/own-user-table.ts";
 import type { LocalPod } from "./pod/local-pod.ts";
 import type { ProxyKind } from "./pod/pod-plan.ts";
 import { WorkloadTokens } from "./pod/workload-tokens.ts";
@@ -29,6 +30,8 @@ export interface UpOptions {
   readonly publish: readonly PortMapping[];
   /** Forget what was applied in earlier runs. */
   readonly fresh: boolean;
+  /** Programs of other users are kept away from all of the instance's addresses. */
+  readonly ownUserOnly?: boolean;
   /** Life of workloads' certificates, in the words of `tulle control-plane`. */
   readonly workloadCertTtl?: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -71,6 +74,7 @@ export class Supervisor {
   readonly #log: Logger;
   readonly #logFile: LogFile;
   readonly #logTimer: NodeJS.Timeout;
+  #ownUserTable: OwnUserTable | undefined;
   #findingsTimer: NodeJS.Timeout | undefined;
   /** Findings told and still standing. */
   #toldFindings = new Set<string>();
@@ -166,6 +170,7 @@ export class Supervisor {
     state.rememberBlock(block.index);
     const startTime = (await processStartTime(process.pid)) ?? "unknown";
     const supervisor = new Supervisor(options, state, block, startTime);
+    if (options.ownUserOnly === true) await supervisor.#keepOthersOut();
     await writeInstance(supervisor.instance);
     await registerInstance(supervisor.instance, options.env).catch((error: Error) => {
       const where = `this instance could not be entered into ${registryFolder(options.env)} (${error.message})`;
@@ -175,6 +180,31 @@ export class Supervisor {
     // While the control plane starts; what fails here fails again when it is wanted.
     void supervisor.#tokens.preload().catch(() => undefined);
     return supervisor;
+  }
+
+  /** Before anything listens. */
+  async #keepOthersOut(): Promise<void> {
+    const { index, range } = this.#block;
+    const words = this.#options.env["TULLE_NFT"] || "nft";
+    try {
+      this.#ownUserTable = await openOwnUserTable({
+        name: `tulle_${index}`,
+        range,
+        uid: process.getuid!(),
+        nft: words.split(/\s+/),
+        onLost: (reason) => {
+          const message = `other users' programs reach ${range} again: its nftables table has gone (${reason})`;
+          this.#take({ type: "trouble", message });
+        },
+      });
+    } catch (error) {
+      if (!(error instanceof NoOwnUserTable)) throw error;
+      await this.#release();
+      throw new CannotStart(
+        `other users cannot be kept away from ${range}: ${error.message}`,
+        "It takes nft (Debian: nftables) and the right to use it: TULLE_NFT has the words that run it, as `sudo -n nft`.",
+      );
+    }
   }
 
   pods(): readonly LocalPod[] {
@@ -269,6 +299,7 @@ export class Supervisor {
   }
 
   async #release(): Promise<void> {
+    await this.#ownUserTable?.close();
     this.#block.close();
     await removeInstance(this.instance, this.#options.env);
     this.#logFile.close();

@@ -23,6 +23,7 @@ interface UpCommandOptions {
   readonly proxy: ProxyKind;
   readonly restart: RestartPolicy;
   readonly fresh?: boolean;
+  readonly ownUserOnly?: boolean;
   readonly workloadCertTtl?: number;
 }
 
@@ -42,6 +43,10 @@ export function register(command: Command, context: CommandContext): void {
       .default("always"),
   );
   command.option("--fresh", "forget what was applied in earlier runs");
+  command.option(
+    "--own-user-only",
+    "keep programs of other users away from every address of the mesh (needs nftables)",
+  );
   command.addOption(workloadCertTtlOption());
   addExamples(command, [
     ["tulle up samples/shop", "run the sample shop; Ctrl-C ends it"],
@@ -98,6 +103,7 @@ async function start(
       restart: options.restart,
       publish: options.publish ?? [],
       fresh: options.fresh ?? false,
+      ownUserOnly: options.ownUserOnly ?? false,
       ...(options.workloadCertTtl === undefined ? {} : { workloadCertTtl: `${options.workloadCertTtl / 1000}s` }),
       env: context.env,
       tulleCommand: [process.execPath, entryFile],

@@ -19,6 +19,8 @@ export interface AddressBlock {
   /** Position among all blocks, to be found again at the next start. */
   readonly index: number;
   readonly controlPlaneAddress: string;
+  /** All its addresses, as `127.16.4.0/22`. */
+  readonly range: string;
   /** How many addresses can still be given away. */
   readonly free: number;
   /** Addresses in turn, so that one just given back rests as long as possible. @throws when none is left */
@@ -54,6 +56,7 @@ export function addressIn(blockIndex: number, offset: number): string {
 class HeldBlock implements AddressBlock {
   readonly index: number;
   readonly controlPlaneAddress: string;
+  readonly range: string;
   readonly #claim: Server;
   readonly #used = new Set<string>();
   #next = firstOffset;
@@ -62,6 +65,7 @@ class HeldBlock implements AddressBlock {
     this.index = index;
     this.#claim = claim;
     this.controlPlaneAddress = addressIn(index, 1);
+    this.range = `${addressIn(index, 0)}/${32 - blockBits}`;
   }
 
   get free(): number {

@@ -32,6 +32,7 @@ function blockOf(addresses: number): AddressBlock {
   return {
     index: 0,
     controlPlaneAddress: "127.0.0.1",
+    range: "127.16.0.0/22",
     get free() {
       return free;
     },
