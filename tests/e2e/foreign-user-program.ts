@@ -1,5 +1,5 @@
-// What a program under another user's id tries against a running mesh; started by foreign-user.test.ts as root, it gives up that id
-// before it tries anything, and prints what came of each try as JSON.
+// What a program under another user's id, perhaps in another network namespace, tries against a running mesh; started as root, it gives
+// up that id before it tries anything, and prints what came of each try as JSON.
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -10,8 +10,8 @@ import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 /** All that is no secret, and what the program may have made itself. */
 export interface Knowledge {
   readonly uid: number;
-  /** `host:port` with TLS. */
-  readonly xdsAddress: string;
+  /** Where the control plane's TLS may be, `host:port`. */
+  readonly xdsAddresses: readonly string[];
   readonly rootsPem: string;
   readonly nodeId: string;
   readonly csrPem: string;
@@ -22,8 +22,8 @@ export interface Knowledge {
   readonly sockets: readonly string[];
   /** Ports of a workload under STRICT, `host:port`. */
   readonly workloads: readonly string[];
-  /** A pod's way out and its admin pages, `host:port`. */
-  readonly ownPorts: readonly string[];
+  /** Asked in plain HTTP, `host:port`. */
+  readonly ports: readonly string[];
 }
 
 export type Outcomes = Readonly<Record<string, string>>;
@@ -52,9 +52,9 @@ async function talking(socket: Socket, opened: string, question?: string): Promi
   return outcome;
 }
 
-async function askingForCertificate(knowledge: Knowledge, token: string | undefined): Promise<string> {
+async function askingForCertificate(knowledge: Knowledge, at: string, token: string | undefined): Promise<string> {
   const answer = await createCertificate({
-    target: `https://${knowledge.xdsAddress}`,
+    target: `https://${at}`,
     tls: () => ({ rootsPem: knowledge.rootsPem, serverName }),
     csrPem: knowledge.csrPem,
     ...(token === undefined ? {} : { bearerToken: token }),
@@ -63,7 +63,11 @@ async function askingForCertificate(knowledge: Knowledge, token: string | undefi
   return answer.ok ? "issued" : `${answer.status}: ${answer.details}`;
 }
 
-async function openingXds(knowledge: Knowledge, identity: ClientTls["identity"] | "plaintext"): Promise<string> {
+async function openingXds(
+  knowledge: Knowledge,
+  at: string,
+  identity: ClientTls["identity"] | "plaintext",
+): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const isPlain = identity === "plaintext";
   const tls: ClientTls = {
@@ -72,7 +76,7 @@ async function openingXds(knowledge: Knowledge, identity: ClientTls["identity"] 
     ...(isPlain || identity === undefined ? {} : { identity }),
   };
   const stream = openByteStream(
-    `${isPlain ? "http" : "https"}://${knowledge.xdsAddress}`,
+    `${isPlain ? "http" : "https"}://${at}`,
     {
       onOpen: () => {
         const request = { type: resourceType("CDS"), names: [], versionInfo: "", nonce: "", error: undefined };
@@ -90,34 +94,46 @@ async function openingXds(knowledge: Knowledge, identity: ClientTls["identity"] 
   return outcome;
 }
 
-async function tryAll(knowledge: Knowledge): Promise<Outcomes> {
-  const outcomes: Record<string, string> = {};
-  for (const file of knowledge.files) outcomes[`file ${file}`] = await readingFile(file);
-  for (const path of knowledge.sockets) outcomes[`socket ${path}`] = await talking(connect({ path }), "connect");
-  outcomes["certificate without a token"] = await askingForCertificate(knowledge, undefined);
-  for (const [name, token] of Object.entries(knowledge.tokens)) {
-    outcomes[`certificate for ${name}`] = await askingForCertificate(knowledge, token);
+/** Each try by its name. */
+function triesOf(knowledge: Knowledge): ReadonlyMap<string, () => Promise<string>> {
+  const tries = new Map<string, () => Promise<string>>();
+  for (const file of knowledge.files) tries.set(`file ${file}`, () => readingFile(file));
+  for (const path of knowledge.sockets) tries.set(`socket ${path}`, () => talking(connect({ path }), "connect"));
+  for (const at of knowledge.xdsAddresses) {
+    tries.set(`certificate without a token, ${at}`, () => askingForCertificate(knowledge, at, undefined));
+    for (const [name, token] of Object.entries(knowledge.tokens)) {
+      tries.set(`certificate for ${name}, ${at}`, () => askingForCertificate(knowledge, at, token));
+    }
+    tries.set(`xDS without a certificate, ${at}`, () => openingXds(knowledge, at, undefined));
+    tries.set(`xDS with a certificate of its own, ${at}`, () => openingXds(knowledge, at, knowledge.selfSigned));
+    tries.set(`xDS in the clear, ${at}`, () => openingXds(knowledge, at, "plaintext"));
   }
-  outcomes["xDS without a certificate"] = await openingXds(knowledge, undefined);
-  outcomes["xDS with a certificate of its own"] = await openingXds(knowledge, knowledge.selfSigned);
-  outcomes["xDS in the clear"] = await openingXds(knowledge, "plaintext");
-  for (const workload of knowledge.workloads) {
-    const { hostname: host, port } = new URL(`http://${workload}`);
-    const question = `GET / HTTP/1.1\r\nhost: ${workload}\r\nconnection: close\r\n\r\n`;
-    const to = { host, port: Number(port) };
-    outcomes[`${workload} in the clear`] = await talking(connect(to), "connect", question);
-    const tls = { ...to, rejectUnauthorized: false, ALPNProtocols: ["istio-http/1.1", "istio"] };
-    outcomes[`${workload} without a certificate`] = await talking(connectTls(tls), "secureConnect", question);
-    const { privateKeyPem: key, certChainPem: cert } = knowledge.selfSigned;
-    const asSomebody = connectTls({ ...tls, key, cert });
-    outcomes[`${workload} with a certificate of its own`] = await talking(asSomebody, "secureConnect", question);
-  }
-  for (const ownPort of knowledge.ownPorts) {
-    const { hostname: host, port } = new URL(`http://${ownPort}`);
+  for (const workload of knowledge.workloads) addWorkload(tries, knowledge, workload);
+  for (const at of knowledge.ports) {
+    const { hostname: host, port } = new URL(`http://${at}`);
     const question = "GET http://catalog/items HTTP/1.1\r\nhost: catalog\r\nconnection: close\r\n\r\n";
-    outcomes[`port ${ownPort}`] = await talking(connect({ host, port: Number(port) }), "connect", question);
+    tries.set(`port ${at}`, () => talking(connect({ host, port: Number(port) }), "connect", question));
   }
-  return outcomes;
+  return tries;
+}
+
+function addWorkload(tries: Map<string, () => Promise<string>>, knowledge: Knowledge, workload: string): void {
+  const { hostname: host, port } = new URL(`http://${workload}`);
+  const question = `GET / HTTP/1.1\r\nhost: ${workload}\r\nconnection: close\r\n\r\n`;
+  const to = { host, port: Number(port) };
+  const tls = { ...to, rejectUnauthorized: false, ALPNProtocols: ["istio-http/1.1", "istio"] };
+  const { privateKeyPem: key, certChainPem: cert } = knowledge.selfSigned;
+  const overTls = (more: object): Promise<string> =>
+    talking(connectTls({ ...tls, ...more }), "secureConnect", question);
+  tries.set(`${workload} in the clear`, () => talking(connect(to), "connect", question));
+  tries.set(`${workload} without a certificate`, () => overTls({}));
+  tries.set(`${workload} with a certificate of its own`, () => overTls({ key, cert }));
+}
+
+/** At once: where packets get lost each of them takes all its patience. */
+async function tryAll(knowledge: Knowledge): Promise<Outcomes> {
+  const tries = [...triesOf(knowledge)].map(async ([name, attempt]) => [name, await attempt()] as const);
+  return Object.fromEntries(await Promise.all(tries));
 }
 
 const knowledge = JSON.parse(readFileSync(0, "utf8")) as Knowledge;

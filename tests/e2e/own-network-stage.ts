@@ -1,0 +1,122 @@
+// Runs a strict shop in a network namespace of its own, where a test may do to the network what it likes: started by
+// `unshare --net`, it lets a foreign program try everything and prints what came of it as JSON. All that it makes ends with it.
+import assert from "node:assert/strict";
+import { readlink } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import path from "node:path";
+import { envoyPath } from "../tools/envoy-path.ts";
+import { startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
+import { lastLines, runCommand } from "../tools/run-command.ts";
+import type { Knowledge, Outcomes } from "./foreign-user-program.ts";
+import type { ShopInstance } from "./shop-instance.ts";
+import { gatherKnowledge, startStrictShop } from "./strict-shop.ts";
+
+export interface StageResult {
+  readonly outcomes: Outcomes;
+  /** Tables of nftables: while the mesh runs, and when its supervisor has been killed. */
+  readonly tables: readonly [during: string, afterwards: string];
+}
+
+const meshAddress = "10.77.0.1";
+const foreignAddress = "10.77.0.2";
+/** Of every pod with a proxy; inbound traffic would be at 15006 under redirection. */
+const podPorts = [15_000, 15_001, 15_006, 15_007, 15_020, 15_021];
+const controlPlanePorts = [15_010, 15_012, 15_014];
+const program = path.join(import.meta.dirname, "foreign-user-program.ts");
+
+async function mustRun(command: string, ...args: readonly string[]): Promise<string> {
+  const result = await runCommand(command, args);
+  assert.equal(result.code, 0, `${command} ${args.join(" ")}: ${lastLines(result)}`);
+  return result.stdout;
+}
+
+/** Every address of the shop where something may listen: pods, their applications, the control plane. */
+async function portsOf(shop: ShopInstance, knowledge: Knowledge): Promise<readonly string[]> {
+  const [controlPlane] = knowledge.xdsAddresses.map((at) => at.replace(/:\d+$/, ""));
+  const ports = controlPlanePorts.map((port) => `${controlPlane}:${port}`);
+  for (const { address, app } of await shop.pods()) {
+    ports.push(...podPorts.map((port) => `${address}:${port}`));
+    if (app !== null) ports.push(`${app.address}:${app.port}`, `${address}:${app.port}`);
+  }
+  return ports;
+}
+
+async function knowledgeOf(shop: ShopInstance): Promise<Knowledge> {
+  const knowledge = await gatherKnowledge(shop, await shop.pod("catalog-v1"), await shop.pod("webapp"));
+  return { ...knowledge, ports: await portsOf(shop, knowledge) };
+}
+
+async function outcomesOf(command: readonly string[], knowledge: Knowledge): Promise<Outcomes> {
+  const [first, ...rest] = [...command, process.execPath, program];
+  await using started = await startProcess(first, rest, {
+    name: "a foreign program",
+    input: JSON.stringify(knowledge),
+  });
+  const [line] = await started.waitForOutput(/^\{.*\}$/m, { timeoutMs: 60_000 });
+  return JSON.parse(line) as Outcomes;
+}
+
+/** The process's network has a cable to this one, and sends there what it has for any address, loopback included. */
+async function connectNetworks(holder: StartedProcess): Promise<void> {
+  const own = await readlink("/proc/self/ns/net");
+  await waitFor(async () => (await readlink(`/proc/${holder.pid}/ns/net`)) !== own, { what: "another network" });
+  const there = ["nsenter", `--net=/proc/${holder.pid}/ns/net`, "--"];
+  const inThere = (...args: readonly string[]): Promise<string> => mustRun(there[0]!, ...there.slice(1), ...args);
+  await mustRun("ip", "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", String(holder.pid));
+  await mustRun("ip", "address", "add", `${meshAddress}/24`, "dev", "cable");
+  await mustRun("ip", "link", "set", "cable", "up");
+  await inThere("ip", "address", "add", `${foreignAddress}/24`, "dev", "cable");
+  await inThere("ip", "link", "set", "cable", "up");
+  await inThere("ip", "route", "add", "default", "via", meshAddress);
+  await inThere("sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/cable/route_localnet");
+  await inThere("ip", "route", "add", "127.0.0.0/8", "via", meshAddress, "src", foreignAddress);
+}
+
+/** The foreign program is in a network of its own, with a way here. */
+async function tryFromAnotherNetwork(): Promise<StageResult> {
+  await using shop = await startStrictShop();
+  const holder = await startProcess("unshare", ["--net", "--", "sleep", "300"]);
+  const witness = createServer((_request, response) => response.end("here"));
+  try {
+    await connectNetworks(holder);
+    await new Promise<void>((resolve) => {
+      witness.listen(0, meshAddress, resolve);
+    });
+    const knowledge = await knowledgeOf(shop);
+    const here = (at: string): string => at.replace(/^.*:/, `${meshAddress}:`);
+    const outcomes = await outcomesOf(["nsenter", `--net=/proc/${holder.pid}/ns/net`, "--"], {
+      ...knowledge,
+      xdsAddresses: [...knowledge.xdsAddresses, ...knowledge.xdsAddresses.map(here)],
+      workloads: [...knowledge.workloads, ...knowledge.workloads.map(here)],
+      ports: [
+        ...new Set([...knowledge.ports, ...knowledge.ports.map(here)]),
+        `${meshAddress}:${(witness.address() as AddressInfo).port}`,
+      ],
+    });
+    return { outcomes, tables: ["", ""] };
+  } finally {
+    witness.close();
+    await holder.stop();
+  }
+}
+
+/** The foreign program is in the mesh's own network, and the mesh keeps other users out. */
+async function tryOwnUserOnly(): Promise<StageResult> {
+  const env = { TULLE_ENVOY: await envoyPath() };
+  await using shop = await startStrictShop({ args: ["--own-user-only", "--proxy", "envoy"], env });
+  const knowledge = await knowledgeOf(shop);
+  const outcomes = await outcomesOf([], { ...knowledge, ports: [...knowledge.ports, `127.0.0.1:${shop.port}`] });
+  const during = await mustRun("nft", "list", "ruleset");
+  // Nobody is asked to clean up.
+  shop.up.kill("SIGKILL");
+  const tables = async (): Promise<string> => (await mustRun("nft", "list", "tables")).trim();
+  const afterwards = await waitFor(async () => (await tables()) === "" && "none", { what: "the table to go" });
+  return { outcomes, tables: [during, afterwards] };
+}
+
+const stages = { "another-network": tryFromAnotherNetwork, "own-user-only": tryOwnUserOnly };
+
+await mustRun("ip", "link", "set", "lo", "up");
+const result = await stages[process.argv[2] as keyof typeof stages]();
+process.stdout.write(`${JSON.stringify(result)}\n`);
