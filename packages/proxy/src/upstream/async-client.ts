@@ -4,11 +4,12 @@ import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { StreamResetReason } from "../codec/stream-codec.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
-import { type AttemptOwner, UpstreamAttempt } from "../filters/router/upstream-attempt.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { Slot } from "../runtime/slot.ts";
+import type { AsyncCall } from "./async-call.ts";
 import type { UpstreamConnection } from "./host-pool.ts";
+import { type AttemptOwner, UpstreamAttempt } from "./upstream-attempt.ts";
 
 export interface AsyncRequest {
   readonly method: string;
@@ -55,11 +56,6 @@ export type AsyncFailure =
 export type AsyncResult =
   | { readonly ok: true; readonly response: AsyncResponse }
   | { readonly ok: false; readonly failure: AsyncFailure };
-
-export interface AsyncCall {
-  /** Gives the request up; nothing is heard of it any more. */
-  cancel(): void;
-}
 
 /** The result comes in a later turn, never within this call. */
 export function sendAsyncRequest(

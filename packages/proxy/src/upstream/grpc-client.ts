@@ -6,7 +6,7 @@ import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import type { Slot } from "../runtime/slot.ts";
-import type { AsyncCall } from "./async-client.ts";
+import type { AsyncCall } from "./async-call.ts";
 import { connectTls } from "./connect-tls.ts";
 
 export interface GrpcRequest {

@@ -1,7 +1,7 @@
 // The filter's configuration as the request path reads it (extensions.filters.http.ext_authz.v3.ExtAuthz).
 import type { Metadata } from "../../compile/matchers/metadata-matcher.ts";
 import type { CheckOutcomeListener, CheckRequest } from "./check-request.ts";
-import type { AsyncCall } from "../../upstream/async-client.ts";
+import type { AsyncCall } from "../../upstream/async-call.ts";
 
 /** Whether metadata of earlier filters say that a request is to be asked about. */
 export type MetadataTest = (metadata: Metadata | undefined) => boolean;

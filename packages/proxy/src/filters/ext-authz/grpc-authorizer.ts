@@ -12,7 +12,7 @@ import {
 import type { Cluster } from "../../cluster/cluster.ts";
 import { fieldValue, utf8AsLatin1 } from "../../http/header-value.ts";
 import type { Slot } from "../../runtime/slot.ts";
-import type { AsyncCall } from "../../upstream/async-client.ts";
+import type { AsyncCall } from "../../upstream/async-call.ts";
 import { callGrpc } from "../../upstream/grpc-client.ts";
 import {
   type Allowed,

@@ -5,12 +5,8 @@ import type { TextFormat } from "../../format/substitution-format.ts";
 import { HeaderMap } from "../../http/header-map.ts";
 import { fieldValue } from "../../http/header-value.ts";
 import type { Slot } from "../../runtime/slot.ts";
-import {
-  type AsyncCall,
-  type AsyncResponse,
-  type AsyncRetries,
-  sendAsyncRequest,
-} from "../../upstream/async-client.ts";
+import type { AsyncCall } from "../../upstream/async-call.ts";
+import { type AsyncResponse, type AsyncRetries, sendAsyncRequest } from "../../upstream/async-client.ts";
 import { type AuthorizationOutcome, errorOutcome, type HeaderPair } from "./authorization-outcome.ts";
 import type { CheckOutcomeListener, CheckRequest } from "./check-request.ts";
 import type { Authorizer } from "./ext-authz-config.ts";

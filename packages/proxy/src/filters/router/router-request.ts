@@ -13,7 +13,7 @@ import type { UpstreamConnection } from "../../upstream/host-pool.ts";
 import { RetryState } from "./retry-state.ts";
 import type { RouterFilterConfig } from "./router-filter.ts";
 import { takeTimeouts } from "./timeouts.ts";
-import { UpstreamAttempt } from "./upstream-attempt.ts";
+import { UpstreamAttempt } from "../../upstream/upstream-attempt.ts";
 
 /** Envoy's flag for each reason of a reset (`streamResetReasonToResponseFlag`). */
 const flagOfReset: Readonly<Record<StreamResetReason, ResponseFlag>> = {

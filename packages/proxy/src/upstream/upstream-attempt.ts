@@ -1,14 +1,14 @@
 // One try of a request at one host: gets a connection, sends the request, reads the response, and is cut off when its own
 // time-out is over (Envoy: `UpstreamRequest`).
-import type { Cluster, Host } from "../../cluster/cluster.ts";
-import type { RequestSender, StreamResetReason } from "../../codec/stream-codec.ts";
-import type { DataPath } from "../../connection/data-path.ts";
-import { CallbackTimer, TimerEntry } from "../../connection/timer-wheel.ts";
-import type { HeaderMap } from "../../http/header-map.ts";
-import type { ResponseHead } from "../../http/message.ts";
-import { serverNameOf } from "../../upstream/auto-server-name.ts";
-import { type HostPool, hostPool, type PoolWaiter, type UpstreamConnection } from "../../upstream/host-pool.ts";
-import { TcpUpstream } from "../../upstream/tcp-upstream.ts";
+import type { Cluster, Host } from "../cluster/cluster.ts";
+import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
+import type { DataPath } from "../connection/data-path.ts";
+import { CallbackTimer, TimerEntry } from "../connection/timer-wheel.ts";
+import type { HeaderMap } from "../http/header-map.ts";
+import type { ResponseHead } from "../http/message.ts";
+import { serverNameOf } from "./auto-server-name.ts";
+import { type HostPool, hostPool, type PoolWaiter, type UpstreamConnection } from "./host-pool.ts";
+import { TcpUpstream } from "./tcp-upstream.ts";
 
 /** Whose try it is: the router's request, or one that the proxy itself sends. */
 export interface AttemptOwner {
