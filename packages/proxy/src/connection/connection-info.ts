@@ -4,14 +4,6 @@ import type { Socket } from "node:net";
 import { ipPortText } from "../cluster/cluster.ts";
 import type { TlsInfo } from "./tls-info.ts";
 
-/** The certificate that the client showed, as policies compare it. A TLS connection without one has empty lists. */
-export interface PeerCertificate {
-  readonly uriSans: readonly string[];
-  readonly dnsSans: readonly string[];
-  /** RFC 2253 text of the subject. */
-  readonly subject: string;
-}
-
 let lastId = 0;
 
 export class ConnectionInfo {

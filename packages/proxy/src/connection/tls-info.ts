@@ -3,7 +3,14 @@
 import { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import { peerNames } from "../tls/peer-names.ts";
-import type { PeerCertificate } from "./connection-info.ts";
+
+/** The certificate that the client showed, as policies compare it. A TLS connection without one has empty lists. */
+export interface PeerCertificate {
+  readonly uriSans: readonly string[];
+  readonly dnsSans: readonly string[];
+  /** RFC 2253 text of the subject. */
+  readonly subject: string;
+}
 
 export interface TlsInfo {
   /** Of a peer without a certificate, one whose texts are all empty. */

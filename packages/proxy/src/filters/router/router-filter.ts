@@ -1,28 +1,13 @@
 // The terminal HTTP filter: it chooses a host, sends the request upstream, tries again by the route's retry policy and
 // carries the answer back (Envoy: extensions.filters.http.router.v3.Router).
-import type { Counter } from "@tulle/telemetry";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import { HeaderMap as Headers } from "../../http/header-map.ts";
 import type { DirectResponseAction, RedirectAction } from "../../route/route-table.ts";
+import type { RouterFilterConfig } from "./router-config.ts";
 import { RouterRequest } from "./router-request.ts";
 
 export const routerFilterName = "envoy.filters.http.router";
-
-/** What `Router` sets; the rest of its fields is refused or warned of where the configuration is read. */
-export interface RouterFilterConfig {
-  /** No `x-envoy-upstream-service-time` and kin (suppress_envoy_headers). */
-  readonly suppressEnvoyHeaders: boolean;
-  /** Take `x-envoy-expected-rq-timeout-ms` of an earlier proxy as the time-out (respect_expected_rq_timeout). */
-  readonly respectExpectedRequestTimeout: boolean;
-  readonly stats: RouterStats;
-}
-
-/** Envoy: `http.<stat_prefix>.no_route` and `no_cluster`. */
-export interface RouterStats {
-  readonly noRoute: Counter;
-  readonly noCluster: Counter;
-}
 
 export function createRouterFilter(config: RouterFilterConfig): HttpFilter {
   return new RouterFilter(config);

@@ -11,7 +11,7 @@ import { rewriteAuthority } from "../../route/rewrite-authority.ts";
 import type { ForwardAction } from "../../route/route-table.ts";
 import type { UpstreamConnection } from "../../upstream/host-pool.ts";
 import { RetryState } from "./retry-state.ts";
-import type { RouterFilterConfig } from "./router-filter.ts";
+import type { RouterFilterConfig } from "./router-config.ts";
 import { takeTimeouts } from "./timeouts.ts";
 import { UpstreamAttempt } from "../../upstream/upstream-attempt.ts";
 

@@ -2,7 +2,7 @@
 // `FilterUtility::finalTimeout`). The headers are taken off on the way.
 import type { RequestHead } from "../../http/message.ts";
 import type { ForwardAction } from "../../route/route-table.ts";
-import type { RouterFilterConfig } from "./router-filter.ts";
+import type { RouterFilterConfig } from "./router-config.ts";
 
 export interface RequestTimeouts {
   /** Whole request with all tries; 0 = none, as for the other. */
