@@ -1,7 +1,8 @@
 // The entry `@tulle/control-plane/stages`: the pure stages of a configuration change, for tests, simulation and commands that
 // explain what a proxy would be told.
 export { buildEndpoints } from "./snapshot/build-endpoints.ts";
-export { buildSnapshot, type ResourceReader, type SnapshotOptions } from "./snapshot/build-snapshot.ts";
+export { buildSnapshot, type SnapshotOptions } from "./snapshot/build-snapshot.ts";
+export type { ResourceReader } from "./snapshot/resource-reader.ts";
 export type { EndpointSnapshot, MeshEndpoint, MeshService, MeshSnapshot } from "./snapshot/mesh-snapshot.ts";
 export { AcceptedResources } from "./serve/accepted-resources.ts";
 export { parseNode, type Proxy } from "./scope/proxy.ts";

@@ -15,7 +15,6 @@ import type { Refusal } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
 import { issueCode } from "../store/authorizations.ts";
 import { DatabaseUnavailable } from "../store/database.ts";
-import type { Grant } from "../store/grants.ts";
 import { findGrant, rememberConsent } from "../store/grants.ts";
 import type { Interaction } from "../store/interactions.ts";
 import { createInteraction, finishInteraction } from "../store/interactions.ts";
@@ -25,31 +24,13 @@ import { addressChecks } from "./address-checks.ts";
 import { answerClient, refuseClient } from "./client-answer.ts";
 import type { AddressDraft, AuthorizeDraft } from "./draft.ts";
 import { firstNeed } from "./owner-checks.ts";
-import type { Need } from "./owner-state.ts";
 import { requestChecks } from "./request-checks.ts";
+import type { AuthorizationStep, Situation } from "./situation.ts";
 
 /** GET, and OpenID Connect's POST, of `/authorize`. */
 export async function authorize(server: ServerContext, request: EndpointRequest): Promise<Answer> {
   const parameters = request.method === "POST" ? request.body : request.query;
   return answerAuthorization(server, { request, parameters, interaction: undefined, consentGiven: false });
-}
-
-export interface AuthorizationStep {
-  readonly request: EndpointRequest;
-  /** The authorization request, undecoded. */
-  readonly parameters: string;
-  readonly interaction: Interaction | undefined;
-  /** The owner has just allowed exactly this. */
-  readonly consentGiven: boolean;
-}
-
-/** What is known of an authorization request and of its owner, before the owner's next step is decided. */
-export interface Situation {
-  readonly draft: AuthorizeDraft;
-  readonly refusal: Refusal | undefined;
-  readonly session: Session | undefined;
-  readonly grant: Grant | undefined;
-  readonly need: Need | undefined;
 }
 
 export async function answerAuthorization(server: ServerContext, step: AuthorizationStep): Promise<Answer> {

@@ -1,5 +1,5 @@
 // The consent page of an interaction, and the token that ties the answer to what the page showed.
-import type { Situation } from "../authorize/authorize.ts";
+import type { Situation } from "../authorize/situation.ts";
 import { readCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { consentPage } from "../pages/consent-page.ts";

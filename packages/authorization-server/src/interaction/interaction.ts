@@ -1,6 +1,6 @@
 // The pages between a request and its answer: showing the step that is due, signing in, and consenting. A step is always
 // worked out anew from the stored request and the present state; a page carries no state of its own.
-import type { AuthorizationStep, Situation } from "../authorize/authorize.ts";
+import type { AuthorizationStep, Situation } from "../authorize/situation.ts";
 import { addressOf, answerAuthorization, currentSession, situationOf } from "../authorize/authorize.ts";
 import { refuseClient } from "../authorize/client-answer.ts";
 import { readCookie, setCookie } from "../http/cookies.ts";

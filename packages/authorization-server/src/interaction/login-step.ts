@@ -1,5 +1,5 @@
 // The sign-in page of an interaction.
-import type { Situation } from "../authorize/authorize.ts";
+import type { Situation } from "../authorize/situation.ts";
 import { readCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { formTargets } from "../pages/form-targets.ts";

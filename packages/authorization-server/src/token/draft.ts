@@ -1,5 +1,4 @@
-// A token request of a recognized client, while the checks of its grant go over it inside the transaction that will
-// consume the grant.
+// A token request while checks go over it: those of its grant inside the transaction that will consume the grant.
 import type { Parameters } from "../protocol/parameters.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { Authorization } from "../store/authorizations.ts";
@@ -10,6 +9,15 @@ import type { RefreshToken } from "../store/refresh-tokens.ts";
 export interface GrantContext {
   readonly server: ServerContext;
   readonly transaction: Transaction;
+}
+
+/** Before the client is known. */
+export interface GrantTypeDraft {
+  readonly parameters: Parameters;
+}
+
+export interface RegisteredGrantTypeDraft extends GrantTypeDraft {
+  readonly client: Client;
 }
 
 export interface GrantDraft {

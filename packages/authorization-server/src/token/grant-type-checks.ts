@@ -1,18 +1,9 @@
 // Every check of grant_type, in order: the first two need no client, the last one does.
 import type { Check } from "../checks.ts";
-import type { Parameters } from "../protocol/parameters.ts";
-import type { Client } from "../store/clients.ts";
+import type { GrantTypeDraft, RegisteredGrantTypeDraft } from "./draft.ts";
 import { requireGrantType } from "./grant-type-checks/require-grant-type.ts";
 import { requireKnownGrantType } from "./grant-type-checks/require-known-grant-type.ts";
 import { requireRegisteredGrantType } from "./grant-type-checks/require-registered-grant-type.ts";
-
-export interface GrantTypeDraft {
-  readonly parameters: Parameters;
-}
-
-export interface RegisteredGrantTypeDraft extends GrantTypeDraft {
-  readonly client: Client;
-}
 
 export const grantTypeChecks: ReadonlyArray<Check<GrantTypeDraft, undefined>> = [
   requireGrantType,

@@ -2,7 +2,8 @@
 import type { Kind, MeshResource, Store, StoreChange } from "@tulle/config";
 import type { Clock } from "@tulle/xds";
 import { buildEndpoints } from "../snapshot/build-endpoints.ts";
-import { buildSnapshot, type ResourceReader } from "../snapshot/build-snapshot.ts";
+import { buildSnapshot } from "../snapshot/build-snapshot.ts";
+import type { ResourceReader } from "../snapshot/resource-reader.ts";
 import type { EndpointSnapshot, MeshSnapshot, TlsVersion } from "../snapshot/mesh-snapshot.ts";
 import {
   sameIdentities,

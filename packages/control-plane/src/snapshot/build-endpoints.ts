@@ -2,7 +2,7 @@
 // mesh knows of the pod at each of them.
 import { modeOfPort, mutualTlsModes, type MutualTlsModes, serviceNameLabel } from "@tulle/config";
 import type { EndpointSlice, Pod } from "@tulle/config";
-import type { ResourceReader } from "./build-snapshot.ts";
+import type { ResourceReader } from "./resource-reader.ts";
 import type { EndpointSnapshot, MeshEndpoint, MeshPort, MeshService, MeshSnapshot } from "./mesh-snapshot.ts";
 import { servicePortKey } from "./mesh-snapshot.ts";
 

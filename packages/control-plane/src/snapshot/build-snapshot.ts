@@ -7,7 +7,7 @@ import {
   resolveHost,
   serviceHost,
 } from "@tulle/config";
-import type { Destination, DestinationRule, Gateway, HttpRoute, Service, Store } from "@tulle/config";
+import type { Destination, DestinationRule, Gateway, HttpRoute, Service } from "@tulle/config";
 import type { TcpRoute, TlsRoute, VirtualService } from "@tulle/config";
 import { meshAuthorizers } from "./authorizers.ts";
 import { type DiscoveredEndpoints, meshBrowserLogin } from "./browser-logins.ts";
@@ -19,11 +19,9 @@ import type {
   MeshVirtualService,
   TlsVersion,
 } from "./mesh-snapshot.ts";
+import type { ResourceReader } from "./resource-reader.ts";
 import { securityPolicies } from "./security-policies.ts";
 import { serviceIdentities, type ServiceIdentities } from "./service-identities.ts";
-
-/** The part of a store that is read here; lists come in the order in which objects were first seen. */
-export type ResourceReader = Pick<Store, "list">;
 
 /** What a snapshot is made of besides resources. */
 export interface SnapshotOptions {

@@ -2,7 +2,7 @@
 import { refuse } from "../../protocol/refusal.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
 import { grantTypes } from "../../store/clients.ts";
-import type { GrantTypeDraft } from "../grant-type-checks.ts";
+import type { GrantTypeDraft } from "../draft.ts";
 
 export function requireKnownGrantType({ parameters }: GrantTypeDraft): Refusal | undefined {
   if ((grantTypes as readonly string[]).includes(parameters.get("grant_type")!)) return undefined;
