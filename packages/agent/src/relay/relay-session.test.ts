@@ -5,7 +5,6 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import {
   type ByteStreamEvents,
-  type Clock,
   type ResourceTypeName,
   decodeRequest,
   decodeResponse,
@@ -15,34 +14,13 @@ import {
   resourceTypeOfUrl,
 } from "@tulle/xds";
 import { DiscoveryRequestSchema } from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
+import { TestClock } from "../testing/test-clock.ts";
 import { RelaySession } from "./relay-session.ts";
 import type { SavedState } from "./saved-state.ts";
 import type { StateKeeper } from "./state-keeper.ts";
 
 /** A resource with nothing but its name, field 1. */
 const named = (name: string): Uint8Array => Buffer.from([10, name.length, ...Buffer.from(name)]);
-
-class ManualClock implements Clock {
-  #nowMs = 0;
-  #timers: { readonly atMs: number; readonly callback: () => void }[] = [];
-
-  nowMs(): number {
-    return this.#nowMs;
-  }
-
-  after(delayMs: number, callback: () => void): () => void {
-    const timer = { atMs: this.#nowMs + delayMs, callback };
-    this.#timers.push(timer);
-    return () => void (this.#timers = this.#timers.filter((other) => other !== timer));
-  }
-
-  pass(ms: number): void {
-    this.#nowMs += ms;
-    const due = this.#timers.filter((timer) => timer.atMs <= this.#nowMs);
-    this.#timers = this.#timers.filter((timer) => timer.atMs > this.#nowMs);
-    for (const { callback } of due) callback();
-  }
-}
 
 /** Notes what is kept; the file is state-keeper's affair. */
 class NotedState {
@@ -73,7 +51,7 @@ class NotedState {
 }
 
 class Scene {
-  readonly clock = new ManualClock();
+  readonly clock = new TestClock();
   readonly keeper: NotedState;
   readonly session: RelaySession;
   readonly log: string[] = [];
