@@ -10,18 +10,12 @@ import {
   testChallenge,
   testPassword,
   testRedirectUri,
+  testRequest as request,
   testSecret,
   testServer,
 } from "./testing/test-server.ts";
 import type { TestServer } from "./testing/test-server.ts";
 
-const request = {
-  client_id: "app",
-  response_type: "code",
-  redirect_uri: testRedirectUri,
-  scope: "profile",
-  state: "xyz",
-};
 const app = { authorization: basic("app", testSecret) };
 
 async function ready(server: TestServer): Promise<Browser> {

@@ -6,15 +6,7 @@ import { DatabaseUnavailable } from "./store/database.ts";
 import type { Database } from "./store/database.ts";
 import { openDatabase } from "./store/open.ts";
 import type { TestServer } from "./testing/test-server.ts";
-import { answerOf, basic, errorIdOf, testRedirectUri, testSecret, testServer } from "./testing/test-server.ts";
-
-const request = {
-  client_id: "app",
-  response_type: "code",
-  redirect_uri: testRedirectUri,
-  scope: "profile",
-  state: "xyz",
-};
+import { answerOf, basic, errorIdOf, testRequest as request, testSecret, testServer } from "./testing/test-server.ts";
 
 /** A database whose transactions, or reads, fail on demand. */
 function breakable(inner: Database): Database & { transactionError?: Error; readError?: Error } {

@@ -7,6 +7,7 @@ import {
   testChallenge,
   testPassword,
   testRedirectUri,
+  testRequest as request,
   testSecret,
   testServer,
   testVerifier,
@@ -17,14 +18,6 @@ import type { Browser } from "./testing/browser.ts";
 import { loadConfig } from "./config/config.ts";
 import { createClient } from "./admin/clients.ts";
 import { echoableState, redirectUriMatches, redirectUriProblem } from "./protocol/redirect-uri.ts";
-
-const request = {
-  client_id: "app",
-  response_type: "code",
-  redirect_uri: testRedirectUri,
-  scope: "profile",
-  state: "xyz",
-};
 
 /** A server with the client `app`, the user `ann` and a browser in which she is signed in and has consented. */
 async function ready(server: TestServer, scope = "profile"): Promise<Browser> {

@@ -25,6 +25,14 @@ export const testPassword = "correct horse battery";
 export const testVerifier = "a".repeat(43);
 export const testRedirectUri = "https://client.example/cb";
 export const testSecret = "s".repeat(43);
+/** A sound authorization request of the client `app`, but for its challenge. */
+export const testRequest = {
+  client_id: "app",
+  response_type: "code",
+  redirect_uri: testRedirectUri,
+  scope: "profile",
+  state: "xyz",
+};
 
 export interface TestServerOptions {
   /** Flags, as on the command line. */
