@@ -44,6 +44,11 @@ export interface ParityPair {
 
 export type Counters = Readonly<Record<string, number>>;
 
+/** Without those that are 0, which the one proxy makes at its start and the other when they are needed. */
+export function movedCounters(counters: Counters): Counters {
+  return Object.fromEntries(Object.entries(counters).filter(([, value]) => value > 0));
+}
+
 export interface Answer {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
@@ -68,12 +73,9 @@ export async function startParityPair(
   metadataNamespace: string,
   more: ParityResources = {},
 ): Promise<ParityPair> {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "tulle-parity-"));
-  const backEnd = await startBackEnd();
-  const { port } = backEnd.address() as net.AddressInfo;
-  const bootstrapFor = (log: string): string => parityBootstrap(listeners, port, log, metadataNamespace, more);
-  const ours = await startOurs(path.join(folder, "ours.log"), bootstrapFor);
-  const envoy = await startEnvoy(folder, listeners.length, bootstrapFor);
+  const { ours, envoy, stop } = await startSides(backEnd(), listeners.length, (port, log) =>
+    parityBootstrap(listeners, port, log, metadataNamespace, more),
+  );
   let sent = 0;
   return {
     async run(calls) {
@@ -85,19 +87,46 @@ export async function startParityPair(
     async counters(name) {
       return { ours: await countersOf(ours, name), envoys: await countersOf(envoy, name) };
     },
+    stop,
+  };
+}
+
+export interface Sides {
+  readonly ours: Side;
+  readonly envoy: Side;
+  readonly stop: () => Promise<void>;
+}
+
+/** Both proxies before one back end, which is to listen yet. */
+export async function startSides(
+  server: http.Server,
+  listenerCount: number,
+  bootstrapFor: (backEndPort: number, log: string) => string,
+): Promise<Sides> {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "tulle-parity-"));
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const { port } = server.address() as net.AddressInfo;
+  const bootstrap = (log: string): string => bootstrapFor(port, log);
+  const ours = await startOurs(path.join(folder, "ours.log"), bootstrap);
+  const envoy = await startEnvoy(folder, listenerCount, bootstrap);
+  return {
+    ours,
+    envoy,
     async stop() {
       await envoy.stop();
       await ours.stop();
-      backEnd.close();
-      backEnd.closeAllConnections();
+      server.close();
+      server.closeAllConnections();
       fs.rmSync(folder, { recursive: true });
     },
   };
 }
 
 /** Tells what it was sent. */
-async function startBackEnd(): Promise<http.Server> {
-  const backEnd = http.createServer(async (request, response) => {
+function backEnd(): http.Server {
+  return http.createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const received = Buffer.concat(chunks).toString();
@@ -109,10 +138,6 @@ async function startBackEnd(): Promise<http.Server> {
     const { method, url } = request;
     response.end(JSON.stringify({ method, url, headers, ...(received !== "" && { body: received }) }));
   });
-  await new Promise<void>((resolve) => {
-    backEnd.listen(0, "127.0.0.1", resolve);
-  });
-  return backEnd;
 }
 
 export async function startOurs(log: string, bootstrapFor: (log: string) => string): Promise<Side> {

@@ -3,11 +3,10 @@
 import fs from "node:fs";
 import http from "node:http";
 import net from "node:net";
-import os from "node:os";
 import path from "node:path";
 import tls from "node:tls";
 import { waitFor } from "../../../../tests/tools/processes.ts";
-import { type Counters, type Side, countersOf, startEnvoy, startOurs } from "./parity-pair.ts";
+import { type Counters, type Side, countersOf, startSides } from "./parity-pair.ts";
 import { extension, fileAccessLog, loopback, router, staticCluster } from "./envoy-json.ts";
 
 export interface TlsParityListener {
@@ -117,26 +116,17 @@ export async function startTlsParityPair(
   listeners: readonly TlsParityListener[],
   formats: TlsParityFormats,
 ): Promise<TlsParityPair> {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "tulle-tls-parity-"));
   const backEnd = http.createServer((request, response) => response.end(JSON.stringify(request.headers)));
-  await new Promise<void>((resolve) => backEnd.listen(0, "127.0.0.1", resolve));
-  const { port } = backEnd.address() as net.AddressInfo;
-  const bootstrapFor = (log: string): string => bootstrapText(listeners, port, log, formats);
-  const ours = await startOurs(path.join(folder, "ours.log"), bootstrapFor);
-  const envoy = await startEnvoy(folder, listeners.length, bootstrapFor);
+  const { ours, envoy, stop } = await startSides(backEnd, listeners.length, (port, log) =>
+    bootstrapText(listeners, port, log, formats),
+  );
   return {
     async run(calls) {
       const [own, envoys] = await Promise.all([runOn(ours, calls), runOn(envoy, calls)]);
       return { ours: own, envoys };
     },
     counters: async (name) => ({ ours: await countersOf(ours, name), envoys: await countersOf(envoy, name) }),
-    async stop() {
-      await envoy.stop();
-      await ours.stop();
-      backEnd.close();
-      backEnd.closeAllConnections();
-      fs.rmSync(folder, { recursive: true });
-    },
+    stop,
   };
 }
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import { type ParityCall, type ParityPair, startParityPair } from "../../testing/parity-pair.ts";
+import { movedCounters, type ParityCall, type ParityPair, startParityPair } from "../../testing/parity-pair.ts";
 
 interface Asked {
   readonly method: string;
@@ -268,18 +268,11 @@ test("code details, metadata and counters are the same", async () => {
     seen.map(({ status, details, metadata }) => ({ status, details, metadata: withoutTime(metadata) }));
   assert.deepEqual(shown(ours), shown(envoys));
   const counters = await pair.counters(/ext_authz/);
-  assert.deepEqual(counted(counters.ours), counted(counters.envoys));
+  assert.deepEqual(movedCounters(counters.ours), movedCounters(counters.envoys));
 });
 
 function withoutTime(metadata: unknown): unknown {
   if (typeof metadata !== "object" || metadata === null) return metadata;
   const { ext_authz_duration: _duration, ...rest } = metadata as Record<string, unknown>;
   return rest;
-}
-
-function counted(counters: Readonly<Record<string, number>>): readonly string[] {
-  return Object.entries(counters)
-    .filter(([, value]) => value > 0)
-    .map(([name, value]) => `${name} ${value}`)
-    .sort((a, b) => (a < b ? -1 : 1));
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Browser, type Page, type TokenEndpoint, startTokenEndpoint } from "../../hand-built/sign-in-stage.ts";
-import { type ParityPair, startParityPair } from "../../testing/parity-pair.ts";
+import { movedCounters, type ParityPair, startParityPair } from "../../testing/parity-pair.ts";
 
 const base = {
   token_endpoint: { cluster: "issuer", uri: "http://issuer.test/token", timeout: "5s" },
@@ -293,10 +293,5 @@ for (const { name, listener, walk } of walks) {
 
 test("the counters of both say the same", async () => {
   const { ours, envoys } = await pair.counters(/oauth(?!_legacy)/);
-  const named = (counters: Readonly<Record<string, number>>): readonly string[] =>
-    Object.entries(counters)
-      .filter(([, value]) => value > 0)
-      .map(([name, value]) => `${name} ${value}`)
-      .sort(byText);
-  assert.deepEqual(named(ours), named(envoys));
+  assert.deepEqual(movedCounters(ours), movedCounters(envoys));
 });
