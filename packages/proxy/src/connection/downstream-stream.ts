@@ -7,7 +7,7 @@ import { admitRequest, overloaded } from "../http/admit-request.ts";
 import type { HttpStream, LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import { prepareLocalReply } from "../http/local-reply.ts";
-import type { RequestHead, ResponseHead } from "../http/message.ts";
+import { noRequest, type RequestHead, type ResponseHead } from "../http/message.ts";
 import { mutateRequestHeaders, stripHostPort } from "../http/request-headers.ts";
 import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
 import { mutateResponseHeaders } from "../http/response-headers.ts";
@@ -26,17 +26,8 @@ import { CallbackTimer } from "./timer-wheel.ts";
  */
 type ResponseState = "none" | "started" | "ended";
 
-/** Stands for the request of a connection error, which has none. */
-const noRequest: RequestHead = {
-  method: "",
-  scheme: "http",
-  authority: "",
-  path: "",
-  protocol: "HTTP/1.1",
-  headers: new HeaderMap(),
-  hasHost: false,
-  upgrade: undefined,
-};
+/** Until its head has come, and of a connection error, which has none. */
+const noHead: RequestHead = { ...noRequest, scheme: "http" };
 
 export class DownstreamStream implements HttpStream, RequestReceiver {
   readonly #connection: HttpConnection;
@@ -44,7 +35,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   readonly #sender: ResponseSender;
   readonly dataPath: DataPath;
   readonly info: StreamInfo;
-  request: RequestHead = noRequest;
+  request: RequestHead = noHead;
   routeMatch: RouteMatch | undefined = undefined;
   readonly filterState: unknown[] = [];
   terminalState: unknown = undefined;

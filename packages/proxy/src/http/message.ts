@@ -1,5 +1,5 @@
 // The heads of a request and a response as filters, routes and codecs share them; no codec shows through.
-import type { HeaderMap } from "./header-map.ts";
+import { HeaderMap } from "./header-map.ts";
 
 export type Protocol = "HTTP/1.0" | "HTTP/1.1" | "HTTP/2";
 
@@ -26,3 +26,15 @@ export interface ResponseHead {
   upgrade?: string | undefined;
   readonly headers: HeaderMap;
 }
+
+/** Stands for the request where there is none, of connections and of their errors: whatever is looked for in it is not there. */
+export const noRequest: RequestHead = {
+  method: "",
+  scheme: "",
+  authority: "",
+  path: "",
+  protocol: "HTTP/1.1",
+  headers: new HeaderMap(),
+  hasHost: false,
+  upgrade: undefined,
+};

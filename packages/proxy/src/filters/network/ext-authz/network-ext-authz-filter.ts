@@ -4,10 +4,11 @@ import type { Logger } from "@tulle/telemetry";
 import type { ConnectionInfo } from "../../../connection/connection-info.ts";
 import type { DataPath } from "../../../connection/data-path.ts";
 import type { NetworkFilter, Verdict } from "../../../connection/network-filter.ts";
+import { noRequest } from "../../../http/message.ts";
 import { responseFlags } from "../../../http/response-flags.ts";
 import type { AuthorizationOutcome } from "../../ext-authz/authorization-outcome.ts";
 import type { Authorizer, MetadataTest } from "../../ext-authz/ext-authz-config.ts";
-import { connectionStreamInfo, noRequest } from "../connection-stream-info.ts";
+import { connectionStreamInfo } from "../connection-stream-info.ts";
 import type { NetworkExtAuthzStats } from "./network-ext-authz-stats.ts";
 
 export interface NetworkExtAuthzOptions {

@@ -4,10 +4,11 @@
 import type { Logger } from "@tulle/telemetry";
 import type { ConnectionInfo } from "../../../connection/connection-info.ts";
 import type { NetworkFilter } from "../../../connection/network-filter.ts";
+import { noRequest } from "../../../http/message.ts";
 import type { Rules } from "../../rbac/compile-rules.ts";
 import { addResult, decide, type Decision } from "../../rbac/decision.ts";
 import { deniedDetails } from "../../rbac/denied-details.ts";
-import { connectionStreamInfo, noRequest } from "../connection-stream-info.ts";
+import { connectionStreamInfo } from "../connection-stream-info.ts";
 import type { NetworkRbacStats } from "./network-rbac-stats.ts";
 
 export interface NetworkRbacOptions {
