@@ -27,6 +27,7 @@ export type AdsResponse = {
     readonly type: T;
     readonly versionInfo: string;
     readonly nonce: string;
+    /** Without those that the consumer `holds`. */
     readonly resources: ReadonlyMap<string, ReceivedMessages[T]>;
     /** Content hash of each resource, as control planes of Tulle compute it too. */
     readonly versions: ReadonlyMap<string, string>;
@@ -58,6 +59,11 @@ export interface AdsClientHandlers {
    * does. Rejecting the promise refuses the whole response with the error's message.
    */
   onResponse(response: AdsResponse): Verdict | Promise<Verdict>;
+  /**
+   * Whether the consumer goes on with this version of the resource: then it is not even decoded. Control planes send all clusters
+   * and all listeners for each change of one.
+   */
+  holds?(type: ResourceTypeName, name: string, version: string): boolean;
   onState?(state: AdsClientState): void;
 }
 

@@ -3,6 +3,7 @@ import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import type {
   AdsClient,
+  AdsClientHandlers,
   AdsClientOptions,
   AdsClientState,
   AdsResponse,
@@ -163,7 +164,7 @@ class GrpcAdsClient implements AdsClient {
     this.#schemas ??= import("./resource-schemas.ts").then((module) => module.resourceSchemas);
     let errors: readonly ResourceError[];
     try {
-      const response = await decodeResources(action, await this.#schemas);
+      const response = await decodeResources(action, await this.#schemas, this.#options.handlers);
       const verdict: Verdict = await this.#options.handlers.onResponse(response);
       errors = [...response.errors, ...verdict];
     } catch (error) {
@@ -177,23 +178,27 @@ class GrpcAdsClient implements AdsClient {
   }
 }
 
-async function decodeResources(action: Delivery, schemas: Schemas): Promise<AdsResponse> {
+async function decodeResources(action: Delivery, schemas: Schemas, handlers: AdsClientHandlers): Promise<AdsResponse> {
   const { type, response, removed } = action;
   const { typeUrl } = resourceType(type);
   const resources = new Map<string, Message | Uint8Array>();
   const versions = new Map<string, string>();
   const errors: ResourceError[] = [];
+  const seen = new Set<string>();
   const pauses = new Pauses();
   for (const [index, any] of response.content.entries()) {
     const name = response.names[index]!;
     const refuse = (message: string): void => void errors.push({ name: name || `#${index}`, message });
     if (any.typeUrl !== typeUrl) refuse(`is a ${any.typeUrl}, not a ${typeUrl}`);
     else if (name === "") refuse("has no name");
-    else if (resources.has(name)) refuse("stands twice in one response");
+    else if (seen.has(name)) refuse("stands twice in one response");
     else {
+      seen.add(name);
+      const version = await contentVersionInSlices(any.value, pauses);
+      if (handlers.holds?.(type, name, version) === true) continue;
       try {
         resources.set(name, type === "RDS" ? any.value : await decodeInSlices(schemas[type], any.value, pauses));
-        versions.set(name, await contentVersionInSlices(any.value, pauses));
+        versions.set(name, version);
       } catch (error) {
         refuse(`cannot be decoded: ${error instanceof Error ? error.message : String(error)}`);
       }

@@ -18,7 +18,7 @@ import type {
 } from "./ads-server-api.ts";
 import { serveAds } from "./ads-server.ts";
 import { openByteStream } from "./byte-stream.ts";
-import { type EncodedResource, encodeResource } from "./encoded-resource.ts";
+import { type EncodedResource, contentVersion, encodeResource } from "./encoded-resource.ts";
 import { ClusterSchema, Cluster_DiscoveryType } from "./generated/envoy/config/cluster/v3/cluster_pb.ts";
 import { NodeSchema } from "./generated/envoy/config/core/v3/base_pb.ts";
 import { ClusterLoadAssignmentSchema } from "./generated/envoy/config/endpoint/v3/endpoint_pb.ts";
@@ -109,9 +109,9 @@ function startClient(
   context: TestContext,
   address: AdsAddress,
   onResponse: (response: AdsResponse) => Verdict | Promise<Verdict>,
-  onState?: AdsClientHandlers["onState"],
+  others: Omit<AdsClientHandlers, "onResponse"> = {},
 ) {
-  const handlers = onState === undefined ? { onResponse } : { onResponse, onState };
+  const handlers = { onResponse, ...others };
   const client = connectAds({
     target: targetOf(address),
     node: create(NodeSchema, { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local" }),
@@ -199,6 +199,30 @@ test("a resource that cannot be decoded is refused by the client itself", async 
   assert.deepEqual(names[0], ["good"]);
 });
 
+test("a version that the client has already is neither decoded nor handed on", async (context) => {
+  const controlPlane = new TestControlPlane();
+  const known = cluster("known");
+  const broken = { ...known, any: { ...known.any, value: Uint8Array.of(10, 5, ...Buffer.from("known"), 0xff) } };
+  controlPlane.declare("CDS", broken, cluster("new"));
+  const server = await startServer(context, controlPlane);
+  const names: string[][] = [];
+  const client = startClient(
+    context,
+    server.address,
+    ({ resources, removed }) => {
+      names.push([...resources.keys()], [...removed]);
+      return [];
+    },
+    {
+      holds: (type, name, version) =>
+        type === "CDS" && name === "known" && version === contentVersion(broken.any.value),
+    },
+  );
+  client.subscribe("CDS", "*");
+  await waitFor(() => controlPlane.state("CDS") === "SYNCED", { what: "the ACK" });
+  assert.deepEqual(names, [["new"], []]);
+});
+
 test("a verdict that fails refuses the response with the reason", async (context) => {
   const controlPlane = new TestControlPlane();
   controlPlane.declare("CDS", cluster("a"));
@@ -223,7 +247,7 @@ test("the client comes back to a control plane that restarts, and says what it h
       removed.push(...response.removed);
       return [];
     },
-    (state) => states.push(state.kind),
+    { onState: (state) => void states.push(state.kind) },
   );
   client.subscribe("CDS", "*");
   await waitFor(() => first.state("CDS") === "SYNCED", { what: "the first control plane" });
@@ -239,12 +263,7 @@ test("the client comes back to a control plane that restarts, and says what it h
 test("a client that starts before its control plane waits for it", async (context) => {
   const address = { path: path.join(await temporaryFolder(context), "xds.sock") };
   const states: AdsClientState["kind"][] = [];
-  const client = startClient(
-    context,
-    address,
-    () => [],
-    (state) => states.push(state.kind),
-  );
+  const client = startClient(context, address, () => [], { onState: (state) => void states.push(state.kind) });
   client.subscribe("CDS", "*");
   await waitFor(() => states.filter((state) => state === "waiting").length >= 2, { what: "two failures" });
   const controlPlane = new TestControlPlane();
@@ -314,14 +333,11 @@ test("refusals of the server: too many streams, no node, a handler that throws",
   const reasons: string[] = [];
   const server = await startServer(context, handlers, undefined, { maxStreams: 1 });
   const failures: string[] = [];
-  const throwing = startClient(
-    context,
-    server.address,
-    () => [],
-    (state) => {
+  const throwing = startClient(context, server.address, () => [], {
+    onState: (state) => {
       if (state.kind === "waiting") failures.push(state.reason);
     },
-  );
+  });
   throwing.subscribe("CDS", "*");
   await waitFor(() => failures.includes("13 INTERNAL: the control plane failed"), { what: "the INTERNAL end" });
   throwing.close();

@@ -2,7 +2,7 @@
 // a slice at each of the few turns that it takes, so that 2 ms a slice tripled the p99 of requests during a push.
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-const sliceMs = 0.25;
+const sliceMs = 0.1;
 /**
  * Where a turn's requests take longer, the work gets this share of the time: a proxy at its limit would otherwise take its
  * configuration up after many seconds.

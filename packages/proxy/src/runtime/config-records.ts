@@ -53,6 +53,15 @@ export class ResourceRecords<M> {
     return record;
   }
 
+  /** Whether that version is the one that was accepted last; an earlier refusal of another one is forgotten then. */
+  holds(name: string, contentVersion: string): boolean {
+    const record = this.#records.get(name);
+    const accepted = record?.warming ?? record?.active;
+    if (record === undefined || accepted?.contentVersion !== contentVersion) return false;
+    record.refused = undefined;
+    return true;
+  }
+
   delete(name: string): void {
     this.#records.delete(name);
   }

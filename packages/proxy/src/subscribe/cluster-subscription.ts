@@ -62,7 +62,6 @@ export class ClusterSubscription {
         log.warning("a static cluster cannot be replaced", { cluster: name });
         continue;
       }
-      if (isUnchanged(record, contentVersion)) continue;
       const result = compileCluster(message, scope);
       if (!result.ok) {
         const reason = problemsText(result.problems);
@@ -246,11 +245,3 @@ export class ClusterSubscription {
 }
 
 type ReceivedMessage = Response<"CDS">["resources"] extends ReadonlyMap<string, infer M> ? M : never;
-
-/** The version is the one that was accepted last; an earlier refusal of another one is forgotten then. */
-export function isUnchanged<M>(record: ResourceRecord<M>, contentVersion: string): boolean {
-  const accepted = record.warming ?? record.active;
-  if (accepted?.contentVersion !== contentVersion) return false;
-  record.refused = undefined;
-  return true;
-}

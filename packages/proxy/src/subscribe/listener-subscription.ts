@@ -8,7 +8,6 @@ import { problemsText } from "../compile/problems.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { ListenAddress } from "../runtime/proxy-runtime.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
-import { isUnchanged } from "./cluster-subscription.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
 import { pending, secretWaits, type Wait, Warming } from "./warming.ts";
 
@@ -64,7 +63,6 @@ export class ListenerSubscription {
         log.warning("a static listener cannot be replaced", { listener: name });
         continue;
       }
-      if (isUnchanged(record, contentVersion)) continue;
       const { versionInfo } = response;
       const options = { clusterExists: (cluster: string): boolean => owner.cluster(cluster) !== undefined };
       const result = compileListener(message, scope, options);
@@ -110,7 +108,6 @@ export class ListenerSubscription {
       if (!this.#routeNames.has(name)) continue;
       const record = records.routes.of(name);
       const contentVersion = response.versions.get(name) ?? "";
-      if (isUnchanged(record, contentVersion)) continue;
       const previous = owner.current.routeTables.get(name)?.current;
       const result = await compileEncodedRoutes(bytes, scope, { clusterExists, previous });
       const { versionInfo } = response;

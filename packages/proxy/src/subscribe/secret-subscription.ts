@@ -5,7 +5,6 @@ import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { compileSecret } from "../compile/compile-secret.ts";
 import { problemsText } from "../compile/problems.ts";
 import { type SecretSlot, type SecretSource, secretSourceKey } from "../tls/secret-slot.ts";
-import { isUnchanged } from "./cluster-subscription.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
 
 type SecretResponse = Extract<AdsResponse, { type: "SDS" }>;
@@ -73,7 +72,7 @@ export class SecretSubscription {
       const record = records.secrets.of(name);
       const contentVersion = response.versions.get(name) ?? "";
       // Another source may have brought the same under this name.
-      if (isUnchanged(record, contentVersion) && slot.current !== undefined) continue;
+      if (records.secrets.holds(name, contentVersion) && slot.current !== undefined) continue;
       const result = compileSecret(message, scope.environment);
       if (!result.ok) {
         const reason = problemsText(result.problems);

@@ -3,7 +3,7 @@
 import { type AdsClient, type AdsClientState, type Clock, type Verdict, connectAds, systemClock } from "@tulle/xds";
 import { clone, create } from "@bufbuild/protobuf";
 import { type Node, NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
-import type { AdsResponse } from "@tulle/xds";
+import type { AdsResponse, ResourceTypeName } from "@tulle/xds";
 import type { ProxyBootstrap } from "../bootstrap/compile-bootstrap.ts";
 import { productVersion } from "../product-version.ts";
 import { ClusterSubscription } from "./cluster-subscription.ts";
@@ -91,6 +91,7 @@ class AdsSubscriber implements Subscriber {
       node: withUserAgent(bootstrap.node),
       handlers: {
         onResponse: (response) => this.#onResponse(response),
+        holds: (type, name, version) => this.#holds(type, name, version),
         onState: (state) => {
           if (state.kind === "waiting") log.warning("the xDS stream ended", { reason: state.reason });
           else log.debug("the xDS stream", { state: state.kind });
@@ -119,6 +120,21 @@ class AdsSubscriber implements Subscriber {
     this.#clusters.close();
     this.#listeners.close();
     this.#client.close();
+  }
+
+  /** Endpoints and secrets are taken each time: what they are for may have come anew. */
+  #holds(type: ResourceTypeName, name: string, version: string): boolean {
+    const { clusters, listeners, routes } = this.#targets.records;
+    switch (type) {
+      case "CDS":
+        return clusters.holds(name, version);
+      case "LDS":
+        return listeners.holds(name, version);
+      case "RDS":
+        return routes.holds(name, version);
+      default:
+        return false;
+    }
   }
 
   async #onResponse(response: AdsResponse): Promise<Verdict> {
