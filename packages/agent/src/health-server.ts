@@ -1,7 +1,10 @@
 // Istio's ports of an agent: one tells the platform when a pod's proxy is ready, the other has the metrics of proxy and agent
 // together, whichever data plane it is.
-import { type IncomingMessage, type RequestListener, type Server, type ServerResponse, createServer } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { adminRequest } from "./data-plane/admin-request.ts";
+
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+const { createServer } = process.getBuiltinModule("node:http");
 
 export const healthPort = 15_021;
 export const healthPath = "/healthz/ready";

@@ -2,7 +2,6 @@
  * Client of the control plane's HTTP API: what the command line and the local platform read and write resources with. Reads
  * need nothing; writes carry the token of the state directory, or go through its Unix socket.
  */
-import { request } from "node:http";
 import type { IncomingMessage } from "node:http";
 import { findingsPath, kindPath, resourcePath } from "./api.ts";
 import type {
@@ -20,6 +19,9 @@ import type { PlaceTable } from "./places.ts";
 import type { MeshResource, ResourceKey, ResourceOf } from "./resource.ts";
 import { ResourceWatch } from "./resource-watch.ts";
 import type { ResourceWatchOptions } from "./resource-watch.ts";
+
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+const { request } = process.getBuiltinModule("node:http");
 
 /** Longest answer that is read; a list of 20,000 pods is about 30 MB. */
 export const maxResponseBytes = 256 * 1024 * 1024;

@@ -1,5 +1,6 @@
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+const { request } = process.getBuiltinModule("node:http");
 // GET of a page of one of our own processes.
-import { request } from "node:http";
 
 /** @throws when it does not answer 200 in time */
 export function getText(url: string, timeoutMs = 2000): Promise<string> {

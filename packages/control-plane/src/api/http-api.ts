@@ -2,11 +2,14 @@
 // the state directory's Unix socket.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { chmodSync, rmSync } from "node:fs";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ErrorResponse, Finding } from "@tulle/config";
 import type { Logger } from "@tulle/telemetry";
 import { isLocalRequest } from "./is-local-request.ts";
+
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+const { createServer } = process.getBuiltinModule("node:http");
 
 export interface ApiRequest {
   readonly method: string;

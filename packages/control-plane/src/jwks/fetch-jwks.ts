@@ -1,7 +1,7 @@
 // One fetch of an issuer's keys over HTTP(S), bounded in time and size. What comes back is a key set with public keys alone, or
 // the reason why there is none; nothing of an answer that is no key set is shown to anyone.
 import { lookup } from "node:dns/promises";
-import http from "node:http";
+import type http from "node:http";
 import https from "node:https";
 import { isIP } from "node:net";
 import type { Duplex } from "node:stream";
@@ -11,6 +11,9 @@ import type { JwksLocation } from "../snapshot/mesh-snapshot.ts";
 import { isFetchableAddress } from "./fetchable-address.ts";
 import { connectInMesh, type MeshClient } from "./mesh-connection.ts";
 import type { SocketEndpoint } from "./mesh-endpoint.ts";
+
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+const plainHttp = process.getBuiltinModule("node:http");
 
 /** Key sets and discovery documents have a few kilobytes; a listener with a larger set would be a burden on every proxy. */
 const maxBodyBytes = 262_144;
@@ -129,7 +132,7 @@ function request(
     // An agent, even none, would make its own connection.
     ...(within === undefined ? { agent: false } : { createConnection: () => over(within) }),
   };
-  const sent = (isTls ? https : http).request(options, (response) => {
+  const sent = (isTls ? https : plainHttp).request(options, (response) => {
     if (response.statusCode !== 200) {
       response.destroy();
       reject(new Error(`answered with status ${response.statusCode}`));

@@ -1,6 +1,6 @@
 // The admin interface: plain HTTP on a loopback or pod address. Whoever reaches it may stop the proxy, so that a browser
 // page from elsewhere is refused even when it runs on this machine.
-import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { BootstrapError } from "../bootstrap/read-bootstrap.ts";
 import type { AdminPage, AdminResponse, AdminTargets } from "./admin-page.ts";
@@ -8,6 +8,9 @@ import { text } from "./admin-page.ts";
 import { isOfOwnUser } from "../listener/own-user.ts";
 import { foreignPageFault } from "./foreign-page.ts";
 import { adminPage, helpText } from "./pages.ts";
+
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+const { createServer } = process.getBuiltinModule("node:http");
 
 /** A form of `/logging` is short; more is not read. */
 const maxBodyBytes = 64 * 1024;

@@ -1,5 +1,6 @@
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+const { STATUS_CODES } = process.getBuiltinModule("node:http");
 // Status lines as text, ready to be written, with the reason phrases of RFC 9110 and the IANA registry as Envoy sends them.
-import { STATUS_CODES } from "node:http";
 
 const lines: (string | undefined)[] = [];
 
