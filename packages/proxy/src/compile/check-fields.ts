@@ -61,24 +61,30 @@ export function checkFields(message: object, place: Place, problems: Problems): 
   // Not Object.keys: its list for each of a hundred thousand messages was a tenth of what a large push left to collect.
   for (const key in message) {
     const value = (message as Readonly<Record<string, unknown>>)[key];
+    const plain = fields.get(key);
+    if (plain?.kind === "used") {
+      checkNested(value, plain.protoName, place, problems);
+      continue;
+    }
     if (isUnset(value, key)) continue;
     const oneof = oneofOf(value);
     const name = oneof?.case ?? key;
-    const rule = fields.get(name);
+    const rule = oneof === undefined ? plain : fields.get(name);
     if (rule === undefined) {
       problems.error(place.field(protoNameOf(name)), "this field is not supported");
     } else if (rule.kind === "warned") {
       problems.warning(place.field(rule.protoName), `ignored: ${rule.reason}`);
     } else if (rule.kind === "used") {
-      checkNested(oneof === undefined ? value : oneof.value, rule.protoName, place, problems);
+      checkNested(oneof?.value, rule.protoName, place, problems);
     }
   }
 }
 
 function checkNested(value: unknown, protoName: string, place: Place, problems: Problems): void {
-  if (typeof value !== "object") return;
+  if (typeof value !== "object" || value === null) return;
   if (Array.isArray(value)) {
-    for (const [index, element] of value.entries()) {
+    for (let index = 0; index < value.length; index += 1) {
+      const element: unknown = value[index];
       if (!isMessage(element) || !rules.has(element.$typeName)) return;
       checkFields(element, place.field(protoName, index), problems);
     }

@@ -11,8 +11,15 @@ const defaultBackOffMs = 25;
 const previousHostsType = "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate";
 const previousHostsName = "envoy.retry_host_predicates.previous_hosts";
 
-/** Bits of `retryConditions`; tokens that Envoy does not know are without effect there too. */
+let last = { text: "", bits: 0 };
+
+/** Bits of `retryConditions`; tokens that Envoy does not know are without effect there too. Most routes of a mesh have the same. */
 export function parseRetryOn(text: string): number {
+  if (text !== last.text) last = { text, bits: bitsOf(text) };
+  return last.bits;
+}
+
+function bitsOf(text: string): number {
   let bits = 0;
   for (const token of text.split(",")) {
     bits |= retryConditions[token.trim() as keyof typeof retryConditions] ?? 0;

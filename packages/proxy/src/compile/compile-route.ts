@@ -120,10 +120,15 @@ function orderedChanges(
   kind: keyof HeaderLevel,
   mostSpecificWins: boolean,
 ): readonly HeaderChange[] {
-  if (levels.every((level) => level[kind] === undefined)) return noChanges;
-  const changes = levels.map((level) => level[kind]).filter((change) => change !== undefined);
-  // What `filter` gives has room for more.
-  return mostSpecificWins ? changes.toReversed() : changes.slice();
+  let changes: HeaderChange[] | undefined;
+  for (const level of levels) {
+    const change = level[kind];
+    if (change === undefined) continue;
+    if (changes === undefined) changes = [change];
+    else changes.push(change);
+  }
+  if (changes === undefined) return noChanges;
+  return mostSpecificWins ? changes.reverse() : changes;
 }
 
 type FinalizeResponse = (response: ResponseHead, info: StreamInfo) => void;
