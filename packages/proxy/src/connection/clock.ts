@@ -8,6 +8,8 @@ export interface Clock {
   /** Calls back once after `delayMs`; returns what `clearTimer` takes. */
   setTimer(callback: () => void, delayMs: number): unknown;
   clearTimer(handle: unknown): void;
+  /** Calls back once the event loop has looked at everything that is ready now; a clock that is driven by hand does so at once. */
+  atRoundEnd(callback: () => void): void;
 }
 
 /** The machine's clock. Its timers do not keep the process alive: sockets do. */
@@ -16,4 +18,5 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   setTimer: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
   clearTimer: (handle) => clearTimeout(handle as NodeJS.Timeout),
+  atRoundEnd: (callback) => void setImmediate(callback),
 };

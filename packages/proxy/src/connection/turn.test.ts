@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../hand-built/manual-clock.ts";
-import { Turn } from "./turn.ts";
+import { RoundClock } from "../hand-built/round-clock.ts";
+import { maxGatherMs, Turn } from "./turn.ts";
 
 test("what is written outside of a turn leaves once, though a flush begins a turn itself", async () => {
   const turn = new Turn(new ManualClock());
@@ -20,4 +21,52 @@ test("what is written outside of a turn leaves once, though a flush begins a tur
   assert.deepEqual(flushed, []);
   await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual(flushed, ["a", "b", "d", "c"]);
+});
+
+function setUp(): { clock: RoundClock; flushed: string[]; write: (name: string) => void } {
+  const clock = new RoundClock();
+  const turn = new Turn(clock);
+  const flushed: string[] = [];
+  const write = (name: string): void => turn.run(() => turn.enqueue({ flush: () => void flushed.push(name) }));
+  return { clock, flushed, write };
+}
+
+test("what turns of one round write leaves at the round's end", () => {
+  const { clock, flushed, write } = setUp();
+  write("a");
+  write("b");
+  assert.deepEqual(flushed, []);
+  clock.endRound();
+  assert.deepEqual(flushed, ["a", "b"]);
+  write("c");
+  assert.deepEqual(flushed, ["a", "b"], "the next round gathers too");
+  clock.endRound();
+  assert.deepEqual(flushed, ["a", "b", "c"]);
+});
+
+test("in a long round nothing waits for its end", () => {
+  const { clock, flushed, write } = setUp();
+  write("a");
+  clock.advance(maxGatherMs);
+  write("b");
+  assert.deepEqual(flushed, ["a", "b"]);
+  write("c");
+  assert.deepEqual(flushed, ["a", "b"]);
+  clock.endRound();
+  assert.deepEqual(flushed, ["a", "b", "c"]);
+});
+
+test("after a turn that was alone in its round, turns end for themselves, and look for others now and then", () => {
+  const { clock, flushed, write } = setUp();
+  write("alone");
+  clock.endRound();
+  let writes = 0;
+  for (; !clock.isAwaited && writes < 1000; writes += 1) write(String(writes));
+  assert.ok(writes > 1 && writes < 1000, String(writes));
+  assert.equal(flushed.length, writes, "the last one waits");
+  write("together");
+  clock.endRound();
+  assert.equal(flushed.at(-1), "together");
+  write("next round");
+  assert.equal(flushed.at(-1), "together", "gathers again");
 });

@@ -28,6 +28,10 @@ export class ManualClock implements Clock {
     this.#waiting.delete(handle as Waiting);
   }
 
+  atRoundEnd(callback: () => void): void {
+    callback();
+  }
+
   /** Moves time on, firing what becomes due in its order. */
   advance(byMs: number): void {
     const endMs = this.#nowMs + byMs;

@@ -97,6 +97,7 @@ export class TcpConnection {
   /** Ends both sides now and says nothing more to the owner; `withReset` tells the host that what it sent was in vain. */
   abandon(withReset = false): void {
     this.#abandoned = true;
+    this.#output.flush();
     if (withReset && this.#connected) resetSocket(this.#socket);
     else this.#socket.destroy();
   }

@@ -117,6 +117,8 @@ export class Http1ClientConnection implements RequestSender, BodySink {
 
   destroy(): void {
     this.#dead = true;
+    // A request that nobody waits for any more need not leave; what has gone through a tunnel is not ours to take back.
+    if (this.#state === "tunnel") this.#output.flush();
     this.#socket.destroy();
   }
 

@@ -6,6 +6,7 @@ import { DataPath } from "../../connection/data-path.ts";
 import { cutAt, defaultServerSettings, readRequests, type SeenServerSide } from "../../hand-built/codec-probe.ts";
 import { FakeSocket } from "../../hand-built/fake-socket.ts";
 import { ManualClock } from "../../hand-built/manual-clock.ts";
+import { RoundClock } from "../../hand-built/round-clock.ts";
 import { HeaderMap } from "../../http/header-map.ts";
 import { Http1ServerConnection } from "./server-connection.ts";
 
@@ -416,3 +417,38 @@ test("a connection that closes waits for a client that takes something, and for 
   clock.advance(12_000);
   assert.equal(fake.destroyed, true);
 });
+
+for (const { name, end } of [
+  { name: "its client's end", end: (fake: FakeSocket) => void fake.emit("end") },
+  { name: "our own", end: (_: FakeSocket, connection: Http1ServerConnection) => connection.destroy() },
+]) {
+  test(`an answer leaves before the connection goes by ${name} in the same round of the event loop`, () => {
+    const fake = new FakeSocket();
+    const dataPath = new DataPath({ logging: new Logging({ level: "off" }), clock: new RoundClock() });
+    const connection = new Http1ServerConnection(
+      fake.socket,
+      {
+        newStream: (sender) => ({
+          onRequestHead: () =>
+            sender.sendResponseHead({ status: 204, headers: new HeaderMap(), upgrade: undefined }, true),
+          onRequestData: () => undefined,
+          onRequestTrailers: () => undefined,
+          onDownstreamReset: () => undefined,
+          onRequestError: () => undefined,
+          onDownstreamDrained: () => undefined,
+        }),
+        onConnectionError: () => undefined,
+        onConnectionIdle: () => undefined,
+        onStreamEnd: () => undefined,
+        onConnectionClosed: () => undefined,
+      },
+      defaultServerSettings,
+      dataPath,
+    );
+    connection.onData(Buffer.from(get("")));
+    assert.equal(fake.written, "");
+    end(fake, connection);
+    assert.match(fake.written, /^HTTP\/1\.1 204 /);
+    assert.equal(fake.destroyed, true);
+  });
+}

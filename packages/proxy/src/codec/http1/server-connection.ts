@@ -126,7 +126,9 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     else this.#response.keepAlive = false;
   }
 
+  /** Ends it now; what has been written goes as far as the kernel takes it at once. */
   destroy(): void {
+    this.#output.flush();
     this.#socket.destroy();
   }
 
@@ -379,7 +381,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   #onEnd(): void {
     this.#peerEnded = true;
     if (this.#state === "closing") {
-      this.#socket.destroy();
+      this.destroy();
       return;
     }
     const turn = this.#dataPath.turn;
@@ -387,7 +389,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
       const answering = this.#state === "answering" && this.#receiver !== undefined && !this.#tunnelAsked;
       if (answering && turn.nowMs - this.#quietSinceMs <= halfCloseWindowMs) return;
       if (this.#state === "tunnel") this.#receiver?.onRequestData(noBytes, true);
-      else this.#socket.destroy();
+      else this.destroy();
     });
   }
 

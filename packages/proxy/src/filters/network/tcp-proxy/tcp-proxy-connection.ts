@@ -78,6 +78,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
 
   destroy(): void {
     this.#wasDestroyed = true;
+    this.#output.flush();
     this.#socket.destroy();
   }
 
@@ -222,6 +223,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     } else if (wasReset) {
       this.#info.responseFlags |= responseFlags.UR.bit;
       this.#wasDestroyed = true;
+      this.#output.flush();
       resetSocket(this.#socket);
     }
   }
