@@ -4,7 +4,7 @@ import { Logging, jsonSink, lineWriter, textSink } from "@tulle/telemetry";
 import { demoLines, makeDemo } from "./admin/demo.ts";
 import { loadConfig } from "./config/config.ts";
 import type { Config } from "./config/config.ts";
-import { wellKnownPath } from "./http/routes.ts";
+import { wellKnownPath } from "./routes.ts";
 import type { RunningServer } from "./start.ts";
 import { openServer } from "./start.ts";
 

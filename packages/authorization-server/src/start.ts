@@ -7,7 +7,7 @@ import { AuditLog } from "./audit.ts";
 import type { Config } from "./config/config.ts";
 import { loadKeyEncryptionKey } from "./config/key-encryption-key.ts";
 import { passwordHasher } from "./crypto/passwords.ts";
-import { createApp } from "./http/app.ts";
+import { createApp } from "./app.ts";
 import { KeyRing } from "./keys/key-ring.ts";
 import { keyPolicy } from "./keys/key-store.ts";
 import { serverMetrics } from "./metrics.ts";

@@ -1,17 +1,17 @@
 // Every address that the server answers, in one table.
-import { account, changePassword, endOwnSession, revokeOwnGrant, signOut } from "../account/account.ts";
-import { authorize } from "../authorize/authorize.ts";
-import { introspect } from "../endpoints/introspect.ts";
-import { confirmLogout, logout } from "../endpoints/logout.ts";
-import { jwks, metadata } from "../endpoints/metadata.ts";
-import { revoke } from "../endpoints/revoke.ts";
-import { userinfo } from "../endpoints/userinfo.ts";
-import { showInteraction, showLogin, submitConsent, submitLogin } from "../interaction/interaction.ts";
-import { errorCodePage } from "../pages/error-code-page.ts";
-import { homePage } from "../pages/home-page.ts";
-import type { ServerContext } from "../server-context.ts";
-import { token } from "../token/token.ts";
-import type { Answer, EndpointRequest } from "./messages.ts";
+import { account, changePassword, endOwnSession, revokeOwnGrant, signOut } from "./account/account.ts";
+import { authorize } from "./authorize/authorize.ts";
+import { introspect } from "./endpoints/introspect.ts";
+import { confirmLogout, logout } from "./endpoints/logout.ts";
+import { jwks, metadata } from "./endpoints/metadata.ts";
+import { revoke } from "./endpoints/revoke.ts";
+import { userinfo } from "./endpoints/userinfo.ts";
+import { showInteraction, showLogin, submitConsent, submitLogin } from "./interaction/interaction.ts";
+import { errorCodePage } from "./pages/error-code-page.ts";
+import { homePage } from "./pages/home-page.ts";
+import type { ServerContext } from "./server-context.ts";
+import { token } from "./token/token.ts";
+import type { Answer, EndpointRequest } from "./http/messages.ts";
 
 export type Handler = (server: ServerContext, request: EndpointRequest, id: string) => Answer | Promise<Answer>;
 
