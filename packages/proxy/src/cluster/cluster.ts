@@ -1,6 +1,7 @@
 // A compiled cluster: what the router needs to send a request upstream. Immutable but for its host set, which endpoint
 // updates replace, and its counters (Envoy: config.cluster.v3.Cluster, ClusterLoadAssignment).
 import type { Counter, Gauge } from "@tulle/telemetry";
+import { ipPortText } from "../ip-port-text.ts";
 import type { UpstreamTransport } from "../tls/upstream-tls.ts";
 import type { HostOutlierState, OutlierDetection } from "./outlier-detection.ts";
 
@@ -59,10 +60,6 @@ export class HostStats {
   requestsSuccess = 0;
   requestsError = 0;
   requestTimeouts = 0;
-}
-
-export function ipPortText(ip: string, port: number): string {
-  return ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`;
 }
 
 export interface LoadBalancerContext {

@@ -1,7 +1,7 @@
 // What is known about one downstream connection: made when it is accepted and shared by all streams on it
 // (Envoy: `ConnectionInfoProvider` and the connection's own `StreamInfo`).
 import type { Socket } from "node:net";
-import { ipPortText } from "../cluster/cluster.ts";
+import { ipPortText } from "../ip-port-text.ts";
 import type { TlsInfo } from "./tls-info.ts";
 
 let lastId = 0;

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import net from "node:net";
 import { forwardClientCert, forwardedClientCertHeader } from "./forwarded-client-cert.ts";
+import { ipPortText } from "../ip-port-text.ts";
 import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
 import type { RequestHead } from "./message.ts";
 import type { StreamInfo } from "./stream-info.ts";
@@ -91,8 +92,7 @@ export function mutateRequestHeaders(
   }
   if (forwardedProto === "http" || forwardedProto === "https") request.scheme = forwardedProto;
   // Port 0 says that the address was told and not seen, as in Envoy.
-  if (clientIp !== remoteIp)
-    info.downstreamRemoteAddress = clientIp.includes(":") ? `[${clientIp}]:0` : `${clientIp}:0`;
+  if (clientIp !== remoteIp) info.downstreamRemoteAddress = ipPortText(clientIp, 0);
 
   const isInternal = isSingleAddress && config.isInternalAddress(clientIp);
   const isEdge = config.useRemoteAddress && !isInternal;

@@ -3,7 +3,7 @@
 import net from "node:net";
 import { Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../connection/data-path.ts";
-import { ipPortText } from "../cluster/cluster.ts";
+import { ipPortText } from "../ip-port-text.ts";
 import type { ListenAddress, Listener } from "../runtime/proxy-runtime.ts";
 import { ActiveListener } from "./active-listener.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";

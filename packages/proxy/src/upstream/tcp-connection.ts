@@ -3,7 +3,8 @@
 import type { Socket } from "node:net";
 import { SocketOutput } from "../codec/http1/socket-output.ts";
 import type { StreamResetReason } from "../codec/stream-codec.ts";
-import { type Cluster, type Host, ipPortText } from "../cluster/cluster.ts";
+import type { Cluster, Host } from "../cluster/cluster.ts";
+import { ipPortText } from "../ip-port-text.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import type { TlsInfo } from "../connection/tls-info.ts";
