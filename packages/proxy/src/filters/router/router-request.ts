@@ -4,29 +4,25 @@ import type { Cluster, Host, LoadBalancerContext } from "../../cluster/cluster.t
 import type { RequestSender, StreamResetReason } from "../../codec/stream-codec.ts";
 import { CallbackTimer, TimerEntry } from "../../connection/timer-wheel.ts";
 import type { HttpStream } from "../../http/filter.ts";
-import { HeaderMap } from "../../http/header-map.ts";
+import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
-import { type ResponseFlag, responseFlags } from "../../http/response-flags.ts";
+import { responseFlags } from "../../http/response-flags.ts";
 import { rewriteAuthority } from "../../route/rewrite-authority.ts";
 import type { ForwardAction } from "../../route/route-table.ts";
 import type { UpstreamConnection } from "../../upstream/host-pool.ts";
+import { UpstreamAttempt } from "../../upstream/upstream-attempt.ts";
+import {
+  flagOfReset,
+  lastedTooLong,
+  noCluster,
+  noHealthyHost,
+  resetBeforeResponse,
+  timedOut,
+  unresolvedAuthority,
+} from "./failure-replies.ts";
 import { RetryState } from "./retry-state.ts";
 import type { RouterFilterConfig } from "./router-config.ts";
 import { takeTimeouts } from "./timeouts.ts";
-import { UpstreamAttempt } from "../../upstream/upstream-attempt.ts";
-
-/** Envoy's flag for each reason of a reset (`streamResetReasonToResponseFlag`). */
-const flagOfReset: Readonly<Record<StreamResetReason, ResponseFlag>> = {
-  local_reset: "LR",
-  remote_reset: "UR",
-  remote_refused_stream_reset: "UR",
-  connection_termination: "UC",
-  remote_connection_failure: "UF",
-  local_connection_failure: "UF",
-  connection_timeout: "UF",
-  overflow: "UO",
-  protocol_error: "UPE",
-};
 
 /** Extends its own timer, that of the whole request. */
 export class RouterRequest extends TimerEntry implements LoadBalancerContext {
@@ -74,12 +70,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const cluster = action.clusterSlot.current;
     if (cluster === undefined || cluster.isHttp2) {
       this.#config.stats.noCluster.increment();
-      stream.sendLocalReply({
-        status: action.clusterNotFoundStatus,
-        body: "",
-        flag: "NC",
-        details: "cluster_not_found",
-      });
+      stream.sendLocalReply(noCluster(action.clusterNotFoundStatus));
       return;
     }
     this.#cluster = cluster;
@@ -114,12 +105,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const host = cluster.loadBalancer.chooseHost(this.#retry?.avoidPreviousHosts === true ? this : undefined);
     if (host === undefined) {
       cluster.stats.noHealthyHosts.increment();
-      this.#stream.sendLocalReply({
-        status: 503,
-        body: "no healthy upstream",
-        flag: "UH",
-        details: "no_healthy_upstream",
-      });
+      this.#stream.sendLocalReply(noHealthyHost);
       return;
     }
     this.#tryAt(host);
@@ -140,14 +126,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       if (this.#abandoned) return;
       dataPath.turn.run(() => {
         if (host !== undefined) this.#tryAt(host);
-        else {
-          this.#stream.sendLocalReply({
-            status: 503,
-            body: "DNS resolution failure",
-            flag: "DF",
-            details: "dns_resolution_failure",
-          });
-        }
+        else this.#stream.sendLocalReply(unresolvedAuthority);
       });
     };
     cluster.resolveAuthority!(request.authority).then(onHost, () => onHost(undefined));
@@ -338,15 +317,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       return;
     }
     if (decision === "limit-exceeded") info.responseFlags |= responseFlags.URX.bit;
-    const retried = this.#attemptCount > 1 ? "retried and the latest reset reason" : "reset reason";
-    const isOverflow = reason === "overflow";
-    stream.sendLocalReply({
-      status: reason === "protocol_error" ? 502 : 503,
-      body: `upstream connect error or disconnect/reset before headers. ${retried}: ${reason.replaceAll("_", " ")}`,
-      flag: flagOfReset[reason],
-      details: `upstream_reset_before_response_started{${detail === "" ? reason : `${reason}|${detail}`}}`,
-      ...(isOverflow ? { headers: new HeaderMap(["x-envoy-overloaded", "true"]) } : {}),
-    });
+    stream.sendLocalReply(resetBeforeResponse(reason, detail, this.#attemptCount > 1));
   }
 
   /** A try has taken too long as a whole, or gone without a sign for too long. */
@@ -366,7 +337,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       return;
     }
     if (decision === "limit-exceeded") stream.info.responseFlags |= responseFlags.URX.bit;
-    this.#replyTimeout(details);
+    stream.sendLocalReply(timedOut(details));
   }
 
   onMaxDuration(attempt: UpstreamAttempt): void {
@@ -376,12 +347,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       this.#scheduleRetry(attempt);
       return;
     }
-    this.#stream.sendLocalReply({
-      status: this.#requestEnded ? 504 : 408,
-      body: "upstream max stream duration reached",
-      flag: "UMSDR",
-      details: "upstream_max_stream_duration_reached",
-    });
+    this.#stream.sendLocalReply(lastedTooLong(this.#requestEnded));
   }
 
   /** The whole request has taken too long. */
@@ -389,11 +355,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const { stats } = this.#cluster!;
     stats.upstreamRequestTimeouts.increment();
     this.#attempt?.cancelForTimeout();
-    this.#replyTimeout("response_timeout");
-  }
-
-  #replyTimeout(details: string): void {
-    this.#stream.sendLocalReply({ status: 504, body: "upstream request timeout", flag: "UT", details });
+    this.#stream.sendLocalReply(timedOut("response_timeout"));
   }
 
   // A body that is not complete or no longer kept cannot be sent a second time.
