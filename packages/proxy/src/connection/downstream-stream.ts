@@ -2,12 +2,12 @@
 // them, and in the end tells metrics and access logs, once (Envoy: `ConnectionManagerImpl::ActiveStream`).
 import type { Counter, Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
-import { reasonPhrase } from "../codec/http1/status-line.ts";
 import { admitRequest, overloaded } from "../http/admit-request.ts";
 import type { HttpStream, LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import { prepareLocalReply } from "../http/local-reply.ts";
 import { noRequest, type RequestHead, type ResponseHead } from "../http/message.ts";
+import { reasonPhrase } from "../http/reason-phrase.ts";
 import { mutateRequestHeaders, stripHostPort } from "../http/request-headers.ts";
 import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
 import { mutateResponseHeaders } from "../http/response-headers.ts";

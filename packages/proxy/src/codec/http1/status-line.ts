@@ -1,12 +1,7 @@
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
-const { STATUS_CODES } = process.getBuiltinModule("node:http");
-// Status lines as text, ready to be written, with the reason phrases of RFC 9110 and the IANA registry as Envoy sends them.
+// Status lines as text, ready to be written.
+import { reasonPhrase } from "../../http/reason-phrase.ts";
 
 const lines: (string | undefined)[] = [];
-
-export function reasonPhrase(status: number): string {
-  return STATUS_CODES[status] ?? "Unknown";
-}
 
 /** `HTTP/1.1 200 OK` with its CRLF. */
 export function statusLine(status: number): string {
