@@ -278,7 +278,7 @@ const authorized: readonly FailureRow[] = [
     listener: "unauthorized",
     play: get("/ok"),
     lines: ["403 UAEX ext_authz_error"],
-    counters: ["http.unauthorized.ext_authz.error", "cluster.refused.upstream_cx_connect_fail"],
+    counters: ["http.unauthorized.ext_authz.error", "cluster.no-authorizer.upstream_cx_connect_fail"],
   },
   {
     name: "authorizer: a body that is too large for it",

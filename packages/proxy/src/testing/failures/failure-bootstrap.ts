@@ -48,7 +48,7 @@ export const failureListeners: readonly FailureListener[] = [
   { name: "three-requests", manager: { common_http_protocol_options: { max_requests_per_connection: 3 } } },
   { name: "redirecting", manager: { path_with_escaped_slashes_action: "UNESCAPE_AND_REDIRECT" } },
   { name: "authorized", manager: {}, filters: [authorization("app", "/authorize")] },
-  { name: "unauthorized", manager: {}, filters: [authorization("refused", "")] },
+  { name: "unauthorized", manager: {}, filters: [authorization("no-authorizer", "")] },
   { name: "short-streams", manager: { common_http_protocol_options: { max_stream_duration: shortTime } } },
 ];
 
@@ -79,7 +79,6 @@ const clusterRoutes: readonly object[] = [
     timeout: "0s",
     prefix_rewrite: "/",
     ...(name === "retried-refused" && {
-      cluster: "refused",
       retry_policy: { retry_on: "connect-failure", num_retries: 1 },
     }),
   },
@@ -131,7 +130,10 @@ export function failureBootstrap(backEndPort: number, closedPort: number, logPat
         // Whose connections end with the answer, so that no other row is given one of them.
         limitedCluster("closing", backEndPort),
         limitedCluster("second", backEndPort),
+        // One each: requests that wait for one connection fail together with it.
         limitedCluster("refused", closedPort),
+        limitedCluster("retried-refused", closedPort),
+        limitedCluster("no-authorizer", closedPort),
         // The back end speaks no TLS, and says nothing to a hello.
         limitedCluster("mute", backEndPort, {
           connect_timeout: shortTime,

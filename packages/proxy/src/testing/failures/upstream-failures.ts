@@ -41,9 +41,9 @@ const upstream: readonly FailureRow[] = [
     play: get("/retried-refused/"),
     lines: [`503 URX,UF ${refused}`],
     counters: [
-      "cluster.refused.upstream_cx_connect_fail",
-      "cluster.refused.upstream_cx_connect_fail",
-      "cluster.refused.upstream_rq_retry_limit_exceeded",
+      "cluster.retried-refused.upstream_cx_connect_fail",
+      "cluster.retried-refused.upstream_cx_connect_fail",
+      "cluster.retried-refused.upstream_rq_retry_limit_exceeded",
     ],
   },
   {
