@@ -1,5 +1,5 @@
 // A shop of the test's own: a copy of the sample, run by `tulle up` as a user would, on free ports and with its own registry.
-import { cp, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, readdir, readlink, rm, writeFile } from "node:fs/promises";
 import { type Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -235,8 +235,10 @@ export class ShopInstance implements AsyncDisposable {
       const variables = Object.fromEntries(
         environment!.split("\0").map((line) => line.split(/=(.*)/s) as [string, string]),
       );
-      const cache = variables["NODE_COMPILE_CACHE"] ?? "";
-      const isOurs = [variables["TULLE_STATE_DIR"] ?? "", cache].some((value) => value.startsWith(`${this.folder}/`));
+      const place = await readlink(`/proc/${pid}/cwd`).catch(() => "");
+      const isOurs = [variables["TULLE_STATE_DIR"] ?? "", `${place}/`].some((value) =>
+        value.startsWith(`${this.folder}/`),
+      );
       if (!isOurs || variables["POD_NAME"] === undefined) continue;
       found.set(
         `${variables["POD_NAME"]} ${variables["TULLE_STATE_DIR"] === undefined ? "app" : "proxy"}`,

@@ -1,7 +1,7 @@
 // What a program finds in its environment.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { appEnvironment, type AppEnvironmentInput } from "./environment.ts";
+import { appEnvironment, type AppEnvironmentInput, isPartOfTulle } from "./environment.ts";
 
 const input: AppEnvironmentInput = {
   container: {
@@ -56,3 +56,14 @@ test("the manifest's variables win", () => {
   assert.equal(env["PORT"], "1");
   assert.equal(env["NO_PROXY"], "*");
 });
+
+for (const { name, argv, expected } of [
+  { name: "the authorization server", argv: ["node", "../packages/authorization-server/src/main.ts"], expected: true },
+  { name: "a program of the user", argv: ["node", "catalog/main.ts"], expected: false },
+  { name: "a program of another place", argv: ["node", "/opt/other/packages/x/src/main.ts"], expected: false },
+]) {
+  test(`compiled code is kept with Tulle's own: ${name}`, () => {
+    const tulleCommand = ["/opt/node", "/opt/tulle/packages/cli/src/main.ts"];
+    assert.equal(isPartOfTulle(argv, "/opt/tulle/shop", { tulleCommand }), expected);
+  });
+}

@@ -1,5 +1,5 @@
 // The environment of a pod's programs: what tells them where to listen, and sends their calls through the sidecar.
-import { delimiter, dirname } from "node:path";
+import path from "node:path";
 import type { ContainerPlan } from "./pod-plan.ts";
 
 /** The sidecar's explicit proxy listener for the app's outgoing requests (`proxyHttpPort`). */
@@ -31,7 +31,7 @@ export function inheritedEnvironment(
   for (const [name, value] of Object.entries(env)) {
     if (value !== undefined && !notInherited.test(name)) kept[name] = value;
   }
-  kept["PATH"] = [dirname(nodePath), env["PATH"] ?? "/usr/bin:/bin"].join(delimiter);
+  kept["PATH"] = [path.dirname(nodePath), env["PATH"] ?? "/usr/bin:/bin"].join(path.delimiter);
   return kept;
 }
 
@@ -59,4 +59,19 @@ export function appEnvironment(input: AppEnvironmentInput): Record<string, strin
     env["NODE_USE_ENV_PROXY"] = "1";
   }
   return { ...env, ...container.env };
+}
+
+/**
+ * Whether a pod runs a program of this installation, such as the authorization server: its code lies beside that of the `tulle`
+ * command, and was compiled when the installation was set up.
+ */
+export function isPartOfTulle(
+  argv: readonly string[],
+  cwd: string,
+  { tulleCommand }: { readonly tulleCommand: readonly string[] },
+): boolean {
+  const entry = tulleCommand.find((part) => part.endsWith(path.join(path.sep, "cli", "src", "main.ts")));
+  if (entry === undefined) return false;
+  const packages = path.resolve(entry, "../../..");
+  return argv.some((part) => part.endsWith(".ts") && path.resolve(cwd, part).startsWith(packages + path.sep));
 }

@@ -15,7 +15,7 @@ import { randomUUID } from "node:crypto";
 import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { SupervisedProcess } from "../process/supervised-process.ts";
-import { appEnvironment } from "./environment.ts";
+import { appEnvironment, isPartOfTulle } from "./environment.ts";
 import { checkOf, tcpCheck, type Check } from "./health-check.ts";
 import { proxyCheck } from "./proxy-check.ts";
 import type { ContainerPlan, ContainerPort, PodPlan } from "./pod-plan.ts";
@@ -248,10 +248,11 @@ export class LocalPod {
   }
 
   #appSpec(container: ContainerPlan, settings: PodSettings, logFile: string): ProcessSpec {
+    const cwd = path.resolve(settings.commandFolder, this.plan.folder ?? ".");
     return {
       name: `${this.name}/${container.name}`,
       argv: container.argv,
-      cwd: path.resolve(settings.commandFolder, this.plan.folder ?? "."),
+      cwd,
       env: appEnvironment({
         container,
         podName: this.name,
@@ -260,7 +261,9 @@ export class LocalPod {
         sidecarAddress: this.plan.injection === "none" ? undefined : this.addresses.pod,
         inherited: settings.env,
         nodePath: settings.nodePath,
-        compileCache: settings.appCompileCache,
+        compileCache: isPartOfTulle(container.argv, cwd, settings)
+          ? settings.tulleCompileCache
+          : settings.appCompileCache,
       }),
       logFile,
       restart: settings.restart,

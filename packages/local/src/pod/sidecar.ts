@@ -12,6 +12,12 @@ import type { PodPlan } from "./pod-plan.ts";
  */
 const ownUserPorts = [15_000, 15_007];
 
+/**
+ * V8 would give a sidecar's short-lived objects up to 32 MB, and once it has grown to that at the start it keeps it: with this much, an
+ * idle sidecar takes 30 MB less, and a request in a busy one about 5 % more CPU. A gateway, which is there once, keeps V8's own.
+ */
+const sidecarNodeOptions = "--max-semi-space-size=4";
+
 export interface SidecarSettings {
   /** Program and first arguments that stand for `tulle`. */
   readonly tulleCommand: readonly string[];
@@ -55,6 +61,10 @@ export function sidecarSpec(
     env: {
       ...inheritedEnvironment(settings.env, settings.nodePath),
       NODE_COMPILE_CACHE: settings.tulleCompileCache,
+      // The person's own come last, and win.
+      ...(plan.injection === "gateway"
+        ? {}
+        : { NODE_OPTIONS: [sidecarNodeOptions, settings.env["NODE_OPTIONS"] ?? ""].join(" ").trim() }),
       TULLE_PROXY_TYPE: plan.injection === "gateway" ? "router" : "sidecar",
       POD_NAME: pod.name,
       POD_NAMESPACE: plan.namespace,
