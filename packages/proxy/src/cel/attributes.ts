@@ -25,19 +25,22 @@ function pathOf(request: RequestHead | undefined, part: "path" | "query"): strin
   return at < 0 ? "" : request.path.slice(at + 1).replace(/#.*$/s, "");
 }
 
-export const attributes: Readonly<Record<string, ReadAttribute>> = {
-  "request.path": ofRequest(":path"),
-  "request.url_path": ({ request }) => pathOf(request, "path"),
-  "request.query": ({ request }) => pathOf(request, "query"),
-  "request.host": ofRequest(":authority"),
-  "request.scheme": ofRequest(":scheme"),
-  "request.method": ofRequest(":method"),
-  "request.referer": ofRequest("referer"),
-  "request.useragent": ofRequest("user-agent"),
-  "request.id": ofRequest("x-request-id"),
-  "request.protocol": ({ request }) => request?.protocol,
-  "request.headers": ({ request }) => request && { get: (name) => requestHeader(name)(request) },
-  "response.code": ({ info }) => (info.responseCode === 0 ? undefined : info.responseCode),
-  "response.code_details": ({ info }) => info.responseCodeDetails,
-  "response.headers": ({ response }) => response && { get: (name) => responseHeader(name)(response) },
-};
+/** No plain object: an expression may name `constructor` too. */
+export const attributes: ReadonlyMap<string, ReadAttribute> = new Map<string, ReadAttribute>(
+  Object.entries({
+    "request.path": ofRequest(":path"),
+    "request.url_path": ({ request }) => pathOf(request, "path"),
+    "request.query": ({ request }) => pathOf(request, "query"),
+    "request.host": ofRequest(":authority"),
+    "request.scheme": ofRequest(":scheme"),
+    "request.method": ofRequest(":method"),
+    "request.referer": ofRequest("referer"),
+    "request.useragent": ofRequest("user-agent"),
+    "request.id": ofRequest("x-request-id"),
+    "request.protocol": ({ request }) => request?.protocol,
+    "request.headers": ({ request }) => request && { get: (name) => requestHeader(name)(request) },
+    "response.code": ({ info }) => (info.responseCode === 0 ? undefined : info.responseCode),
+    "response.code_details": ({ info }) => info.responseCodeDetails,
+    "response.headers": ({ response }) => response && { get: (name) => responseHeader(name)(response) },
+  }),
+);

@@ -16,10 +16,10 @@ export function isHeaders(value: CelValue): value is CelHeaders {
   return typeof value === "object" && value !== null && !isList(value);
 }
 
-/** Undefined where there is nothing to compare; maps are not compared here. */
+/** Undefined where there is nothing to compare; two maps are not compared here. */
 export function areEqual(left: CelValue, right: CelValue): boolean | undefined {
   if (left === undefined || right === undefined) return undefined;
-  if (isHeaders(left) || isHeaders(right)) return undefined;
+  if (isHeaders(left) && isHeaders(right)) return undefined;
   if (isList(left) && isList(right)) {
     return left.length === right.length && left.every((element, index) => areEqual(element, right[index]) === true);
   }

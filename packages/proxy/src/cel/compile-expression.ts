@@ -60,7 +60,7 @@ function elementOf(value: CelValue, key: CelValue): CelValue {
 
 function compileAttribute(tree: CelTree & { type: "name" | "select" }, reasons: string[]): ReadAttribute {
   const path = pathOf(tree);
-  const attribute = path === undefined ? undefined : attributes[path];
+  const attribute = path === undefined ? undefined : attributes.get(path);
   if (attribute !== undefined) return attribute;
   // A map's field may be named behind a dot as well.
   const outer = tree.type === "select" && pathOf(tree.of);
@@ -120,11 +120,11 @@ function compileBinary(operator: BinaryOperator, left: ReadAttribute, right: Rea
 }
 
 /** Of a text, with another one. */
-const textTests: Readonly<Record<string, (text: string, other: string) => boolean>> = {
-  startsWith: (text, other) => text.startsWith(other),
-  endsWith: (text, other) => text.endsWith(other),
-  contains: (text, other) => text.includes(other),
-};
+const textTests: ReadonlyMap<string, (text: string, other: string) => boolean> = new Map([
+  ["startsWith", (text: string, other: string) => text.startsWith(other)],
+  ["endsWith", (text: string, other: string) => text.endsWith(other)],
+  ["contains", (text: string, other: string) => text.includes(other)],
+]);
 
 function compileCall(tree: CelTree & { type: "call" }, reasons: string[]): ReadAttribute {
   const { name, of, inputs } = tree;
@@ -133,7 +133,7 @@ function compileCall(tree: CelTree & { type: "call" }, reasons: string[]): ReadA
     const value = compileTree(input, reasons);
     return (subject) => value(subject) !== undefined;
   }
-  const test = textTests[name];
+  const test = textTests.get(name);
   if (test !== undefined && of !== undefined && input !== undefined && inputs.length === 1) {
     const text = compileTree(of, reasons);
     const other = compileTree(input, reasons);

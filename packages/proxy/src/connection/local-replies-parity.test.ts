@@ -156,6 +156,8 @@ const expressions: Readonly<Record<string, boolean>> = {
   "'text'": false,
   "1": false,
   "null == null": true,
+  "request.headers != null": true,
+  "'a' == request.headers": false,
   "[1, 2] == [1, 2] && 1 != 2": true,
   "[1, 2][1] == 2": true,
   "-1 < 1 && 1.5 > 1.0": true,
