@@ -323,6 +323,17 @@ const refused: readonly {
     ],
   },
   {
+    name: "a type of local replies that would end its line",
+    json: {
+      filter_chains: [
+        chain("a", undefined, {
+          local_reply_config: { body_format: { text_format: "a", content_type: "text/html\r\nset-cookie: a=b" } },
+        }),
+      ],
+    },
+    expected: [`${at}.local_reply_config.body_format.content_type: control characters are not allowed`],
+  },
+  {
     name: "fields that would change behaviour",
     json: { filter_chains: [chain("a", undefined, { strip_trailing_host_dot: true, codec_type: "HTTP2" })] },
     expected: [

@@ -7,6 +7,7 @@ import type {
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import type { TextFormat } from "../format/substitution-format.ts";
 import type { LocalReplyRewrite } from "../http/local-reply.ts";
+import { checkHeaderText } from "./check-header-text.ts";
 import { type HeaderChange, compileHeaderChanges } from "./compile-header-changes.ts";
 import { compileFormatString } from "./compile-format-string.ts";
 import { type LogCondition, compileLogCondition } from "./compile-log-condition.ts";
@@ -81,8 +82,9 @@ function compileBodyFormat(
   problems: Problems,
 ): BodyFormat {
   const ownType = message.format.case === "jsonFormat" ? "application/json" : "text/plain";
+  const contentType = checkHeaderText(message.contentType, place.field("content_type"), problems);
   return {
     format: compileFormatString(message, scope, place, problems),
-    contentType: message.contentType === "" ? ownType : message.contentType,
+    contentType: contentType === "" ? ownType : contentType,
   };
 }
