@@ -34,7 +34,7 @@ test("lines are appended in order, by themselves after a short while", async () 
 
 test("a full buffer is written at once, whole and in order", async () => {
   const { file } = open("b.log");
-  const lines = Array.from({ length: 3000 }, (_, index) => `${index} ${"x".repeat(40)}\n`);
+  const lines = Array.from({ length: 3000 }, (_, index) => `${index} é€ ${"x".repeat(40)}\n`);
   for (const line of lines) file.write(line);
   await waitFor(() => read("b.log").length > 0, { what: "the first write" });
   file.close();

@@ -4,9 +4,13 @@ import fs from "node:fs";
 import { type Counter, type Logger, type MetricRegistry, Trouble } from "@tulle/telemetry";
 
 /** Lines kept while the file system is slow; what comes on top is dropped and counted. */
-const maxBufferedCharacters = 1 << 20;
-/** A buffer of this size is written at once (Envoy: 64 KiB). */
-const flushCharacters = 64 * 1024;
+const maxBufferedBytes = 1 << 20;
+/** A buffer that holds so much is written at once (Envoy: 64 KiB). */
+const flushBytes = 64 * 1024;
+/** Room for a few lines behind that. */
+const bufferBytes = 2 * flushBytes;
+/** In UTF-8, of one character of JavaScript's. */
+const maxCharacterBytes = 3;
 /** Shorter than Envoy's 10 s, so that a person who tails the log sees requests as they come. */
 const flushIntervalMs = 200;
 
@@ -17,6 +21,9 @@ export interface AccessLogFileOptions {
 }
 
 /**
+ * Lines become bytes one by one, while they are in the processor's caches: joined as text and turned into bytes together, they cost
+ * 1 µs more of 37 a request.
+ *
  * States: idle (empty buffer, no timer) → waiting (lines buffered, timer set) → writing (one write in flight, lines of
  * meanwhile buffered) → idle or waiting. `/dev/stdout` and `/dev/stderr` are the process's own descriptors.
  */
@@ -28,7 +35,10 @@ export class AccessLogFile {
   #descriptor: number | undefined;
   /** Descriptors that are done with, but for the write in flight: a number that is free could be a client's socket next. */
   readonly #leaving: number[] = [];
-  #buffer = "";
+  #buffer: Buffer = Buffer.allocUnsafeSlow(bufferBytes);
+  #usedBytes = 0;
+  /** The one that was written last. */
+  #spare: Buffer | undefined = undefined;
   #isWriting = false;
   #timer: NodeJS.Timeout | undefined = undefined;
 
@@ -47,15 +57,23 @@ export class AccessLogFile {
 
   /** Takes a whole line, line feed included. */
   write(line: string): void {
-    if (this.#buffer.length + line.length > maxBufferedCharacters) {
+    if (this.#usedBytes + line.length > maxBufferedBytes) {
       this.#dropped.increment();
       this.#fail("the buffer is full");
       return;
     }
-    this.#buffer += line;
+    const neededBytes = this.#usedBytes + line.length * maxCharacterBytes;
+    if (neededBytes > this.#buffer.length) this.#grow(neededBytes);
+    this.#usedBytes += this.#buffer.write(line, this.#usedBytes);
     if (this.#isWriting) return;
-    if (this.#buffer.length >= flushCharacters) this.#flush();
+    if (this.#usedBytes >= flushBytes) this.#flush();
     else this.#timer ??= setTimeout(() => this.#flush(), flushIntervalMs).unref();
+  }
+
+  #grow(neededBytes: number): void {
+    const larger = Buffer.allocUnsafeSlow(Math.max(neededBytes, 2 * this.#buffer.length));
+    this.#buffer.copy(larger, 0, 0, this.#usedBytes);
+    this.#buffer = larger;
   }
 
   /** Opens the path anew, for log rotation (`/reopen_logs`). */
@@ -75,13 +93,13 @@ export class AccessLogFile {
   flushSync(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#buffer === "" || this.#descriptor === undefined) return;
-    const text = this.#buffer;
-    this.#buffer = "";
+    if (this.#usedBytes === 0 || this.#descriptor === undefined) return;
+    const bytes = this.#buffer.subarray(0, this.#usedBytes);
+    this.#usedBytes = 0;
     try {
-      fs.writeSync(this.#descriptor, text);
+      fs.writeSync(this.#descriptor, bytes);
     } catch (error) {
-      this.#dropped.add(linesOf(text));
+      this.#dropped.add(linesOf(bytes));
       this.#fail(error instanceof Error ? error.message : String(error));
     }
   }
@@ -107,28 +125,33 @@ export class AccessLogFile {
   #flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#buffer === "" || this.#descriptor === undefined) return;
-    const bytes = Buffer.from(this.#buffer, "utf8");
-    this.#buffer = "";
+    if (this.#usedBytes === 0 || this.#descriptor === undefined) return;
+    const full = this.#buffer;
+    const bytes = full.subarray(0, this.#usedBytes);
+    this.#buffer = this.#spare ?? Buffer.allocUnsafeSlow(bufferBytes);
+    this.#spare = undefined;
+    this.#usedBytes = 0;
     this.#isWriting = true;
-    this.#writeAll(this.#descriptor, bytes);
+    this.#writeAll(this.#descriptor, bytes, full);
   }
 
-  #writeAll(descriptor: number, bytes: Buffer): void {
+  #writeAll(descriptor: number, bytes: Buffer, buffer: Buffer): void {
     fs.write(descriptor, bytes, (error, written) => {
       if (error === null && written < bytes.length) {
-        this.#writeAll(descriptor, bytes.subarray(written));
+        this.#writeAll(descriptor, bytes.subarray(written), buffer);
         return;
       }
       this.#isWriting = false;
+      // What has grown once is not kept.
+      if (buffer.length === bufferBytes) this.#spare = buffer;
       for (const left of this.#leaving.splice(0)) fs.closeSync(left);
       if (error === null) {
         this.#trouble.end("the access log can be written again", { path: this.path });
       } else {
-        this.#dropped.add(linesOf(bytes.toString("latin1")));
+        this.#dropped.add(linesOf(bytes));
         this.#fail(error.message);
       }
-      if (this.#buffer !== "") this.#timer ??= setTimeout(() => this.#flush(), flushIntervalMs).unref();
+      if (this.#usedBytes > 0) this.#timer ??= setTimeout(() => this.#flush(), flushIntervalMs).unref();
     });
   }
 
@@ -137,8 +160,8 @@ export class AccessLogFile {
   }
 }
 
-function linesOf(text: string): number {
-  return text.split("\n").length - 1;
+function linesOf(bytes: Buffer): number {
+  return bytes.toString("latin1").split("\n").length - 1;
 }
 
 /** One file a path, however many listeners write to it. */
