@@ -3,19 +3,14 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { type AdsConnection, encodeResource, serveAds } from "@tulle/xds";
-import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
-import { messageFromJson } from "@tulle/xds/json";
 import { envoyPath } from "../../tests/tools/envoy-path.ts";
 import { freePorts, type StartedProcess, startProcess, waitFor } from "../../tests/tools/processes.ts";
-import { runCommand } from "../../tests/tools/run-command.ts";
-import { backend, listener, socketAddress } from "../http1/bootstrap.ts";
+import { backend, socketAddress } from "../http1/bootstrap.ts";
 import { startBackend } from "../http1/contestants.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
 import { onCore } from "../measure/on-core.ts";
 import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
-import { routeName, routes } from "./routes.ts";
 import type { Window } from "./steady-load.ts";
 
 const proxyCore = 0;
@@ -23,7 +18,8 @@ const loadCore = 1;
 const requestsPerSecond = 2000;
 /** A p99 of a few hundred requests would be the worst pause of anything on the machine. */
 const windowFactor = 1.5;
-const program = path.join(import.meta.dirname, "steady-load.ts");
+const loadProgram = path.join(import.meta.dirname, "steady-load.ts");
+const senderProgram = path.join(import.meta.dirname, "push-sender.ts");
 const cli = path.resolve(import.meta.dirname, "../../packages/cli/bin/tulle.mjs");
 
 interface Round {
@@ -38,17 +34,13 @@ interface Measured {
   readonly rounds: Round[];
 }
 
-type Push = ReturnType<typeof routes>;
-
 interface Running {
   readonly name: string;
   readonly load: StartedProcess;
-  readonly connection: AdsConnection;
+  readonly sender: StartedProcess;
 }
 
 export async function measurePush(options: ScenarioOptions): Promise<ScenarioResult> {
-  // The sender of the push is this process: it must not take the proxy's core.
-  await runCommand("taskset", ["-a", "-pc", String(loadCore), String(process.pid)], { timeoutMs: 5000 });
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-bench-"));
   await using stack = new AsyncDisposableStack();
   stack.defer(() => rm(folder, { recursive: true, force: true }));
@@ -56,17 +48,16 @@ export async function measurePush(options: ScenarioOptions): Promise<ScenarioRes
   stack.use(await startBackend(folder, `127.0.0.1:${backendPort}`, loadCore));
   const names = ["Envoy", "Tulle"].filter((name) => options.proxies?.includes(name) ?? true);
   const windowMs = options.seconds * windowFactor * 1000;
-  // Made beforehand: to make one takes longer than to send it.
-  const pushes = Array.from({ length: options.rounds + 1 }, (_, index) => routes(index + 1));
   const measured: Measured[] = [];
   for (const name of names) {
     // One after the other: the load of one proxy would be a disturbance of the other.
     await using own = new AsyncDisposableStack();
-    const running = await start(name, path.join(folder, name), backendPort!, windowMs, own);
+    const of = { name, folder: path.join(folder, name), backendPort: backendPort!, windowMs, rounds: options.rounds };
+    const running = await start(of, own);
     const rounds: Round[] = [];
-    await measureOnce(running, 0, pushes[0]!);
+    await measureOnce(running, 0);
     for (let round = 1; round <= options.rounds; round++) {
-      const result = await measureOnce(running, round, pushes[round]!);
+      const result = await measureOnce(running, round);
       rounds.push(result);
       options.progress(
         `round ${round} ${name}: p99 ${result.quiet.p99Ms.toFixed(2)} ms, with a push ${result.pushed.p99Ms.toFixed(2)} ms, applied after ${result.appliedMs.toFixed(0)} ms`,
@@ -77,30 +68,29 @@ export async function measurePush(options: ScenarioOptions): Promise<ScenarioRes
   return { markdown: table(measured), data: { requestsPerSecond, seconds: options.seconds, measured } };
 }
 
-async function start(
-  name: string,
-  folder: string,
-  backendPort: number,
-  windowMs: number,
-  stack: AsyncDisposableStack,
-): Promise<Running> {
+interface StartOptions {
+  readonly name: string;
+  readonly folder: string;
+  readonly backendPort: number;
+  readonly windowMs: number;
+  readonly rounds: number;
+}
+
+async function start(options: StartOptions, stack: AsyncDisposableStack): Promise<Running> {
+  const { name, folder, backendPort, windowMs } = options;
   await mkdir(folder);
   const [listenPort, adminPort] = await freePorts(2);
-  const connected = Promise.withResolvers<AdsConnection>();
   const xdsPath = path.join(folder, "xds.sock");
-  const server = await serveAds({
-    address: { path: xdsPath },
-    handlers: {
-      onConnect: (connection) => {
-        connection.set("LDS", listeners(listenPort!, path.join(folder, "access.log")));
-        connection.set("RDS", routes(0));
-        connected.resolve(connection);
-      },
-      onSubscribe: () => undefined,
-      onDisconnect: () => undefined,
-    },
-  });
-  stack.defer(() => server.close());
+  // One push more than rounds: the first is for warming up.
+  const senderArgs = [senderProgram, xdsPath, listenPort, path.join(folder, "access.log"), options.rounds + 1].map(
+    String,
+  );
+  const sender = stack.use(
+    await startProcess("nice", ["-n", "19", ...onCore(loadCore, process.execPath, senderArgs).flat()], {
+      name: "sender",
+    }),
+  );
+  await sender.waitForOutput(/^serves /m, { timeoutMs: 60_000 });
   const bootstrap = path.join(folder, "bootstrap.json");
   await writeFile(bootstrap, JSON.stringify(bootstrapOf(adminPort!, backendPort, xdsPath)));
   const [command, args] =
@@ -114,37 +104,24 @@ async function start(
     timeoutMs: 30_000,
     details: () => proxy.output(),
   });
-  const loadArgs = [program, listenPort, requestsPerSecond, windowMs].map(String);
+  const loadArgs = [loadProgram, listenPort, requestsPerSecond, windowMs].map(String);
   const load = stack.use(await startProcess(...onCore(loadCore, process.execPath, loadArgs), { name: "load" }));
-  return { name, load, connection: await connected.promise };
+  return { name, load, sender };
 }
 
 /** Windows come in twos: one without a push, one that begins with it. */
-async function measureOnce({ name, load, connection }: Running, round: number, push: Push): Promise<Round> {
+async function measureOnce({ load, sender }: Running, round: number): Promise<Round> {
   const quiet = await windowOf(load, 2 * round);
   await load.waitForOutput(new RegExp(`^window ${2 * round + 1} begins$`, "m"));
-  const startMs = performance.now();
-  connection.set("RDS", push);
-  const { version } = push.get(routeName)!;
-  await waitFor(() => connection.status().get("RDS")?.ackedVersion === version, {
-    what: `${name} to take the push`,
-    timeoutMs: 30_000,
-    details: () => JSON.stringify(connection.status().get("RDS")),
-  });
-  const appliedMs = performance.now() - startMs;
-  return { quiet, pushed: await windowOf(load, 2 * round + 1), appliedMs };
+  sender.kill("SIGUSR2");
+  const pushed = await windowOf(load, 2 * round + 1);
+  const [, appliedMs] = await sender.waitForOutput(new RegExp(`^push ${round + 1} was taken after (\\S+) ms$`, "m"));
+  return { quiet, pushed, appliedMs: Number(appliedMs) };
 }
 
 async function windowOf(load: StartedProcess, number: number): Promise<Window> {
   const [, json] = await load.waitForOutput(new RegExp(`^window ${number} (\\{.*\\})$`, "m"), { timeoutMs: 60_000 });
   return JSON.parse(json!) as Window;
-}
-
-function listeners(port: number, accessLogFile: string): Push {
-  const rds = { config_source: { ads: {}, resource_api_version: "V3" }, route_config_name: routeName };
-  const read = messageFromJson(ListenerSchema, listener(port, accessLogFile, { rds }));
-  if (!read.ok) throw new Error(read.problems[0]?.message);
-  return new Map([[read.message.name, encodeResource(ListenerSchema, read.message)]]);
 }
 
 function bootstrapOf(adminPort: number, backendPort: number, xdsPath: string): unknown {
