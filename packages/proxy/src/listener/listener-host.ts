@@ -6,6 +6,7 @@ import type { DataPath } from "../connection/data-path.ts";
 import { ipPortText } from "../ip-port-text.ts";
 import type { ListenAddress, Listener } from "../runtime/proxy-runtime.ts";
 import { ActiveListener } from "./active-listener.ts";
+import { descriptorLimit, DescriptorReserve } from "./descriptor-reserve.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";
 import { isOfOwnUser } from "./own-user.ts";
 
@@ -40,6 +41,7 @@ export class ListenerHost {
   readonly #entries = new Map<string, Entry>();
   /** Such as no descriptor being left, which every connection would tell anew. */
   readonly #acceptTrouble: Trouble;
+  readonly #descriptorReserve: DescriptorReserve;
   /** Removed listeners whose connections have not ended yet. */
   readonly #leaving = new Set<ActiveListener>();
   /** What was asked for last, by name; a listener that is removed, or a host that stops, while sockets are bound lets go of them. */
@@ -49,6 +51,7 @@ export class ListenerHost {
   constructor(options: ListenerHostOptions) {
     this.#dataPath = options.dataPath;
     this.#acceptTrouble = new Trouble(options.dataPath.connectionLog);
+    this.#descriptorReserve = new DescriptorReserve(options.dataPath.connectionLog, descriptorLimit());
     this.#descriptors = options.inheritedDescriptors;
     this.#ownUserPorts = options.ownUserPorts ?? new Set();
     this.#drainTimeMs = options.drainTimeMs ?? defaultDrainTimeMs;
@@ -159,7 +162,10 @@ export class ListenerHost {
     if (this.activeConnections >= overload.maxConnections) {
       stats.globalOverflow.increment();
       socket.destroy();
-    } else if (overload.refusesConnection(random)) {
+    } else if (
+      overload.refusesConnection(random) ||
+      this.#descriptorReserve.refuses(descriptorOf(socket), this.#dataPath.turn.nowMs)
+    ) {
       stats.overloadRejected.increment();
       socket.destroy();
     } else {
@@ -258,4 +264,9 @@ const bindErrorTexts: Readonly<Record<string, string>> = {
 
 function bindErrorText(error: NodeJS.ErrnoException): string {
   return bindErrorTexts[error.code ?? ""] ?? error.message;
+}
+
+/** Node keeps it beside its documented fields; on systems without one, nothing is refused for it. */
+function descriptorOf(socket: net.Socket): number {
+  return (socket as unknown as { readonly _handle: { readonly fd?: number } | null })._handle?.fd ?? -1;
 }

@@ -168,7 +168,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
 
   onReset(attempt: UpstreamAttempt, reason: StreamResetReason, detail: string): void {
     if (this.#isDone || attempt !== this.#attempt) return;
-    const isConnectFailure = reason === "remote_connection_failure" || reason === "connection_timeout";
+    const isConnectFailure = /^(remote_connection_failure|local_connection_failure|connection_timeout)$/.test(reason);
     const { retries } = this.#options;
     if (isConnectFailure ? retries?.onConnectFailure : retries?.onReset) {
       if (this.#retry()) return;

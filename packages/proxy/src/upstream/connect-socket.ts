@@ -65,8 +65,16 @@ const errorTexts: Readonly<Record<string, string>> = {
   ENOENT: "No_such_file_or_directory",
   EACCES: "Permission_denied",
   EADDRNOTAVAIL: "Cannot_assign_requested_address",
-  EMFILE: "Too_many_open_files",
 };
+
+/** Why there is no connection: it began at the host, or already here (Envoy tells a socket that could not be made apart). */
+export function connectFailure(
+  error: NodeJS.ErrnoException | undefined,
+): "local_connection_failure" | "remote_connection_failure" {
+  return error?.code === "EMFILE" || error?.code === "ENFILE"
+    ? "local_connection_failure"
+    : "remote_connection_failure";
+}
 
 /**
  * `delayed_connect_error:_Connection_refused`: the system's words with underscores, as Envoy writes them into its access
@@ -75,6 +83,7 @@ const errorTexts: Readonly<Record<string, string>> = {
 export function transportErrorText(error: NodeJS.ErrnoException | undefined): string {
   const words = error === undefined ? undefined : tlsErrorText(error);
   if (words !== undefined) return words;
+  if (connectFailure(error) === "local_connection_failure") return "socket_creation_failure";
   const code = error?.code ?? "unknown";
   return `delayed_connect_error:_${errorTexts[code] ?? code}`;
 }

@@ -7,7 +7,7 @@ import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import type { TlsInfo } from "../connection/tls-info.ts";
 import { rawTransport, type UpstreamTransport } from "../tls/upstream-tls.ts";
-import { connectSocket, transportErrorText } from "./connect-socket.ts";
+import { connectFailure, connectSocket, transportErrorText } from "./connect-socket.ts";
 import { closeGrpcSession } from "./grpc-client.ts";
 
 /** Envoy's defaults for responses: 80 KiB of head (its codec's MAX_RESPONSE_HEADERS_KB), 100 fields (HttpProtocolOptions). */
@@ -152,7 +152,7 @@ export class PooledConnection implements ClientConnectionOwner, UpstreamConnecti
       reason: this.#timedOut ? "connection timeout" : error?.code,
     });
     if (this.#timedOut) this.#pool.onConnectFailure(this, "connection_timeout", "");
-    else this.#pool.onConnectFailure(this, "remote_connection_failure", transportErrorText(error));
+    else this.#pool.onConnectFailure(this, connectFailure(error), transportErrorText(error));
   }
 
   #becomeIdle(): void {

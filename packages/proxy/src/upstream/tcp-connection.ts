@@ -9,7 +9,7 @@ import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import type { TlsInfo } from "../connection/tls-info.ts";
 import { readyEventOf } from "../tls/ready-event.ts";
-import { connectSocket, transportErrorText } from "./connect-socket.ts";
+import { connectFailure, connectSocket, transportErrorText } from "./connect-socket.ts";
 import { resetSocket } from "./reset-socket.ts";
 
 /** What happens to the connection; every call is within a turn. */
@@ -141,6 +141,6 @@ export class TcpConnection {
       this.#tell(() => this.#owner.onConnectFailure("connection_timeout", ""));
       return;
     }
-    this.#tell(() => this.#owner.onConnectFailure("remote_connection_failure", transportErrorText(this.#error)));
+    this.#tell(() => this.#owner.onConnectFailure(connectFailure(this.#error), transportErrorText(this.#error)));
   }
 }
