@@ -196,8 +196,9 @@ async function decodeResources(action: Delivery, schemas: Schemas, handlers: Ads
       seen.add(name);
       const version = await contentVersionInSlices(any.value, pauses);
       if (handlers.holds?.(type, name, version) === true) continue;
+      const bytes = ownBytes(any.value);
       try {
-        resources.set(name, type === "RDS" ? any.value : await decodeInSlices(schemas[type], any.value, pauses));
+        resources.set(name, type === "RDS" ? bytes : await decodeInSlices(schemas[type], bytes, pauses));
         versions.set(name, version);
       } catch (error) {
         refuse(`cannot be decoded: ${error instanceof Error ? error.message : String(error)}`);
@@ -208,4 +209,12 @@ async function decodeResources(action: Delivery, schemas: Schemas, handlers: Ads
   const { versionInfo, nonce } = response;
   // The schema table pairs each type with its message, which TypeScript cannot follow through the index.
   return { type, versionInfo, nonce, resources, versions, removed, errors } as unknown as AdsResponse;
+}
+
+/**
+ * Decoded bytes are views, and a resource lives for as long as it does not change: by views of its response it would keep all
+ * the others, in a thousand responses a thousand times. What is most of its response may keep the rest.
+ */
+function ownBytes(value: Uint8Array): Uint8Array {
+  return value.byteLength * 2 > value.buffer.byteLength ? value : new Uint8Array(value);
 }

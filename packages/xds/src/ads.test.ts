@@ -23,6 +23,8 @@ import { ClusterSchema, Cluster_DiscoveryType } from "./generated/envoy/config/c
 import { NodeSchema } from "./generated/envoy/config/core/v3/base_pb.ts";
 import { ClusterLoadAssignmentSchema } from "./generated/envoy/config/endpoint/v3/endpoint_pb.ts";
 import { ListenerSchema } from "./generated/envoy/config/listener/v3/listener_pb.ts";
+import { RouteConfigurationSchema } from "./generated/envoy/config/route/v3/route_pb.ts";
+import { SecretSchema } from "./generated/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 
 function cluster(name: string, altStatName = ""): EncodedResource {
@@ -197,6 +199,46 @@ test("a resource that cannot be decoded is refused by the client itself", async 
   client.subscribe("CDS", "*");
   await waitFor(() => controlPlane.events.some((event) => event.startsWith("nack CDS broken:")), { what: "the NACK" });
   assert.deepEqual(names[0], ["good"]);
+});
+
+test("what is received of a resource does not keep the rest of its response", async (context) => {
+  const controlPlane = new TestControlPlane();
+  const secret = (name: string, bytes: number): EncodedResource =>
+    encodeResource(
+      SecretSchema,
+      create(SecretSchema, {
+        name,
+        type: {
+          case: "genericSecret",
+          value: { secret: { specifier: { case: "inlineBytes", value: Buffer.alloc(bytes) } } },
+        },
+      }),
+    );
+  const routes = (name: string, hosts: number): EncodedResource =>
+    encodeResource(
+      RouteConfigurationSchema,
+      create(RouteConfigurationSchema, {
+        name,
+        virtualHosts: Array.from({ length: hosts }, (_, index) => ({ name: `host-${index}` })),
+      }),
+    );
+  controlPlane.declare("SDS", secret("small", 8), secret("large", 100_000));
+  controlPlane.declare("RDS", routes("small", 1), routes("large", 1000));
+  const server = await startServer(context, controlPlane);
+  const kept = new Map<string, number>();
+  const client = startClient(context, server.address, ({ type, resources }) => {
+    const small = resources.get("small");
+    if (type === "SDS" && small !== undefined && "type" in small && small.type.case === "genericSecret") {
+      const source = small.type.value.secret?.specifier;
+      if (source?.case === "inlineBytes") kept.set(type, source.value.buffer.byteLength);
+    }
+    if (small instanceof Uint8Array) kept.set(type, small.buffer.byteLength);
+    return [];
+  });
+  client.subscribe("SDS", new Set(["small", "large"]));
+  client.subscribe("RDS", new Set(["small", "large"]));
+  await waitFor(() => kept.size === 2, { what: "both responses" });
+  for (const [type, bytes] of kept) assert.ok(bytes < 100, `${type}: ${bytes}`);
 });
 
 test("a version that the client has already is neither decoded nor handed on", async (context) => {
