@@ -5,6 +5,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { toBinary } from "@bufbuild/protobuf";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import {
@@ -20,7 +22,7 @@ import type { RouteTable } from "../route/route-table.ts";
 import { detachedScope } from "./compile-scope.ts";
 import { buildRouteTable, compileEncodedRoutes, compileRouteConfiguration } from "./compile-route-configuration.ts";
 import { runAtOnce } from "./in-slices.ts";
-import { Place, Problems, compiled as asCompiled } from "./problems.ts";
+import { type Compiled, Place, Problems, compiled as asCompiled } from "./problems.ts";
 import { encodedSource } from "./route-source.ts";
 
 const scope = detachedScope({ environment: { REGION: "north" } });
@@ -835,6 +837,46 @@ test("a body from a file is what the file held when the route came", async (t) =
   const before = accepted(await compileEncodedRoutes(encoded(routes([direct])), scope));
   await rm(filename);
   assert.equal(outcome(before, {}), "200 then");
+});
+
+test("a file is read again with each change of its table", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "tulle-route-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const filename = join(folder, "body");
+  const direct = { match: { prefix: "/" }, direct_response: { status: 200, body: { filename } } };
+  await writeFile(filename, "then");
+  const previous = accepted(await compileEncodedRoutes(twoHosts([direct], []), scope));
+  await writeFile(filename, "now");
+  const next = twoHosts([direct], [to("a", { prefix: "/" })]);
+  assert.equal(
+    outcome(accepted(await compileEncodedRoutes(next, scope, { previous })), { authority: "first" }),
+    "200 now",
+  );
+});
+
+test("a virtual host that is kept does not keep the response that it came with", async () => {
+  const direct = { match: { prefix: "/" }, direct_response: { status: 200, body: { inline_bytes: "YWI=" } } };
+  const settings = {
+    typed_per_filter_config: {
+      jwt: { "@type": "type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3.PerRouteConfig", disabled: true },
+    },
+  };
+  const compile = (second: object[], previous?: RouteTable): Promise<Compiled<RouteTable>> =>
+    compileEncodedRoutes(new Uint8Array(twoHosts([direct], second, settings)), scope, { previous });
+  const first = await (async () => {
+    const bytes = new Uint8Array(twoHosts([direct], [], settings));
+    const compiled = accepted(await compileEncodedRoutes(bytes, scope));
+    matchOf(compiled, "first");
+    return { compiled, bytes: new WeakRef(bytes.buffer) };
+  })();
+  const kept = accepted(await compile([to("a", { prefix: "/" })], first.compiled));
+  Reflect.deleteProperty(first, "compiled");
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  await new Promise(setImmediate);
+  collect();
+  assert.equal(first.bytes.deref(), undefined);
+  assert.equal(outcome(kept, { authority: "first" }), "200 ab");
 });
 
 for (const { name, bytes } of [

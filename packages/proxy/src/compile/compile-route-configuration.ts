@@ -81,8 +81,10 @@ interface BuiltHost {
   readonly routes: HostRoutes;
   /** Clusters that its routes may choose. */
   readonly clusterNames: ReadonlySet<string>;
-  /** Compiled once more it comes to the same. */
-  readonly isRepeatable: boolean;
+  /** A body is what a file held at that moment: compiled once more it may come to something else. */
+  readonly readsFiles: boolean;
+  /** Whether compiling it for its first request would take that one little. */
+  readonly isShort: boolean;
 }
 
 /**
@@ -95,6 +97,7 @@ class CompiledVirtualHost {
   readonly domains: readonly string[];
   readonly clusterNames: readonly string[];
   readonly #build: TableBuild;
+  readonly #readsFiles: boolean;
   #source: VirtualHostSource;
   #routes: HostRoutes | undefined;
 
@@ -103,8 +106,10 @@ class CompiledVirtualHost {
     this.domains = built.message.domains;
     this.clusterNames = [...built.clusterNames];
     this.#build = build;
+    this.#readsFiles = built.readsFiles;
     this.#source = source;
-    const isCompiledLate = source.encoded !== undefined && built.isRepeatable;
+    const isRepeatable = source.encoded !== undefined && !built.readsFiles && build.clusterExists === undefined;
+    const isCompiledLate = isRepeatable && built.isShort;
     this.#routes = isCompiledLate ? undefined : built.routes;
   }
 
@@ -115,7 +120,7 @@ class CompiledVirtualHost {
 
   /** Whether `source` is what this was compiled from; from now on this one's bytes are held, and not those of a message of long ago. */
   comesAgainAs(source: VirtualHostSource): boolean {
-    if (!isSame(this.#source.encoded, source.encoded)) return false;
+    if (this.#readsFiles || !isSame(this.#source.encoded, source.encoded)) return false;
     this.#source = source;
     return true;
   }
@@ -197,9 +202,10 @@ export async function compileEncodedRoutes(
   }
 }
 
-/** What every virtual host of a configuration shares. */
+/** What every virtual host of a configuration shares. Not its message: that is views of a response, which hosts outlive. */
 interface TableBuild {
-  readonly message: RouteConfiguration;
+  readonly mostSpecificWins: boolean;
+  readonly maxDirectResponseBodyBytes: number;
   readonly scope: CompileScope;
   readonly problems: Problems;
   readonly level: HeaderLevel;
@@ -218,7 +224,8 @@ export function* buildRouteTable(
   checkFields(message, place, problems);
   const validates = message.validateClusters ?? options.isInline ?? false;
   const build: TableBuild = {
-    message,
+    mostSpecificWins: message.mostSpecificHeaderMutationsWins,
+    maxDirectResponseBodyBytes: message.maxDirectResponseBodySizeBytes ?? defaultMaxDirectResponseBodyBytes,
     scope,
     problems,
     level: compileHeaderLevel(message, scope, place, problems),
@@ -274,7 +281,7 @@ function addDomains(
 }
 
 function* buildVirtualHost(source: VirtualHostSource, build: TableBuild, place: Place): Sliced<BuiltHost> {
-  const { scope, problems, message } = build;
+  const { scope, problems } = build;
   const { message: host, routeCount, routes } = source.open();
   if (host.name === "") problems.error(place.field("name"), "value length must be at least 1 characters");
   checkFields(host, place, problems);
@@ -285,7 +292,7 @@ function* buildVirtualHost(source: VirtualHostSource, build: TableBuild, place: 
     problems,
     virtualHostName: host.name,
     levels: [compileHeaderLevel(host, scope, place, problems), build.level],
-    mostSpecificWins: message.mostSpecificHeaderMutationsWins,
+    mostSpecificWins: build.mostSpecificWins,
     perFilterConfigs: compilePerFilterConfigs(
       host.typedPerFilterConfig,
       build.perFilterConfigs,
@@ -298,7 +305,7 @@ function* buildVirtualHost(source: VirtualHostSource, build: TableBuild, place: 
         : compileRetryPolicy(host.retryPolicy, place.field("retry_policy"), problems),
     includeRequestAttemptCount: host.includeRequestAttemptCount,
     includeAttemptCountInResponse: host.includeAttemptCountInResponse,
-    maxDirectResponseBodyBytes: message.maxDirectResponseBodySizeBytes ?? defaultMaxDirectResponseBodyBytes,
+    maxDirectResponseBodyBytes: build.maxDirectResponseBodyBytes,
     clusterExists: build.clusterExists,
     clusterNames,
     needsPathIndex: routeCount > maxWalkedRoutes,
@@ -314,8 +321,8 @@ function* buildVirtualHost(source: VirtualHostSource, build: TableBuild, place: 
     yield undefined;
   }
   const httpsRedirect = httpsRedirectOf(host, place, problems);
-  const isRepeatable = !readsFiles && build.clusterExists === undefined && routeCount <= maxRoutesCompiledLate;
-  return { message: host, routes: new HostRoutes(compiledRoutes, httpsRedirect), clusterNames, isRepeatable };
+  const hostRoutes = new HostRoutes(compiledRoutes, httpsRedirect);
+  return { message: host, routes: hostRoutes, clusterNames, readsFiles, isShort: routeCount <= maxRoutesCompiledLate };
 }
 
 function httpsRedirectOf(host: VirtualHost, place: Place, problems: Problems): RouteMatch | undefined {

@@ -223,7 +223,8 @@ function readDirectBody(
       body = new TextEncoder().encode(specifier.value);
       break;
     case "inlineBytes":
-      body = specifier.value;
+      // A copy: the message is a view of the response that it came with.
+      body = new Uint8Array(specifier.value);
       break;
     case "filename":
       onFileRead();
