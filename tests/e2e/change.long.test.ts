@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { Kind } from "@tulle/config";
+import { envoyPath } from "../tools/envoy-path.ts";
 import { waitFor } from "../tools/processes.ts";
 import {
   type DeploymentName,
   deployments,
   gateway,
+  putEnvoyBesideApps,
   rollOut,
   ShopWriter,
   startReplicatedShop,
@@ -228,4 +230,46 @@ test("no request fails while everything changes", async (context: TestContext) =
   context.diagnostic(`${of("mutual_tls")} requests over mutual TLS counted by the proxies that are left`);
   assert.ok(of("mutual_tls") > 0);
   assert.equal(of("none"), 0);
+});
+
+test("no request fails on stock Envoys while pods roll, proxies and the control plane restart", async (context: TestContext) => {
+  await using shop = await startReplicatedShop(putEnvoyBesideApps, { env: { TULLE_ENVOY: await envoyPath() } });
+  const podsBefore = await shop.pods();
+  const load = await ShopLoad.begin(shop, {
+    seed,
+    requestsPerSecond: 200,
+    maxInFlight: 48,
+    minRequests: 6000,
+    timeoutMs: 60_000,
+  });
+  const tell = (what: string): void =>
+    context.diagnostic(
+      `${Math.round(load.nowMs / 1000)} s: ${what}; ${load.sent} requests, ${load.failed.length} failed`,
+    );
+  try {
+    for (const deployment of workloads) {
+      await rollOut(shop, deployment);
+      tell(`${deployment.name} rolled`);
+    }
+    await restartControlPlane(shop, "SIGKILL");
+    tell("control plane killed");
+    for (const deployment of workloads) {
+      await rollOut(shop, deployment, "proxy");
+      tell(`Envoys of ${deployment.name} restarted`);
+    }
+    await restartControlPlane(shop, "SIGTERM");
+    tell("control plane restarted");
+  } finally {
+    const result = await load.end();
+    tell("end");
+    if (result.failed.length > 0) context.diagnostic(await shop.proxyLogs());
+    assert.equal(result.failed.length, 0, describeFailures(result));
+  }
+  const workloadPods = podsBefore.filter(({ name }) => !name.startsWith(gateway.name));
+  const podsAfter = (await shop.pods()).map(({ name }) => name);
+  assert.deepEqual(
+    workloadPods.filter(({ name }) => podsAfter.includes(name)),
+    [],
+    "pods of before",
+  );
 });

@@ -4,7 +4,7 @@ import { readFile, readdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { ApiClient, type Kind, type MeshResource } from "@tulle/config";
 import { waitFor } from "../tools/processes.ts";
-import { ShopInstance } from "./shop-instance.ts";
+import { ShopInstance, type ShopOptions } from "./shop-instance.ts";
 
 export interface DeploymentName {
   readonly name: string;
@@ -38,8 +38,24 @@ async function replicate(folder: string): Promise<void> {
   }
 }
 
-export function startReplicatedShop(prepare?: (folder: string) => Promise<void>): Promise<ShopInstance> {
+/** A stock Envoy beside each app. The gateways stay Tulle's: an Envoy cannot take over the socket that its forerunner leaves. */
+export async function putEnvoyBesideApps(folder: string): Promise<void> {
+  for (const file of (await readdir(folder)).filter((name) => name.endsWith(".yaml") && name !== "gateway.yaml")) {
+    const text = await readFile(path.join(folder, file), "utf8");
+    const changed = text.replaceAll(
+      "\n      annotations:\n",
+      "\n      annotations:\n        sidecar.tulle.io/proxy: envoy\n",
+    );
+    await writeFile(path.join(folder, file), changed);
+  }
+}
+
+export function startReplicatedShop(
+  prepare?: (folder: string) => Promise<void>,
+  options: Pick<ShopOptions, "env"> = {},
+): Promise<ShopInstance> {
   return ShopInstance.start({
+    ...options,
     prepare: async (folder) => {
       await replicate(folder);
       await prepare?.(folder);
