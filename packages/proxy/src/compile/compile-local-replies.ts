@@ -6,7 +6,10 @@ import type {
   ResponseMapper,
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import type { TextFormat } from "../format/substitution-format.ts";
+import { HeaderMap } from "../http/header-map.ts";
+import { textOfBytes } from "../http/header-value.ts";
 import type { LocalReplyRewrite } from "../http/local-reply.ts";
+import type { RequestHead, ResponseHead } from "../http/message.ts";
 import { checkHeaderText } from "./check-header-text.ts";
 import { type HeaderChange, compileHeaderChanges } from "./compile-header-changes.ts";
 import { compileFormatString } from "./compile-format-string.ts";
@@ -52,10 +55,16 @@ export function compileLocalReplies(
     const bodyFormat = mapper?.bodyFormat ?? general;
     if (bodyFormat === undefined) return;
     info.localReplyBody = reply.body.toString();
-    reply.body = Buffer.from(bodyFormat.format(info, info.request, reply.head));
+    const request = info.request && withText(info.request);
+    reply.body = Buffer.from(bodyFormat.format(info, request, withText(reply.head)));
     info.localReplyBody = undefined;
     reply.contentType = bodyFormat.contentType;
   };
+}
+
+/** Bodies are UTF-8 all through; heads have a character for each byte. */
+function withText<H extends RequestHead | ResponseHead>(head: H): H {
+  return { ...head, headers: new HeaderMap(head.headers.entries.map(textOfBytes)) };
 }
 
 function compileMapper(mapper: ResponseMapper, scope: CompileScope, place: Place, problems: Problems): Mapper {

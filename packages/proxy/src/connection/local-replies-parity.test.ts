@@ -57,12 +57,19 @@ const listeners: readonly ParityListener[] = [
   }),
   replies("body", { mappers: [{ filter: denied, body: { inline_string: "not here: ü" } }] }),
   replies("empty_body", { mappers: [{ filter: denied, body: { inline_string: "" } }] }),
-  replies("format", { body_format: text("%RESPONSE_CODE% %LOCAL_REPLY_BODY% %RESP(x-none)% %REQ(x-word)%") }),
+  replies("format", { body_format: text("%RESPONSE_CODE% %LOCAL_REPLY_BODY% %RESP(x-none)% ä %REQ(x-word)%") }),
   replies("format_type", {
     body_format: text("<b>%LOCAL_REPLY_BODY%</b>", { content_type: "text/html; charset=UTF-8" }),
   }),
   replies("json", {
-    body_format: { json_format: { text: "%LOCAL_REPLY_BODY%", code: "%RESPONSE_CODE%", path: "%REQ(:path)%" } },
+    body_format: {
+      json_format: {
+        text: "ä %LOCAL_REPLY_BODY%",
+        code: "%RESPONSE_CODE%",
+        path: "%REQ(:path)%",
+        word: "%REQ(x-word)%",
+      },
+    },
   }),
   replies("override", {
     mappers: [
@@ -106,11 +113,15 @@ const listeners: readonly ParityListener[] = [
   }),
 ];
 
+/** UTF-8 as node:http takes header values, a character for each byte. */
+const latin1 = (value: string): string => Buffer.from(value).toString("latin1");
+
 const calls: readonly ParityCall[] = listeners.flatMap(({ name }): readonly ParityCall[] => [
   { listener: name },
   { listener: name, path: "/let" },
   { listener: name, headers: { "x-word": "a" }, method: "POST", body: ["a", "b"] },
   { listener: name, method: "HEAD" },
+  { listener: name, headers: { "x-word": latin1('ü"ß') } },
 ]);
 
 /** Expression → whether it takes the denial of `GET /p/a?q=1#f` with `x-word: a`, twice. */

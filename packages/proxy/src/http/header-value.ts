@@ -19,6 +19,19 @@ export function utf8AsLatin1(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }
 
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const beyondAscii = /[\x80-\xff]/;
+
+/** What latin1 characters of a head say where their bytes are UTF-8; the same text where they are not. */
+export function textOfBytes(value: string): string {
+  if (!beyondAscii.test(value)) return value;
+  try {
+    return utf8.decode(Buffer.from(value, "latin1"));
+  } catch {
+    return value;
+  }
+}
+
 /** Control characters become spaces, as RFC 9110 §5.5 has it for fields. */
 export function withoutControlCharacters(text: string): string {
   return controlCharacter.test(text) ? text.replace(controlCharacters, " ") : text;
