@@ -205,7 +205,8 @@ export class UpProgress {
   }
 
   #textOf(pod: LocalPod): string {
-    return pod.ready ? "ready" : phaseTexts[pod.phase];
+    if (pod.ready) return "ready";
+    return pod.failure === undefined ? phaseTexts[pod.phase] : `${phaseTexts[pod.phase]}: ${pod.failure}`;
   }
 
   #draw(pods: readonly LocalPod[]): void {

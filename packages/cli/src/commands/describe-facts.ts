@@ -46,6 +46,8 @@ export interface PodFacts extends Named {
   readonly ports: readonly { readonly port: number; readonly container: string }[];
   readonly proxy: "sidecar" | "gateway" | "none";
   readonly ready: boolean;
+  /** Of a pod that is not ready: which probe fails, or why it cannot run, where that is known. */
+  readonly notReadyBecause?: string;
   readonly services: readonly ServiceFacts[];
   /** Undefined for gateways and pods without a proxy, whose ports are none of the mesh's. */
   readonly mutualTls?: MutualTlsFacts;
@@ -116,6 +118,7 @@ export function describePod(mesh: DescribedMesh, pod: Pod): PodFacts {
   const { name, namespace, labels = {} } = pod.metadata;
   const proxy = proxyOf(pod);
   const workload = { namespace, labels };
+  const condition = pod.status?.conditions?.find(({ type }) => type === "Ready");
   return {
     name,
     namespace,
@@ -123,7 +126,8 @@ export function describePod(mesh: DescribedMesh, pod: Pod): PodFacts {
       (container.ports ?? []).map(({ containerPort }) => ({ port: containerPort, container: container.name })),
     ),
     proxy,
-    ready: pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true,
+    ready: condition?.status === "True",
+    ...(condition?.status === "True" || condition?.message === undefined ? {} : { notReadyBecause: condition.message }),
     services: services.map((service) => serviceFacts(mesh, service, [pod])),
     ...(proxy === "sidecar" ? { mutualTls: mutualTlsFacts(mesh, workload) } : {}),
     requestAuthentications: mesh.requestAuthentications.flatMap((each) => {

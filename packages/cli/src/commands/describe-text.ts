@@ -51,12 +51,13 @@ function indented(line: string): string {
   return `   ${line}`;
 }
 
-function podLines({ name, namespace, ports, proxy, ready }: PodFacts): Section {
+function podLines({ name, namespace, ports, proxy, ready, notReadyBecause: because }: PodFacts): Section {
   const list = ports.map(({ port, container }) => `${port} (${container})`).join(", ");
   return [
     `Pod: ${name}.${namespace}`,
     indented(list === "" ? "Pod does not expose ports" : `Pod Ports: ${list}`),
     ...(ready ? [] : ["WARNING: the pod is not ready, and Services do not send to it"]),
+    ...(because === undefined ? [] : [`  ${because}`]),
     ...(proxy === "none" ? ["WARNING: the pod is not part of the mesh: it has no proxy"] : []),
   ];
 }

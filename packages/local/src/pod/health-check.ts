@@ -7,8 +7,11 @@ import type { ContainerPort } from "./pod-plan.ts";
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
 const { request } = process.getBuiltinModule("node:http");
 
+/** Takes why an answer was not well, in a kubelet's words. */
+export type OnFailure = (answer: string) => void;
+
 /** One question to a container; true when it answered well. Never rejects. */
-export type Check = () => Promise<boolean>;
+export type Check = (onFailure?: OnFailure) => Promise<boolean>;
 
 export interface CheckTarget {
   readonly address: string;
@@ -26,11 +29,12 @@ export function checkOf(probe: Probe, target: CheckTarget): Check | undefined {
     if (port === undefined) return undefined;
     const headers = Object.fromEntries(httpHeaders.map(({ name, value }) => [name, value]));
     const isTls = probe.httpGet.scheme === "HTTPS";
-    return () => httpCheck({ address: target.address, port, path, headers, host, isTls, timeoutMs });
+    return (onFailure) =>
+      httpCheck({ address: target.address, port, path, headers, host, isTls, timeoutMs }, onFailure);
   }
   if (probe.tcpSocket !== undefined) {
     const port = portNumber(probe.tcpSocket.port, target.ports);
-    return port === undefined ? undefined : () => tcpCheck(target.address, port, timeoutMs);
+    return port === undefined ? undefined : (onFailure) => tcpCheck(target.address, port, timeoutMs, onFailure);
   }
   return undefined;
 }
@@ -51,7 +55,7 @@ export interface HttpCheck {
 }
 
 /** Well is any status from 200 to 399 (Kubernetes: httpGet probes). */
-export function httpCheck(check: HttpCheck): Promise<boolean> {
+export function httpCheck(check: HttpCheck, onFailure: OnFailure = () => undefined): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const headers = { "user-agent": "tulle-probe", ...check.headers };
   const outgoing = (check.isTls === true ? requestOverTls : request)({
@@ -67,21 +71,37 @@ export function httpCheck(check: HttpCheck): Promise<boolean> {
   });
   outgoing.once("response", (response) => {
     response.resume();
-    resolve(response.statusCode! >= 200 && response.statusCode! < 400);
+    const isWell = response.statusCode! >= 200 && response.statusCode! < 400;
+    if (!isWell) onFailure(`HTTP probe failed with statuscode: ${response.statusCode}`);
+    resolve(isWell);
   });
-  outgoing.once("timeout", () => outgoing.destroy());
-  outgoing.once("error", () => resolve(false));
+  outgoing.once("timeout", () => outgoing.destroy(new Error(`no answer in ${check.timeoutMs} ms`)));
+  outgoing.once("error", (error) => {
+    onFailure(`GET ${check.path} at ${check.address}:${check.port}: ${error.message}`);
+    resolve(false);
+  });
   outgoing.once("close", () => resolve(false));
   outgoing.end();
   return promise;
 }
 
-export function tcpCheck(address: string, port: number, timeoutMs: number): Promise<boolean> {
+export function tcpCheck(
+  address: string,
+  port: number,
+  timeoutMs: number,
+  onFailure: OnFailure = () => undefined,
+): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = connect({ host: address, port, timeout: timeoutMs });
   socket.once("connect", () => resolve(true));
-  socket.once("timeout", () => resolve(false));
-  socket.once("error", () => resolve(false));
+  socket.once("timeout", () => {
+    onFailure(`no connection to ${address}:${port} in ${timeoutMs} ms`);
+    resolve(false);
+  });
+  socket.once("error", (error) => {
+    onFailure(error.message);
+    resolve(false);
+  });
   void promise.then(() => socket.destroy());
   return promise;
 }

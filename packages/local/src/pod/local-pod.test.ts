@@ -147,9 +147,23 @@ test("a readiness probe that fails takes the pod out, and one that is well again
   on.say("app-well", false);
   await on.until("the pod to be not ready", () => !on.pod.ready);
   assert.equal(on.pod.phase, "running");
+  assert.equal(
+    on.pod.failure,
+    "Readiness probe of container app failed: HTTP probe failed with statuscode: 503",
+    "told as a kubelet does",
+  );
   on.say("app-well");
   await on.until("the pod to be ready again", () => on.pod.ready);
+  assert.equal(on.pod.failure, undefined);
   assert.equal(on.pod.restarts, 0);
+});
+
+test("a program that never answers well is told after a while, with what it says", async (t) => {
+  const on = await setStage(t, {}, { injection: "none" });
+  on.pod.start();
+  await on.until("a reason", () => on.pod.failure !== undefined);
+  assert.equal(on.pod.failure, "Readiness probe of container app failed: HTTP probe failed with statuscode: 503");
+  assert.equal(on.pod.phase, "starting-app");
 });
 
 test("a liveness probe that fails has the program started again", async (t) => {

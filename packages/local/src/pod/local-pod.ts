@@ -16,7 +16,7 @@ import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { SupervisedProcess } from "../process/supervised-process.ts";
 import { appEnvironment, isPartOfTulle } from "./environment.ts";
-import { checkOf, tcpCheck, type Check } from "./health-check.ts";
+import { checkOf, tcpCheck, type Check, type OnFailure } from "./health-check.ts";
 import { proxyCheck } from "./proxy-check.ts";
 import type { ContainerPlan, ContainerPort, PodPlan } from "./pod-plan.ts";
 import { startProbeLoop, timingOf, type ProbeLoop } from "./probe-loop.ts";
@@ -65,11 +65,17 @@ const proxyTiming = { initialDelayMs: 0, periodMs: 1000, successThreshold: 1, fa
 /** What is left of a proxy this long after it should have drained is stuck. */
 const proxyStopGraceMs = 5000;
 
+/** A failure that stands for longer is told; programs that have only just begun refuse connections. */
+const tellFailureAfterMs = 3000;
+
 interface Program {
   readonly process: SupervisedProcess;
   readonly plan: ContainerPlan | undefined;
   ready: boolean;
   loops: ProbeLoop[];
+  /** Which probe fails, and with what answer. */
+  failure: { readonly probe: string; readonly text: string; readonly sinceMs: number } | undefined;
+  toldFailure: string | undefined;
 }
 
 export class LocalPod {
@@ -117,6 +123,11 @@ export class LocalPod {
   /** Whether Services send to it. */
   get ready(): boolean {
     return this.#phase === "running" && this.#all.every((program) => program.ready);
+  }
+
+  /** Of a pod that is not ready: which probe of which container fails, and how. Undefined at first, and when nothing is known. */
+  get failure(): string | undefined {
+    return this.ready ? undefined : this.#all.find(({ toldFailure }) => toldFailure !== undefined)?.toldFailure;
   }
 
   get leaving(): boolean {
@@ -275,6 +286,8 @@ export class LocalPod {
       plan,
       ready: false,
       loops: [],
+      failure: undefined,
+      toldFailure: undefined,
       process: new SupervisedProcess(spec, {
         onStart: () => this.#startProbes(program),
         onUnexpectedEnd: (end) => {
@@ -298,13 +311,17 @@ export class LocalPod {
     if (plan === undefined) {
       // One that says that it leaves means it: others have to know before its drain is over.
       const onLeaving = (): void => this.#setReady(program, false);
-      const check: Check = () => proxyCheck(this.addresses.pod, onLeaving);
-      program.loops = [startProbeLoop(check, proxyTiming, (well) => this.#setReady(program, well))];
+      const check: Check = (onFailure) => proxyCheck(this.addresses.pod, onLeaving, onFailure);
+      program.loops = [
+        startProbeLoop(this.#explained(program, "Readiness", check), proxyTiming, (well) =>
+          this.#setReady(program, well),
+        ),
+      ];
       return;
     }
     const startup = this.#checkOf(plan, plan.startupProbe);
     if (startup === undefined || plan.startupProbe === undefined) return this.#startSteadyProbes(program, plan);
-    const loop = startProbeLoop(startup, timingOf(plan.startupProbe), (well) => {
+    const loop = startProbeLoop(this.#explained(program, "Startup", startup), timingOf(plan.startupProbe), (well) => {
       loop.stop();
       if (well) this.#startSteadyProbes(program, plan);
       else program.process.kill();
@@ -317,13 +334,16 @@ export class LocalPod {
     const readiness =
       this.#checkOf(plan, plan.readinessProbe) ??
       // Kubernetes calls a container without a probe ready at once; a port that nobody listens on yet would fail requests.
-      (first === undefined ? undefined : () => tcpCheck(this.addresses.app, first.port, 1000));
+      (first === undefined
+        ? undefined
+        : (onFailure?: OnFailure) => tcpCheck(this.addresses.app, first.port, 1000, onFailure));
     program.loops = [];
     if (readiness === undefined) {
       this.#setReady(program, true);
     } else {
       const timing = timingOf(plan.readinessProbe ?? {});
-      program.loops.push(startProbeLoop(readiness, timing, (well) => this.#setReady(program, well)));
+      const check = this.#explained(program, "Readiness", readiness);
+      program.loops.push(startProbeLoop(check, timing, (well) => this.#setReady(program, well)));
     }
     const liveness = this.#checkOf(plan, plan.livenessProbe);
     if (liveness !== undefined && plan.livenessProbe !== undefined) {
@@ -333,7 +353,8 @@ export class LocalPod {
       const timing = timingOf(plan.livenessProbe);
       // Not at once: a program that has only just begun is not dead.
       const initialDelayMs = Math.max(timing.initialDelayMs, timing.periodMs);
-      program.loops.push(startProbeLoop(liveness, { ...timing, initialDelayMs }, onVerdict));
+      const check = this.#explained(program, "Liveness", liveness);
+      program.loops.push(startProbeLoop(check, { ...timing, initialDelayMs }, onVerdict));
     }
   }
 
@@ -341,8 +362,33 @@ export class LocalPod {
     return probe === undefined ? undefined : checkOf(probe, { address: this.addresses.app, ports: plan.ports });
   }
 
+  /** The check, whose failures are kept for people as a kubelet's events are. */
+  #explained(program: Program, probe: string, check: Check): Check {
+    return async () => {
+      let answer = "";
+      const isWell = await check((text) => (answer = text));
+      if (isWell) {
+        if (program.failure?.probe === probe) program.failure = undefined;
+        return true;
+      }
+      const container = program.plan?.name ?? proxyContainer;
+      const nowMs = performance.now();
+      const text = `${probe} probe of container ${container} failed: ${answer}`;
+      program.failure = { probe, text, sinceMs: program.failure?.sinceMs ?? nowMs };
+      if (nowMs - program.failure.sinceMs >= tellFailureAfterMs && !this.ready) this.#tellFailure(program);
+      return false;
+    };
+  }
+
+  #tellFailure(program: Program): void {
+    if (program.toldFailure === program.failure?.text || this.leaving) return;
+    program.toldFailure = program.failure?.text;
+    this.#listener.onChange(this);
+  }
+
   #stopProbes(programs: readonly Program[]): void {
     for (const program of programs) {
+      program.failure = undefined;
       for (const loop of program.loops) loop.stop();
       program.loops = [];
     }
@@ -351,6 +397,7 @@ export class LocalPod {
   #setReady(program: Program, ready: boolean): void {
     if (program.ready === ready) return;
     program.ready = ready;
+    program.toldFailure = ready ? undefined : program.failure?.text;
     if (!this.leaving && this.#phase === "starting-proxy" && this.#proxy?.ready === true) this.#startPrograms();
     else if (!this.#advance()) this.#listener.onChange(this);
   }

@@ -1,4 +1,5 @@
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+import type { OnFailure } from "./health-check.ts";
 const { request } = process.getBuiltinModule("node:http");
 // The probe of a pod's proxy: Istio's health port, and what the agent says there of its own end.
 
@@ -9,7 +10,11 @@ const timeoutMs = 1000;
 const leavingText = "the agent is stopping";
 
 /** True when the proxy is ready. `onLeaving` is called when it says that it is about to end. Never rejects. */
-export function proxyCheck(address: string, onLeaving: () => void): Promise<boolean> {
+export function proxyCheck(
+  address: string,
+  onLeaving: () => void,
+  onFailure: OnFailure = () => undefined,
+): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const headers = { "user-agent": "tulle-probe" };
   const options = { host: address, port: healthPort, path: healthPath, headers, agent: false, timeout: timeoutMs };
@@ -20,11 +25,15 @@ export function proxyCheck(address: string, onLeaving: () => void): Promise<bool
     response.once("error", () => resolve(false));
     response.once("end", () => {
       if (text.startsWith(leavingText)) onLeaving();
+      if (response.statusCode !== 200) onFailure(`HTTP probe failed with statuscode: ${response.statusCode}`);
       resolve(response.statusCode === 200);
     });
   });
-  outgoing.once("timeout", () => outgoing.destroy());
-  outgoing.once("error", () => resolve(false));
+  outgoing.once("timeout", () => outgoing.destroy(new Error(`no answer in ${timeoutMs} ms`)));
+  outgoing.once("error", (error) => {
+    onFailure(`GET ${healthPath} at ${address}:${healthPort}: ${error.message}`);
+    resolve(false);
+  });
   outgoing.once("close", () => resolve(false));
   outgoing.end();
   return promise;

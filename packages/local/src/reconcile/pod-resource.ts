@@ -44,7 +44,7 @@ export function buildPod(pod: LocalPod, wishes: Readonly<Record<string, string>>
           type: "Ready",
           status,
           ...(plan.problems[0] === undefined
-            ? {}
+            ? notReady(pod.failure)
             : { reason: "CannotRunHere", message: plan.problems.map((problem) => problem.message).join("; ") }),
         },
       ],
@@ -52,4 +52,9 @@ export function buildPod(pod: LocalPod, wishes: Readonly<Record<string, string>>
       startTime: pod.createdAt,
     },
   };
+}
+
+/** Kubernetes' reason; its message names containers alone, and events the probes, which nobody keeps here. */
+function notReady(failure: string | undefined): { readonly reason?: string; readonly message?: string } {
+  return failure === undefined ? {} : { reason: "ContainersNotReady", message: failure };
 }

@@ -126,7 +126,7 @@ export class Reconciler implements PodListener {
   /** For people: which pods are not ready. */
   describeMissing(): string {
     const waiting = this.#runnable().filter((pod) => !pod.ready);
-    return `pods to become ready: ${waiting.map((pod) => `${pod.name} (${pod.phase})`).join(", ")}`;
+    return `pods to become ready: ${waiting.map((pod) => `${pod.name} (${pod.failure ?? pod.phase})`).join(", ")}`;
   }
 
   /** Whether every proxy has acknowledged, or refused, all that the control plane sent. */
