@@ -3,6 +3,7 @@
 import { mkdir, mkdtemp, readFile, rm, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { sidecarNodeOptions } from "../../packages/local/src/pod/sidecar.ts";
 import { MeshedProxies, type ProxyKind, type RunningPod } from "../../tests/tools/meshed-proxies.ts";
 import { waitFor } from "../../tests/tools/processes.ts";
 import { answerBytes, startBackend } from "../http1/contestants.ts";
@@ -65,13 +66,15 @@ export class SidecarPair implements AsyncDisposable {
         return startBackend(own, `${pod.appAddress}:${port}`, loadCore);
       },
       wrapCommand: (pod, command, args) =>
-        // The access log goes to standard output, as Istio's; here that is a file. The agent tells peers of the workload.
+        // The access log goes to standard output, as Istio's; here that is a file. The agent tells peers of the workload, and `tulle up`
+        // gives Tulle's sidecars less memory for what is short-lived.
         onCore(proxyCore, "sh", [
           "-c",
-          'log=$1; export TULLE_PEER_METADATA="$2"; shift 2; exec "$@" >> "$log"',
+          'log=$1; export TULLE_PEER_METADATA="$2" NODE_OPTIONS="$3"; shift 3; exec "$@" >> "$log"',
           "sh",
           logOf(folder, pod),
           peerMetadata(pod),
+          sidecarNodeOptions,
           command,
           ...args,
         ]),
