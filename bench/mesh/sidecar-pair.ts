@@ -3,7 +3,7 @@
 import { mkdir, mkdtemp, readFile, rm, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { sidecarNodeOptions } from "../../packages/local/src/pod/sidecar.ts";
+import { sidecarNodeOptions } from "@tulle/local";
 import { MeshedProxies, type ProxyKind, type RunningPod } from "../../tests/tools/meshed-proxies.ts";
 import { waitFor } from "../../tests/tools/processes.ts";
 import { answerBytes, startBackend } from "../http1/contestants.ts";

@@ -4,6 +4,7 @@ export type { UpOptions } from "./supervisor.ts";
 export { CannotStart, Supervisor } from "./supervisor.ts";
 export type { LocalPod, PodPhase } from "./pod/local-pod.ts";
 export type { PlanProblem, ProxyKind } from "./pod/pod-plan.ts";
+export { sidecarNodeOptions } from "./pod/sidecar.ts";
 export type { ProcessEnd, RestartPolicy } from "./process/supervised-process.ts";
 export { parsePortMappings, publishAnnotation, type PortMapping } from "./reconcile/published-port-mappings.ts";
 export { appAddressAnnotation } from "./reconcile/pod-resource.ts";
