@@ -14,7 +14,13 @@ import { compileRetryPolicy } from "./compile-retry-policy.ts";
 import type { MatchContext } from "./compile-route-match.ts";
 import type { Metadata } from "./matchers/metadata-matcher.ts";
 import { RouteList, maxWalkedRoutes } from "./route-list.ts";
-import { type RouteSource, type VirtualHostSource, decodedSource, encodedSource } from "./route-source.ts";
+import {
+  type RouteSource,
+  UndecodableError,
+  type VirtualHostSource,
+  decodedSource,
+  encodedSource,
+} from "./route-source.ts";
 import {
   type CompiledRoute,
   type HeaderLevel,
@@ -197,7 +203,8 @@ export async function compileEncodedRoutes(
     const table = await runInSlices(buildRouteTable(encodedSource(bytes), scope, options, Place.root, problems));
     return compiled(table, problems);
   } catch (error) {
-    problems.error(Place.root, `cannot be decoded: ${error instanceof Error ? error.message : String(error)}`);
+    if (!(error instanceof UndecodableError)) throw error;
+    problems.error(Place.root, `cannot be decoded: ${error.message}`);
     return compiled<RouteTable>(undefined, problems);
   }
 }

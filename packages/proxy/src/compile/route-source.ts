@@ -45,11 +45,22 @@ export function decodedSource(message: RouteConfiguration): RouteSource {
   };
 }
 
-/** @throws here and from what it returns where the bytes are no RouteConfiguration */
+/** The bytes are no RouteConfiguration. */
+export class UndecodableError extends Error {}
+
+function decode<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new UndecodableError(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+/** @throws {UndecodableError} here and from what it returns */
 export function encodedSource(bytes: Uint8Array): RouteSource {
-  const { rest, elements } = splitList(bytes, RouteConfigurationSchema.field.virtualHosts.number);
+  const { rest, elements } = decode(() => splitList(bytes, RouteConfigurationSchema.field.virtualHosts.number));
   return {
-    message: fromBinary(RouteConfigurationSchema, rest),
+    message: decode(() => fromBinary(RouteConfigurationSchema, rest)),
     encoded: rest,
     virtualHosts: elements.map((element) => new EncodedVirtualHost(element)),
   };
@@ -67,9 +78,9 @@ class EncodedVirtualHost implements VirtualHostSource {
   }
 
   open(): OpenVirtualHost {
-    const { rest, elements } = splitList(this.encoded, VirtualHostSchema.field.routes.number);
+    const { rest, elements } = decode(() => splitList(this.encoded, VirtualHostSchema.field.routes.number));
     return {
-      message: fromBinary(VirtualHostSchema, rest),
+      message: decode(() => fromBinary(VirtualHostSchema, rest)),
       routeCount: elements.length,
       routes: decoded(elements),
     };
@@ -77,5 +88,5 @@ class EncodedVirtualHost implements VirtualHostSource {
 }
 
 function* decoded(elements: readonly Uint8Array[]): Generator<Route, void, undefined> {
-  for (const element of elements) yield fromBinary(RouteSchema, element);
+  for (const element of elements) yield decode(() => fromBinary(RouteSchema, element));
 }
