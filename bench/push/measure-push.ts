@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { envoyPath } from "../../tests/tools/envoy-path.ts";
 import { freePorts, type StartedProcess, startProcess, waitFor } from "../../tests/tools/processes.ts";
+import { runCommand } from "../../tests/tools/run-command.ts";
 import { backend, socketAddress } from "../http1/bootstrap.ts";
 import { startBackend } from "../http1/contestants.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
@@ -41,6 +42,8 @@ interface Running {
 }
 
 export async function measurePush(options: ScenarioOptions): Promise<ScenarioResult> {
+  // What waits for output must not take the proxy's core.
+  await runCommand("taskset", ["-a", "-pc", String(loadCore), String(process.pid)], { timeoutMs: 5000 });
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-bench-"));
   await using stack = new AsyncDisposableStack();
   stack.defer(() => rm(folder, { recursive: true, force: true }));
