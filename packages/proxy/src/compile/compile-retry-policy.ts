@@ -47,8 +47,7 @@ export function compileRetryPolicy(message: RetryPolicyMessage, place: Place, pr
     numRetries: message.numRetries ?? 1,
     perTryTimeoutMs: durationMs(message.perTryTimeout, 0),
     perTryIdleTimeoutMs: durationMs(message.perTryIdleTimeout, 0),
-    // A copy: the decoder's list has room for many more.
-    retriableStatusCodes: message.retriableStatusCodes.slice(),
+    retriableStatusCodes: message.retriableStatusCodes,
     backOffBaseMs: baseMs,
     backOffMaxMs: maxMs,
     avoidPreviousHosts: avoidsPreviousHosts(message, place, problems),

@@ -53,10 +53,7 @@ export function compileRouteMatch(message: RouteMatch, place: Place, problems: P
 }
 
 function allOf(conditions: readonly RouteCondition[]): RouteCondition {
-  return conditions.length === 1 ? conditions[0]! : allOfMany(conditions);
-}
-
-function allOfMany(conditions: readonly RouteCondition[]): RouteCondition {
+  if (conditions.length === 1) return conditions[0]!;
   const [first, second] = conditions;
   if (conditions.length === 2) return (request, context) => first!(request, context) && second!(request, context);
   return (request, context) => {
