@@ -8,6 +8,7 @@ import { FakeSocket } from "../../hand-built/fake-socket.ts";
 import { ManualClock } from "../../hand-built/manual-clock.ts";
 import { RoundClock } from "../../hand-built/round-clock.ts";
 import { HeaderMap } from "../../http/header-map.ts";
+import type { ResponseSender } from "../stream-codec.ts";
 import { Http1ServerConnection } from "./server-connection.ts";
 
 interface Case {
@@ -380,34 +381,39 @@ test("100-continue is answered before the body and taken off", () => {
   assert.match(written, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
 });
 
-test("a connection that closes waits for a client that takes something, and for no other", () => {
-  const clock = new ManualClock();
-  const fake = new FakeSocket();
-  const dataPath = new DataPath({ logging: new Logging({ level: "off" }), clock });
-  const big = Buffer.alloc(50_000, 97);
-  const connection = new Http1ServerConnection(
+/** A connection whose requests are all answered in one way. */
+function answering(fake: FakeSocket, clock: ManualClock | RoundClock, answer: (sender: ResponseSender) => void) {
+  const ignore = (): void => undefined;
+  return new Http1ServerConnection(
     fake.socket,
     {
       newStream: (sender) => ({
-        onRequestHead: () => {
-          sender.sendResponseHead({ status: 200, headers: new HeaderMap(["content-length", "100000"]) }, false);
-          sender.sendResponseData(big, false);
-          sender.sendResponseData(big, true);
-        },
-        onRequestData: () => undefined,
-        onRequestTrailers: () => undefined,
-        onDownstreamReset: () => undefined,
-        onRequestError: () => undefined,
-        onDownstreamDrained: () => undefined,
+        onRequestHead: () => answer(sender),
+        onRequestData: ignore,
+        onRequestTrailers: ignore,
+        onDownstreamReset: ignore,
+        onRequestError: ignore,
+        onDownstreamDrained: ignore,
       }),
-      onConnectionError: () => undefined,
-      onStreamEnd: () => undefined,
-      onConnectionIdle: () => undefined,
-      onConnectionClosed: () => undefined,
+      onConnectionError: ignore,
+      onStreamEnd: ignore,
+      onConnectionIdle: ignore,
+      onConnectionClosed: ignore,
     },
     defaultServerSettings,
-    dataPath,
+    new DataPath({ logging: new Logging({ level: "off" }), clock }),
   );
+}
+
+test("a connection that closes waits for a client that takes something, and for no other", () => {
+  const clock = new ManualClock();
+  const fake = new FakeSocket();
+  const big = Buffer.alloc(50_000, 97);
+  const connection = answering(fake, clock, (sender) => {
+    sender.sendResponseHead({ status: 200, headers: new HeaderMap(["content-length", "100000"]) }, false);
+    sender.sendResponseData(big, false);
+    sender.sendResponseData(big, true);
+  });
   fake.blocked = true;
   connection.onData(Buffer.from(get("Connection: close\r\n")));
   clock.advance(9000);
@@ -424,26 +430,8 @@ for (const { name, end } of [
 ]) {
   test(`an answer leaves before the connection goes by ${name} in the same round of the event loop`, () => {
     const fake = new FakeSocket();
-    const dataPath = new DataPath({ logging: new Logging({ level: "off" }), clock: new RoundClock() });
-    const connection = new Http1ServerConnection(
-      fake.socket,
-      {
-        newStream: (sender) => ({
-          onRequestHead: () =>
-            sender.sendResponseHead({ status: 204, headers: new HeaderMap(), upgrade: undefined }, true),
-          onRequestData: () => undefined,
-          onRequestTrailers: () => undefined,
-          onDownstreamReset: () => undefined,
-          onRequestError: () => undefined,
-          onDownstreamDrained: () => undefined,
-        }),
-        onConnectionError: () => undefined,
-        onConnectionIdle: () => undefined,
-        onStreamEnd: () => undefined,
-        onConnectionClosed: () => undefined,
-      },
-      defaultServerSettings,
-      dataPath,
+    const connection = answering(fake, new RoundClock(), (sender) =>
+      sender.sendResponseHead({ status: 204, headers: new HeaderMap(), upgrade: undefined }, true),
     );
     connection.onData(Buffer.from(get("")));
     assert.equal(fake.written, "");
