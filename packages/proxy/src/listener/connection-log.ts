@@ -2,6 +2,7 @@
 import type { ConnectionInfo } from "../connection/connection-info.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { connectionStreamInfo } from "../filters/network/connection-stream-info.ts";
+import { responseFlags } from "../http/response-flags.ts";
 import type { AccessLog } from "../runtime/proxy-runtime.ts";
 
 export class ConnectionLog {
@@ -24,7 +25,9 @@ export class ConnectionLog {
     const connection = this.#connection;
     const info = connectionStreamInfo(connection, this.#startTimeMs, this.#startMonotonicMs);
     info.accessLogType = "NotSet";
-    info.responseFlags = connection.responseFlags;
+    // Envoy writes no flag of a refused handshake, so that nothing but the reason's text tells it from a good connection.
+    const isRefused = connection.transportFailureReason !== undefined;
+    info.responseFlags = connection.responseFlags | (isRefused ? responseFlags.DPE.bit : 0);
     info.downstreamTransportFailureReason = connection.transportFailureReason;
     info.responseCodeDetails = connection.responseCodeDetails;
     info.bytesReceived = connection.bytesReceived;
