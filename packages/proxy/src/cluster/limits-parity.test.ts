@@ -381,7 +381,11 @@ async function play(index: number, side: Side, hosts: Hosts): Promise<Outcome> {
   const port = side.ports.get(`s${index}`)!;
   let count = 0;
   const inTurn = async (times: number): Promise<void> => {
-    for (let turn = 0; turn < times; turn += 1) await request(port);
+    for (let turn = 0; turn < times; turn += 1) {
+      await request(port);
+      // Envoy ejects on its main thread, which has done so once it has answered this; a host that soon returns is not waited for.
+      if (!repeatsAfterReturn) await gaugeOf(side, index, "outlier_detection.ejections_active");
+    }
     count += times;
   };
   if ("inTurn" in requests) {
