@@ -1,5 +1,6 @@
 // What a control plane and the ADS server say to each other. The control plane declares, connection by connection and
 // type by type, which resources a proxy should have; the server works out what to send, when, and in which responses.
+import type { Socket } from "node:net";
 import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
 import type { Clock } from "./clock.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
@@ -153,6 +154,8 @@ export interface AdsServerOptions {
   readonly refusal?: (connection: Pick<AdsConnection, "peer" | "peerIdentity" | "node">) => string | undefined;
   /** On a TCP address only. */
   readonly tls?: ServerTls;
+  /** With TLS: whether a connection that was just accepted is closed, before anything is read. */
+  readonly refusesConnection?: (socket: Socket) => boolean;
   /** Answered on the same port. */
   readonly unaryHandlers?: UnaryHandlers;
 }

@@ -26,12 +26,13 @@ export async function serveAds(options: AdsServerOptions): Promise<RunningAdsSer
   const open = new Set<AdsServerConnection>();
   // Distinct between servers too, so that an answer to a predecessor is not taken for one to this server.
   const serverId = randomBytes(4).toString("hex");
-  const { address, service = "ads", tls, unaryHandlers, secretHandlers } = options;
+  const { address, service = "ads", tls, unaryHandlers, secretHandlers, refusesConnection } = options;
   const server = await serveByteStreams({
     address,
     limits,
     services: secretHandlers === undefined ? [service] : [service, "sds"],
     ...(tls === undefined ? {} : { tls }),
+    ...(refusesConnection === undefined ? {} : { refusesConnection }),
     ...(unaryHandlers === undefined ? {} : { unaryHandlers }),
     onStream: (stream) => {
       lastId += 1;

@@ -1,6 +1,7 @@
 // A gRPC server of the ADS method that hands over streams of opaque messages: what the ADS server and the agent's relay
 // are built on. Bytes are decoded by them, where a broken message ends its stream with a reason.
 import { chmodSync, lstatSync, unlinkSync } from "node:fs";
+import type { Socket } from "node:net";
 import type { Server, ServerDuplexStream } from "@grpc/grpc-js";
 import type { AdsAddress } from "./ads-server-api.ts";
 import { loadGrpc } from "./load-grpc.ts";
@@ -60,6 +61,8 @@ export interface ByteStreamServerOptions {
   readonly services?: readonly XdsService[];
   /** On a TCP address only. */
   readonly tls?: ServerTls;
+  /** With TLS: whether a connection that was just accepted is closed, before anything is read. */
+  readonly refusesConnection?: (socket: Socket) => boolean;
   readonly unaryHandlers?: UnaryHandlers;
 }
 
@@ -99,7 +102,7 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     "grpc.max_concurrent_streams": maxHttp2Streams,
   });
   const insecure = grpc.ServerCredentials.createInsecure();
-  const listener = tls === undefined ? undefined : listenerFor(tls, limits, server.createConnectionInjector(insecure));
+  const listener = tls === undefined ? undefined : listenerFor(tls, options, server.createConnectionInjector(insecure));
   const peerOf = (call: { getPeer(): string }): TlsPeer =>
     listener?.peer(call.getPeer()) ?? { certificates: [], identity: undefined };
   const fail = (call: BytesCall, code: number, details: string): void => void call.emit("error", { code, details });
@@ -175,12 +178,13 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
 
 function listenerFor(
   tls: ServerTls,
-  limits: ByteStreamServerLimits,
+  { limits, refusesConnection = () => false }: ByteStreamServerOptions,
   injector: ReturnType<Server["createConnectionInjector"]>,
 ): TlsListener {
   return new TlsListener(tls, {
     // Twice, because a client renews its certificate beside its stream.
     maxConnections: 2 * limits.maxStreams,
+    refuses: refusesConnection,
     accept: (socket) => injector.injectConnection(socket),
   });
 }

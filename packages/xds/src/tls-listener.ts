@@ -3,7 +3,7 @@
 import type { X509Certificate } from "node:crypto";
 import { constants } from "node:crypto";
 import { once } from "node:events";
-import type { AddressInfo, Socket } from "node:net";
+import { type AddressInfo, type Server as TcpServer, type Socket, createServer as createTcpServer } from "node:net";
 import { type SecureContextOptions, type Server, type TLSSocket, createServer } from "node:tls";
 import {
   type PeerIdentity,
@@ -27,6 +27,8 @@ const lookEveryMs = 60_000;
 const maxChainCertificates = 10;
 
 export class TlsListener {
+  readonly #listening: TcpServer;
+  /** Listens nowhere: what is accepted is handed to it, unless it is refused before that. */
   readonly #server: Server;
   readonly #tls: ServerTls;
   readonly #accept: (socket: TLSSocket) => void;
@@ -36,7 +38,11 @@ export class TlsListener {
 
   constructor(
     tls: ServerTls,
-    options: { readonly maxConnections: number; readonly accept: (socket: TLSSocket) => void },
+    options: {
+      readonly maxConnections: number;
+      readonly refuses: (socket: Socket) => boolean;
+      readonly accept: (socket: TLSSocket) => void;
+    },
   ) {
     this.#tls = tls;
     this.#accept = options.accept;
@@ -47,11 +53,16 @@ export class TlsListener {
       rejectUnauthorized: false,
       handshakeTimeout: handshakeTimeoutMs,
     });
-    this.#server.maxConnections = options.maxConnections;
-    this.#server.on("connection", (socket: Socket) => {
+    this.#listening = createTcpServer((socket) => {
+      if (options.refuses(socket)) {
+        socket.destroy();
+        return;
+      }
       this.#sockets.add(socket);
       socket.on("close", () => this.#sockets.delete(socket));
+      this.#server.emit("connection", socket);
     });
+    this.#listening.maxConnections = options.maxConnections;
     this.#server.on("tlsClientError", (error: Error, socket: TLSSocket) =>
       this.#refuse(socket, { reason: "handshake", message: error.message }),
     );
@@ -60,9 +71,9 @@ export class TlsListener {
 
   /** Rejects if the address cannot be bound. */
   async listen(host: string, port: number): Promise<number> {
-    this.#server.listen({ host, port });
-    await once(this.#server, "listening");
-    return (this.#server.address() as AddressInfo).port;
+    this.#listening.listen({ host, port });
+    await once(this.#listening, "listening");
+    return (this.#listening.address() as AddressInfo).port;
   }
 
   peer(remote: string): TlsPeer {
@@ -75,8 +86,8 @@ export class TlsListener {
   }
 
   async close(): Promise<void> {
-    const closed = once(this.#server, "close");
-    this.#server.close();
+    const closed = once(this.#listening, "close");
+    this.#listening.close();
     for (const socket of this.#sockets) socket.destroy();
     await closed;
   }

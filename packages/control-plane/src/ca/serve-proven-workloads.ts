@@ -1,6 +1,6 @@
 // The port with TLS (15012): ADS and SDS for workloads that have proved who they are, and certificates for those that are about to.
 import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
-import type { Logger } from "@tulle/telemetry";
+import { descriptorLimit, descriptorOf, DescriptorReserve, type Logger } from "@tulle/telemetry";
 import {
   type AdsServerHandlers,
   type AdsServerOptions,
@@ -29,11 +29,13 @@ export interface ProvenWorkloadsOptions {
 /** Rejects if the address cannot be bound. */
 export async function serveProvenWorkloads(options: ProvenWorkloadsOptions): Promise<RunningAdsServer> {
   const { authority, handlers, metrics, log, pods } = options;
+  const descriptors = new DescriptorReserve(log, descriptorLimit());
   const server = await serveAds({
     ...options.server,
     handlers: endingWithThePod(handlers, pods, log),
     secretHandlers: endingWithThePod(trustBundleStreams(authority), pods, log),
     refusal: ownConfigurationOnly(pods, metrics, log),
+    refusesConnection: (socket) => descriptors.refuses(descriptorOf(socket), performance.now()),
     unaryHandlers: certificateService((call) => answerCertificateRequest(options, call)),
     tls: {
       credentials: authority.credentials,

@@ -1,12 +1,11 @@
 // The sockets of a worker: binds what the runtime's listeners name, hands each accepted connection to the filter chain
 // that matches, and drains what leaves the configuration (Envoy: ListenerManager, ConnectionHandler).
 import net from "node:net";
-import { Trouble } from "@tulle/telemetry";
+import { descriptorLimit, descriptorOf, DescriptorReserve, Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../connection/data-path.ts";
 import { ipPortText } from "../ip-port-text.ts";
 import type { ListenAddress, Listener } from "../runtime/proxy-runtime.ts";
 import { ActiveListener } from "./active-listener.ts";
-import { descriptorLimit, DescriptorReserve } from "./descriptor-reserve.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";
 import { isOfOwnUser } from "./own-user.ts";
 
@@ -264,9 +263,4 @@ const bindErrorTexts: Readonly<Record<string, string>> = {
 
 function bindErrorText(error: NodeJS.ErrnoException): string {
   return bindErrorTexts[error.code ?? ""] ?? error.message;
-}
-
-/** Node keeps it beside its documented fields; on systems without one, nothing is refused for it. */
-function descriptorOf(socket: net.Socket): number {
-  return (socket as unknown as { readonly _handle: { readonly fd?: number } | null })._handle?.fd ?? -1;
 }

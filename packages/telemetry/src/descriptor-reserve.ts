@@ -1,7 +1,9 @@
 // Keeps descriptors back for what an accepted connection will need: its way to a host, the admin pages, a certificate's file. Without
 // it libuv would close clients in silence once there is none left, and requests of those who came before would fail.
 import { readFileSync } from "node:fs";
-import { Trouble, type Logger } from "@tulle/telemetry";
+import type { Socket } from "node:net";
+import type { Logger } from "./log.ts";
+import { Trouble } from "./trouble.ts";
 
 /** For upstream connections of those who are connected, for the admin pages and for files; of small limits an eighth. */
 const mostReserved = 64;
@@ -16,6 +18,11 @@ export function descriptorLimit(): number {
   } catch {
     return Infinity;
   }
+}
+
+/** Node keeps it beside its documented fields; on systems without one, nothing is refused for it. */
+export function descriptorOf(socket: Socket): number {
+  return (socket as unknown as { readonly _handle: { readonly fd?: number } | null })._handle?.fd ?? -1;
 }
 
 export class DescriptorReserve {

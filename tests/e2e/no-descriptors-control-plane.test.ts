@@ -1,0 +1,69 @@
+// A control plane that may open no more files: it refuses newcomers, says so once, goes on with the proxies that it has and the
+// people who ask it, and takes newcomers again by itself.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import net from "node:net";
+import path from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { waitFor } from "../tools/processes.ts";
+import { rollOut } from "./replicated-shop.ts";
+import { ShopInstance } from "./shop-instance.ts";
+
+const maxDescriptors = 128;
+const refusal = "connections are refused: too many files are open";
+
+/** Replaces the control plane by one with few descriptors; returns where its proxies connect. */
+async function restartCrowded(shop: ShopInstance, log: () => Promise<string>): Promise<net.TcpNetConnectOpts> {
+  const supervisor = shop.up.child.pid!;
+  const logged = (await log()).length;
+  const before = (await shop.processes()).get("control-plane")!;
+  // For it and for all that it starts from now on.
+  await promisify(execFile)("prlimit", ["--pid", String(supervisor), `--nofile=${maxDescriptors}`]);
+  process.kill(before, "SIGTERM");
+  const find = async (): Promise<RegExpExecArray | null> => / xdsTls=([\d.]+):(\d+)/.exec((await log()).slice(logged));
+  const [, host, port] = await waitFor(find, { what: "another control plane", timeoutMs: 60_000, intervalMs: 100 });
+  await shop.waitForSync();
+  return { host: host!, port: Number(port) };
+}
+
+test("a control plane without descriptors refuses newcomers, says so once, pushes, and recovers", async () => {
+  await using shop = await ShopInstance.start();
+  const log = (): Promise<string> => readFile(path.join(shop.folder, ".tulle", "logs", "control-plane.log"), "utf8");
+  const xds = await restartCrowded(shop, log);
+  const controlPlane = (await shop.processes()).get("control-plane");
+  const proxies = (await shop.syncRows()).map(({ proxy }) => proxy);
+  assert.ok(proxies.length > 0);
+
+  const crowd = new Set<net.Socket>();
+  let refused = 0;
+  let connected = 0;
+  for (let count = 0; count < maxDescriptors + 20; count += 1) {
+    const socket = net.connect(xds, () => (connected += 1));
+    crowd.add(socket);
+    socket.on("error", () => undefined);
+    socket.on("close", () => {
+      crowd.delete(socket);
+      refused += 1;
+    });
+  }
+  try {
+    await waitFor(() => connected + refused >= maxDescriptors + 20 && refused > 20, {
+      what: "newcomers to be refused",
+    });
+    await shop.applyRule("2-everything-to-v1");
+    assert.deepEqual(
+      (await shop.syncRows()).map(({ proxy }) => proxy),
+      proxies,
+      "the proxies that it had",
+    );
+  } finally {
+    for (const socket of crowd) socket.destroy();
+  }
+
+  await rollOut(shop, { name: "webapp", namespace: "shop" });
+  await shop.waitForSync();
+  assert.equal((await log()).split(refusal).length, 2, await log());
+  assert.equal((await shop.processes()).get("control-plane"), controlPlane, "it went on");
+});
