@@ -16,11 +16,12 @@ import {
   workloads,
 } from "./replicated-shop.ts";
 import type { ShopInstance } from "./shop-instance.ts";
-import { describeFailures, seededRandom, ShopLoad } from "./shop-load.ts";
+import { describeFailures, describePace, type LoadResult, seededRandom, ShopLoad } from "./shop-load.ts";
 
 const seed = 20_240_611;
 const changeCount = 50;
-const minRequests = 30_000;
+const requestsPerSecond = 500;
+const requestsPerSecondOnEnvoys = 200;
 
 const istio = "networking.istio.io/v1";
 const security = "security.istio.io/v1";
@@ -139,6 +140,7 @@ async function restartControlPlane(shop: ShopInstance, signal: NodeJS.Signals): 
   await waitFor(async () => ![undefined, before].includes(await pidOf()), {
     what: "another control plane",
     timeoutMs: 30_000,
+    intervalMs: 100,
   });
   await waitForCalm(shop);
 }
@@ -148,7 +150,7 @@ async function terminateProxy(shop: ShopInstance, { name }: DeploymentName): Pro
   const pod = (await shop.pods()).find((each) => each.name.startsWith(`${name}-`))!;
   process.kill((await shop.processes()).get(`${pod.name} proxy`)!, "SIGTERM");
   await waitFor(
-    async () => (await shop.pods()).some((each) => each.name === pod.name && each.restarts > pod.restarts),
+    async () => (await shop.podStates()).some((each) => each.name === pod.name && each.restarts > pod.restarts),
     {
       what: "another run of the proxy",
       timeoutMs: 60_000,
@@ -169,24 +171,32 @@ async function changeConfiguration(shop: ShopInstance, load: ShopLoad): Promise<
   }
 }
 
-/** Every pod is replaced, every proxy started again, and the control plane twice. */
-async function replaceEverything(shop: ShopInstance, tell: (what: string) => void): Promise<void> {
+/** Every pod is replaced, every proxy started again, and the control plane twice. Starts take from the load; it catches up after each. */
+async function replaceEverything(shop: ShopInstance, load: ShopLoad, tell: (what: string) => void): Promise<void> {
+  const replace = async (what: string, work: () => Promise<void>): Promise<void> => {
+    await load.caughtUp();
+    await work();
+    tell(what);
+  };
   for (const deployment of deployments) {
-    await rollOut(shop, deployment);
-    tell(`${deployment.name} rolled`);
+    await replace(`${deployment.name} rolled`, () => rollOut(shop, deployment));
   }
-  await restartControlPlane(shop, "SIGTERM");
-  tell("control plane restarted");
+  await replace("control plane restarted", () => restartControlPlane(shop, "SIGTERM"));
   for (const deployment of deployments) {
-    await rollOut(shop, deployment, "proxy");
-    tell(`proxies of ${deployment.name} restarted`);
+    await replace(`proxies of ${deployment.name} restarted`, () => rollOut(shop, deployment, "proxy"));
   }
   for (const deployment of [gateway, ...workloads.slice(0, 1)]) {
-    await terminateProxy(shop, deployment);
-    tell(`a proxy of ${deployment.name} terminated`);
+    await replace(`a proxy of ${deployment.name} terminated`, () => terminateProxy(shop, deployment));
   }
-  await restartControlPlane(shop, "SIGKILL");
-  tell("control plane killed");
+  await replace("control plane killed", () => restartControlPlane(shop, "SIGKILL"));
+  await load.caughtUp();
+}
+
+/** Nothing was left out of what was offered, and nothing failed. */
+function assertAllAnswered(context: TestContext, result: LoadResult, perSecond: number): void {
+  context.diagnostic(describePace(result));
+  assert.equal(result.failed.length, 0, describeFailures(result));
+  assert.equal(result.requests, perSecond * result.seconds);
 }
 
 test("no request fails while everything changes", async (context: TestContext) => {
@@ -194,9 +204,9 @@ test("no request fails while everything changes", async (context: TestContext) =
   const podsBefore = await shop.pods();
   const load = await ShopLoad.begin(shop, {
     seed,
-    requestsPerSecond: 500,
-    maxInFlight: 48,
-    minRequests,
+    requestsPerSecond,
+    maxInFlight: 96,
+    minSeconds: 60,
     timeoutMs: 60_000,
   });
   const tell = (what: string): void => {
@@ -205,12 +215,12 @@ test("no request fails while everything changes", async (context: TestContext) =
     );
   };
   try {
-    await Promise.all([changeConfiguration(shop, load), replaceEverything(shop, tell)]);
+    await Promise.all([changeConfiguration(shop, load), replaceEverything(shop, load, tell)]);
   } finally {
     const result = await load.end();
     tell("end");
     if (result.failed.length > 0) context.diagnostic(await shop.proxyLogs());
-    assert.equal(result.failed.length, 0, describeFailures(result));
+    assertAllAnswered(context, result, requestsPerSecond);
   }
   const podsAfter = await shop.pods();
   assert.deepEqual(
@@ -237,9 +247,9 @@ test("no request fails on stock Envoys while pods roll, proxies and the control 
   const podsBefore = await shop.pods();
   const load = await ShopLoad.begin(shop, {
     seed,
-    requestsPerSecond: 200,
+    requestsPerSecond: requestsPerSecondOnEnvoys,
     maxInFlight: 48,
-    minRequests: 6000,
+    minSeconds: 30,
     timeoutMs: 60_000,
   });
   const tell = (what: string): void =>
@@ -263,7 +273,7 @@ test("no request fails on stock Envoys while pods roll, proxies and the control 
     const result = await load.end();
     tell("end");
     if (result.failed.length > 0) context.diagnostic(await shop.proxyLogs());
-    assert.equal(result.failed.length, 0, describeFailures(result));
+    assertAllAnswered(context, result, requestsPerSecondOnEnvoys);
   }
   const workloadPods = podsBefore.filter(({ name }) => !name.startsWith(gateway.name));
   const podsAfter = (await shop.pods()).map(({ name }) => name);

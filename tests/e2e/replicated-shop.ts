@@ -104,7 +104,7 @@ export class ShopWriter {
 export async function waitForCalm(shop: ShopInstance): Promise<void> {
   await waitFor(
     async () => {
-      const pods = await shop.pods();
+      const pods = await shop.podStates();
       return (
         pods.length === podCount && pods.every(({ ready }) => ready) && (await shop.syncRows()).length === podCount
       );

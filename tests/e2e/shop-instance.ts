@@ -3,6 +3,7 @@ import { cp, mkdir, mkdtemp, readFile, readdir, readlink, rm, writeFile } from "
 import { type Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { ApiClient } from "@tulle/config";
 import { freePorts, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -18,6 +19,8 @@ export interface Pod {
   readonly ready: boolean;
   readonly restarts: number;
 }
+
+export type PodState = Pick<Pod, "name" | "ready" | "restarts">;
 
 export interface Answer {
   readonly status: number;
@@ -162,6 +165,16 @@ export class ShopInstance implements AsyncDisposable {
     return JSON.parse(await this.mustTulle("pods", "-o", "json")) as Pod[];
   }
 
+  /** What `pods` tells that changes, without a process for each look: for those who look again and again. */
+  async podStates(): Promise<readonly PodState[]> {
+    const { items } = await new ApiClient({ endpoint: { url: await this.#apiUrl() } }).list("Pod");
+    return items.map(({ metadata, status }) => ({
+      name: metadata.name,
+      ready: status?.conditions?.find(({ type }) => type === "Ready")?.status === "True",
+      restarts: (status?.containerStatuses ?? []).reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
+    }));
+  }
+
   /** The only pod whose name begins so. */
   async pod(prefix: string): Promise<Pod> {
     const found = (await this.pods()).filter(({ name }) => name.startsWith(prefix));
@@ -181,10 +194,14 @@ export class ShopInstance implements AsyncDisposable {
 
   /** A JSON page of the control plane's HTTP API. */
   async read<T>(target: string): Promise<T> {
+    return JSON.parse((await httpRequest(`${await this.#apiUrl()}${target}`)).body) as T;
+  }
+
+  async #apiUrl(): Promise<string> {
     const { apiUrl } = JSON.parse(await readFile(path.join(this.folder, ".tulle", "instance.json"), "utf8")) as {
       apiUrl: string;
     };
-    return JSON.parse((await httpRequest(`${apiUrl}${target}`)).body) as T;
+    return apiUrl;
   }
 
   /** Waits until nothing waits to be sent and no proxy is behind. */

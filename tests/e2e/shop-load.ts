@@ -1,19 +1,21 @@
 // People and programs that use the shop while something happens to it: so many requests a second, over connections that are kept
-// and over new ones, with and without TLS. What every one of them got is counted.
+// and over new ones, with and without TLS. The load is open: what a busy machine could not send in its time is sent later, so
+// that the pace holds over the whole run. What every request got is counted.
 import { readFile } from "node:fs/promises";
 import { Agent, request, type RequestOptions } from "node:http";
 import { Agent as SecureAgent, request as requestSecurely } from "node:https";
 import type { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
+import { waitFor } from "../tools/processes.ts";
 import type { ShopInstance } from "./shop-instance.ts";
 
 export interface LoadOptions {
   readonly seed: number;
   readonly requestsPerSecond: number;
-  /** A machine that cannot keep the pace has this many requests on their way at most. */
+  /** A machine that cannot keep the pace has this many requests on their way at most; the others wait for their turn. */
   readonly maxInFlight: number;
-  /** Requests that are sent at least, however soon the end is asked for. */
-  readonly minRequests: number;
+  /** How long requests come at least, however soon the end is asked for. */
+  readonly minSeconds: number;
   /** A request that has no answer by then has failed. */
   readonly timeoutMs: number;
 }
@@ -32,11 +34,20 @@ export interface FailedRequest {
 }
 
 export interface LoadResult {
+  /** How long requests came, in whole seconds. */
+  readonly seconds: number;
+  /** All were sent, and all have ended. */
   readonly requests: number;
   readonly failed: readonly FailedRequest[];
+  /** When the last had ended, since the load began. */
+  readonly endedAtMs: number;
+  /** Requests whose time had come and that were not sent yet, at the worst moment. */
+  readonly mostBehind: number;
 }
 
 const pollMs = 5;
+/** The load keeps its pace while no more wait to be sent than come in this time. */
+const keptPaceMs = 100;
 /** Without any answer for this long, requests do not wait for each other: they hang. */
 const hangingMs = 500;
 
@@ -70,22 +81,27 @@ export class ShopLoad {
   readonly #random: () => number;
   readonly #ca: Buffer;
   // First in, first out: no connection lies idle for long.
-  readonly #kept = new Agent({ keepAlive: true, maxSockets: 24, scheduling: "fifo" });
-  readonly #keptSecure = new SecureAgent({ keepAlive: true, maxSockets: 8, scheduling: "fifo" });
+  readonly #kept: Agent;
+  readonly #keptSecure: SecureAgent;
   readonly #failed: FailedRequest[] = [];
   readonly #beganAtMs = performance.now();
-  readonly #ended: Promise<void>;
+  readonly #ended: Promise<number>;
   readonly #connectedAtMs = new WeakMap<Socket, number>();
   #sent = 0;
   #inFlight = 0;
   #answered = 0;
-  #stopping = false;
+  #mostBehind = 0;
+  /** How long requests come, once that is known. */
+  #seconds: number | undefined;
 
   private constructor(shop: ShopInstance, options: LoadOptions, ca: Buffer) {
     this.#shop = shop;
     this.#options = options;
     this.#ca = ca;
     this.#random = seededRandom(options.seed);
+    const { maxInFlight } = options;
+    this.#kept = new Agent({ keepAlive: true, maxSockets: Math.ceil(maxInFlight / 2), scheduling: "fifo" });
+    this.#keptSecure = new SecureAgent({ keepAlive: true, maxSockets: Math.ceil(maxInFlight / 6), scheduling: "fifo" });
     this.#ended = this.#run();
   }
 
@@ -117,29 +133,49 @@ export class ShopLoad {
     }
   }
 
-  /** Sends no more once the least is sent; resolves when all have ended. */
-  async end(): Promise<LoadResult> {
-    this.#stopping = true;
-    await this.#ended;
-    this.#kept.destroy();
-    this.#keptSecure.destroy();
-    return { requests: this.#sent, failed: this.#failed };
+  /** Resolves when the load keeps its pace: what could not be sent in its time is sent. @throws where the pace is beyond the machine */
+  async caughtUp(): Promise<void> {
+    const { requestsPerSecond } = this.#options;
+    await waitFor(() => this.#due() - this.#sent <= (requestsPerSecond * keptPaceMs) / 1000, {
+      what: `the load to catch up with ${requestsPerSecond} requests a second`,
+      timeoutMs: 60_000,
+      intervalMs: pollMs,
+      details: () => `${this.#sent} of ${this.#due()} are sent`,
+    });
   }
 
-  async #run(): Promise<void> {
-    const { requestsPerSecond, maxInFlight, minRequests } = this.#options;
-    let budget = 0;
-    let lastMs = performance.now();
-    while (!this.#stopping || this.#sent < minRequests) {
-      const nowMs = performance.now();
-      // What could not be sent in its time is not made up for: the pace is a limit, too.
-      budget = Math.min(maxInFlight, budget + ((nowMs - lastMs) * requestsPerSecond) / 1000);
-      lastMs = nowMs;
-      for (; budget >= 1 && this.#inFlight < maxInFlight; budget -= 1) this.#send();
+  /** No more requests come after the second that has begun, nor before the least time; resolves when all are sent and have ended. */
+  async end(): Promise<LoadResult> {
+    this.#seconds ??= Math.max(this.#options.minSeconds, Math.ceil(this.nowMs / 1000));
+    const endedAtMs = await this.#ended;
+    this.#kept.destroy();
+    this.#keptSecure.destroy();
+    return {
+      seconds: this.#seconds,
+      requests: this.#sent,
+      failed: this.#failed,
+      endedAtMs,
+      mostBehind: this.#mostBehind,
+    };
+  }
+
+  /** Requests whose time has come. */
+  #due(): number {
+    const seconds = Math.min(this.nowMs / 1000, this.#seconds ?? Infinity);
+    return Math.floor(seconds * this.#options.requestsPerSecond);
+  }
+
+  async #run(): Promise<number> {
+    const { requestsPerSecond, maxInFlight } = this.#options;
+    while (this.#seconds === undefined || this.#sent < this.#seconds * requestsPerSecond) {
+      const due = this.#due();
+      while (this.#sent < due && this.#inFlight < maxInFlight) this.#send();
+      this.#mostBehind = Math.max(this.#mostBehind, due - this.#sent);
       // Requests per second are what this is about; nothing is waited for.
       await pause(4);
     }
     while (this.#inFlight > 0) await pause(4);
+    return this.nowMs;
   }
 
   #send(): void {
@@ -200,9 +236,15 @@ export class ShopLoad {
 }
 
 /** For messages: how often each outcome came, and the first of them. */
-export function describeFailures({ requests, failed }: LoadResult): string {
+export function describeFailures({ requests, failed }: Pick<LoadResult, "requests" | "failed">): string {
   const counts = new Map<string, number>();
   for (const { what } of failed) counts.set(what, (counts.get(what) ?? 0) + 1);
   const lines = [...counts].map(([what, count]) => `${count} × ${what}`);
   return [`${failed.length} of ${requests} requests failed`, ...lines, JSON.stringify(failed.slice(0, 5))].join("\n");
+}
+
+/** For messages: what the load came to. */
+export function describePace({ seconds, requests, endedAtMs, mostBehind }: LoadResult): string {
+  const perSecond = Math.round((requests * 1000) / endedAtMs);
+  return `${requests} requests for ${seconds} s, ended after ${(endedAtMs / 1000).toFixed(1)} s: ${perSecond} a second; ${mostBehind} behind at most`;
 }
