@@ -19,6 +19,8 @@ const loadCore = 1;
 const requestsPerSecond = 2000;
 /** A p99 of a few hundred requests would be the worst pause of anything on the machine. */
 const windowFactor = 1.5;
+/** A proxy sees many pushes in its life; the first few also compile the code that takes them up. */
+const warmUps = 5;
 const loadProgram = path.join(import.meta.dirname, "steady-load.ts");
 const senderProgram = path.join(import.meta.dirname, "push-sender.ts");
 const cli = path.resolve(import.meta.dirname, "../../packages/cli/bin/tulle.mjs");
@@ -58,9 +60,9 @@ export async function measurePush(options: ScenarioOptions): Promise<ScenarioRes
     const of = { name, folder: path.join(folder, name), backendPort: backendPort!, windowMs, rounds: options.rounds };
     const running = await start(of, own);
     const rounds: Round[] = [];
-    await measureOnce(running, 0);
+    for (let round = 0; round < warmUps; round++) await measureOnce(running, round);
     for (let round = 1; round <= options.rounds; round++) {
-      const result = await measureOnce(running, round);
+      const result = await measureOnce(running, warmUps - 1 + round);
       rounds.push(result);
       options.progress(
         `round ${round} ${name}: p99 ${result.quiet.p99Ms.toFixed(2)} ms, with a push ${result.pushed.p99Ms.toFixed(2)} ms, applied after ${result.appliedMs.toFixed(0)} ms`,
@@ -84,12 +86,10 @@ async function start(options: StartOptions, stack: AsyncDisposableStack): Promis
   await mkdir(folder);
   const [listenPort, adminPort] = await freePorts(2);
   const xdsPath = path.join(folder, "xds.sock");
-  // One push more than rounds: the first is for warming up.
-  const senderArgs = [senderProgram, xdsPath, listenPort, path.join(folder, "access.log"), options.rounds + 1].map(
-    String,
-  );
+  const pushes = warmUps + options.rounds;
+  const senderArgs = [senderProgram, xdsPath, listenPort, path.join(folder, "access.log"), pushes].map(String);
   const sender = stack.use(
-    await startProcess("nice", ["-n", "19", ...onCore(loadCore, process.execPath, senderArgs).flat()], {
+    await startProcess("chrt", ["--idle", "0", ...onCore(loadCore, process.execPath, senderArgs).flat()], {
       name: "sender",
     }),
   );

@@ -62,8 +62,8 @@ export interface RouteParent {
   readonly clusterNames: Set<string>;
   /** The list is long enough to be looked up by path. */
   readonly needsPathIndex: boolean;
-  /** What is compiled depends on a file's content at this moment. */
-  readonly onFileRead: () => void;
+  /** Set when what is compiled depends on a file's content at this moment. */
+  readsFiles: boolean;
 }
 
 /** Of a route that does not always lead to the same. */
@@ -206,11 +206,8 @@ function compileAction(message: RouteMessage, build: RouteBuild, place: Place): 
   return always(build, { type: "direct", status: 500, body: new Uint8Array(), finalizeResponse });
 }
 
-function readDirectBody(
-  source: DataSource | undefined,
-  { maxDirectResponseBodyBytes: maxBytes, onFileRead, problems }: RouteParent,
-  place: Place,
-): Uint8Array {
+function readDirectBody(source: DataSource | undefined, parent: RouteParent, place: Place): Uint8Array {
+  const { maxDirectResponseBodyBytes: maxBytes, problems } = parent;
   const specifier = source?.specifier;
   let body: Uint8Array = new Uint8Array();
   switch (specifier?.case) {
@@ -222,7 +219,7 @@ function readDirectBody(
       body = new Uint8Array(specifier.value);
       break;
     case "filename":
-      onFileRead();
+      parent.readsFiles = true;
       try {
         body = readFileSync(specifier.value);
       } catch (error) {

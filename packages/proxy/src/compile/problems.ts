@@ -48,6 +48,11 @@ export class Problems {
     this.list.push({ severity: "warning", place: place.toString(), message });
   }
 
+  add(others: Problems): void {
+    this.#errors += others.#errors;
+    this.list.push(...others.list);
+  }
+
   get hasErrors(): boolean {
     return this.#errors > 0;
   }

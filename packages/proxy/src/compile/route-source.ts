@@ -1,5 +1,5 @@
 // Where the routes of a table come from: a message that stands in its listener, or the bytes of an RDS resource, which are decoded
-// one route at a time, so that what a route was decoded to is garbage before the next one comes.
+// one route at a time, if at all, so that what a route was decoded to is garbage before the next one comes.
 import { fromBinary } from "@bufbuild/protobuf";
 import { resourceName, splitList } from "@tulle/xds";
 import { type RouteConfiguration, RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
@@ -28,9 +28,16 @@ export interface VirtualHostSource {
 
 export interface OpenVirtualHost {
   /** Without its routes. */
-  readonly message: VirtualHost;
+  message(): VirtualHost;
   readonly routeCount: number;
-  readonly routes: Iterable<Route>;
+  route(index: number): Route;
+  /** The same as they came; undefined where `VirtualHostSource.encoded` is. */
+  readonly encoded: EncodedParts | undefined;
+}
+
+export interface EncodedParts {
+  readonly rest: Uint8Array;
+  readonly routes: readonly Uint8Array[];
 }
 
 export function decodedSource(message: RouteConfiguration): RouteSource {
@@ -40,7 +47,12 @@ export function decodedSource(message: RouteConfiguration): RouteSource {
     virtualHosts: message.virtualHosts.map((host) => ({
       encoded: undefined,
       name: host.name,
-      open: () => ({ message: { ...host, routes: [] }, routeCount: host.routes.length, routes: host.routes }),
+      open: () => ({
+        message: () => ({ ...host, routes: [] }),
+        routeCount: host.routes.length,
+        route: (index) => host.routes[index]!,
+        encoded: undefined,
+      }),
     })),
   };
 }
@@ -80,13 +92,10 @@ class EncodedVirtualHost implements VirtualHostSource {
   open(): OpenVirtualHost {
     const { rest, elements } = decode(() => splitList(this.encoded, VirtualHostSchema.field.routes.number));
     return {
-      message: decode(() => fromBinary(VirtualHostSchema, rest)),
+      message: () => decode(() => fromBinary(VirtualHostSchema, rest)),
       routeCount: elements.length,
-      routes: decoded(elements),
+      route: (index) => decode(() => fromBinary(RouteSchema, elements[index]!)),
+      encoded: { rest, routes: elements },
     };
   }
-}
-
-function* decoded(elements: readonly Uint8Array[]): Generator<Route, void, undefined> {
-  for (const element of elements) yield decode(() => fromBinary(RouteSchema, element));
 }

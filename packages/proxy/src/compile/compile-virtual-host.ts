@@ -1,0 +1,230 @@
+// A virtual host of a route table (config.route.v3.VirtualHost): when it is compiled, and how it answers.
+import {
+  type VirtualHost,
+  VirtualHost_TlsRequirementType as TlsRequirement,
+} from "@tulle/xds/envoy/config/route/v3/route_components_pb";
+import type { RequestHead } from "../http/message.ts";
+import type { RouteMatch } from "../route/route-table.ts";
+import { checkFields } from "./check-fields.ts";
+import { type PerFilterConfigs, compilePerFilterConfigs } from "./compile-per-filter-config.ts";
+import { httpsLocation } from "./compile-redirect.ts";
+import { compileRetryPolicy } from "./compile-retry-policy.ts";
+import type { MatchContext } from "./compile-route-match.ts";
+import {
+  type CompiledRoute,
+  type HeaderLevel,
+  type RouteParent,
+  compileHeaderLevel,
+  compileRoute,
+} from "./compile-route.ts";
+import type { CompileScope } from "./compile-scope.ts";
+import { type Sliced, runAtOnce } from "./in-slices.ts";
+import { type KnownShapes, maxRoutesCompiledLate } from "./known-shapes.ts";
+import { Place, Problems, problemsText } from "./problems.ts";
+import { RouteList, maxWalkedRoutes } from "./route-list.ts";
+import type { OpenVirtualHost, VirtualHostSource } from "./route-source.ts";
+
+/** What every virtual host of a configuration shares. Not its message: that is views of a response, which hosts outlive. */
+export interface TableBuild {
+  readonly mostSpecificWins: boolean;
+  readonly maxDirectResponseBodyBytes: number;
+  readonly scope: CompileScope;
+  readonly problems: Problems;
+  readonly level: HeaderLevel;
+  readonly perFilterConfigs: PerFilterConfigs;
+  readonly clusterExists: ((name: string) => boolean) | undefined;
+  /** Undefined: nothing is known by its shape, because clusters are to exist too. */
+  readonly known: KnownShapes | undefined;
+}
+
+/** How a virtual host answers. */
+class HostRoutes {
+  readonly #routes: RouteList;
+  readonly #httpsRedirect: RouteMatch | undefined;
+
+  constructor(routes: readonly CompiledRoute[], httpsRedirect: RouteMatch | undefined) {
+    this.#routes = new RouteList(routes);
+    this.#httpsRedirect = httpsRedirect;
+  }
+
+  match(request: RequestHead, context: MatchContext): RouteMatch | undefined {
+    if (this.#httpsRedirect !== undefined && request.scheme !== "https") return this.#httpsRedirect;
+    return this.#routes.find(request, context)?.select(request, context);
+  }
+}
+
+/** What is known of a virtual host once it was found good. */
+interface GoodHost {
+  readonly name: string;
+  readonly domains: readonly string[];
+  /** Clusters that its routes may choose. */
+  readonly clusterNames: ReadonlySet<string>;
+  /** Undefined: they are compiled for the first request. */
+  readonly routes: HostRoutes | undefined;
+  /** A body is what a file held at that moment: compiled once more it may come to something else. */
+  readonly readsFiles: boolean;
+}
+
+/**
+ * One that came encoded is found good when it comes, and compiled for the first request that asks for it: a mesh's proxy is told of a
+ * thousand services and calls five. All of them compiled and kept made five collections of 12 ms in each push of ten thousand routes.
+ */
+export class CompiledVirtualHost {
+  readonly name: string;
+  readonly domains: readonly string[];
+  readonly clusterNames: readonly string[];
+  readonly #build: TableBuild;
+  readonly #readsFiles: boolean;
+  #source: VirtualHostSource;
+  #routes: HostRoutes | undefined;
+
+  constructor(good: GoodHost, source: VirtualHostSource, build: TableBuild) {
+    this.name = good.name;
+    this.domains = good.domains;
+    this.clusterNames = [...good.clusterNames];
+    this.#build = build;
+    this.#readsFiles = good.readsFiles;
+    this.#source = source;
+    this.#routes = good.routes;
+  }
+
+  match(request: RequestHead, context: MatchContext): RouteMatch | undefined {
+    this.#routes ??= compileLate(this.#source, this.#build);
+    return this.#routes.match(request, context);
+  }
+
+  /** Whether `source` is what this was compiled from; from now on this one's bytes are held, and not those of a message of long ago. */
+  comesAgainAs(source: VirtualHostSource): boolean {
+    if (this.#readsFiles || !isSame(this.#source.encoded, source.encoded)) return false;
+    this.#source = source;
+    return true;
+  }
+}
+
+export function isSame(before: Uint8Array | undefined, now: Uint8Array | undefined): boolean {
+  return before !== undefined && now !== undefined && Buffer.compare(before, now) === 0;
+}
+
+function compileLate(source: VirtualHostSource, build: TableBuild): HostRoutes {
+  const problems = new Problems();
+  const { routes } = runAtOnce(buildVirtualHost(source.open(), { ...build, problems }, Place.root));
+  if (problems.hasErrors)
+    throw new Error(`virtual host ${source.name} was good before: ${problemsText(problems.list)}`);
+  return routes;
+}
+
+export function* compileVirtualHost(
+  source: VirtualHostSource,
+  build: TableBuild,
+  place: Place,
+): Sliced<CompiledVirtualHost> {
+  const { known, problems } = build;
+  const good = source.encoded === undefined ? undefined : known?.virtualHost(source.encoded);
+  if (good !== undefined) {
+    return new CompiledVirtualHost({ ...good, routes: undefined, readsFiles: false }, source, build);
+  }
+  const host = source.open();
+  if (source.encoded !== undefined && known !== undefined && host.routeCount <= maxRoutesCompiledLate) {
+    const own = { ...build, problems: new Problems() };
+    const proven = yield* proveVirtualHost(host, known, own, place);
+    if (!proven.readsFiles) {
+      problems.add(own.problems);
+      return new CompiledVirtualHost(proven, source, build);
+    }
+  }
+  return new CompiledVirtualHost(yield* buildVirtualHost(host, build, place), source, build);
+}
+
+/** Compiles what is of no known shape, and keeps nothing of it: that proves that all of the virtual host is good. */
+function* proveVirtualHost(
+  host: OpenVirtualHost,
+  known: KnownShapes,
+  build: TableBuild,
+  place: Place,
+): Sliced<GoodHost> {
+  const { problems } = build;
+  const message = host.message();
+  const parent = compileParent(message, host.routeCount, build, place);
+  httpsRedirectOf(message, place, problems);
+  if (problems.list.length === 0) known.learnVirtualHost(host.encoded!.rest, message.name);
+  const clusterNames = new Set<string>();
+  for (const [index, bytes] of host.encoded!.routes.entries()) {
+    if (known.addClusters(bytes, clusterNames)) continue;
+    parent.clusterNames.clear();
+    const problemCount = problems.list.length;
+    compileRouteAt(host, index, parent, place);
+    for (const name of parent.clusterNames) clusterNames.add(name);
+    if (parent.readsFiles) break;
+    if (problems.list.length === problemCount) known.learnRoute(bytes, parent.clusterNames);
+    yield undefined;
+  }
+  const { name, domains } = message;
+  return { name, domains, clusterNames, routes: undefined, readsFiles: parent.readsFiles };
+}
+
+function* buildVirtualHost(
+  host: OpenVirtualHost,
+  build: TableBuild,
+  place: Place,
+): Sliced<GoodHost & { readonly routes: HostRoutes }> {
+  const message = host.message();
+  const parent = compileParent(message, host.routeCount, build, place);
+  const compiledRoutes: CompiledRoute[] = [];
+  while (compiledRoutes.length < host.routeCount) {
+    compiledRoutes.push(compileRouteAt(host, compiledRoutes.length, parent, place));
+    yield undefined;
+  }
+  const routes = new HostRoutes(compiledRoutes, httpsRedirectOf(message, place, build.problems));
+  const { name, domains } = message;
+  return { name, domains, clusterNames: parent.clusterNames, routes, readsFiles: parent.readsFiles };
+}
+
+function compileRouteAt(host: OpenVirtualHost, index: number, parent: RouteParent, place: Place): CompiledRoute {
+  const route = host.route(index);
+  const at = place.field("routes", index);
+  checkFields(route, at, parent.problems);
+  return compileRoute(route, parent, at);
+}
+
+function compileParent(host: VirtualHost, routeCount: number, build: TableBuild, place: Place): RouteParent {
+  const { scope, problems } = build;
+  if (host.name === "") problems.error(place.field("name"), "value length must be at least 1 characters");
+  checkFields(host, place, problems);
+  return {
+    scope,
+    problems,
+    virtualHostName: host.name,
+    levels: [compileHeaderLevel(host, scope, place, problems), build.level],
+    mostSpecificWins: build.mostSpecificWins,
+    perFilterConfigs: compilePerFilterConfigs(
+      host.typedPerFilterConfig,
+      build.perFilterConfigs,
+      place.field("typed_per_filter_config"),
+      problems,
+    ),
+    retryPolicy:
+      host.retryPolicy === undefined
+        ? undefined
+        : compileRetryPolicy(host.retryPolicy, place.field("retry_policy"), problems),
+    includeRequestAttemptCount: host.includeRequestAttemptCount,
+    includeAttemptCountInResponse: host.includeAttemptCountInResponse,
+    maxDirectResponseBodyBytes: build.maxDirectResponseBodyBytes,
+    clusterExists: build.clusterExists,
+    clusterNames: new Set(),
+    needsPathIndex: routeCount > maxWalkedRoutes,
+    readsFiles: false,
+  };
+}
+
+function httpsRedirectOf(host: VirtualHost, place: Place, problems: Problems): RouteMatch | undefined {
+  if (host.requireTls === TlsRequirement.NONE) return undefined;
+  if (host.requireTls === TlsRequirement.EXTERNAL_ONLY) {
+    problems.error(place.field("require_tls"), "EXTERNAL_ONLY is not supported");
+    return undefined;
+  }
+  return {
+    route: { name: "", metadata: {}, perFilterConfig: new Map() },
+    virtualHostName: host.name,
+    action: { type: "redirect", status: 301, location: httpsLocation, finalizeResponse: () => {} },
+  };
+}
