@@ -22,7 +22,12 @@ export const deployments: readonly DeploymentName[] = [...workloads, gateway];
 export const replicas = 2;
 export const podCount = deployments.length * replicas;
 
-/** Two replicas of each, and proxies that do not wait long for connections that nobody uses. */
+/** Tulle's proxy goes as soon as it has answered what it was asked, which takes seconds while the machine has more to do than it can. */
+const drainSetting = "terminationDrainDuration: 15s";
+/** With a stock Envoy the whole of it is waited for. */
+const envoyDrainSetting = "terminationDrainDuration: 4s";
+
+/** Two replicas of each. */
 async function replicate(folder: string): Promise<void> {
   // Sign-in needs what a shop of the tests does not run.
   await rm(path.join(folder, "account.yaml"), { force: true });
@@ -30,10 +35,7 @@ async function replicate(folder: string): Promise<void> {
     const text = await readFile(path.join(folder, file), "utf8");
     const changed = text
       .replaceAll("replicas: 1", `replicas: ${replicas}`)
-      .replaceAll(
-        "\n      annotations:\n",
-        '\n      annotations:\n        proxy.istio.io/config: "terminationDrainDuration: 4s"\n',
-      );
+      .replaceAll("\n      annotations:\n", `\n      annotations:\n        proxy.istio.io/config: "${drainSetting}"\n`);
     await writeFile(path.join(folder, file), changed);
   }
 }
@@ -42,10 +44,9 @@ async function replicate(folder: string): Promise<void> {
 export async function putEnvoyBesideApps(folder: string): Promise<void> {
   for (const file of (await readdir(folder)).filter((name) => name.endsWith(".yaml") && name !== "gateway.yaml")) {
     const text = await readFile(path.join(folder, file), "utf8");
-    const changed = text.replaceAll(
-      "\n      annotations:\n",
-      "\n      annotations:\n        sidecar.tulle.io/proxy: envoy\n",
-    );
+    const changed = text
+      .replaceAll("\n      annotations:\n", "\n      annotations:\n        sidecar.tulle.io/proxy: envoy\n")
+      .replaceAll(drainSetting, envoyDrainSetting);
     await writeFile(path.join(folder, file), changed);
   }
 }
