@@ -1,5 +1,6 @@
 // A virtual host of a route table (config.route.v3.VirtualHost): when it is compiled, and how it answers.
 import {
+  type Route,
   type VirtualHost,
   VirtualHost_TlsRequirementType as TlsRequirement,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
@@ -63,6 +64,8 @@ interface GoodHost {
   readonly routes: HostRoutes | undefined;
   /** A body is what a file held at that moment: compiled once more it may come to something else. */
   readonly readsFiles: boolean;
+  /** Of each version of the table all are told. */
+  readonly hasWarnings: boolean;
 }
 
 /**
@@ -74,7 +77,7 @@ export class CompiledVirtualHost {
   readonly domains: readonly string[];
   readonly clusterNames: readonly string[];
   readonly #build: TableBuild;
-  readonly #readsFiles: boolean;
+  readonly #isCompiledAnew: boolean;
   #source: VirtualHostSource;
   #routes: HostRoutes | undefined;
 
@@ -83,7 +86,7 @@ export class CompiledVirtualHost {
     this.domains = good.domains;
     this.clusterNames = [...good.clusterNames];
     this.#build = build;
-    this.#readsFiles = good.readsFiles;
+    this.#isCompiledAnew = good.readsFiles || good.hasWarnings;
     this.#source = source;
     this.#routes = good.routes;
   }
@@ -95,7 +98,7 @@ export class CompiledVirtualHost {
 
   /** Whether `source` is what this was compiled from; from now on this one's bytes are held, and not those of a message of long ago. */
   comesAgainAs(source: VirtualHostSource): boolean {
-    if (this.#readsFiles || !isSame(this.#source.encoded, source.encoded)) return false;
+    if (this.#isCompiledAnew || !isSame(this.#source.encoded, source.encoded)) return false;
     this.#source = source;
     return true;
   }
@@ -121,7 +124,11 @@ export function* compileVirtualHost(
   const { known, problems } = build;
   const good = source.encoded === undefined ? undefined : known?.virtualHost(source.encoded);
   if (good !== undefined) {
-    return new CompiledVirtualHost({ ...good, routes: undefined, readsFiles: false }, source, build);
+    return new CompiledVirtualHost(
+      { ...good, routes: undefined, readsFiles: false, hasWarnings: false },
+      source,
+      build,
+    );
   }
   const host = source.open();
   if (source.encoded !== undefined && known !== undefined && host.routeCount <= maxRoutesCompiledLate) {
@@ -146,20 +153,22 @@ function* proveVirtualHost(
   const message = host.message();
   const parent = compileParent(message, host.routeCount, build, place);
   httpsRedirectOf(message, place, problems);
-  if (problems.list.length === 0) known.learnVirtualHost(host.encoded!.rest, message.name);
+  if (problems.list.length === 0) known.learnVirtualHost(host.encoded!.rest, message);
   const clusterNames = new Set<string>();
   for (const [index, bytes] of host.encoded!.routes.entries()) {
     if (known.addClusters(bytes, clusterNames)) continue;
     parent.clusterNames.clear();
     const problemCount = problems.list.length;
-    compileRouteAt(host, index, parent, place);
+    const route = host.route(index);
+    compileRouteAt(route, index, parent, place);
     for (const name of parent.clusterNames) clusterNames.add(name);
     if (parent.readsFiles) break;
-    if (problems.list.length === problemCount) known.learnRoute(bytes, parent.clusterNames);
+    if (problems.list.length === problemCount) known.learnRoute(bytes, route, parent.clusterNames);
     yield undefined;
   }
   const { name, domains } = message;
-  return { name, domains, clusterNames, routes: undefined, readsFiles: parent.readsFiles };
+  const { readsFiles } = parent;
+  return { name, domains, clusterNames, routes: undefined, readsFiles, hasWarnings: problems.list.length > 0 };
 }
 
 function* buildVirtualHost(
@@ -167,20 +176,23 @@ function* buildVirtualHost(
   build: TableBuild,
   place: Place,
 ): Sliced<GoodHost & { readonly routes: HostRoutes }> {
+  const { problems } = build;
+  const problemCount = problems.list.length;
   const message = host.message();
   const parent = compileParent(message, host.routeCount, build, place);
   const compiledRoutes: CompiledRoute[] = [];
   while (compiledRoutes.length < host.routeCount) {
-    compiledRoutes.push(compileRouteAt(host, compiledRoutes.length, parent, place));
+    const index = compiledRoutes.length;
+    compiledRoutes.push(compileRouteAt(host.route(index), index, parent, place));
     yield undefined;
   }
-  const routes = new HostRoutes(compiledRoutes, httpsRedirectOf(message, place, build.problems));
+  const routes = new HostRoutes(compiledRoutes, httpsRedirectOf(message, place, problems));
   const { name, domains } = message;
-  return { name, domains, clusterNames: parent.clusterNames, routes, readsFiles: parent.readsFiles };
+  const { clusterNames, readsFiles } = parent;
+  return { name, domains, clusterNames, routes, readsFiles, hasWarnings: problems.list.length > problemCount };
 }
 
-function compileRouteAt(host: OpenVirtualHost, index: number, parent: RouteParent, place: Place): CompiledRoute {
-  const route = host.route(index);
+function compileRouteAt(route: Route, index: number, parent: RouteParent, place: Place): CompiledRoute {
   const at = place.field("routes", index);
   checkFields(route, at, parent.problems);
   return compileRoute(route, parent, at);
