@@ -304,7 +304,7 @@ const shapes: readonly {
   {
     name: "a route under the tag of a number",
     learned: host([prefixed("/a"), to("a")]),
-    asked: [...host(), 0x18, 10, ...prefixed("/a"), ...to("a")],
+    asked: [...host(), 0x18, 11, ...prefixed("/a"), ...to("a")],
     isKnown: false,
   },
   {
