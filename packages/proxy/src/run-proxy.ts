@@ -2,7 +2,7 @@
 // and the agent both run it.
 import { hostname } from "node:os";
 import { type LogLevel, type LogSink, Logging, MetricRegistry } from "@tulle/telemetry";
-import { connectAds, systemClock as streamClock } from "@tulle/xds";
+import { beforeEachSlice, connectAds, systemClock as streamClock } from "@tulle/xds";
 import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { AccessLogFiles } from "./access-log/access-log-file.ts";
 import { type AdminServer, startAdmin } from "./admin/admin-server.ts";
@@ -98,6 +98,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     });
   const metrics = new MetricRegistry();
   const dataPath = new DataPath({ logging });
+  beforeEachSlice(() => dataPath.turn.flushRound());
   for (const name of loggerNames) logging.logger(name);
   for (const [name, level] of Object.entries(options.componentLogLevels ?? {})) logging.logger(name).level = level;
   const log = logging.logger("main");

@@ -10,7 +10,7 @@ export * from "./byte-stream.ts";
 export * from "./certificate-service.ts";
 export * from "./clock.ts";
 export * from "./encoded-resource.ts";
-export { Pauses } from "./pauses.ts";
+export { Pauses, beforeEachSlice } from "./pauses.ts";
 export * from "./resource-types.ts";
 export { isCutShort, rejectedNames, rejectionMessage } from "./sotw/rejected-names.ts";
 export { splitList } from "./split-list.ts";

@@ -10,6 +10,16 @@ const sliceMs = 0.1;
 const shareOfBusyTime = 0.2;
 const maxSliceMs = 4;
 
+let beforeSlice = (): void => undefined;
+
+/**
+ * There is one event loop, and so one callback: what its round has written is to leave before the round's slice. The end of the round,
+ * an immediate of the same check phase, comes after it: each answer waited a slice longer.
+ */
+export function beforeEachSlice(callback: () => void): void {
+  beforeSlice = callback;
+}
+
 export class Pauses {
   #until = performance.now() + sliceMs;
 
@@ -21,6 +31,7 @@ export class Pauses {
   async take(): Promise<void> {
     const pausedAtMs = performance.now();
     await nextTurn();
+    beforeSlice();
     const nowMs = performance.now();
     this.#until = nowMs + Math.min(maxSliceMs, Math.max(sliceMs, (nowMs - pausedAtMs) * shareOfBusyTime));
   }

@@ -23,12 +23,12 @@ test("what is written outside of a turn leaves once, though a flush begins a tur
   assert.deepEqual(flushed, ["a", "b", "d", "c"]);
 });
 
-function setUp(): { clock: RoundClock; flushed: string[]; write: (name: string) => void } {
+function setUp(): { clock: RoundClock; turn: Turn; flushed: string[]; write: (name: string) => void } {
   const clock = new RoundClock();
   const turn = new Turn(clock);
   const flushed: string[] = [];
   const write = (name: string): void => turn.run(() => turn.enqueue({ flush: () => void flushed.push(name) }));
-  return { clock, flushed, write };
+  return { clock, turn, flushed, write };
 }
 
 test("what turns of one round write leaves at the round's end", () => {
@@ -42,6 +42,19 @@ test("what turns of one round write leaves at the round's end", () => {
   assert.deepEqual(flushed, ["a", "b"], "the next round gathers too");
   clock.endRound();
   assert.deepEqual(flushed, ["a", "b", "c"]);
+});
+
+test("what a round has written leaves before its end when it is asked for", () => {
+  const { clock, turn, flushed, write } = setUp();
+  write("a");
+  turn.flushRound();
+  assert.deepEqual(flushed, ["a"]);
+  write("b");
+  assert.deepEqual(flushed, ["a"], "the round gathers on");
+  clock.endRound();
+  assert.deepEqual(flushed, ["a", "b"]);
+  write("c");
+  assert.deepEqual(flushed, ["a", "b"], "two left this round, so that the next gathers too");
 });
 
 test("in a long round nothing waits for its end", () => {

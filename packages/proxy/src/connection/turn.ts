@@ -66,6 +66,15 @@ export class Turn {
     this.#depth -= 1;
   }
 
+  /** For who will hold up the event loop before its round ends; not from within a turn. */
+  flushRound(): void {
+    if (this.#waitingCount === 0) return;
+    this.#leftEarlyCount += this.#waitingCount;
+    this.begin();
+    this.#flushAll();
+    this.#depth -= 1;
+  }
+
   run(action: () => void): void {
     this.begin();
     try {
