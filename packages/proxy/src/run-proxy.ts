@@ -90,12 +90,8 @@ const defaultDrainTimeMs = 600_000;
 export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   tuneCollector();
   const environment = options.env ?? process.env;
-  const logging =
-    options.logging ??
-    new Logging({
-      ...(options.logLevel && { level: options.logLevel }),
-      ...(options.logSink && { sink: options.logSink }),
-    });
+  const { logLevel: level, logSink: sink } = options;
+  const logging = options.logging ?? new Logging({ ...(level && { level }), ...(sink && { sink }) });
   const metrics = new MetricRegistry();
   const dataPath = new DataPath({ logging });
   beforeEachSlice(() => dataPath.turn.flushRound());
