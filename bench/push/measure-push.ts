@@ -3,6 +3,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { envoyPath } from "../../tests/tools/envoy-path.ts";
 import { freePorts, type StartedProcess, startProcess, waitFor } from "../../tests/tools/processes.ts";
 import { runCommand } from "../../tests/tools/run-command.ts";
@@ -19,8 +20,9 @@ const loadCore = 1;
 const requestsPerSecond = 2000;
 /** A p99 of a few hundred requests would be the worst pause of anything on the machine. */
 const windowFactor = 1.5;
-/** A proxy sees many pushes in its life; the first few also compile the code that takes them up. */
-const warmUps = 5;
+/** A proxy sees many pushes in its life; in the first few, V8 also compiles the code that takes them up. */
+const warmUps = 10;
+const warmUpIntervalMs = 500;
 const loadProgram = path.join(import.meta.dirname, "steady-load.ts");
 const senderProgram = path.join(import.meta.dirname, "push-sender.ts");
 const cli = path.resolve(import.meta.dirname, "../../packages/cli/bin/tulle.mjs");
@@ -60,9 +62,9 @@ export async function measurePush(options: ScenarioOptions): Promise<ScenarioRes
     const of = { name, folder: path.join(folder, name), backendPort: backendPort!, windowMs, rounds: options.rounds };
     const running = await start(of, own);
     const rounds: Round[] = [];
-    for (let round = 0; round < warmUps; round++) await measureOnce(running, round);
+    await warmUp(running);
     for (let round = 1; round <= options.rounds; round++) {
-      const result = await measureOnce(running, warmUps - 1 + round);
+      const result = await measureOnce(running, round);
       rounds.push(result);
       options.progress(
         `round ${round} ${name}: p99 ${result.quiet.p99Ms.toFixed(2)} ms, with a push ${result.pushed.p99Ms.toFixed(2)} ms, applied after ${result.appliedMs.toFixed(0)} ms`,
@@ -112,14 +114,29 @@ async function start(options: StartOptions, stack: AsyncDisposableStack): Promis
   return { name, load, sender };
 }
 
+/** Leaves the load at the end of its second window. */
+async function warmUp({ load, sender }: Running): Promise<void> {
+  for (let push = 1; push <= warmUps; push++) {
+    await pushRoutes(sender, push);
+    await delay(warmUpIntervalMs);
+  }
+  await windowOf(load, 1);
+}
+
+/** From the push to its acknowledgement, in milliseconds. */
+async function pushRoutes(sender: StartedProcess, number: number): Promise<number> {
+  sender.kill("SIGUSR2");
+  const [, appliedMs] = await sender.waitForOutput(new RegExp(`^push ${number} was taken after (\\S+) ms$`, "m"));
+  return Number(appliedMs);
+}
+
 /** Windows come in twos: one without a push, one that begins with it. */
 async function measureOnce({ load, sender }: Running, round: number): Promise<Round> {
   const quiet = await windowOf(load, 2 * round);
   await load.waitForOutput(new RegExp(`^window ${2 * round + 1} begins$`, "m"));
-  sender.kill("SIGUSR2");
+  const applied = pushRoutes(sender, warmUps + round);
   const pushed = await windowOf(load, 2 * round + 1);
-  const [, appliedMs] = await sender.waitForOutput(new RegExp(`^push ${round + 1} was taken after (\\S+) ms$`, "m"));
-  return { quiet, pushed, appliedMs: Number(appliedMs) };
+  return { quiet, pushed, appliedMs: await applied };
 }
 
 async function windowOf(load: StartedProcess, number: number): Promise<Window> {
