@@ -96,7 +96,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   const dataPath = new DataPath({ logging });
   beforeEachSlice(() => dataPath.turn.flushRound());
   for (const name of loggerNames) logging.logger(name);
-  for (const [name, level] of Object.entries(options.componentLogLevels ?? {})) logging.logger(name).level = level;
+  for (const [name, own] of Object.entries(options.componentLogLevels ?? {})) logging.logger(name).level = own;
   const log = logging.logger("main");
   const result = compileBootstrap(options.bootstrap);
   if (!result.ok) throw new BootstrapError(result.problems.map(problemText));

@@ -5,7 +5,7 @@ import { FilterConfigSchema } from "@tulle/xds/envoy/config/route/v3/route_compo
 import { filterOfRouteType } from "../filters/table.ts";
 import { enablementKey } from "../filters/where-routes-enable.ts";
 import type { Place, Problems } from "./problems.ts";
-import { typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
+import { type TypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
 
 export type PerFilterConfigs = ReadonlyMap<string, unknown>;
 
@@ -28,18 +28,34 @@ export function compilePerFilterConfigs(
   return merged;
 }
 
-function compileOne(name: string, any: Any, place: Place, problems: Problems): unknown {
-  let inner: Any | undefined = any;
-  let isOptional = false;
-  if (any.typeUrl === typeUrlOf(FilterConfigSchema)) {
-    const wrapper = fromBinary(FilterConfigSchema, any.value);
-    if (wrapper.disabled) problems.error(place.field("disabled"), "this field is not supported");
-    inner = wrapper.config;
-    // An empty configuration is no override: it only enables the filter.
-    if (inner?.typeUrl === "" && !wrapper.disabled) return undefined;
-    isOptional = wrapper.isOptional;
+interface Unwrapped {
+  readonly isOptional: boolean;
+  readonly isDisabled: boolean;
+  /** An empty configuration is no override: it only enables the filter. */
+  readonly isEmpty: boolean;
+  readonly config: TypedConfig | undefined;
+}
+
+/** @throws where the bytes are no FilterConfig or TypedStruct */
+function unwrap(any: Any): Unwrapped {
+  if (any.typeUrl !== typeUrlOf(FilterConfigSchema)) {
+    return { isOptional: false, isDisabled: false, isEmpty: false, config: unwrapTypedConfig(any) };
   }
-  const config = unwrapTypedConfig(inner);
+  const { isOptional, disabled: isDisabled, config } = fromBinary(FilterConfigSchema, any.value);
+  return { isOptional, isDisabled, isEmpty: config?.typeUrl === "", config: unwrapTypedConfig(config) };
+}
+
+function compileOne(name: string, any: Any, place: Place, problems: Problems): unknown {
+  let unwrapped: Unwrapped;
+  try {
+    unwrapped = unwrap(any);
+  } catch (error) {
+    problems.error(place, `cannot be decoded: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  }
+  const { config, isOptional, isDisabled, isEmpty } = unwrapped;
+  if (isDisabled) problems.error(place.field("disabled"), "this field is not supported");
+  else if (isEmpty) return undefined;
   if (config === undefined) {
     problems.error(place, `Empty route/virtual host per filter configuration for ${name} filter`);
     return undefined;
