@@ -63,7 +63,8 @@ class CompiledRouteTable implements RouteTable {
   readonly #hosts: ReadonlyMap<string, CompiledVirtualHost>;
   readonly #index: VirtualHostIndex<CompiledVirtualHost>;
   readonly #encoded: Uint8Array | undefined;
-  readonly #known: KnownShapes | undefined;
+  /** They hold for another table with these settings. */
+  readonly known: KnownShapes | undefined;
 
   constructor({ name, hosts, index, encoded, known }: TableParts) {
     this.name = name;
@@ -71,7 +72,7 @@ class CompiledRouteTable implements RouteTable {
     this.#hosts = hosts;
     this.#index = index;
     this.#encoded = encoded;
-    this.#known = known;
+    this.known = known;
   }
 
   match(request: RequestHead, random: () => number, dynamicMetadata?: Metadata): RouteMatch | undefined {
@@ -84,11 +85,6 @@ class CompiledRouteTable implements RouteTable {
   /** Whether what holds for this table holds for another one with these settings. */
   hasSettings(encodedTable: Uint8Array | undefined): boolean {
     return isSame(this.#encoded, encodedTable);
-  }
-
-  /** Under the same settings. */
-  get knownShapes(): KnownShapes | undefined {
-    return this.#known;
   }
 
   /** The host that comes again just as it was, under the same settings. */
@@ -139,7 +135,7 @@ export function* buildRouteTable(
   const encoded = validates ? undefined : source.encoded;
   const before = options.previous;
   const previous = before instanceof CompiledRouteTable && before.hasSettings(encoded) ? before : undefined;
-  const known = validates ? undefined : (previous?.knownShapes ?? new KnownShapes());
+  const known = validates ? undefined : (previous?.known ?? new KnownShapes());
   const build: TableBuild = {
     mostSpecificWins: message.mostSpecificHeaderMutationsWins,
     maxDirectResponseBodyBytes: message.maxDirectResponseBodySizeBytes ?? defaultMaxDirectResponseBodyBytes,

@@ -23,7 +23,7 @@ import { type Sliced, runAtOnce } from "./in-slices.ts";
 import { type KnownShapes, maxRoutesCompiledLate } from "./known-shapes.ts";
 import { Place, Problems, problemsText } from "./problems.ts";
 import { RouteList, maxWalkedRoutes } from "./route-list.ts";
-import type { OpenVirtualHost, VirtualHostSource } from "./route-source.ts";
+import type { EncodedParts, OpenVirtualHost, VirtualHostSource } from "./route-source.ts";
 
 /** What every virtual host of a configuration shares. Not its message: that is views of a response, which hosts outlive. */
 export interface TableBuild {
@@ -131,9 +131,9 @@ export function* compileVirtualHost(
     );
   }
   const host = source.open();
-  if (source.encoded !== undefined && known !== undefined && host.routeCount <= maxRoutesCompiledLate) {
+  if (host.encoded !== undefined && known !== undefined && host.routeCount <= maxRoutesCompiledLate) {
     const own = { ...build, problems: new Problems() };
-    const proven = yield* proveVirtualHost(host, known, own, place);
+    const proven = yield* proveVirtualHost(host, host.encoded, known, own, place);
     if (!proven.readsFiles) {
       problems.add(own.problems);
       return new CompiledVirtualHost(proven, source, build);
@@ -145,6 +145,7 @@ export function* compileVirtualHost(
 /** Compiles what is of no known shape, and keeps nothing of it: that proves that all of the virtual host is good. */
 function* proveVirtualHost(
   host: OpenVirtualHost,
+  encoded: EncodedParts,
   known: KnownShapes,
   build: TableBuild,
   place: Place,
@@ -153,9 +154,9 @@ function* proveVirtualHost(
   const message = host.message();
   const parent = compileParent(message, host.routeCount, build, place);
   httpsRedirectOf(message, place, problems);
-  if (problems.list.length === 0) known.learnVirtualHost(host.encoded!.rest, message);
+  if (problems.list.length === 0) known.learnVirtualHost(encoded.rest, message);
   const clusterNames = new Set<string>();
-  for (const [index, bytes] of host.encoded!.routes.entries()) {
+  for (const [index, bytes] of encoded.routes.entries()) {
     if (known.addClusters(bytes, clusterNames)) continue;
     parent.clusterNames.clear();
     const problemCount = problems.list.length;
