@@ -97,6 +97,14 @@ export interface Page {
 
 export type Visit = (path: string, headers: Readonly<Record<string, string>>) => Promise<Page>;
 
+/** By its attributes alone: a value is random text, which may hold whatever the attributes would say. */
+export function isDeleted(setCookie: string): boolean {
+  return setCookie
+    .split(";")
+    .slice(1)
+    .some((attribute) => /^\s*(max-age=0|expires=[^,]*, 01 Jan 1970 .*)$/i.test(attribute));
+}
+
 /** Keeps cookies as a browser does, but for their time and place. */
 export class Browser {
   readonly cookies = new Map<string, string>();
@@ -111,7 +119,7 @@ export class Browser {
     const page = await this.#visit(path, { ...(cookie !== "" && { cookie }), ...headers });
     for (const line of page.headers["set-cookie"] ?? []) {
       const [name = "", value = ""] = line.split(";", 1)[0]!.split(/=(.*)/s);
-      if (/max-age=0|1970/i.test(line)) this.cookies.delete(name);
+      if (isDeleted(line)) this.cookies.delete(name);
       else this.cookies.set(name, value);
     }
     return page;
