@@ -1,5 +1,6 @@
 // Checks the process tools themselves: what is waited for, and what a failure says.
 import assert from "node:assert/strict";
+import path from "node:path";
 import { test } from "node:test";
 import { freePorts, startProcess, waitFor } from "./processes.ts";
 
@@ -54,7 +55,22 @@ test("startProcess rejects for a program that does not exist", async () => {
   await assert.rejects(startProcess("/nonexistent/program", []), /cannot start program: .*ENOENT/);
 });
 
-test("freePorts gives different ports", async () => {
-  const ports = await freePorts(5);
-  assert.equal(new Set(ports).size, 5);
+test("ports are different, and none that the kernel gives to others", async () => {
+  const ports = await freePorts(50);
+  assert.equal(new Set(ports).size, 50);
+  assert.ok(Math.max(...ports) < 32_768, `${Math.max(...ports)}`);
+});
+
+test("processes that ask at the same time get different ports", async () => {
+  const module = JSON.stringify(path.join(import.meta.dirname, "processes.ts"));
+  // Both look at the same ports first.
+  const ask = `import { freePorts } from ${module}; Math.random = () => 0; console.log((await freePorts(200)).join(" ") + " all"); setInterval(() => {}, 1000);`;
+  const args = ["--input-type=module", "-e", ask];
+  await using first = await startProcess(process.execPath, args);
+  await using second = await startProcess(process.execPath, args);
+  const ports: string[] = [];
+  for (const asking of [first, second]) {
+    ports.push(...(await asking.waitForOutput(/^(.*) all$/m, { timeoutMs: 60_000 }))[1]!.split(" "));
+  }
+  assert.equal(new Set(ports).size, 400);
 });

@@ -1,6 +1,6 @@
 // Real processes for tests: started with captured output, waited for by condition, ended by id. Nothing here sleeps for a fixed time.
 import { spawn, type ChildProcess } from "node:child_process";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer, type ListenOptions, type Server } from "node:net";
 
 export interface WaitOptions {
   /** What is waited for, for the message: "the gateway to answer 200". */
@@ -214,32 +214,52 @@ function describe(exit: ProcessExit | undefined): string {
 }
 
 /**
- * A port that was free a moment ago, for programs that cannot be told "port zero" (Envoy's and nginx's configuration files).
- * The kernel hands out ephemeral ports in turn, so that it is not given again soon; prefer port zero wherever it is possible.
+ * Ports below those that the kernel gives to clients and to port zero (32768 and up), so that no connection of somebody else takes
+ * one by chance between now and the start of the program that it is for.
+ */
+const firstPort = 20_000;
+const portCount = 12_000;
+
+/**
+ * A free port, for programs that cannot be told "port zero" (Envoy's and nginx's configuration files); it is this process's until
+ * it ends. Prefer port zero wherever it is possible.
  */
 export async function freePort(address = "127.0.0.1"): Promise<number> {
-  const [port] = await freePorts(1, address);
-  return port!;
+  // Each process begins elsewhere, so that few tries meet a port of another one.
+  const start = Math.floor(Math.random() * portCount);
+  for (let tried = 0; tried < portCount; tried += 1) {
+    const port = firstPort + ((start + tried) % portCount);
+    if ((await isMine(port)) && (await canListen(port, address))) return port;
+  }
+  throw new Error(`no free port between ${firstPort} and ${firstPort + portCount}`);
 }
 
-/** Several different free ports, held together until all are known. */
+/** Several different free ports. */
 export async function freePorts(count: number, address = "127.0.0.1"): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, () => {
-      const { promise, resolve, reject } = Promise.withResolvers<ReturnType<typeof createServer>>();
-      const server = createServer();
-      server.once("error", reject);
-      server.listen(0, address, () => resolve(server));
-      return promise;
-    }),
-  );
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(
-    servers.map((server) => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      server.close(() => resolve());
-      return promise;
-    }),
-  );
+  const ports: number[] = [];
+  while (ports.length < count) ports.push(await freePort(address));
   return ports;
+}
+
+/** One of the processes that ask at the same time gets it: an abstract Unix socket is one's own until one's process ends, however it ends. */
+async function isMine(port: number): Promise<boolean> {
+  if (process.platform !== "linux") return true;
+  const holder = createServer().unref();
+  return listens(holder, { path: `\0tulle-test-port-${port}` });
+}
+
+async function canListen(port: number, host: string): Promise<boolean> {
+  const server = createServer();
+  if (!(await listens(server, { port, host, exclusive: true }))) return false;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.close(() => resolve());
+  await promise;
+  return true;
+}
+
+function listens(server: Server, where: ListenOptions): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  server.once("error", () => resolve(false));
+  server.listen(where, () => resolve(true));
+  return promise;
 }
