@@ -1,12 +1,18 @@
 // `npm run bench`: each row of the table below is a scenario; they run one after the other, since the cores are what is measured.
 // `--only NAME`, `--rounds N`, `--seconds N` (load per round and proxy), `--json` (everything measured),
-// `--proxies Envoy,Tulle` (which of those built in), `--also NAME=COMMAND` (one more), `--help`.
+// `--proxies Envoy,Tulle` (which of those built in), `--also NAME=COMMAND` (one more), `--compare COMMIT` (this tree beside a commit,
+// CPU alone), `--help`.
 import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
-import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
-import { measureHttp1 } from "./http1/measure-http1.ts";
-import { measureHandshakes } from "./handshakes/measure-handshakes.ts";
+import {
+  authorizationServerCpu,
+  measureAuthorizationServer,
+} from "./authorization-server/measure-authorization-server.ts";
+import { compareCommits } from "./compare-commits.ts";
+import { http1Cpu, measureHttp1 } from "./http1/measure-http1.ts";
+import { handshakesCpu, measureHandshakes } from "./handshakes/measure-handshakes.ts";
 import { measureIdle } from "./idle/measure-idle.ts";
+import { pairsCpu } from "./mesh/measure-pairs.ts";
 import { measureMtls } from "./mtls/measure-mtls.ts";
 import { measurePush } from "./push/measure-push.ts";
 import { measurePolicies } from "./policies/measure-policies.ts";
@@ -18,21 +24,25 @@ const scenarios: readonly Scenario[] = [
     name: "http1",
     summary: "HTTP/1.1, 1 KB answers, 64 keep-alive connections, access log on, one core",
     run: measureHttp1,
+    cpuRows: http1Cpu,
   },
   {
     name: "mtls",
     summary: "two sidecars with mutual TLS 1.3, one policy and one token, the same xDS, access log on, one core",
     run: measureMtls,
+    cpuRows: (data) => pairsCpu("mtls", data),
   },
   {
     name: "handshakes",
     summary: "mutual TLS 1.3 handshakes of a server's sidecar, the same xDS, one core",
     run: measureHandshakes,
+    cpuRows: handshakesCpu,
   },
   {
     name: "policies",
     summary: "what 1,000 rules of AuthorizationPolicy add to a request of the same pair",
     run: measurePolicies,
+    cpuRows: (data) => pairsCpu("policies", data),
   },
   {
     name: "idle",
@@ -48,6 +58,7 @@ const scenarios: readonly Scenario[] = [
     name: "authorization-server",
     summary: "a whole code flow on the authorization server and on node-oidc-provider, one core",
     run: measureAuthorizationServer,
+    cpuRows: authorizationServerCpu,
   },
   { name: "up", summary: "tulle up samples/shop until Ready", run: measureUpToReady },
 ];
@@ -60,6 +71,7 @@ const { values } = parseArgs({
     proxies: { type: "string" },
     json: { type: "boolean", default: false },
     also: { type: "string", multiple: true, default: [] },
+    compare: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
@@ -67,6 +79,7 @@ const { values } = parseArgs({
 if (values.help) {
   process.stdout
     .write(`npm run bench -- [--only SCENARIO] [--rounds 5] [--seconds 4] [--proxies Envoy,Tulle] [--also NAME=COMMAND] [--json]
+       npm run bench -- --compare COMMIT [--only SCENARIO] [--rounds 5] [--seconds 4] [--json]
 
 Scenarios, one after the other:
 ${scenarios.map(({ name, summary }) => `  ${name.padEnd(22)}${summary}`).join("\n")}
@@ -77,12 +90,28 @@ ${scenarios.map(({ name, summary }) => `  ${name.padEnd(22)}${summary}`).join("\
 const chosen = scenarios.filter((scenario) => values.only === undefined || scenario.name === values.only);
 if (chosen.length === 0)
   throw new Error(`no scenario ${values.only}; there are ${scenarios.map(({ name }) => name).join(", ")}`);
+const machine = {
+  cpu: cpus()[0]?.model ?? "unknown",
+  cores: cpus().length,
+  memoryBytes: totalmem(),
+  node: process.version,
+};
+const progress = (text: string): void => void process.stderr.write(`${text}\n`);
+if (values.compare !== undefined) {
+  const counts = {
+    rounds: positiveInteger("rounds", values.rounds),
+    seconds: positiveInteger("seconds", values.seconds),
+  };
+  const { markdown, data } = await compareCommits(chosen, { commit: values.compare, ...counts, progress });
+  process.stdout.write(values.json ? `${JSON.stringify({ machine, data }, null, 2)}\n` : `\n${markdown}\n`);
+  process.exit(0);
+}
 const options = {
   rounds: positiveInteger("rounds", values.rounds),
   seconds: positiveInteger("seconds", values.seconds),
   proxies: values.proxies?.split(","),
   also: values.also.map(parseContestant),
-  progress: (text: string) => process.stderr.write(`${text}\n`),
+  progress,
 };
 
 const results: (ScenarioResult & { readonly name: string })[] = [];
@@ -92,12 +121,6 @@ for (const { name, summary, run } of chosen) {
   results.push({ name, ...result });
   if (!values.json) process.stdout.write(`\n## ${summary}\n\n${result.markdown}\n`);
 }
-const machine = {
-  cpu: cpus()[0]?.model ?? "unknown",
-  cores: cpus().length,
-  memoryBytes: totalmem(),
-  node: process.version,
-};
 if (values.json) {
   process.stdout.write(
     `${JSON.stringify({ machine, results: results.map(({ name, data }) => ({ name, data })) }, null, 2)}\n`,

@@ -18,8 +18,13 @@ export interface ScenarioResult {
   readonly data: unknown;
 }
 
+/** Microseconds of CPU for one unit of work (a request, a handshake, a flow), by the row's name. */
+export type CpuRows = Readonly<Record<string, number>>;
+
 export interface Scenario {
   readonly name: string;
   readonly summary: string;
   readonly run: (options: ScenarioOptions) => Promise<ScenarioResult>;
+  /** What `--compare` compares, out of the result's `data` as JSON gives it back. */
+  readonly cpuRows?: (data: unknown) => CpuRows;
 }

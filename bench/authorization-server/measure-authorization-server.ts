@@ -3,6 +3,7 @@
 import { median } from "../measure/median.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
+import type { CpuRows } from "../scenario.ts";
 import type { Contestant, RunningContestant } from "./contestants.ts";
 import { contestants } from "./contestants.ts";
 import { basicAuthorization, prepareFlow } from "./flows.ts";
@@ -56,6 +57,11 @@ export async function measureAuthorizationServer(options: BenchOptions): Promise
     }
   }
   return report(rounds, { introspection: median(calls.introspection), jwks: median(calls.jwks) });
+}
+
+export function authorizationServerCpu(data: unknown): CpuRows {
+  const ours = Object.entries(data as AuthorizationServerResult["data"]).filter(([name]) => name.startsWith("Tulle"));
+  return Object.fromEntries(ours.map(([, one]) => ["authorization server: a code flow", one.cpuMicrosecondsPerFlow]));
 }
 
 async function measureFlows(

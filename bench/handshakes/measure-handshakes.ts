@@ -8,7 +8,7 @@ import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
 import { onCore } from "../measure/on-core.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
-import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
+import type { CpuRows, ScenarioOptions, ScenarioResult } from "../scenario.ts";
 import type { HandshakeCount, HandshakeLoad } from "./handshake-load.ts";
 
 const kinds = [
@@ -64,6 +64,15 @@ async function load(pair: SidecarPair, manner: Manner, seconds: number): Promise
   const { handshakes } = JSON.parse(client.stdout()) as HandshakeCount;
   const after = await readProcessUsage(processId);
   return handshakes / (after.cpuSeconds - before.cpuSeconds);
+}
+
+export function handshakesCpu(data: unknown): CpuRows {
+  const { measured } = data as { readonly measured: readonly Measured[] };
+  return Object.fromEntries(
+    measured.flatMap(({ perCpuSecond }) =>
+      manners.map((manner) => [`handshakes: ${manner}`, 1e6 / median(perCpuSecond[manner])] as const),
+    ),
+  );
 }
 
 function table(measured: readonly Measured[]): string {

@@ -7,7 +7,7 @@ import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
 import { runWrk, type LoadResult } from "../measure/run-wrk.ts";
-import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
+import type { CpuRows, ScenarioOptions, ScenarioResult } from "../scenario.ts";
 import {
   answerBytes,
   type Contestant,
@@ -139,6 +139,13 @@ const columns: readonly { readonly title: string; readonly of: (round: Round) =>
   { title: "p99 ms", of: (round) => round.p99Ms, digits: 2 },
   { title: "memory MiB", of: (round) => round.residentBytes / 1024 / 1024, digits: 0 },
 ];
+
+export function http1Cpu(data: unknown): CpuRows {
+  const { measured } = data as { readonly measured: readonly Measured[] };
+  return Object.fromEntries(
+    measured.map(({ rounds }) => ["http1", median(rounds.map((round) => round.cpuMicrosecondsPerRequest))]),
+  );
+}
 
 /** Medians, each with its ratio to Envoy's. */
 function table(measured: readonly Measured[]): string {

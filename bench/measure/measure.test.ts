@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startProcess } from "../../tests/tools/processes.ts";
+import { comparisonTable } from "../compare-commits.ts";
 import { median } from "./median.ts";
 import { readProcessUsage } from "./process-usage.ts";
 import { parseWrk } from "./run-wrk.ts";
@@ -9,6 +10,18 @@ import { parseWrk } from "./run-wrk.ts";
 test("median", () => {
   assert.equal(median([3, 1, 2]), 2);
   assert.equal(median([4, 1, 2, 3]), 2.5);
+});
+
+test("a comparison gives the median of the rounds' ratios", () => {
+  const pairs = [
+    { now: 10, before: 10 },
+    { now: 40, before: 20 },
+    { now: 33, before: 30 },
+  ];
+  assert.equal(
+    comparisonTable(new Map([["http1", pairs]]), "abc A | b").split("\n").slice(-1)[0],
+    "| http1 | 20.0 | 33.0 | 1.100 | 1.00–2.00 |",
+  );
 });
 
 const output = `Running 4s test @ http://127.0.0.1:1/

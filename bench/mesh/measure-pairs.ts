@@ -1,7 +1,7 @@
 // Rounds of load through sidecar pairs, one after the other, and the table of what each side of each pair cost.
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
-import type { ScenarioOptions } from "../scenario.ts";
+import type { CpuRows, ScenarioOptions } from "../scenario.ts";
 import { type PairRound, type Side, SidecarPair, type SidecarPairOptions, sides } from "./sidecar-pair.ts";
 
 /** Until V8 has compiled what is hot: four seconds of it took 6 % of a sidecar's CPU. */
@@ -36,6 +36,16 @@ export async function measurePairs(
 /** The median over a pair's rounds of what one side of it cost. */
 export function cpuOf({ rounds }: MeasuredPair, side: Side): number {
   return median(rounds.map(({ usage }) => usage[side].cpuMicrosecondsPerRequest));
+}
+
+/** A row for each side of each pair in what a scenario of pairs gave as data. */
+export function pairsCpu(scenario: string, data: unknown): CpuRows {
+  const { measured } = data as { readonly measured: readonly MeasuredPair[] };
+  return Object.fromEntries(
+    measured.flatMap((pair) =>
+      sides.map((side) => [`${scenario}: ${pair.name}, ${side} side`, cpuOf(pair, side)] as const),
+    ),
+  );
 }
 
 /** A row for each side of each pair; ratios are to the first pair's same side. */
