@@ -15,6 +15,11 @@ interface Tally {
   readonly counted: (filter: { pod: string; reporter: string; service: string; version?: string }) => number;
 }
 
+/** What is left to chance passes within five standard deviations: less often than once in a million runs it does not. */
+function assertNear(seen: number, expected: number, tolerance: number, what: string): void {
+  assert.ok(Math.abs(seen - expected) <= tolerance, `${seen} ${what}, expected ${expected} ± ${tolerance.toFixed(0)}`);
+}
+
 describe("the catalog under each rule", () => {
   let shop: ShopInstance;
   before(async () => {
@@ -101,16 +106,18 @@ describe("the catalog under each rule", () => {
     await blowup("on", "50");
     const without = await tally(1000);
     const successes = (each: Tally): number => (each.answers["v1"] ?? 0) + (each.answers["v2"] ?? 0);
-    assert.ok(successes(without) >= 430 && successes(without) <= 570, `${successes(without)} of 1000 without retries`);
+    assertNear(successes(without), 500, 5 * Math.sqrt(1000 * 0.5 * 0.5), "successes without retries");
     assert.equal(without.counted({ pod: "catalog", reporter: "destination", service: "catalog" }), 1000);
 
     await shop.applyRule("4-retries");
-    const retried = await tally(1000);
-    assert.ok(successes(retried) >= 910 && successes(retried) <= 960, `${successes(retried)} of 1000 with retries`);
-    assert.equal(retried.counted({ pod: "webapp", reporter: "source", service: "catalog" }), 1000);
-    // 1 + 0.5 + 0.25 + 0.125 tries for each request.
+    // So many that five deviations around three retries leave two and four retries outside.
+    const retried = await tally(4000);
+    const share = 1 - 0.5 ** 4;
+    assertNear(successes(retried), 4000 * share, 5 * Math.sqrt(4000 * share * (1 - share)), "successes with retries");
+    assert.equal(retried.counted({ pod: "webapp", reporter: "source", service: "catalog" }), 4000);
+    // 1 + 0.5 + 0.25 + 0.125 tries for each request, whose variance is 1.11.
     const tries = retried.counted({ pod: "catalog", reporter: "destination", service: "catalog" });
-    assert.ok(tries >= 1750 && tries <= 2000, `${tries} tries`);
+    assertNear(tries, 4000 * 1.875, 5 * Math.sqrt(4000 * 1.11), "tries");
     await blowup("off");
     await shop.mustTulle("delete", "virtualservice", "catalog", "-n", "shop");
     await shop.waitForSync();
