@@ -6,6 +6,7 @@ import { type Call, roles } from "./call.ts";
 import { comparable } from "./compare.ts";
 import { connectionCalls } from "./connection-calls.ts";
 import { checkExpected } from "./expectation.ts";
+import { loopbackCalls } from "./loopback-calls.ts";
 import { ParityMesh, proxies } from "./parity-mesh.ts";
 import { allowedDeviation, countedCalls, manyRequests, requestsTotal, spreads } from "./repeated-calls.ts";
 import { routingCalls } from "./routing-calls.ts";
@@ -80,6 +81,22 @@ describe("differences on purpose", () => {
       test(`${call.name}, ${proxy} (${reason})`, () => {
         checkExpected({ ...call, expected: expected[proxy] }, traces.of(proxy, index));
       });
+    }
+  }
+});
+
+describe("clients on 127.0.0.1 are strangers too", () => {
+  let traces: Traces;
+  before(
+    async () => {
+      traces = await traceCalls(mesh, loopbackCalls, "127.0.0.1");
+    },
+    { timeout: 60_000 },
+  );
+
+  for (const [index, call] of loopbackCalls.entries()) {
+    for (const proxy of proxies) {
+      test(`${call.name}, ${proxy}`, () => checkExpected(call, traces.of(proxy, index)));
     }
   }
 });

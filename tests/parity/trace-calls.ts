@@ -9,18 +9,25 @@ import { type Outcome, type ParityMesh, proxies, type Proxy } from "./parity-mes
 const callsAtOnce = 24;
 
 /** The address that a call comes from, so that no two have one port. */
-const addressOf = (block: number, index: number): string => `127.${block}.${(index + 1) >> 8}.${(index + 1) & 255}`;
+function addressOf(from: number | string, index: number): string {
+  return typeof from === "string" ? from : `127.${from}.${(index + 1) >> 8}.${(index + 1) & 255}`;
+}
 
 /** A call that failed keeps its reason: it is its row alone that fails. */
 type CallResult = { readonly outcome: Outcome } | { readonly error: Error };
 
-async function makeCalls(mesh: ParityMesh, calls: readonly Call[], block: number, proxy: Proxy): Promise<CallResult[]> {
+async function makeCalls(
+  mesh: ParityMesh,
+  calls: readonly Call[],
+  from: number | string,
+  proxy: Proxy,
+): Promise<CallResult[]> {
   const results: CallResult[] = [];
   let next = 0;
   const worker = async (): Promise<void> => {
     for (let index = next; index < calls.length; index = next) {
       next += 1;
-      results[index] = await mesh.makeCall(calls[index]!, proxy, addressOf(block, index)).then(
+      results[index] = await mesh.makeCall(calls[index]!, proxy, addressOf(from, index)).then(
         (outcome) => ({ outcome }),
         (error: Error) => ({ error }),
       );
@@ -61,15 +68,15 @@ export interface Traces {
 }
 
 /**
- * Makes all calls on both proxies, and reads what their access logs say of them. `block` keeps the clients' addresses of two
- * tables apart: 127.<block>.x.y.
+ * Makes all calls on both proxies, and reads what their access logs say of them. `from` keeps the clients' addresses of two
+ * tables apart: 127.<from>.x.y, or an address for all.
  */
-export async function traceCalls(mesh: ParityMesh, calls: readonly Call[], block: number): Promise<Traces> {
+export async function traceCalls(mesh: ParityMesh, calls: readonly Call[], from: number | string): Promise<Traces> {
   const results = new Map<Proxy, readonly CallResult[]>();
   const logs = new Map<Proxy, AccessLog>();
   await Promise.all(
     proxies.map(async (proxy) => {
-      results.set(proxy, await makeCalls(mesh, calls, block, proxy));
+      results.set(proxy, await makeCalls(mesh, calls, from, proxy));
       logs.set(proxy, await accessLogOf(mesh, results.get(proxy)!, proxy));
     }),
   );

@@ -108,6 +108,12 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort, 
 }
 
 /**
+ * Without a range Envoy takes 127.0.0.1 and private networks for internal where the field is set, and versions before 1.33 do
+ * where it is not. Nobody connects from this address.
+ */
+const noInternalAddress = { cidrRanges: [{ addressPrefix: "0.0.0.0", prefixLen: 32 }] };
+
+/**
  * Clients are outside: their address is the connection's, and what they say in `x-envoy-*` and client-certificate headers is
  * dropped. No address counts as internal, loopback included, or a laptop's own clients could steer retries and time limits.
  */
@@ -117,7 +123,7 @@ export function gatewayConnectionManager(statPrefix: string, routeName: string, 
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
     serverName,
     useRemoteAddress: true,
-    internalAddressConfig: {},
+    internalAddressConfig: noInternalAddress,
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.SANITIZE_SET,
     setCurrentClientCertDetails: { subject: true, cert: true, uri: true, dns: true },
     httpFilters: httpFilters("gateway", own.security),

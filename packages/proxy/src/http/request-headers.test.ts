@@ -94,6 +94,34 @@ const cases: readonly Case[] = [
     },
   },
   {
+    name: "what a stranger says of rewrites goes at an edge",
+    headers: ["x-envoy-original-path", "/a", "x-envoy-original-host", "a", "x-envoy-is-timeout-retry", "true"],
+    config: off,
+    expected: {
+      "x-envoy-original-path": undefined,
+      "x-envoy-original-host": undefined,
+      "x-envoy-is-timeout-retry": undefined,
+    },
+  },
+  {
+    name: "what a neighbour says of rewrites stays",
+    headers: ["x-envoy-original-path", "/a", "x-envoy-original-host", "a", "x-envoy-retry-on", "5xx"],
+    config: { ...off, useRemoteAddress: false },
+    expected: { "x-envoy-original-path": "/a", "x-envoy-original-host": "a", "x-envoy-retry-on": undefined },
+  },
+  {
+    name: "not an edge: nobody is internal without an address that was told",
+    headers: ["x-envoy-retry-on", "5xx"],
+    config: { ...off, useRemoteAddress: false, isInternalAddress: () => true },
+    expected: { "x-envoy-retry-on": undefined, "x-envoy-internal": undefined },
+  },
+  {
+    name: "not an edge: one address that was told may be internal",
+    headers: ["x-envoy-retry-on", "5xx", "x-forwarded-for", "10.0.0.1"],
+    config: { ...off, useRemoteAddress: false, isInternalAddress: (ip) => ip === "10.0.0.1" },
+    expected: { "x-envoy-retry-on": "5xx", "x-envoy-internal": "true" },
+  },
+  {
     name: "an internal client's stay",
     headers: ["x-envoy-retry-on", "5xx"],
     config: { ...off, isInternalAddress: () => true },

@@ -26,12 +26,16 @@ const internalHeaders = new Set([
   "x-envoy-force-trace",
   "x-envoy-ip-tags",
   "x-envoy-original-url",
-  "x-envoy-original-path",
-  "x-envoy-is-timeout-retry",
 ]);
 
-/** What only an edge takes away besides: there the client is a stranger and not a neighbour. */
+/**
+ * What only an edge takes away besides: there the client is a stranger and not a neighbour, whose word on what it has
+ * rewritten counts. `x-envoy-is-timeout-retry` is left by Envoy.
+ */
 const edgeHeaders = new Set([
+  "x-envoy-original-path",
+  "x-envoy-original-host",
+  "x-envoy-is-timeout-retry",
   "x-envoy-decorator-operation",
   "x-envoy-downstream-service-cluster",
   "x-envoy-downstream-service-node",
@@ -68,7 +72,8 @@ export function mutateRequestHeaders(
 
   const hops = config.xffNumTrustedHops;
   let clientIp = remoteIp;
-  let isSingleAddress = forwardedFor === undefined;
+  // As Envoy: without an address that was told nobody but an edge's own client is internal.
+  let isSingleAddress = config.useRemoteAddress && forwardedFor === undefined;
   if (config.useRemoteAddress) {
     if (hops > 0 && forwardedFor !== undefined) clientIp = addressFromRight(forwardedFor, hops - 1) ?? remoteIp;
     if (!config.skipXffAppend)
