@@ -11,12 +11,14 @@ import { loadText, MemoryStore } from "@tulle/config";
 import {
   buildEndpoints,
   buildSnapshot,
+  type EndpointSnapshot,
+  type MeshSnapshot,
   parseNode,
   type Proxy,
   type ProxyResources,
   scope,
   type SnapshotOptions,
-  translate,
+  TranslationCache,
 } from "@tulle/control-plane/stages";
 import { encodeResource, type EncodedResource } from "@tulle/xds";
 import { messageFromJson, messageToJson } from "@tulle/xds/json";
@@ -39,8 +41,14 @@ export async function goldenCaseNames(): Promise<readonly string[]> {
   return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
 }
 
-/** Runs the stages on a case's input. */
-export async function makeGoldenCase(name: string): Promise<GoldenCase> {
+/** What a case's input is to the stages behind the store. */
+export interface GoldenInput {
+  readonly proxies: readonly Proxy[];
+  readonly snapshot: MeshSnapshot;
+  readonly endpoints: EndpointSnapshot;
+}
+
+export async function readGoldenInput(name: string): Promise<GoldenInput> {
   const folder = path.join(goldenFolder, name);
   const { resources, findings } = loadText(await readFile(path.join(folder, "input.yaml")), "input.yaml");
   const errors = findings.filter((finding) => finding.severity === "error");
@@ -49,11 +57,16 @@ export async function makeGoldenCase(name: string): Promise<GoldenCase> {
   await store.applyAll(resources);
   const snapshot = buildSnapshot(store, await readMesh(path.join(folder, "mesh.yaml")));
   const endpoints = buildEndpoints(store, snapshot);
-  const proxies = await readProxies(path.join(folder, "proxies.yaml"));
+  return { snapshot, endpoints, proxies: await readProxies(path.join(folder, "proxies.yaml")) };
+}
+
+/** Runs the stages on a case's input. `cache` is what production has, too, and may hold what other cases have left there. */
+export async function makeGoldenCase(name: string, cache: TranslationCache): Promise<GoldenCase> {
+  const { snapshot, endpoints, proxies } = await readGoldenInput(name);
   const made = new Map<string, string>();
   made.set("snapshot.yaml", yamlText({ ...snapshot, endpoints: Object.fromEntries(endpoints.byServicePort) }));
   for (const proxy of proxies) {
-    const resourcesOf = translate(scope(snapshot, proxy), endpoints, "local");
+    const resourcesOf = cache.resources(scope(snapshot, proxy), endpoints);
     made.set(xdsFileName(proxy), yamlText(resourcesAsJson(resourcesOf)));
   }
   return { name, proxies, made };

@@ -10,7 +10,7 @@ import {
   parseNode,
   type ProxyResources,
   scope,
-  translate,
+  TranslationCache,
 } from "@tulle/control-plane/stages";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 
@@ -130,7 +130,10 @@ export async function tablesOf(documents: readonly unknown[]): Promise<RandomTab
   const proxies = nodes.map((node) => {
     const parsedNode = parseNode(node);
     assert.ok("proxy" in parsedNode);
-    return translate(scope(snapshot, parsedNode.proxy), buildEndpoints(accepted, snapshot), "local");
+    return new TranslationCache("local").resources(
+      scope(snapshot, parsedNode.proxy),
+      buildEndpoints(accepted, snapshot),
+    );
   });
   return { routed: snapshot.virtualServices.length, proxies };
 }

@@ -7,7 +7,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { loadText, MemoryStore } from "@tulle/config";
-import { buildEndpoints, buildSnapshot, parseNode, scope, translate } from "@tulle/control-plane/stages";
+import { buildEndpoints, buildSnapshot, parseNode, scope, TranslationCache } from "@tulle/control-plane/stages";
 import { type AdsConnection, type RunningAdsServer, serveAds } from "@tulle/xds";
 import { envoyPath } from "./envoy-path.ts";
 import { type StartedProcess, startProcess, waitFor } from "./processes.ts";
@@ -60,6 +60,7 @@ export class MeshedProxies implements AsyncDisposable {
   readonly #open = new AsyncDisposableStack();
   readonly #connections = new Set<AdsConnection>();
   readonly #processes = new Map<string, StartedProcess>();
+  readonly #cache = new TranslationCache("local");
   #store = new MemoryStore();
 
   private constructor(authority: TestAuthority, options: MeshedProxiesOptions, block: string) {
@@ -155,7 +156,7 @@ export class MeshedProxies implements AsyncDisposable {
     const parsed = parseNode(connection.node);
     assert.ok("proxy" in parsed);
     const snapshot = buildSnapshot(this.#store, { trustDomain: this.authority.trustDomain });
-    const resources = translate(scope(snapshot, parsed.proxy), buildEndpoints(this.#store, snapshot), "local");
+    const resources = this.#cache.resources(scope(snapshot, parsed.proxy), buildEndpoints(this.#store, snapshot));
     for (const type of types) connection.set(type, resources[type]);
   }
 

@@ -8,5 +8,5 @@ export { AcceptedResources } from "./serve/accepted-resources.ts";
 export { parseNode, type Proxy } from "./scope/proxy.ts";
 export type { ProxyView } from "./scope/proxy-view.ts";
 export { scope } from "./scope/scope.ts";
-export { type ProxyResources, translate } from "./translate/translate.ts";
+export { type ProxyResources, TranslationCache } from "./serve/translation-cache.ts";
 export { defaultJwksTimes } from "./jwks/jwks-keys.ts";

@@ -8,6 +8,7 @@ import type { ConnectedProxy } from "../serve/pusher.ts";
 import { proxyId } from "../serve/pusher.ts";
 import type { MeshState } from "../serve/mesh-state.ts";
 import type { TranslationCache } from "../serve/translation-cache.ts";
+import type { ResourceMap } from "../translate/translate.ts";
 import { type ApiAnswer, ApiFailure, type ApiRoute } from "./http-api.ts";
 import { syncStatus } from "./sync-status.ts";
 
@@ -84,17 +85,19 @@ async function configDump(options: DebugRoutesOptions, id: string | null): Promi
   const found = options.connected().findLast(({ proxy }) => proxyId(proxy) === id || proxy.nodeId === id);
   if (found?.view === undefined) throw new ApiFailure(404, `no proxy ${id} is connected here`);
   const decoded = await decoder();
-  const shared = options.cache.shared(found.view.shared);
-  const own = options.cache.own(found.view.own);
-  const endpointMap = options.cache.endpoints(found.view.shared, options.mesh().endpoints);
-  const json: Record<string, unknown> = {
-    proxy: id,
-    clusters: [...shared.clusters, ...own.clusters].map((each) => decoded("CDS", each)),
-    endpoints: [...endpointMap.values()].map((each) => decoded("EDS", each)),
-    listeners: own.listeners.map((each) => decoded("LDS", each)),
-    routes: shared.routes.map((each) => decoded("RDS", each)),
+  const { CDS, EDS, LDS, RDS } = options.cache.resources(found.view, options.mesh().endpoints);
+  const json = (type: ResourceTypeName, resources: ResourceMap) =>
+    [...resources.values()].map((each) => decoded(type, each));
+  return {
+    status: 200,
+    json: {
+      proxy: id,
+      clusters: json("CDS", CDS),
+      endpoints: json("EDS", EDS),
+      listeners: json("LDS", LDS),
+      routes: json("RDS", RDS),
+    },
   };
-  return { status: 200, json };
 }
 
 /** The schemas of all messages are loaded when somebody asks for a dump, and not before. */

@@ -12,7 +12,7 @@ import type {
   GatewayListener,
   GatewayTcpChain,
 } from "./gateway-view.ts";
-import type { GatewayPort, GatewayShared } from "./proxy-view.ts";
+import type { GatewayClusters, GatewayPort, GatewayRoutes } from "./proxy-view.ts";
 
 /**
  * - `http`, `tcp`: plain.
@@ -48,6 +48,10 @@ export function hostNames({ hosts }: Pick<MeshGatewayServer, "hosts">): readonly
   return hosts.map((host) => serverName(host.slice(host.indexOf("/") + 1)));
 }
 
+/** What listeners are made of besides their own servers. */
+type GatewayPicture = Pick<GatewayRoutes, "ports" | "virtualServices"> &
+  Pick<GatewayClusters, "services" | "trustDomain" | "minimumTls">;
+
 export interface PlacedServer {
   /** `namespace/name` of the Gateway. */
   readonly gateway: string;
@@ -55,12 +59,15 @@ export interface PlacedServer {
   readonly targetPort: number;
 }
 
-export function gatewayListeners(servers: readonly PlacedServer[], shared: GatewayShared): readonly GatewayListener[] {
+export function gatewayListeners(
+  servers: readonly PlacedServer[],
+  picture: GatewayPicture,
+): readonly GatewayListener[] {
   const byPort = Map.groupBy(servers, ({ targetPort }) => targetPort);
   return [...byPort]
     .map(([targetPort, own]) => ({
       targetPort,
-      chains: withoutRepetition(own.flatMap((each) => serverChains(each, shared))),
+      chains: withoutRepetition(own.flatMap((each) => serverChains(each, picture))),
     }))
     .filter(({ chains }) => chains.length > 0)
     .sort((a, b) => a.targetPort - b.targetPort);
@@ -78,25 +85,28 @@ function withoutRepetition(chains: readonly GatewayChain[]): readonly GatewayCha
   });
 }
 
-function serverChains(placed: PlacedServer, shared: GatewayShared): readonly GatewayChain[] {
+function serverChains(placed: PlacedServer, picture: GatewayPicture): readonly GatewayChain[] {
   switch (serverKind(placed.server)) {
     case "https":
-      return httpsChain(placed, shared);
+      return httpsChain(placed, picture);
     case "tls":
-      return tcpChain(placed, shared, chainTls(placed.server, shared));
+      return tcpChain(placed, picture, chainTls(placed.server, picture));
     case "tcp":
-      return tcpChain(placed, shared, "none");
+      return tcpChain(placed, picture, "none");
     case "passthrough":
-      return passthroughChains(placed, shared);
+      return passthroughChains(placed, picture);
     case "auto":
-      return autoPassthroughChains(placed.server, shared);
+      return autoPassthroughChains(placed.server, picture);
     default:
       return [];
   }
 }
 
 /** Undefined where the workload's own certificate is asked for and there is no authority that could have made it. */
-function chainTls({ tls }: MeshGatewayServer, { trustDomain, minimumTls }: GatewayShared): GatewayChainTls | undefined {
+function chainTls(
+  { tls }: MeshGatewayServer,
+  { trustDomain, minimumTls }: GatewayPicture,
+): GatewayChainTls | undefined {
   const { mode, httpsRedirect: _redirect, ...settings } = tls ?? {};
   switch (mode) {
     case "SIMPLE":
@@ -116,11 +126,11 @@ function serverNames(hosts: readonly string[]): readonly string[] {
   return hosts.includes("*") ? [] : [...new Set(hosts)];
 }
 
-function httpsChain({ gateway, server, targetPort }: PlacedServer, shared: GatewayShared): readonly GatewayChain[] {
-  const tls = chainTls(server, shared);
+function httpsChain({ gateway, server, targetPort }: PlacedServer, picture: GatewayPicture): readonly GatewayChain[] {
+  const tls = chainTls(server, picture);
   const belongs = (port: GatewayPort): boolean =>
     port.targetPort === targetPort && port.routeName?.startsWith(`https.${server.port}.${server.portName}.`) === true;
-  const routeName = shared.ports.find((port) => belongs(port) && port.servers[0]?.gateway === gateway)?.routeName;
+  const routeName = picture.ports.find((port) => belongs(port) && port.servers[0]?.gateway === gateway)?.routeName;
   if (tls === undefined || routeName === undefined) return [];
   return [{ type: "http", name: routeName, serverNames: serverNames(hostNames(server)), routeName, tls }];
 }
@@ -128,12 +138,12 @@ function httpsChain({ gateway, server, targetPort }: PlacedServer, shared: Gatew
 /** Connections whose bytes are nobody's business: the first route of the first VirtualService takes them. */
 function tcpChain(
   placed: PlacedServer,
-  shared: GatewayShared,
+  picture: GatewayPicture,
   tls: GatewayChainTls | "none" | undefined,
 ): readonly GatewayTcpChain[] {
   if (tls === undefined) return [];
   const { server } = placed;
-  for (const virtualService of boundTo(placed, shared)) {
+  for (const virtualService of boundTo(placed, picture)) {
     for (const route of virtualService.tcp ?? []) {
       const matches = route.match ?? [];
       if (matches.length > 0 && !matches.some((match) => isMeant(match, placed))) continue;
@@ -145,7 +155,7 @@ function tcpChain(
           name: names.length === 0 ? name : `${name}.${names[0]}`,
           serverNames: names,
           ...(tls === "none" ? {} : { tls }),
-          destinations: destinations(route.route, server.port, shared),
+          destinations: destinations(route.route, server.port, picture),
         },
       ];
     }
@@ -153,8 +163,8 @@ function tcpChain(
   return [];
 }
 
-function passthroughChains(placed: PlacedServer, shared: GatewayShared): readonly GatewayTcpChain[] {
-  return boundTo(placed, shared).flatMap((virtualService) =>
+function passthroughChains(placed: PlacedServer, picture: GatewayPicture): readonly GatewayTcpChain[] {
+  return boundTo(placed, picture).flatMap((virtualService) =>
     (virtualService.tls ?? []).flatMap((route) =>
       route.match
         .filter((match) => isMeant(match, placed))
@@ -164,7 +174,7 @@ function passthroughChains(placed: PlacedServer, shared: GatewayShared): readonl
             type: "tcp",
             name: `tls.${placed.server.port}.${names[0] ?? "*"}`,
             serverNames: names,
-            destinations: destinations(route.route, placed.server.port, shared),
+            destinations: destinations(route.route, placed.server.port, picture),
           };
         }),
     ),
@@ -175,9 +185,9 @@ function passthroughChains(placed: PlacedServer, shared: GatewayShared): readonl
  * Proxies of another mesh say by their server name which port and subset they want, and do TLS with the workload itself: nothing
  * here can read or change what passes (Istio: builtAutoPassthroughFilterChains).
  */
-function autoPassthroughChains(server: MeshGatewayServer, shared: GatewayShared): readonly GatewayTcpChain[] {
+function autoPassthroughChains(server: MeshGatewayServer, picture: GatewayPicture): readonly GatewayTcpChain[] {
   const hosts = hostNames(server);
-  return shared.services
+  return picture.services
     .filter(({ hostname }) => hosts.some((host) => hostCovers(host, hostname)))
     .flatMap(({ hostname, ports, rule }) =>
       ports
@@ -197,7 +207,10 @@ function autoPassthroughChains(server: MeshGatewayServer, shared: GatewayShared)
     );
 }
 
-function boundTo({ gateway, server }: PlacedServer, { virtualServices }: GatewayShared): readonly MeshVirtualService[] {
+function boundTo(
+  { gateway, server }: PlacedServer,
+  { virtualServices }: GatewayPicture,
+): readonly MeshVirtualService[] {
   return virtualServices.filter((each) => sharedHosts({ gateway, hosts: server.hosts }, each).length > 0);
 }
 
@@ -220,7 +233,7 @@ export function isCarriedMatch(match: Layer4Match): boolean {
 function destinations(
   routes: TcpRoute["route"],
   port: number,
-  { services }: GatewayShared,
+  { services }: GatewayPicture,
 ): readonly ConnectionDestination[] {
   const all = routes.map(({ destination, weight = 0 }) => {
     const ports = services.find(({ hostname }) => hostname === destination.host)?.ports ?? [];

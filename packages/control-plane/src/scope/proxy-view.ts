@@ -1,12 +1,13 @@
-// What one proxy depends on, and nothing else. A view has two sections: `shared` is the same for many proxies (all sidecars of
-// a namespace), `own` is this proxy's. Each has a key made of its content, so that equal sections are translated once.
-import { createHash } from "node:crypto";
+// What one proxy depends on, and nothing else. A view has three sections: `clusters` and `routes` are the same for many proxies
+// (all sidecars of a namespace), `own` is this proxy's. Each has a key made of its content, so that equal sections are translated
+// once, and each is all that its translation sees.
 import type { MutualTlsMode, PathNormalization, PortProtocol, TrafficPolicy } from "@tulle/config";
 import type { MeshAuthorizer } from "../snapshot/authorizers.ts";
-import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
+import type { LoginProvider, MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import type { MeshAuthorizationPolicy, MeshJwtRule } from "../snapshot/mesh-snapshot.ts";
 import type { MeshService, MeshSubset, MeshVirtualService, TlsVersion } from "../snapshot/mesh-snapshot.ts";
 import type { GatewayListener } from "./gateway-view.ts";
+import type { Keyed } from "./keyed.ts";
 import type { InterceptionMode, PublishedPort } from "./proxy.ts";
 
 /** The DestinationRules that hold for a Service, seen from one namespace, merged into one. */
@@ -21,14 +22,24 @@ export interface ScopedService extends MeshService {
   readonly rule?: EffectiveRule;
 }
 
-/** Outbound side of the sidecars of a namespace. */
-export interface SidecarShared {
-  readonly type: "sidecar";
-  readonly namespace: string;
+/** What all clusters of a view have in common. */
+interface WorkloadClusters {
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string;
   readonly minimumTls?: TlsVersion;
   readonly services: readonly ScopedService[];
+}
+
+/** Where the sidecars of a namespace can send. */
+export interface SidecarClusters extends WorkloadClusters {
+  readonly type: "sidecar";
+}
+
+/** How the sidecars of a namespace route. */
+export interface SidecarRoutes {
+  readonly type: "sidecar";
+  readonly namespace: string;
+  readonly services: readonly MeshService[];
   /** Those for the mesh, each with the hosts that no earlier one has taken. */
   readonly virtualServices: readonly MeshVirtualService[];
   /** See `MeshSnapshot.registryOnly`. */
@@ -54,22 +65,25 @@ export interface GatewayPortServer {
   readonly httpsRedirect?: true;
 }
 
-/** What the gateway workloads with equal labels route. */
-export interface GatewayShared {
+/** Where the gateway workloads with equal labels can send: only Services that a route leads to. */
+export interface GatewayClusters extends WorkloadClusters {
   readonly type: "router";
-  readonly namespace: string;
-  /** See `MeshSnapshot.trustDomain`. */
-  readonly trustDomain?: string;
-  readonly minimumTls?: TlsVersion;
+  /** Hosts of Services that clients of other meshes reach by their TLS alone (AUTO_PASSTHROUGH); missing without any. */
+  readonly autoPassthrough?: readonly string[];
+  /** Of sign-ins whose token endpoint is outside the mesh; missing without any. */
+  readonly tokenProviders?: readonly LoginProvider[];
+}
+
+/** How the gateway workloads with equal labels route. */
+export interface GatewayRoutes {
+  readonly type: "router";
   readonly ports: readonly GatewayPort[];
   /** Those bound to one of the Gateways. */
   readonly virtualServices: readonly MeshVirtualService[];
-  /** Only Services that a route leads to. */
-  readonly services: readonly ScopedService[];
+  /** Only those that a route leads to. */
+  readonly services: readonly MeshService[];
   /** Sign-ins at its Gateways; missing without any. */
   readonly logins?: readonly MeshBrowserLogin[];
-  /** Hosts of Services that clients of other meshes reach by their TLS alone (AUTO_PASSTHROUGH); missing without any. */
-  readonly autoPassthrough?: readonly string[];
 }
 
 /** A port of the workload itself that Services lead to. */
@@ -130,16 +144,16 @@ export interface GatewayOwn {
   readonly security?: WorkloadSecurity;
 }
 
-export interface Keyed<T> {
-  readonly key: string;
-  readonly value: T;
+interface Sections<Clusters, Routes, Own> {
+  readonly clusters: Keyed<Clusters>;
+  readonly routes: Keyed<Routes>;
+  readonly own: Keyed<Own>;
 }
 
 export type ProxyView =
-  | { readonly type: "sidecar"; readonly shared: Keyed<SidecarShared>; readonly own: Keyed<SidecarOwn> }
-  | { readonly type: "router"; readonly shared: Keyed<GatewayShared>; readonly own: Keyed<GatewayOwn> };
+  | ({ readonly type: "sidecar" } & Sections<SidecarClusters, SidecarRoutes, SidecarOwn>)
+  | ({ readonly type: "router" } & Sections<GatewayClusters, GatewayRoutes, GatewayOwn>);
 
-/** Equal content, equal key. Sections are plain data built in one order, so that their JSON text stands for them. */
-export function keyed<T>(value: T): Keyed<T> {
-  return { key: createHash("sha256").update(JSON.stringify(value)).digest("base64url"), value };
-}
+export type ClustersSection = SidecarClusters | GatewayClusters;
+export type RoutesSection = SidecarRoutes | GatewayRoutes;
+export type OwnSection = SidecarOwn | GatewayOwn;

@@ -5,36 +5,53 @@ import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import type { MeshGateway, MeshGatewayServer, MeshService, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { gatewayListeners, hostNames, serverKind } from "./gateway-listeners.ts";
+import { Keyed } from "./keyed.ts";
 import type { Proxy } from "./proxy.ts";
-import type { GatewayOwn, GatewayPort, GatewayPortServer, GatewayShared } from "./proxy-view.ts";
+import type { GatewayClusters, GatewayOwn, GatewayPort, GatewayPortServer, GatewayRoutes } from "./proxy-view.ts";
 import { pathsOf, resolveTargetPort, scopedService, selects, servicesOf, workloadTls } from "./scope-sidecar.ts";
 import { workloadSecurity } from "./workload-security.ts";
 
-export function gatewayShared(snapshot: MeshSnapshot, proxy: Proxy): GatewayShared {
-  const gateways = gatewaysOf(snapshot, proxy);
+/** All that decides what gateways have in common. */
+export type GatewayGroup = Pick<Proxy, "namespace" | "labels" | "podPorts">;
+
+export interface GatewayShared {
+  readonly clusters: Keyed<GatewayClusters>;
+  readonly routes: Keyed<GatewayRoutes>;
+}
+
+export function gatewayShared(snapshot: MeshSnapshot, group: GatewayGroup): GatewayShared {
+  const gateways = gatewaysOf(snapshot, group);
   const names = new Set(gateways.map(gatewayKey));
   const virtualServices = snapshot.virtualServices.filter((each) => each.gateways.some((name) => names.has(name)));
   const passed = autoPassthrough(snapshot.services, gateways);
   const logins = loginsOf(snapshot, names);
-  const providers = logins.flatMap(({ provider }) => provider?.service?.hostname ?? []);
-  const authorizers = workloadSecurity(snapshot, proxy).security?.authorizers?.map(({ hostname }) => hostname) ?? [];
-  const wanted = new Set([...destinationHosts(virtualServices), ...passed, ...providers, ...authorizers]);
+  const providers = logins.flatMap(({ provider }) => provider ?? []);
+  const outside = providers.filter(({ service }) => service === undefined);
+  const inside = providers.flatMap(({ service }) => service?.hostname ?? []);
+  const authorizers = workloadSecurity(snapshot, group).security?.authorizers?.map(({ hostname }) => hostname) ?? [];
+  const wanted = new Set([...destinationHosts(virtualServices), ...passed, ...inside, ...authorizers]);
+  const services = snapshot.services.filter((service) => wanted.has(service.hostname));
   return {
-    type: "router",
-    namespace: proxy.namespace,
-    ...workloadTls(snapshot),
-    ports: gatewayPorts(snapshot, proxy, gateways),
-    virtualServices,
-    services: snapshot.services
-      .filter((service) => wanted.has(service.hostname))
-      .map((service) => scopedService(snapshot, service, proxy.namespace)),
-    ...(logins.length === 0 ? {} : { logins }),
-    ...(passed.length === 0 ? {} : { autoPassthrough: passed }),
+    clusters: Keyed.of<GatewayClusters>({
+      type: "router",
+      ...workloadTls(snapshot),
+      services: services.map((service) => scopedService(snapshot, service, group.namespace)),
+      ...(passed.length === 0 ? {} : { autoPassthrough: passed }),
+      ...(outside.length === 0 ? {} : { tokenProviders: outside }),
+    }),
+    routes: Keyed.of<GatewayRoutes>({
+      type: "router",
+      ports: gatewayPorts(snapshot, group, gateways),
+      virtualServices,
+      services,
+      ...(logins.length === 0 ? {} : { logins }),
+    }),
   };
 }
 
 export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy: Proxy): GatewayOwn {
-  const plain = shared.ports.filter(({ routeName }) => routeName === undefined).map(({ targetPort }) => targetPort);
+  const { ports, virtualServices, logins } = shared.routes.value;
+  const plain = ports.filter(({ routeName }) => routeName === undefined).map(({ targetPort }) => targetPort);
   const servers = gatewaysOf(snapshot, proxy).flatMap((gateway) =>
     gateway.servers.map((server) => ({
       gateway: gatewayKey(gateway),
@@ -45,7 +62,7 @@ export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy:
   // A port speaks plain HTTP or something else: the first server decides, as in Istio's merge of Gateways.
   const listeners = gatewayListeners(
     servers.filter(({ targetPort }) => !plain.includes(targetPort)),
-    shared,
+    { ...shared.clusters.value, ports, virtualServices },
   );
   return {
     type: "router",
@@ -55,11 +72,15 @@ export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy:
     ...(listeners.length === 0 ? {} : { connectionListeners: listeners }),
     publishedPorts: proxy.publishedPorts,
     ...pathsOf(snapshot),
-    ...gatewaySecurity(snapshot, proxy, shared),
+    ...gatewaySecurity(snapshot, proxy, logins),
   };
 }
 
-function gatewaySecurity(snapshot: MeshSnapshot, proxy: Proxy, { logins }: GatewayShared) {
+function gatewaySecurity(
+  snapshot: MeshSnapshot,
+  proxy: Proxy,
+  logins: GatewayRoutes["logins"],
+): Pick<GatewayOwn, "security"> {
   const own = workloadSecurity(snapshot, proxy);
   if (logins === undefined) return own;
   return { security: { ...(own.security ?? { jwtRules: [], policies: [] }), logins } };
@@ -69,8 +90,8 @@ function loginsOf(snapshot: MeshSnapshot, gateways: ReadonlySet<string>): readon
   return (snapshot.browserLogins ?? []).filter((login) => login.gateways.some((name) => gateways.has(name)));
 }
 
-function gatewaysOf(snapshot: MeshSnapshot, proxy: Proxy): readonly MeshGateway[] {
-  return snapshot.gateways.filter((gateway) => selects(gateway.selector, proxy.labels));
+function gatewaysOf(snapshot: MeshSnapshot, { labels }: Pick<Proxy, "labels">): readonly MeshGateway[] {
+  return snapshot.gateways.filter((gateway) => selects(gateway.selector, labels));
 }
 
 function gatewayKey(gateway: MeshGateway): string {
@@ -91,7 +112,11 @@ function autoPassthrough(services: readonly MeshService[], gateways: readonly Me
 }
 
 /** One entry for all plain servers of a port, and one for each that ends TLS. */
-function gatewayPorts(snapshot: MeshSnapshot, proxy: Proxy, gateways: readonly MeshGateway[]): readonly GatewayPort[] {
+function gatewayPorts(
+  snapshot: MeshSnapshot,
+  group: GatewayGroup,
+  gateways: readonly MeshGateway[],
+): readonly GatewayPort[] {
   const plain = new Map<number, { targetPort: number; port: number; servers: GatewayPortServer[] }>();
   const secure: GatewayPort[] = [];
   for (const gateway of gateways) {
@@ -99,7 +124,7 @@ function gatewayPorts(snapshot: MeshSnapshot, proxy: Proxy, gateways: readonly M
       const kind = serverKind(server);
       if (kind !== "http" && kind !== "https") continue;
       const { port } = server;
-      const targetPort = gatewayTargetPort(snapshot, proxy, port);
+      const targetPort = gatewayTargetPort(snapshot, group, port);
       const entry = portServer(gatewayKey(gateway), server);
       const merged = plain.get(targetPort);
       if (kind === "https") {
@@ -122,11 +147,11 @@ function httpsRouteName(gateway: Pick<MeshGateway, "name" | "namespace">, server
 }
 
 /** A Gateway speaks of the ports of its workload's Service; a port that no such Service has is the pod's own (as in Istio). */
-function gatewayTargetPort(snapshot: MeshSnapshot, proxy: Proxy, port: number): number {
-  for (const service of servicesOf(snapshot, proxy)) {
+function gatewayTargetPort(snapshot: MeshSnapshot, group: GatewayGroup, port: number): number {
+  for (const service of servicesOf(snapshot, group)) {
     const match = service.ports.find((each) => each.number === port);
     if (match === undefined) continue;
-    const targetPort = resolveTargetPort(match.targetPort, proxy.podPorts);
+    const targetPort = resolveTargetPort(match.targetPort, group.podPorts);
     if (targetPort !== undefined) return targetPort;
   }
   return port;

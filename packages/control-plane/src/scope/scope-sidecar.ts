@@ -2,18 +2,33 @@
 import { modeOfPort, mutualTlsModes } from "@tulle/config";
 import type { MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { effectiveRule } from "./effective-rule.ts";
+import { Keyed } from "./keyed.ts";
 import type { PodPort, Proxy } from "./proxy.ts";
-import type { InboundPort, ScopedService, SidecarOwn, SidecarShared } from "./proxy-view.ts";
+import type { InboundPort, ScopedService, SidecarClusters, SidecarOwn, SidecarRoutes } from "./proxy-view.ts";
 import { workloadSecurity } from "./workload-security.ts";
 
-export function sidecarShared(snapshot: MeshSnapshot, namespace: string): SidecarShared {
+/** All that decides what sidecars have in common. */
+export type SidecarGroup = Pick<Proxy, "namespace">;
+
+export interface SidecarShared {
+  readonly clusters: Keyed<SidecarClusters>;
+  readonly routes: Keyed<SidecarRoutes>;
+}
+
+export function sidecarShared(snapshot: MeshSnapshot, { namespace }: SidecarGroup): SidecarShared {
   return {
-    type: "sidecar",
-    namespace,
-    ...workloadTls(snapshot),
-    services: snapshot.services.map((service) => scopedService(snapshot, service, namespace)),
-    virtualServices: meshVirtualServices(snapshot.virtualServices),
-    ...(snapshot.registryOnly === undefined ? {} : { registryOnly: snapshot.registryOnly }),
+    clusters: Keyed.of<SidecarClusters>({
+      type: "sidecar",
+      ...workloadTls(snapshot),
+      services: snapshot.services.map((service) => scopedService(snapshot, service, namespace)),
+    }),
+    routes: Keyed.of<SidecarRoutes>({
+      type: "sidecar",
+      namespace,
+      services: snapshot.services,
+      virtualServices: meshVirtualServices(snapshot.virtualServices),
+      ...(snapshot.registryOnly === undefined ? {} : { registryOnly: snapshot.registryOnly }),
+    }),
   };
 }
 
@@ -99,7 +114,7 @@ function mutualTlsOfPorts(snapshot: MeshSnapshot, proxy: Proxy): (port: number) 
 }
 
 /** The Services that select this workload. */
-export function servicesOf(snapshot: MeshSnapshot, proxy: Proxy): readonly MeshService[] {
+export function servicesOf(snapshot: MeshSnapshot, proxy: Pick<Proxy, "namespace" | "labels">): readonly MeshService[] {
   return snapshot.services.filter(
     (service) =>
       service.namespace === proxy.namespace &&

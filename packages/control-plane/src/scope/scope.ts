@@ -1,37 +1,41 @@
 // The stage `scope`: (snapshot, proxy) → ProxyView. Pure; what many proxies share is worked out once for a snapshot.
 import type { MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
+import { Keyed } from "./keyed.ts";
 import type { Proxy } from "./proxy.ts";
-import { keyed, type GatewayShared, type Keyed, type ProxyView, type SidecarShared } from "./proxy-view.ts";
-import { gatewayOwn, gatewayShared } from "./scope-gateway.ts";
-import { sidecarOwn, sidecarShared } from "./scope-sidecar.ts";
+import type { ProxyView } from "./proxy-view.ts";
+import { type GatewayGroup, type GatewayShared, gatewayOwn, gatewayShared } from "./scope-gateway.ts";
+import { type SidecarGroup, type SidecarShared, sidecarOwn, sidecarShared } from "./scope-sidecar.ts";
 
+/** By the key of what they are made of besides the snapshot. */
 interface SharedSections {
-  readonly sidecars: Map<string, Keyed<SidecarShared>>;
-  readonly gateways: Map<string, Keyed<GatewayShared>>;
+  readonly sidecars: Map<string, SidecarShared>;
+  readonly gateways: Map<string, GatewayShared>;
 }
 
 const bySnapshot = new WeakMap<MeshSnapshot, SharedSections>();
 
 export function scope(snapshot: MeshSnapshot, proxy: Proxy): ProxyView {
-  let sections = bySnapshot.get(snapshot);
-  if (sections === undefined) {
-    sections = { sidecars: new Map(), gateways: new Map() };
-    bySnapshot.set(snapshot, sections);
+  let shared = bySnapshot.get(snapshot);
+  if (shared === undefined) bySnapshot.set(snapshot, (shared = { sidecars: new Map(), gateways: new Map() }));
+  const { type, namespace, labels, podPorts } = proxy;
+  if (type === "sidecar") {
+    const group = Keyed.of<SidecarGroup>({ namespace });
+    const { clusters, routes } = remembered(shared.sidecars, group, (own) => sidecarShared(snapshot, own));
+    return { type, clusters, routes, own: Keyed.of(sidecarOwn(snapshot, proxy)) };
   }
-  if (proxy.type === "sidecar") {
-    const shared = remembered(sections.sidecars, proxy.namespace, () => sidecarShared(snapshot, proxy.namespace));
-    return { type: "sidecar", shared, own: keyed(sidecarOwn(snapshot, proxy)) };
-  }
-  const inputs = JSON.stringify([proxy.namespace, Object.entries(proxy.labels), proxy.podPorts]);
-  const shared = remembered(sections.gateways, inputs, () => gatewayShared(snapshot, proxy));
-  return { type: "router", shared, own: keyed(gatewayOwn(snapshot, shared.value, proxy)) };
+  const group = Keyed.of<GatewayGroup>({ namespace, labels, podPorts });
+  const gateways = remembered(shared.gateways, group, (own) => gatewayShared(snapshot, own));
+  const { clusters, routes } = gateways;
+  return { type, clusters, routes, own: Keyed.of(gatewayOwn(snapshot, gateways, proxy)) };
 }
 
-function remembered<T>(sections: Map<string, Keyed<T>>, inputs: string, build: () => T): Keyed<T> {
-  let section = sections.get(inputs);
-  if (section === undefined) {
-    section = keyed(build());
-    sections.set(inputs, section);
-  }
-  return section;
+/** `build` sees the group and no more of the proxy: what else it looked at would be missing in the key. */
+function remembered<Group, Shared>(
+  known: Map<string, Shared>,
+  group: Keyed<Group>,
+  build: (group: Group) => Shared,
+): Shared {
+  let shared = known.get(group.key);
+  if (shared === undefined) known.set(group.key, (shared = build(group.value)));
+  return shared;
 }

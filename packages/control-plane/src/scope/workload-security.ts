@@ -7,10 +7,13 @@ import type { ScopedJwtRule, WorkloadSecurity } from "./proxy-view.ts";
 /** By the numbers of the policies: workloads with the same ones share one object, and what is made of it. */
 const bySnapshot = new WeakMap<MeshSnapshot, Map<string, WorkloadSecurity>>();
 
-export function workloadSecurity(snapshot: MeshSnapshot, proxy: Proxy): { readonly security?: WorkloadSecurity } {
+export function workloadSecurity(
+  snapshot: MeshSnapshot,
+  workload: Pick<Proxy, "namespace" | "labels">,
+): { readonly security?: WorkloadSecurity } {
   const { authorizationPolicies = [], requestAuthentications = [] } = snapshot;
-  const policyNumbers = numbersOf(authorizationPolicies, proxy);
-  const authenticationNumbers = numbersOf(requestAuthentications, proxy);
+  const policyNumbers = numbersOf(authorizationPolicies, workload);
+  const authenticationNumbers = numbersOf(requestAuthentications, workload);
   if (policyNumbers.length === 0 && authenticationNumbers.length === 0) return {};
   let known = bySnapshot.get(snapshot);
   if (known === undefined) bySnapshot.set(snapshot, (known = new Map()));
@@ -30,8 +33,8 @@ export function workloadSecurity(snapshot: MeshSnapshot, proxy: Proxy): { readon
   return security.policies.length === 0 && security.jwtRules.length === 0 ? {} : { security };
 }
 
-function numbersOf(policies: readonly PolicyScope[], proxy: Proxy): readonly number[] {
-  return policies.flatMap((policy, number) => (policyHolds(policy, proxy) ? [number] : []));
+function numbersOf(policies: readonly PolicyScope[], workload: Pick<Proxy, "namespace" | "labels">): readonly number[] {
+  return policies.flatMap((policy, number) => (policyHolds(policy, workload) ? [number] : []));
 }
 
 function rootFirst<T extends { readonly namespace: string }>(policies: readonly T[]): readonly T[] {

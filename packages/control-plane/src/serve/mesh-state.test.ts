@@ -26,8 +26,8 @@ class StepClock implements Clock {
   }
 }
 
-const pod = (name: string, account: string, more = ""): string =>
-  `{ apiVersion: v1, kind: Pod, metadata: { name: ${name}, namespace: shop, labels: { app: catalog } }, spec: { serviceAccountName: ${account}, containers: [{ name: app }] }${more} }`;
+const pod = (name: string, account: string, more = "", ports = ""): string =>
+  `{ apiVersion: v1, kind: Pod, metadata: { name: ${name}, namespace: shop, labels: { app: catalog } }, spec: { serviceAccountName: ${account}, containers: [{ name: app${ports} }] }${more} }`;
 const slice = (...names: readonly string[]): string =>
   `{ apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: { name: catalog, namespace: shop, labels: { kubernetes.io/service-name: catalog } }, addressType: IPv4, ports: [{ name: http, port: 80 }], endpoints: [${names
     .map((name, index) => `{ addresses: [127.0.0.${index + 1}], targetRef: { kind: Pod, name: ${name} } }`)
@@ -72,6 +72,12 @@ const cases: readonly Case[] = [
     trustDomain: "cluster.local",
     change: [pod("one", "catalog", ", status: { phase: Running }")],
     expected: undefined,
+  },
+  {
+    name: "the ports of a pod's containers, which Services name, are looked at again",
+    trustDomain: "cluster.local",
+    change: [pod("one", "catalog", "", ", ports: [{ name: http, containerPort: 3000 }]")],
+    expected: { routing: false, identities: [catalog] },
   },
   {
     name: "without an authority an account means nothing",

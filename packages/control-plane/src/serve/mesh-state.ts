@@ -5,29 +5,29 @@ import { buildEndpoints } from "../snapshot/build-endpoints.ts";
 import { buildSnapshot } from "../snapshot/build-snapshot.ts";
 import type { ResourceReader } from "../snapshot/resource-reader.ts";
 import type { EndpointSnapshot, MeshSnapshot, TlsVersion } from "../snapshot/mesh-snapshot.ts";
-import {
-  sameIdentities,
-  serviceAccount,
-  serviceIdentities,
-  type ServiceIdentities,
-} from "../snapshot/service-identities.ts";
+import { sameIdentities, serviceIdentities, type ServiceIdentities } from "../snapshot/service-identities.ts";
 import type { LoginProviders } from "../login-providers/login-providers.ts";
 import type { JwksKeys } from "../jwks/jwks-keys.ts";
 import { Debounce, type DebounceTimes } from "./debounce.ts";
 
-/** Endpoints and pods come and go without a route changing. */
-const endpointKinds: ReadonlySet<Kind> = new Set(["EndpointSlice", "Pod"]);
-const routingKinds: ReadonlySet<Kind> = new Set([
-  "Service",
-  "Gateway",
-  "VirtualService",
-  "DestinationRule",
-  "AuthorizationPolicy",
-  "RequestAuthentication",
-  "PeerAuthentication",
-  "BrowserLogin",
-  "ConfigMap",
-]);
+/** What has to be made anew when a resource of the kind changes. Endpoints and pods come and go without a route changing. */
+const effects: Readonly<Record<Kind, "routing" | "endpoints" | "secrets" | "nothing">> = {
+  Service: "routing",
+  Gateway: "routing",
+  VirtualService: "routing",
+  DestinationRule: "routing",
+  AuthorizationPolicy: "routing",
+  RequestAuthentication: "routing",
+  PeerAuthentication: "routing",
+  BrowserLogin: "routing",
+  ConfigMap: "routing",
+  EndpointSlice: "endpoints",
+  Pod: "endpoints",
+  Secret: "secrets",
+  Namespace: "nothing",
+  ServiceAccount: "nothing",
+  Deployment: "nothing",
+};
 
 export interface MeshChange {
   /** Services, routes or rules have changed: views are made anew. */
@@ -122,9 +122,8 @@ export class MeshState {
   }
 
   #changed(changes: readonly StoreChange[]): void {
-    const routing = changes.some(({ resource }) => routingKinds.has(resource.kind));
-    const endpoints = changes.some((change) => endpointKinds.has(change.resource.kind) && matters(change));
-    const secrets = changes.some(({ resource }) => resource.kind === "Secret");
+    const touched = new Set(changes.filter(matters).map(({ resource }) => effects[resource.kind]));
+    const [routing, endpoints, secrets] = [touched.has("routing"), touched.has("endpoints"), touched.has("secrets")];
     if (routing || endpoints || secrets) this.#request(routing, endpoints);
   }
 
@@ -151,7 +150,7 @@ export class MeshState {
   }
 }
 
-/** A pod's own state says nothing to the mesh: its endpoints do. */
+/** A pod's status says nothing to the mesh: its endpoints do. */
 function matters({ type, resource, previous }: StoreChange): boolean {
   if (resource.kind !== "Pod" || type !== "modified" || previous === undefined) return true;
   return JSON.stringify(identity(resource)) !== JSON.stringify(identity(previous));
@@ -159,5 +158,5 @@ function matters({ type, resource, previous }: StoreChange): boolean {
 
 function identity(resource: MeshResource): unknown {
   const { metadata } = resource;
-  return [metadata.labels, metadata.ownerReferences, resource.kind === "Pod" ? serviceAccount(resource.spec) : ""];
+  return [metadata.labels, metadata.ownerReferences, resource.kind === "Pod" ? resource.spec : ""];
 }

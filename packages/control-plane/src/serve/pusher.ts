@@ -6,7 +6,7 @@ import { create } from "@bufbuild/protobuf";
 import { encodeResource } from "@tulle/xds";
 import type { AdsConnection, AdsServerHandlers, EncodedResource, Rejection, Subscription } from "@tulle/xds";
 import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
-import type { ResourceMap } from "../translate/translate.ts";
+import { byName, type ResourceMap } from "../translate/translate.ts";
 import { parseNode, type PodPort, type Proxy } from "../scope/proxy.ts";
 import type { ProxyView } from "../scope/proxy-view.ts";
 import { scope } from "../scope/scope.ts";
@@ -188,15 +188,15 @@ export class Pusher implements AdsServerHandlers {
     }
     const view = entry.view!;
     const { connection } = entry;
-    const sharedChanged = view.shared.key !== before?.shared.key;
+    const clustersChanged = view.clusters.key !== before?.clusters.key;
     const ownChanged = view.own.key !== before?.own.key;
-    const shared = cache.shared(view.shared);
     const own = cache.own(view.own);
-    if (sharedChanged || ownChanged) connection.set("CDS", mapOf(shared.clusters, own.clusters));
+    if (clustersChanged || ownChanged)
+      connection.set("CDS", byName([...cache.clusters(view.clusters), ...own.clusters]));
     this.#declareEndpoints(entry, view);
     if (entry.wantedSecrets.size > 0) this.#declareSecrets(entry);
-    if (ownChanged) connection.set("LDS", mapOf(own.listeners));
-    if (sharedChanged) connection.set("RDS", mapOf(shared.routes));
+    if (ownChanged) connection.set("LDS", byName(own.listeners));
+    if (view.routes.key !== before?.routes.key) connection.set("RDS", byName(cache.routes(view.routes)));
     if (before === undefined) connection.set("ECDS", new Map());
   }
 
@@ -207,7 +207,7 @@ export class Pusher implements AdsServerHandlers {
    */
   #declareEndpoints(entry: Entry, view: ProxyView): void {
     const { cache, mesh } = this.#options;
-    const current = cache.endpoints(view.shared, mesh.endpoints);
+    const current = cache.endpoints(view.clusters, mesh.endpoints);
     const gone = [...entry.wantedEndpoints].filter((name) => !current.has(name));
     const kept = gone.map((name): [string, EncodedResource] => [name, entry.endpoints.get(name) ?? noEndpoints(name)]);
     entry.endpoints = kept.length === 0 ? current : new Map([...current, ...kept]);
@@ -224,7 +224,7 @@ export class Pusher implements AdsServerHandlers {
     const found = [...wantedSecrets].map((name) =>
       namespace === undefined ? undefined : this.#options.secrets.find(name, namespace),
     );
-    connection.set("SDS", mapOf(found.filter((resource) => resource !== undefined)));
+    connection.set("SDS", byName(found.filter((resource) => resource !== undefined)));
   }
 
   /** The same object as before while nothing has changed: a pod may become known after its proxy. */
@@ -240,10 +240,7 @@ export class Pusher implements AdsServerHandlers {
 
   #forgetUnused(): void {
     const views = [...this.#entries.values()].flatMap((entry) => (entry.view === undefined ? [] : [entry.view]));
-    this.#options.cache.keepOnly(
-      new Set(views.map((view) => view.shared.key)),
-      new Set(views.map((view) => view.own.key)),
-    );
+    this.#options.cache.keepOnly(views);
   }
 }
 
@@ -254,8 +251,8 @@ export class Pusher implements AdsServerHandlers {
 function reasonForNoSecrets({ connection, view }: Entry): string | undefined {
   if (connection.peerIdentity === undefined) return "it has shown no certificate";
   if (view?.type !== "router") return "it is no gateway";
-  const { shared, own } = view;
-  const isChosen = shared.value.ports.length > 0 || (own.value.connectionListeners ?? []).length > 0;
+  const { routes, own } = view;
+  const isChosen = routes.value.ports.length > 0 || (own.value.connectionListeners ?? []).length > 0;
   return isChosen ? undefined : "no Gateway has chosen its pod";
 }
 
@@ -266,8 +263,4 @@ export function proxyId(proxy: Pick<Proxy, "name" | "namespace">): string {
 
 function noEndpoints(clusterName: string): EncodedResource {
   return encodeResource(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName }));
-}
-
-function mapOf(...lists: readonly (readonly EncodedResource[])[]): ReadonlyMap<string, EncodedResource> {
-  return new Map(lists.flat().map((resource) => [resource.name, resource]));
 }

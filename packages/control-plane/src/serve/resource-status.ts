@@ -86,13 +86,13 @@ function isSame(one: ResourceKey, other: ResourceKey): boolean {
 /** The user resources that an xDS resource of a proxy was made of. */
 function sources(type: ResourceTypeName, resource: string, view: ProxyView): readonly ResourceKey[] {
   if (type === "CDS" || type === "EDS") {
-    const service = view.shared.value.services.find(({ hostname }) => resource.endsWith(`|${hostname}`));
+    const service = view.clusters.value.services.find(({ hostname }) => resource.endsWith(`|${hostname}`));
     return service === undefined ? [] : [named("Service", service), ...ruleOf(service)];
   }
   const policies = (view.own.value.security?.policies ?? []).map((policy) => named("AuthorizationPolicy", policy));
   if (view.type === "sidecar")
-    return type === "RDS" ? view.shared.value.virtualServices.map(virtualServiceKey) : policies;
-  const ports = view.shared.value.ports.filter(
+    return type === "RDS" ? view.routes.value.virtualServices.map(virtualServiceKey) : policies;
+  const ports = view.routes.value.ports.filter(
     ({ targetPort, routeName = gatewayRouteName(targetPort) }) =>
       resource === listenerName("0.0.0.0", targetPort) || resource === routeName,
   );
@@ -102,7 +102,7 @@ function sources(type: ResourceTypeName, resource: string, view: ProxyView): rea
     return { kind: "Gateway", namespace, name: gatewayName };
   });
   if (type !== "RDS") return [...keys, ...policies];
-  const bound = view.shared.value.virtualServices.filter((each) => each.gateways.some((name) => gateways.has(name)));
+  const bound = view.routes.value.virtualServices.filter((each) => each.gateways.some((name) => gateways.has(name)));
   return [...keys, ...bound.map(virtualServiceKey)];
 }
 

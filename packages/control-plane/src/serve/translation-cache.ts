@@ -1,105 +1,110 @@
-// Translations by section key: each is made and encoded once, however many proxies have an equal view.
-import { encodeResource, type EncodedResource } from "@tulle/xds";
+// Translations by section key: each is made and encoded once, however many proxies have an equal section.
+import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
-import { type GatewayOwn, keyed, type Keyed, type SidecarOwn } from "../scope/proxy-view.ts";
-import type { EndpointSnapshot, MeshEndpoint } from "../snapshot/mesh-snapshot.ts";
+import { Keyed } from "../scope/keyed.ts";
+import type { ClustersSection, OwnSection, ProxyView, RoutesSection } from "../scope/proxy-view.ts";
+import type { EndpointSnapshot } from "../snapshot/mesh-snapshot.ts";
 import type { OutboundCluster } from "../translate/translate-clusters.ts";
-import { endpointsOf, translateEndpoints } from "../translate/translate-endpoints.ts";
+import { endpointsOf, type EndpointsSection, translateEndpoints } from "../translate/translate-endpoints.ts";
 import {
   byName,
   type OwnResources,
   type ResourceMap,
   type SharedClusters,
-  type SharedSection,
+  translateClusters,
   translateOwn,
-  translateSharedClusters,
-  translateSharedRoutes,
+  translateRoutes,
 } from "../translate/translate.ts";
+import { KeyedCache } from "./keyed-cache.ts";
 
-/** Everything that a shared section becomes, but for endpoints. */
-export interface SharedResources extends SharedClusters {
-  readonly clustersKey: string;
-  readonly routes: readonly EncodedResource[];
+/** Everything that one proxy gets, by type. */
+export interface ProxyResources {
+  readonly CDS: ResourceMap;
+  readonly EDS: ResourceMap;
+  readonly LDS: ResourceMap;
+  readonly RDS: ResourceMap;
 }
 
 interface EncodedEndpoints {
-  readonly endpoints: readonly MeshEndpoint[];
-  readonly text: string;
+  readonly key: string;
   readonly encoded: EncodedResource;
 }
 
 export class TranslationCache {
   readonly #clusterId: string;
-  readonly #shared = new Map<string, SharedResources>();
-  /** By what clusters are made of alone: a changed route leaves them as they are. */
-  readonly #clusters = new Map<string, SharedClusters>();
-  readonly #own = new Map<string, OwnResources>();
+  readonly #clusters = new KeyedCache<ClustersSection, SharedClusters>(translateClusters);
+  readonly #routes = new KeyedCache<RoutesSection, readonly EncodedResource[]>(translateRoutes);
+  readonly #own = new KeyedCache<OwnSection, OwnResources>(translateOwn);
+  /** The newest of each cluster, by its slot: an endpoint comes or goes, and what was there is not needed again. */
   readonly #endpoints = new Map<string, EncodedEndpoints>();
+  /** One map for all proxies with the same clusters, as long as the endpoints are the same. */
   readonly #endpointMaps = new WeakMap<EndpointSnapshot, Map<string, ResourceMap>>();
 
   constructor(clusterId: string) {
     this.#clusterId = clusterId;
   }
 
-  shared(view: Keyed<SharedSection>): SharedResources {
-    return remembered(this.#shared, view.key, () => {
-      const { type, trustDomain, minimumTls, services } = view.value;
-      const passed = view.value.type === "router" ? view.value.autoPassthrough : undefined;
-      const clustersKey = keyed([type, trustDomain, minimumTls, services, passed]).key;
-      const clusters = remembered(this.#clusters, clustersKey, () => translateSharedClusters(view.value));
-      return { ...clusters, clustersKey, routes: translateSharedRoutes(view.value) };
-    });
+  clusters(section: Keyed<ClustersSection>): readonly EncodedResource[] {
+    return this.#clusters.get(section).clusters;
   }
 
-  own(view: Keyed<SidecarOwn | GatewayOwn>): OwnResources {
-    return remembered(this.#own, view.key, () => translateOwn(view.value));
+  routes(section: Keyed<RoutesSection>): readonly EncodedResource[] {
+    return this.#routes.get(section);
   }
 
-  /** The endpoints of all clusters of a shared section, as one map that equal views have in common. */
-  endpoints(view: Keyed<SharedSection>, endpoints: EndpointSnapshot): ResourceMap {
-    let maps = this.#endpointMaps.get(endpoints);
-    if (maps === undefined) {
-      maps = new Map();
-      this.#endpointMaps.set(endpoints, maps);
+  own(section: Keyed<OwnSection>): OwnResources {
+    return this.#own.get(section);
+  }
+
+  /** The endpoints of all clusters of a section. */
+  endpoints(section: Keyed<ClustersSection>, snapshot: EndpointSnapshot): ResourceMap {
+    let maps = this.#endpointMaps.get(snapshot);
+    if (maps === undefined) this.#endpointMaps.set(snapshot, (maps = new Map<string, ResourceMap>()));
+    let map = maps.get(section.key);
+    if (map === undefined) {
+      map = byName(this.#clusters.get(section).outbound.map((cluster) => this.#encode(cluster, snapshot)));
+      maps.set(section.key, map);
     }
-    return remembered(maps, view.key, () =>
-      byName(this.shared(view).outbound.map((cluster) => this.#encode(cluster, endpoints))),
-    );
+    return map;
+  }
+
+  /** Everything at once; the server takes the sections one by one, and declares those that have changed. */
+  resources({ clusters, routes, own }: ProxyView, endpoints: EndpointSnapshot): ProxyResources {
+    const { clusters: ownClusters, listeners } = this.own(own);
+    return {
+      CDS: byName([...this.clusters(clusters), ...ownClusters]),
+      EDS: this.endpoints(clusters, endpoints),
+      LDS: byName(listeners),
+      RDS: byName(this.routes(routes)),
+    };
   }
 
   /** Forgets what no connected proxy's view needs any more. */
-  keepOnly(sharedKeys: ReadonlySet<string>, ownKeys: ReadonlySet<string>): void {
-    for (const key of this.#shared.keys()) if (!sharedKeys.has(key)) this.#shared.delete(key);
-    for (const key of this.#own.keys()) if (!ownKeys.has(key)) this.#own.delete(key);
-    const clusterKeys = new Set([...this.#shared.values()].map(({ clustersKey }) => clustersKey));
-    for (const key of this.#clusters.keys()) if (!clusterKeys.has(key)) this.#clusters.delete(key);
-    const needed = new Set([...this.#shared.values()].flatMap(({ outbound }) => outbound.map(endpointsKey)));
-    for (const key of this.#endpoints.keys()) if (!needed.has(key)) this.#endpoints.delete(key);
+  keepOnly(views: readonly ProxyView[]): void {
+    const clusters = new Map(views.map((view) => [view.clusters.key, view.clusters]));
+    this.#clusters.keepOnly(new Set(clusters.keys()));
+    this.#routes.keepOnly(new Set(views.map(({ routes }) => routes.key)));
+    this.#own.keepOnly(new Set(views.map(({ own }) => own.key)));
+    const needed = new Set([...clusters.values()].flatMap((each) => this.#clusters.get(each).outbound.map(slotOf)));
+    for (const slot of this.#endpoints.keys()) if (!needed.has(slot)) this.#endpoints.delete(slot);
   }
 
   #encode(cluster: OutboundCluster, snapshot: EndpointSnapshot): EncodedResource {
-    const key = endpointsKey(cluster);
-    const endpoints = endpointsOf(cluster, snapshot);
-    const text = JSON.stringify(endpoints);
-    const known = this.#endpoints.get(key);
-    if (known?.text === text) return known.encoded;
-    const message = translateEndpoints(cluster.name, endpoints, this.#clusterId);
-    const encoded = encodeResource(ClusterLoadAssignmentSchema, message);
-    this.#endpoints.set(key, { endpoints, text, encoded });
+    const slot = slotOf(cluster);
+    const { key, value } = Keyed.of<EndpointsSection>({
+      clusterName: cluster.name,
+      clusterId: this.#clusterId,
+      endpoints: endpointsOf(cluster, snapshot),
+    });
+    const known = this.#endpoints.get(slot);
+    if (known?.key === key) return known.encoded;
+    const encoded = encodeResource(ClusterLoadAssignmentSchema, translateEndpoints(value));
+    this.#endpoints.set(slot, { key, encoded });
     return encoded;
   }
 }
 
 /** Two namespaces can have different rules, and so different labels, behind the same cluster name. */
-function endpointsKey({ name, subset }: OutboundCluster): string {
+function slotOf({ name, subset }: OutboundCluster): string {
   return `${name} ${JSON.stringify(subset?.labels ?? {})}`;
-}
-
-function remembered<T>(map: Map<string, T>, key: string, make: () => T): T {
-  let value = map.get(key);
-  if (value === undefined) {
-    value = make();
-    map.set(key, value);
-  }
-  return value;
 }

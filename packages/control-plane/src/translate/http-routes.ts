@@ -7,15 +7,14 @@ import {
   type RouteAction,
   RouteActionSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
-import type { ScopedService } from "../scope/proxy-view.ts";
-import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { configReference, durationOfMs, istioMetadata, noTimeout } from "./messages.ts";
 import { outboundClusterName } from "./names.ts";
 import { retryPolicy } from "./retry-policy.ts";
 import { isCarried, isCatchAll, routeMatch } from "./route-match.ts";
 
 export interface RouteContext {
-  readonly services: ReadonlyMap<string, ScopedService>;
+  readonly services: ReadonlyMap<string, MeshService>;
   /** Port of the virtual host: where a destination with several ports names none. */
   readonly port: number;
 }
@@ -48,7 +47,7 @@ function routeName({ name = "" }: HttpRoute, match: HttpMatch | undefined): stri
 }
 
 /** All requests to the Service, as they are without a VirtualService (Istio: BuildDefaultHTTPOutboundRoute). */
-export function defaultRoute(service: ScopedService, port: number): Route {
+export function defaultRoute(service: MeshService, port: number): Route {
   return create(RouteSchema, {
     name: "default",
     match: routeMatch(undefined),

@@ -7,7 +7,7 @@ import {
   ClusterSchema,
 } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { UpstreamTlsContextSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
-import type { LoginProvider, MeshBrowserLogin } from "../snapshot/browser-logins.ts";
+import type { LoginProvider } from "../snapshot/browser-logins.ts";
 import { tokenClusterName } from "./browser-login.ts";
 import { durationOfMs, socketAddress } from "./messages.ts";
 import { exactName, tlsParams, upstreamTlsSocket } from "./tls-context.ts";
@@ -16,13 +16,9 @@ import { machineRoots } from "./upstream-tls.ts";
 const connectTimeoutMs = 10_000;
 
 /** One for each origin. */
-export function tokenClusters(logins: readonly MeshBrowserLogin[]): readonly Cluster[] {
-  const byName = new Map<string, Cluster>();
-  for (const { provider } of logins) {
-    if (provider === undefined || provider.service !== undefined) continue;
-    byName.set(tokenClusterName(provider), tokenCluster(provider));
-  }
-  return [...byName.values()];
+export function tokenClusters(providers: readonly LoginProvider[]): readonly Cluster[] {
+  const byName = new Map(providers.map((provider) => [tokenClusterName(provider), provider]));
+  return [...byName.values()].map(tokenCluster);
 }
 
 function tokenCluster(provider: LoginProvider): Cluster {

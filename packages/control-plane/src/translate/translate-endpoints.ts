@@ -15,6 +15,14 @@ import { istioMetadata, socketAddress } from "./messages.ts";
 import type { OutboundCluster } from "./translate-clusters.ts";
 import { tlsModeKey } from "./upstream-tls.ts";
 
+/** All that the endpoints of one cluster are made of. */
+export interface EndpointsSection {
+  readonly clusterName: string;
+  /** Of the control plane: what callers' metrics say of where the workload runs. */
+  readonly clusterId: string;
+  readonly endpoints: readonly MeshEndpoint[];
+}
+
 /** The endpoints of a cluster: those of its Service's port that carry the subset's labels. */
 export function endpointsOf(cluster: OutboundCluster, endpoints: EndpointSnapshot): readonly MeshEndpoint[] {
   const all = endpoints.byServicePort.get(servicePortKey(cluster.service.hostname, cluster.port.number)) ?? [];
@@ -22,11 +30,7 @@ export function endpointsOf(cluster: OutboundCluster, endpoints: EndpointSnapsho
   return subset === undefined ? all : all.filter((endpoint) => selects(subset.labels, endpoint.labels));
 }
 
-export function translateEndpoints(
-  clusterName: string,
-  endpoints: readonly MeshEndpoint[],
-  clusterId: string,
-): ClusterLoadAssignment {
+export function translateEndpoints({ clusterName, clusterId, endpoints }: EndpointsSection): ClusterLoadAssignment {
   return create(ClusterLoadAssignmentSchema, {
     clusterName,
     endpoints:

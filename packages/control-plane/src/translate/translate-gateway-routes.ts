@@ -10,7 +10,7 @@ import {
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import { sharedHosts } from "../scope/gateway-hosts.ts";
 import { hostNames } from "../scope/gateway-listeners.ts";
-import type { GatewayPort, GatewayShared } from "../scope/proxy-view.ts";
+import type { GatewayPort, GatewayRoutes } from "../scope/proxy-view.ts";
 import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import { hostIntersection } from "../snapshot/host-match.ts";
 import { enabledLogins, loginRoutes } from "./browser-login.ts";
@@ -18,7 +18,7 @@ import { catchAllLast, virtualServiceRoutes } from "./http-routes.ts";
 import { bracketed, gatewayRouteName, withPort } from "./names.ts";
 import { sendPeerMetadata } from "./peer-metadata.ts";
 
-export function translateGatewayRoutes(view: GatewayShared, port: GatewayPort): RouteConfiguration {
+export function translateGatewayRoutes(view: GatewayRoutes, port: GatewayPort): RouteConfiguration {
   const services = new Map(view.services.map((service) => [service.hostname, service]));
   const routesByHost = new Map<string, Route[]>();
   for (const virtualService of view.virtualServices) {
@@ -62,7 +62,7 @@ function virtualHost(
 }
 
 /** Sign-ins that have a host in common with the virtual host; which of its requests are theirs, they say themselves. */
-function loginsAt({ logins = [] }: GatewayShared, port: GatewayPort, host: string): readonly MeshBrowserLogin[] {
+function loginsAt({ logins = [] }: GatewayRoutes, port: GatewayPort, host: string): readonly MeshBrowserLogin[] {
   const gateways = new Set(port.servers.map(({ gateway }) => gateway));
   return logins.filter(
     (login) =>

@@ -9,9 +9,9 @@ import {
   type VirtualHost,
   VirtualHostSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
-import type { ScopedService, SidecarShared } from "../scope/proxy-view.ts";
+import type { SidecarRoutes } from "../scope/proxy-view.ts";
 import { HostIndex } from "../snapshot/host-match.ts";
-import type { MeshPort, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { catchAllLast, defaultRoute, virtualServiceRoutes } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
 import { bracketed, httpProxyRoute, passthroughCluster, withPort } from "./names.ts";
@@ -20,7 +20,7 @@ import { tunnelRoutes } from "./tunnel-routes.ts";
 
 const httpPort = 80;
 
-export function translateSidecarRoutes(view: SidecarShared): RouteConfiguration {
+export function translateSidecarRoutes(view: SidecarRoutes): RouteConfiguration {
   const taken = new Set<string>();
   const virtualHosts = [...serviceHosts(view), ...otherHosts(view), ...unknownPort(view)].flatMap(
     ({ name, domains, routes }) => {
@@ -53,7 +53,7 @@ function meshVirtualHost(name: string, domains: string[], routes: readonly Route
   });
 }
 
-function serviceHosts(view: SidecarShared): NamedRoutes[] {
+function serviceHosts(view: SidecarRoutes): NamedRoutes[] {
   const services = new Map(view.services.map((service) => [service.hostname, service]));
   const byHost = new HostIndex(view.virtualServices.flatMap((each) => each.hosts.map((host) => [host, each] as const)));
   return view.services.flatMap((service) => {
@@ -75,7 +75,7 @@ function serviceHosts(view: SidecarShared): NamedRoutes[] {
 }
 
 /** Hosts of VirtualServices that no Service has; they are reached on port 80. */
-function otherHosts(view: SidecarShared): NamedRoutes[] {
+function otherHosts(view: SidecarRoutes): NamedRoutes[] {
   const services = new Map(view.services.map((service) => [service.hostname, service]));
   return view.virtualServices.flatMap((virtualService) =>
     virtualService.hosts
@@ -89,27 +89,27 @@ function otherHosts(view: SidecarShared): NamedRoutes[] {
 }
 
 /** A port that a Service of the mesh does not have answers 404: outside the mesh the name means nothing. */
-function unknownPort(view: SidecarShared): NamedRoutes[] {
+function unknownPort(view: SidecarRoutes): NamedRoutes[] {
   const names = view.services.flatMap((service) => serviceNames(service, view.namespace));
   const domains = names.filter((name) => !name.includes(":")).flatMap((name) => [name, `${name}:*`]);
   return [{ name: "unknown_port", domains, routes: [] }];
 }
 
-function coversService(host: string, services: ReadonlyMap<string, ScopedService>): boolean {
+function coversService(host: string, services: ReadonlyMap<string, MeshService>): boolean {
   if (!host.startsWith("*")) return services.has(host);
   return [...services.keys()].some((hostname) => hostCovers(host, hostname));
 }
 
 function orderedRoutes(
   virtualService: MeshVirtualService,
-  services: ReadonlyMap<string, ScopedService>,
+  services: ReadonlyMap<string, MeshService>,
   port: number,
 ): readonly Route[] {
   return catchAllLast(virtualServiceRoutes(virtualService, { services, port }));
 }
 
 /** Every name of a Service that a pod of `namespace` can resolve, and its addresses. */
-function serviceNames(service: ScopedService, namespace: string): readonly string[] {
+function serviceNames(service: MeshService, namespace: string): readonly string[] {
   const { name, namespace: own, hostname, addresses } = service;
   const short = own === namespace ? [name] : [];
   return [hostname, ...short, `${name}.${own}`, `${name}.${own}.svc`, ...addresses];

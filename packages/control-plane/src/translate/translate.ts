@@ -1,13 +1,10 @@
-// The stage `translate`: ProxyView → xDS resources, encoded. Pure functions with no other input; their results are kept by
-// section key, so that proxies with equal views share one encoding.
+// The stage `translate`: a section of a view → xDS resources, encoded. Pure functions that see nothing but their section; their
+// results are kept by its key, so that proxies with equal views share one encoding.
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
-import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
-import type { GatewayOwn, GatewayShared, ProxyView, SidecarOwn, SidecarShared } from "../scope/proxy-view.ts";
-import type { EndpointSnapshot } from "../snapshot/mesh-snapshot.ts";
-import { endpointsOf, translateEndpoints } from "./translate-endpoints.ts";
+import type { ClustersSection, OwnSection, RoutesSection } from "../scope/proxy-view.ts";
 import {
   type OutboundCluster,
   outboundClusters,
@@ -24,10 +21,9 @@ import { tokenClusters } from "./token-clusters.ts";
 import { translateSniCluster } from "./sni-clusters.ts";
 import { translateSidecarRoutes } from "./translate-sidecar-routes.ts";
 
-export type SharedSection = SidecarShared | GatewayShared;
 export type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
-/** What the Services of a shared section become. Endpoints follow `outbound` on their own. */
+/** What Services become. Endpoints follow `outbound` on their own. */
 export interface SharedClusters {
   readonly clusters: readonly EncodedResource[];
   readonly outbound: readonly OutboundCluster[];
@@ -38,65 +34,44 @@ export interface OwnResources {
   readonly listeners: readonly EncodedResource[];
 }
 
-export function translateSharedClusters(view: SharedSection): SharedClusters {
-  const { type, trustDomain, minimumTls, services } = view;
+export function translateClusters(section: ClustersSection): SharedClusters {
+  const { type, trustDomain, minimumTls, services } = section;
   const outbound = outboundClusters(services);
   const fixed = type === "sidecar" ? [translateBlackHole(), translatePassthrough()] : [translateBlackHole()];
   const clusters = [
     ...outbound.map((cluster) => translateOutboundCluster(cluster, { type, trustDomain, minimumTls })),
     ...fixed,
   ];
-  const passed = new Set(view.type === "router" ? view.autoPassthrough : []);
-  clusters.push(...outbound.filter(({ service }) => passed.has(service.hostname)).map(translateSniCluster));
-  if (view.type === "router") clusters.push(...tokenClusters(view.logins ?? []));
+  if (type === "router") {
+    const passed = new Set(section.autoPassthrough);
+    clusters.push(...outbound.filter(({ service }) => passed.has(service.hostname)).map(translateSniCluster));
+    clusters.push(...tokenClusters(section.tokenProviders ?? []));
+  }
   return { outbound, clusters: clusters.map((each) => encodeResource(ClusterSchema, each)) };
 }
 
-export function translateSharedRoutes(view: SharedSection): readonly EncodedResource[] {
+export function translateRoutes(section: RoutesSection): readonly EncodedResource[] {
   const routes =
-    view.type === "sidecar"
-      ? [translateSidecarRoutes(view)]
-      : view.ports.map((port) => translateGatewayRoutes(view, port));
+    section.type === "sidecar"
+      ? [translateSidecarRoutes(section)]
+      : section.ports.map((port) => translateGatewayRoutes(section, port));
   return routes.map((each) => encodeResource(RouteConfigurationSchema, each));
 }
 
-export function translateOwn(view: SidecarOwn | GatewayOwn): OwnResources {
-  if (view.type === "router") {
-    const listeners = translateGatewayListeners(view);
+export function translateOwn(section: OwnSection): OwnResources {
+  if (section.type === "router") {
+    const listeners = translateGatewayListeners(section);
     return { clusters: [], listeners: listeners.map((each) => encodeResource(ListenerSchema, each)) };
   }
   // The workload's port of that number is the proxy's own: its Service leads to the proxy, which answers 404.
-  const inbound = view.inbound.filter((port) => port.protocol !== "udp" && port.targetPort !== httpProxyPort);
-  const listeners = [translateOutboundListener(view), ...inbound.map((port) => translateInboundListener(view, port))];
+  const inbound = section.inbound.filter((port) => port.protocol !== "udp" && port.targetPort !== httpProxyPort);
+  const listeners = [
+    translateOutboundListener(section),
+    ...inbound.map((port) => translateInboundListener(section, port)),
+  ];
   return {
-    clusters: inbound.map((port) => encodeResource(ClusterSchema, translateInboundCluster(view, port))),
+    clusters: inbound.map((port) => encodeResource(ClusterSchema, translateInboundCluster(section, port))),
     listeners: listeners.map((each) => encodeResource(ListenerSchema, each)),
-  };
-}
-
-/** Everything that one proxy gets, by type. */
-export interface ProxyResources {
-  readonly CDS: ResourceMap;
-  readonly EDS: ResourceMap;
-  readonly LDS: ResourceMap;
-  readonly RDS: ResourceMap;
-}
-
-/** The whole stage at once, for one proxy; the server takes the sections one by one, to share them. */
-export function translate(view: ProxyView, endpoints: EndpointSnapshot, clusterId: string): ProxyResources {
-  const shared = translateSharedClusters(view.shared.value);
-  const own = translateOwn(view.own.value);
-  const assignments = shared.outbound.map((cluster) =>
-    encodeResource(
-      ClusterLoadAssignmentSchema,
-      translateEndpoints(cluster.name, endpointsOf(cluster, endpoints), clusterId),
-    ),
-  );
-  return {
-    CDS: byName([...shared.clusters, ...own.clusters]),
-    EDS: byName(assignments),
-    LDS: byName(own.listeners),
-    RDS: byName(translateSharedRoutes(view.shared.value)),
   };
 }
 

@@ -10,8 +10,7 @@ import {
   RouteSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import { isCarriedMatch, type Layer4Match } from "../scope/gateway-listeners.ts";
-import type { ScopedService } from "../scope/proxy-view.ts";
-import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { noTimeout } from "./messages.ts";
 import { outboundClusterName } from "./names.ts";
 
@@ -22,10 +21,10 @@ interface Target {
 
 /** The first route of the VirtualService that is meant takes all; without one, tunnels lead to the Service itself. */
 export function tunnelRoutes(
-  service: ScopedService,
+  service: MeshService,
   port: number,
   virtualService: MeshVirtualService | undefined,
-  services: ReadonlyMap<string, ScopedService>,
+  services: ReadonlyMap<string, MeshService>,
 ): readonly Route[] {
   const rule = virtualService && routeOf(virtualService, service.hostname, port);
   const itself = { cluster: outboundClusterName(service.hostname, port), weight: 1 };
@@ -62,7 +61,7 @@ function isMeant(match: Layer4Match, wanted: number): boolean {
 function targetsOf(
   routes: TcpRoute["route"],
   port: number,
-  services: ReadonlyMap<string, ScopedService>,
+  services: ReadonlyMap<string, MeshService>,
 ): readonly Target[] {
   const all = routes.map(({ destination, weight = 0 }) => {
     const ports = services.get(destination.host)?.ports ?? [];
