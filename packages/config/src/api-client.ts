@@ -3,7 +3,7 @@
  * need nothing; writes carry the token of the state directory, or go through its Unix socket.
  */
 import type { IncomingMessage } from "node:http";
-import { findingsPath, kindPath, resourcePath } from "./api.ts";
+import { findingsPath, gracePeriodParameter, kindPath, resourcePath } from "./api.ts";
 import type {
   ApplyRequest,
   ApplyResponse,
@@ -17,6 +17,7 @@ import type { Kind } from "./kinds/kinds.ts";
 import { placesOf } from "./places.ts";
 import type { PlaceTable } from "./places.ts";
 import type { MeshResource, ResourceKey, ResourceOf } from "./resource.ts";
+import type { DeleteOptions } from "./store.ts";
 import { ResourceWatch } from "./resource-watch.ts";
 import type { ResourceWatchOptions } from "./resource-watch.ts";
 
@@ -89,9 +90,10 @@ export class ApiClient {
     }
   }
 
-  /** The deleted resource; undefined when there was none. */
-  async delete(key: ResourceKey): Promise<MeshResource | undefined> {
-    const answer = (await this.#callUnlessMissing("DELETE", resourcePath(key))) as DeleteResponse | undefined;
+  /** The deleted resource; undefined when there was none. A pod that runs leaves in good order first, unless `atOnce`. */
+  async delete(key: ResourceKey, { atOnce = false }: DeleteOptions = {}): Promise<MeshResource | undefined> {
+    const path = resourcePath(key) + (atOnce ? `?${gracePeriodParameter}=0` : "");
+    const answer = (await this.#callUnlessMissing("DELETE", path)) as DeleteResponse | undefined;
     return answer?.resource;
   }
 

@@ -16,6 +16,9 @@ export const resourcesPath = "/api/v1/resources";
 export const watchPath = "/api/v1/watch";
 export const findingsPath = "/api/v1/findings";
 
+/** Of a DELETE, as in Kubernetes: with 0 a pod that runs is not asked to leave in good order, its object goes now. */
+export const gracePeriodParameter = "gracePeriodSeconds";
+
 /** Stands for the empty namespace of kinds without one, since a path segment cannot be empty. */
 export const noNamespaceSegment = "-";
 

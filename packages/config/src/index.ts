@@ -76,7 +76,7 @@ export type {
 export { meshConfigOf, providerHost } from "./mesh-config/mesh-config.ts";
 export type { Path } from "./schema/schema.ts";
 export { parseDuration } from "./schema/duration.ts";
-export type { ApplyResult, Store, StoreChange, StoreListener, Unwatch } from "./store.ts";
+export type { ApplyResult, DeleteOptions, Store, StoreChange, StoreListener, Unwatch } from "./store.ts";
 export type {
   ApplyRequest,
   ApplyResponse,
@@ -90,6 +90,7 @@ export {
   apiPort,
   bookmarkIntervalMs,
   findingsPath,
+  gracePeriodParameter,
   kindPath,
   maxApplyBodyBytes,
   noNamespaceSegment,

@@ -56,6 +56,11 @@ export class ResourceWatch {
     this.closed = this.#run();
   }
 
+  /** Everything up to this version of the store has been heard; undefined before the first list. */
+  get resourceVersion(): number | undefined {
+    return this.#resourceVersion;
+  }
+
   get<K extends Kind>(kind: K, namespace: string, name: string): ResourceOf<K> | undefined {
     return this.#resources.get(keyText({ kind, namespace, name })) as ResourceOf<K> | undefined;
   }

@@ -27,6 +27,10 @@ export interface ApplyResult {
   readonly findings: readonly Finding[];
 }
 
+export interface DeleteOptions {
+  readonly atOnce?: boolean;
+}
+
 export interface Store {
   /** Rises by one with every change of this store. It is not Kubernetes' resource version. */
   readonly resourceVersion: number;
@@ -41,8 +45,11 @@ export interface Store {
   changesSince(resourceVersion: number): readonly StoreChange[] | undefined;
   /** Creates or replaces. Resolves once watchers know. An apply that changes nothing gives no new version. */
   apply(resource: MeshResource): Promise<ApplyResult>;
-  /** Resolves to the deleted resource; undefined when there was none. */
-  delete(key: ResourceKey): Promise<MeshResource | undefined>;
+  /**
+   * Resolves to the deleted resource; undefined when there was none. A pod that somebody runs is only marked: it leaves in good
+   * order, and whoever runs it deletes it `atOnce` when it is gone (as in Kubernetes, with a grace period of 0).
+   */
+  delete(key: ResourceKey, options?: DeleteOptions): Promise<MeshResource | undefined>;
   /** All there is to say about the resources: what loading found, and what analysis finds now. */
   findings(): readonly Finding[];
 }

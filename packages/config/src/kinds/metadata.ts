@@ -6,14 +6,7 @@ import { integer, list, map, object, optional, required, string } from "../schem
 import type { Infer } from "../schema/schema.ts";
 import { dnsLabel, dnsSubdomain, labelKey, labelValue, namespaceName } from "../schema/formats.ts";
 
-const unread = [
-  "generateName",
-  "managedFields",
-  "selfLink",
-  "deletionTimestamp",
-  "deletionGracePeriodSeconds",
-  "finalizers",
-];
+const unread = ["generateName", "managedFields", "selfLink", "deletionGracePeriodSeconds", "finalizers"];
 
 const ownerReference = object(
   {
@@ -33,6 +26,7 @@ const optionalMetadata = {
   uid: optional(string(), "Unique id, set by the store."),
   generation: optional(integer({ minimum: 0 }), "Number of changes of the spec, set by the store."),
   creationTimestamp: optional(string(), "When the object was made (RFC 3339), set by the store."),
+  deletionTimestamp: optional(string(), "Since when the object is on its way out (RFC 3339), set by the store."),
   ownerReferences: optional(list(ownerReference), "Objects that this one belongs to."),
 } as const;
 

@@ -4,6 +4,7 @@ import {
   type ApplyRequest,
   concealSecrets,
   findingsPath,
+  gracePeriodParameter,
   isKind,
   type Kind,
   keyOf,
@@ -124,12 +125,12 @@ async function put(store: Store, { path, request }: ApiRequest, maxResources: nu
   return { status, json: { ...result, findings: [...findings, ...result.findings] } };
 }
 
-async function remove(store: Store, { path }: ApiRequest): Promise<ApiAnswer> {
+async function remove(store: Store, { path, query }: ApiRequest): Promise<ApiAnswer> {
   const { kind, object } = target(path);
   if (object === undefined) throw new ApiFailure(400, "name the object to delete: <kind>/<namespace>/<name>");
   const key = { kind, ...object };
   try {
-    const resource = await store.delete(key);
+    const resource = await store.delete(key, { atOnce: query.get(gracePeriodParameter) === "0" });
     if (resource === undefined) throw missing(key);
     return { status: 200, json: { resource } };
   } catch (error) {

@@ -171,6 +171,45 @@ test("pods live as long as their owner", async () => {
   assert.equal((await world.open({ runtimeOwner: "two" })).list("Pod").length, 0);
 });
 
+test("a pod that runs is only marked as deleted, until whoever runs it says that it is gone", async () => {
+  await using world = await makeWorld();
+  const running = (uid: string): MeshResource =>
+    ({
+      ...pod("a"),
+      metadata: { name: "a", namespace: "shop", uid },
+      spec: { containers: [{ name: "app" }], nodeName: "here" },
+    }) as MeshResource;
+  const key = { kind: "Pod", namespace: "shop", name: "a" };
+  const mark = (store: LayeredStore) => store.get("Pod", "shop", "a")?.metadata.deletionTimestamp;
+  const store = await world.open();
+  await store.apply(running("1"));
+  await store.delete(key);
+  const since = mark(store);
+  assert.ok(since !== undefined);
+  // Its state is written meanwhile, by somebody who has not heard yet, and the control plane starts again.
+  await Promise.all([store.apply(running("1")), store.delete(key), store.apply(running("1"))]);
+  assert.equal(mark(store), since);
+  assert.equal(mark(await world.open()), since);
+  // Another one of that name is not it.
+  await store.apply(running("2"));
+  assert.equal(mark(store), undefined);
+  await store.delete(key, { atOnce: true });
+  assert.equal(store.get("Pod", "shop", "a"), undefined);
+});
+
+test("a pod that nobody runs just goes", async () => {
+  await using world = await makeWorld();
+  for (const [owner, nodeName] of [
+    ["one", undefined],
+    ["", "here"],
+  ] as const) {
+    const store = await world.open({ runtimeOwner: owner });
+    await store.apply({ ...pod("a"), spec: { containers: [{ name: "app" }], nodeName } } as MeshResource);
+    await store.delete({ kind: "Pod", namespace: "shop", name: "a" });
+    assert.equal(store.get("Pod", "shop", "a"), undefined);
+  }
+});
+
 test("files are read again when they change", async () => {
   await using world = await makeWorld();
   await world.write("a.yaml", manifest("a", "one"));

@@ -4,6 +4,7 @@ import path from "node:path";
 import { readFile, writeFile, mkdir } from "node:fs/promises";
 import {
   type ApplyResult,
+  type DeleteOptions,
   type Finding,
   type Kind,
   keyOf,
@@ -53,10 +54,13 @@ export class LayeredStore implements Store {
   #files: ReadonlyMap<string, MeshResource> = new Map();
   readonly #applied = new Map<string, MeshResource>();
   readonly #diskTrouble: Trouble;
+  /** Pods have somebody who runs them, and who ends what is deleted. */
+  readonly #hasRuntime: boolean;
   #overlayFindings: readonly Finding[] = [];
 
   private constructor(options: LayeredStoreOptions) {
     this.#diskTrouble = new Trouble(options.log);
+    this.#hasRuntime = options.runtimeOwner !== "";
     this.#merged = new MemoryStore({ analyze: options.analyze });
     this.#overlay = new Overlay(path.join(options.stateDirectory, "applied"));
     this.#runtime = new Overlay(path.join(options.stateDirectory, "runtime"));
@@ -113,8 +117,9 @@ export class LayeredStore implements Store {
    * Kept on disk before it takes effect. Applying just what a file says gives the object back to its file. Pods and endpoints take
    * effect even where the disk is full: whoever runs them writes them anew to a control plane that has lost them.
    */
-  async apply(resource: MeshResource): Promise<ApplyResult> {
-    const key = keyText(keyOf(resource));
+  async apply(given: MeshResource): Promise<ApplyResult> {
+    const key = keyText(keyOf(given));
+    const resource = keepMark(given, this.#applied.get(key));
     const inFile = this.#files.get(key);
     const layer = this.#layerOf(resource.kind);
     if (inFile !== undefined && sameContent(inFile, resource)) {
@@ -127,7 +132,7 @@ export class LayeredStore implements Store {
   }
 
   /** Deleting an applied resource brings back what a file says of it. @throws {DefinedInFile} */
-  async delete(key: ResourceKey): Promise<MeshResource | undefined> {
+  async delete(key: ResourceKey, { atOnce = false }: DeleteOptions = {}): Promise<MeshResource | undefined> {
     const text = keyText(key);
     const inFile = this.#files.get(text);
     const applied = this.#applied.get(text);
@@ -136,6 +141,10 @@ export class LayeredStore implements Store {
       const place = placeOf(inFile);
       const where = place === undefined ? "a manifest" : `${place.file}:${place.line}`;
       throw new DefinedInFile(`${key.kind} ${key.name} is defined in ${where}: remove it there`);
+    }
+    if (this.#hasRuntime && !atOnce && isOnNode(applied)) {
+      const deletionTimestamp = new Date().toISOString();
+      return (await this.apply({ ...applied, metadata: { ...applied.metadata, deletionTimestamp } })).resource;
     }
     await this.#replaceApplied(text, undefined, () => this.#layerOf(applied.kind).remove(key));
     if (this.#applied.has(text)) return applied;
@@ -191,4 +200,17 @@ export class LayeredStore implements Store {
     await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
     await writeFile(file, runtimeOwner, { mode: 0o600 });
   }
+}
+
+/** Kubernetes' own sign of a pod that a kubelet runs, and has to end. */
+function isOnNode(resource: MeshResource): boolean {
+  return resource.kind === "Pod" && resource.spec.nodeName !== undefined;
+}
+
+/** Whoever writes a pod's state must not undo that it was deleted: the mark stays for as long as the pod is this one. */
+function keepMark(given: MeshResource, present: MeshResource | undefined): MeshResource {
+  const deletionTimestamp = present?.metadata.deletionTimestamp;
+  if (deletionTimestamp === undefined || given.kind !== "Pod" || given.metadata.uid !== present?.metadata.uid)
+    return given;
+  return { ...given, metadata: { ...given.metadata, deletionTimestamp } };
 }

@@ -91,6 +91,8 @@ export class LocalPod {
   readonly #proxy: Program | undefined;
   readonly #programs: readonly Program[];
   #leaving: Promise<void> | undefined;
+  /** When it was told to leave (RFC 3339). */
+  leavingSince: string | undefined;
   #proxyRestart: Promise<void> | undefined;
 
   constructor(name: string, plan: PodPlan, addresses: PodAddresses, settings: PodSettings, listener: PodListener) {
@@ -196,6 +198,7 @@ export class LocalPod {
 
   /** Lets the pod leave in good order; a second call waits for the same end. */
   leave(options: { readonly drain: boolean }): Promise<void> {
+    this.leavingSince ??= new Date().toISOString();
     this.#leaving ??= this.#leave(options.drain);
     return this.#leaving;
   }

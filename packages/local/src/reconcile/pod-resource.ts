@@ -1,4 +1,5 @@
 // A running pod as an object of the store: what the control plane, `tulle pods` and `tulle get` know of it.
+import os from "node:os";
 import type { Pod } from "@tulle/config";
 import type { LocalPod } from "../pod/local-pod.ts";
 import { planName } from "../pod/pod-plan.ts";
@@ -12,6 +13,9 @@ export const appAddressAnnotation = "local.tulle.io/app-address";
  */
 export const restartAnnotation = "local.tulle.io/restarted-at";
 export const proxyRestartAnnotation = "local.tulle.io/proxy-restarted-at";
+
+/** This machine. It is also how the store tells a pod that runs from one that was only written down. */
+export const nodeName = os.hostname().toLowerCase();
 
 /** As Istio's injector labels it: callers learn that the proxy takes mutual TLS. A template's own word counts. */
 function tlsMode({ injection }: LocalPod["plan"]): Readonly<Record<string, string>> {
@@ -32,9 +36,10 @@ export function buildPod(pod: LocalPod, wishes: Readonly<Record<string, string>>
       labels: { ...tlsMode(plan), ...plan.labels, "pod-template-hash": plan.templateHash },
       annotations: { ...plan.annotations, ...wishes, [appAddressAnnotation]: pod.addresses.app },
       creationTimestamp: pod.createdAt,
+      ...(pod.leavingSince === undefined ? {} : { deletionTimestamp: pod.leavingSince }),
       ownerReferences: [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: planName(plan) }],
     },
-    spec: { ...plan.spec, serviceAccountName: plan.serviceAccount },
+    spec: { ...plan.spec, serviceAccountName: plan.serviceAccount, nodeName },
     status: {
       phase: pod.phase === "running" ? "Running" : "Pending",
       podIP: pod.addresses.pod,

@@ -1,15 +1,19 @@
-// Makes the pods of this machine what the Deployments in the store say.
+// Makes the pods of this machine what the Deployments in the store say, and what the store says of pods and endpoints what is true
+// on this machine.
 //
 // One loop owns all state. Anything that happens (a resource changes, a pod's phase or readiness changes) asks for a pass;
 // a pass compares the wanted with the actual and starts or lets go of pods, then hands the resulting Pods and EndpointSlices to
 // the publisher. A pass never waits: whatever takes time asks for another pass when it is done.
 import { randomBytes } from "node:crypto";
 import {
+  isKind,
+  type Kind,
   keyOf,
   keyText,
   type ApiClient,
   type Deployment,
   type MeshResource,
+  type Pod,
   type ResourceWatch,
   type Service,
 } from "@tulle/config";
@@ -29,7 +33,7 @@ import { planRollout } from "./plan-rollout.ts";
 import { appAddressAnnotation, buildPod } from "./pod-resource.ts";
 import { RestartWishes } from "./restart-wishes.ts";
 import type { PortMapping } from "./published-port-mappings.ts";
-import { Publisher } from "./publisher.ts";
+import { type HeardStore, Publisher } from "./publisher.ts";
 
 export interface ReconcilerOptions {
   readonly api: ApiClient;
@@ -43,6 +47,8 @@ export interface ReconcilerOptions {
   readonly podSettings: Omit<PodSettings, "publishedPorts">;
   readonly onEvent: (event: SupervisorEvent) => void;
 }
+
+const watchedKinds: readonly Kind[] = ["Namespace", "Deployment", "Service", "Pod", "EndpointSlice"];
 
 /** How long a leaving pod waits at most until every proxy has acknowledged that it is no endpoint any more. */
 const withdrawTimeoutMs = 20_000;
@@ -64,17 +70,16 @@ export class Reconciler implements PodListener {
   constructor(options: ReconcilerOptions) {
     this.#options = options;
     this.#ports = new PublishedPorts(options.publish);
-    this.#publisher = new Publisher(options.api, (error) =>
-      this.#trouble(`writing pods to the store: ${error instanceof Error ? error.message : String(error)}`),
+    this.#publisher = new Publisher(
+      options.api,
+      () => this.#heardStore(),
+      (error) => this.#trouble(`writing pods to the store: ${error instanceof Error ? error.message : String(error)}`),
     );
   }
 
   /** Reads what is there, and what an earlier run left. Nothing is started before `open`. */
   async connect(): Promise<void> {
-    const { api } = this.#options;
-    const [pods, slices] = await Promise.all([api.list("Pod"), api.list("EndpointSlice")]);
-    this.#publisher.adopt([...pods.items, ...slices.items].filter(isOurs));
-    this.#watch ??= api.watch(["Namespace", "Deployment", "Service", "Pod"], { onChanges: () => this.#pass() });
+    this.#watch ??= this.#options.api.watch(watchedKinds, { onChanges: () => this.#pass() });
     await this.#watch.ready;
   }
 
@@ -232,7 +237,7 @@ export class Reconciler implements PodListener {
     if (!this.#isOpen || this.#watch === undefined) return;
     for (const problem of this.#updatePorts()) this.#tell(problem.subject, problem);
     const deployments = this.#watch.list("Deployment");
-    this.#takeWishes();
+    for (const pod of this.#watch.list("Pod")) this.#takeWishes(pod);
     const owners = new Set(deployments.map((deployment) => keyText(keyOf(deployment))));
     this.#withoutAddress = 0;
     for (const deployment of deployments) this.#rollOut(deployment, this.#planOf(deployment));
@@ -279,11 +284,21 @@ export class Reconciler implements PodListener {
     });
   }
 
-  /** Whoever wrote a wish on a Pod may have overwritten what was told of it meanwhile. */
-  #takeWishes(): void {
-    for (const pod of this.#watch?.list("Pod") ?? []) {
-      if (this.#pods.has(pod.metadata.name) && this.#wishes.take(pod)) this.#publisher.rewrite(keyOf(pod));
-    }
+  /** What somebody has written on a pod: that it is deleted (it leaves at once, and another one begins), or to be restarted. */
+  #takeWishes(pod: Pod): void {
+    const own = this.#pods.get(pod.metadata.name);
+    if (own === undefined || own.uid !== pod.metadata.uid) return;
+    if (pod.metadata.deletionTimestamp === undefined) this.#wishes.take(pod);
+    else if (!own.leaving) void own.leave({ drain: true });
+  }
+
+  #heardStore(): HeardStore {
+    const watch = this.#watch;
+    return {
+      resourceVersion: watch?.resourceVersion,
+      ours: [...(watch?.list("Pod") ?? []), ...(watch?.list("EndpointSlice") ?? [])].filter(isOurs),
+      get: ({ kind, namespace, name }) => (isKind(kind) ? watch?.get(kind, namespace, name) : undefined),
+    };
   }
 
   #tellNoAddress({ metadata, spec }: Deployment, missing: number): void {

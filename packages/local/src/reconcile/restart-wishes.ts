@@ -10,16 +10,13 @@ export class RestartWishes {
   /** A watch may show a wish for a while after it has been granted. */
   readonly #grantedProxy = new Map<string, string>();
 
-  /** Whether there is a wish on the pod that has not been taken before. */
-  take({ metadata }: Pick<Pod, "metadata">): boolean {
+  /** Keeps the wishes on the pod that have not been taken before. */
+  take({ metadata }: Pick<Pod, "metadata">): void {
     const { name, annotations = {} } = metadata;
     const { [restartAnnotation]: podAt, [proxyRestartAnnotation]: proxyAt } = annotations;
-    const wantsNewPod = podAt !== undefined && !this.#replace.has(name);
+    if (podAt !== undefined && !this.#replace.has(name)) this.#replace.set(name, podAt);
     const known = [this.#restartProxy.get(name), this.#grantedProxy.get(name)];
-    const wantsNewProxy = proxyAt !== undefined && !known.includes(proxyAt);
-    if (wantsNewPod) this.#replace.set(name, podAt);
-    if (wantsNewProxy) this.#restartProxy.set(name, proxyAt);
-    return wantsNewPod || wantsNewProxy;
+    if (proxyAt !== undefined && !known.includes(proxyAt)) this.#restartProxy.set(name, proxyAt);
   }
 
   wantsReplaced(podName: string): boolean {
