@@ -19,7 +19,9 @@ test("a comparison gives the median of the rounds' ratios", () => {
     { now: 33, before: 30 },
   ];
   assert.equal(
-    comparisonTable(new Map([["http1", pairs]]), "abc A | b").split("\n").slice(-1)[0],
+    comparisonTable(new Map([["http1", pairs]]), "abc A | b")
+      .split("\n")
+      .slice(-1)[0],
     "| http1 | 20.0 | 33.0 | 1.100 | 1.00–2.00 |",
   );
 });

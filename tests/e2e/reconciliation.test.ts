@@ -22,22 +22,22 @@ describe("a running instance", () => {
   });
 
   test("replaces all of its pods when all are deleted", async () => {
-    const before = (await mesh.podRows()).map(({ metadata }) => metadata.name);
-    await mesh.tulle("delete", "pod", ...before, "-n", "mine");
+    const old = (await mesh.podRows()).map(({ metadata }) => metadata.name);
+    await mesh.tulle("delete", "pod", ...old, "-n", "mine");
     await mesh.waitUntilConverged(2);
     assert.deepEqual(
-      (await mesh.podRows()).filter(({ metadata }) => before.includes(metadata.name)),
+      (await mesh.podRows()).filter(({ metadata }) => old.includes(metadata.name)),
       [],
     );
   });
 
   test("restarts its pods after that", async () => {
-    const before = (await mesh.podRows()).map(({ metadata }) => metadata.name);
+    const old = (await mesh.podRows()).map(({ metadata }) => metadata.name);
     await mesh.tulle("rollout", "restart", "deployment/hello", "-n", "mine");
     await mesh.tulle("rollout", "status", "deployment/hello", "-n", "mine");
     await mesh.waitUntilConverged(2);
     assert.deepEqual(
-      (await mesh.podRows()).filter(({ metadata }) => before.includes(metadata.name)),
+      (await mesh.podRows()).filter(({ metadata }) => old.includes(metadata.name)),
       [],
     );
   });

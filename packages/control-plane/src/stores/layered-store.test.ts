@@ -179,21 +179,21 @@ test("a pod that runs is only marked as deleted, until whoever runs it says that
       metadata: { name: "a", namespace: "shop", uid },
       spec: { containers: [{ name: "app" }], nodeName: "here" },
     }) as MeshResource;
-  const key = { kind: "Pod", namespace: "shop", name: "a" };
+  const podKey = { kind: "Pod", namespace: "shop", name: "a" };
   const mark = (store: LayeredStore) => store.get("Pod", "shop", "a")?.metadata.deletionTimestamp;
   const store = await world.open();
   await store.apply(running("1"));
-  await store.delete(key);
+  await store.delete(podKey);
   const since = mark(store);
   assert.ok(since !== undefined);
   // Its state is written meanwhile, by somebody who has not heard yet, and the control plane starts again.
-  await Promise.all([store.apply(running("1")), store.delete(key), store.apply(running("1"))]);
+  await Promise.all([store.apply(running("1")), store.delete(podKey), store.apply(running("1"))]);
   assert.equal(mark(store), since);
   assert.equal(mark(await world.open()), since);
   // Another one of that name is not it.
   await store.apply(running("2"));
   assert.equal(mark(store), undefined);
-  await store.delete(key, { atOnce: true });
+  await store.delete(podKey, { atOnce: true });
   assert.equal(store.get("Pod", "shop", "a"), undefined);
 });
 

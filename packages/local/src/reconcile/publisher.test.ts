@@ -62,8 +62,8 @@ class TestStore {
   put(resource: MeshResource): MeshResource {
     this.#version += 1;
     const stored = { ...resource, metadata: { ...resource.metadata, resourceVersion: String(this.#version) } };
-    this.#rows.set(keyText(keyOf(resource)), stored as MeshResource);
-    return stored as MeshResource;
+    this.#rows.set(keyText(keyOf(resource)), stored);
+    return stored;
   }
 
   remove(key: ResourceKey): void {
