@@ -6,8 +6,15 @@ import path from "node:path";
 import { test } from "node:test";
 import { startProcess } from "../tools/processes.ts";
 import { ToolUnavailable } from "../tools/tool-unavailable.ts";
+import type { BlindRequests } from "./blind-sender.ts";
 import type { Knowledge, Outcomes } from "./foreign-user-program.ts";
-import { assertRefused, gatherKnowledge, startStrictShop } from "./strict-shop.ts";
+import { httpRequest, ShopInstance } from "./shop-instance.ts";
+import { assertRefused, gatherKnowledge, nobody, startStrictShop } from "./strict-shop.ts";
+
+function needRoot(): void {
+  if (process.getuid?.() === 0) return;
+  throw new ToolUnavailable("root", "only root may start a program under another user's id; run this test as root");
+}
 
 async function tryAs(knowledge: Knowledge): Promise<Outcomes> {
   const program = path.join(import.meta.dirname, "foreign-user-program.ts");
@@ -20,9 +27,7 @@ async function tryAs(knowledge: Knowledge): Promise<Outcomes> {
 }
 
 test("a program of another user gets neither certificate nor configuration nor an answer, and speaks in nobody's name", async () => {
-  if (process.getuid?.() !== 0) {
-    throw new ToolUnavailable("root", "only root may start a program under another user's id; run this test as root");
-  }
+  needRoot();
   await using shop = await startStrictShop();
   const pod = await shop.pod("catalog-v1");
   const knowledge = await gatherKnowledge(shop, pod, await shop.pod("webapp"));
@@ -38,4 +43,61 @@ test("a program of another user gets neither certificate nor configuration nor a
   const [at] = knowledge.xdsAddresses;
   assert.equal(withToken[`certificate for the workload's own token, ${at}`], "issued");
   assert.equal((await shop.get("/api/catalog")).status, 200);
+});
+
+/** Sends all of it while the process takes no connection, so that every sender has gone when it looks. */
+async function sendBlindly(pid: number, blind: BlindRequests): Promise<void> {
+  const program = path.join(import.meta.dirname, "blind-sender.ts");
+  process.kill(pid, "SIGSTOP");
+  try {
+    await using sender = await startProcess(process.execPath, [program], {
+      name: "a blind sender",
+      input: JSON.stringify(blind),
+    });
+    const total = blind.requests.reduce((sum, { times }) => sum + times, 0);
+    await sender.waitForOutput(new RegExp(`^sent ${total}$`, "m"), { timeoutMs: 60_000 });
+    await sender.exited;
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+}
+
+test("requests of another user that nobody waits for reach nothing in the workload's name, and end no proxy", async () => {
+  needRoot();
+  await using shop = await ShopInstance.start();
+  const caller = await shop.pod("webapp");
+  const proxyPid = async (): Promise<number | undefined> => (await shop.processes()).get(`${caller.name} proxy`);
+  const pid = await proxyPid();
+  assert.ok(pid !== undefined);
+  const countOf = async (): Promise<number> => {
+    const counts = await shop.requestCounts();
+    return counts
+      .filter(({ labels }) => labels["destination_service_name"] === "catalog")
+      .reduce((sum, { value }) => sum + value, 0);
+  };
+  const outbound = `${caller.address}:15007`;
+  const admin = `${caller.address}:15000`;
+  // From here, as the person who runs the mesh, which is both a barrier and the proof that such a request arrives.
+  const ask = (): ReturnType<typeof httpRequest> =>
+    httpRequest(`http://${outbound}/items`, { headers: { host: "catalog" } });
+  assert.equal((await ask()).status, 200);
+  const before = await countOf();
+
+  await sendBlindly(pid, {
+    uid: nobody,
+    requests: [
+      {
+        to: outbound,
+        text: "GET http://catalog/items HTTP/1.1\r\nhost: catalog\r\nconnection: close\r\n\r\n",
+        times: 120,
+      },
+      { to: admin, text: "POST /quitquitquit HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n", times: 20 },
+    ],
+  });
+
+  assert.equal((await ask()).status, 200);
+  assert.equal((await httpRequest(`http://${admin}/ready`)).body, "LIVE\n");
+  assert.equal(await proxyPid(), pid);
+  // Ours alone, which is counted at both ends.
+  assert.equal((await countOf()) - before, 2);
 });

@@ -22,7 +22,7 @@ import {
 import type { Knowledge, Outcomes } from "./foreign-user-program.ts";
 import { ShopInstance, type Pod, type ShopOptions } from "./shop-instance.ts";
 
-const nobody = 65_534;
+export const nobody = 65_534;
 
 const strict = `
 apiVersion: security.istio.io/v1

@@ -1,6 +1,7 @@
 // `tulle up` without its terminal: takes a folder, runs its control plane and, through the reconciler, its pods, until it is told to stop.
 import { accessSync, constants, readFileSync } from "node:fs";
 import path from "node:path";
+import { socketLookup, type SocketLookup } from "@tulle/capture";
 import { ApiClient } from "@tulle/config";
 import { Logging, textSink, type Logger } from "@tulle/telemetry";
 import { apiPort, controlPlaneSpec, refusals, xdsPort } from "./control-plane-process.ts";
@@ -60,6 +61,13 @@ const controlPlaneStopGraceMs = 5000;
 const logCheckIntervalMs = 10_000;
 /** A file that cannot be read changes no resource, so that the watch says nothing of it. */
 const findingsIntervalMs = 2000;
+
+/** Where it is not told at once whose socket is at the other end of a connection. */
+const lookupTroubles: Readonly<Partial<Record<SocketLookup, string>>> = {
+  table:
+    "this process may not ask the kernel for a socket's owner (NETLINK_SOCK_DIAG): proxies read the table of all connections for each one at 15007 and 15000, which is slower",
+  none: "this system does not tell whose socket it is: programs of other users are not kept from the pods' ports 15007 and 15000",
+};
 
 export class Supervisor {
   readonly instance: Instance;
@@ -176,6 +184,8 @@ export class Supervisor {
       const where = `this instance could not be entered into ${registryFolder(options.env)} (${error.message})`;
       supervisor.#take({ type: "trouble", message: `${where}: other commands find it by --dir ${options.dir}` });
     });
+    const lookup = lookupTroubles[socketLookup()];
+    if (lookup !== undefined) supervisor.#take({ type: "trouble", message: lookup });
     supervisor.#controlPlane.start();
     // While the control plane starts; what fails here fails again when it is wanted.
     void supervisor.#tokens.preload().catch(() => undefined);

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { BootstrapError } from "../bootstrap/read-bootstrap.ts";
 import type { AdminPage, AdminResponse, AdminTargets } from "./admin-page.ts";
 import { text } from "./admin-page.ts";
-import { isOfOwnUser } from "../listener/own-user.ts";
+import { OwnUserGate } from "../listener/own-user.ts";
 import { foreignPageFault } from "./foreign-page.ts";
 import { adminPage, helpText } from "./pages.ts";
 
@@ -41,11 +41,8 @@ export async function startAdmin(
     });
   });
   if (targets.isForOwnUser) {
-    server.on("connection", (socket) => {
-      if (isOfOwnUser(socket)) return;
-      log.warning("a program of another user was refused", { remote: socket.remoteAddress });
-      socket.destroy();
-    });
+    const gate = new OwnUserGate(log);
+    server.on("connection", (socket) => void gate.admits(socket, "admin"));
   }
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {

@@ -7,7 +7,7 @@ import { ipPortText } from "../ip-port-text.ts";
 import type { ListenAddress, Listener } from "../runtime/proxy-runtime.ts";
 import { ActiveListener } from "./active-listener.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";
-import { isOfOwnUser } from "./own-user.ts";
+import { OwnUserGate } from "./own-user.ts";
 
 export interface ListenerHostOptions {
   readonly dataPath: DataPath;
@@ -37,6 +37,7 @@ export class ListenerHost {
   readonly #descriptors: InheritedDescriptors;
   readonly #drainTimeMs: number;
   readonly #ownUserPorts: ReadonlySet<number>;
+  readonly #ownUserGate: OwnUserGate;
   readonly #entries = new Map<string, Entry>();
   /** Such as no descriptor being left, which every connection would tell anew. */
   readonly #acceptTrouble: Trouble;
@@ -53,6 +54,7 @@ export class ListenerHost {
     this.#descriptorReserve = new DescriptorReserve(options.dataPath.connectionLog, descriptorLimit());
     this.#descriptors = options.inheritedDescriptors;
     this.#ownUserPorts = options.ownUserPorts ?? new Set();
+    this.#ownUserGate = new OwnUserGate(options.dataPath.connectionLog);
     this.#drainTimeMs = options.drainTimeMs ?? defaultDrainTimeMs;
   }
 
@@ -149,15 +151,7 @@ export class ListenerHost {
     const { overload, random } = this.#dataPath;
     const { stats } = active.listener;
     this.#acceptTrouble.end("connections are accepted again");
-    if (this.#ownUserPorts.has(socket.localPort ?? 0) && !isOfOwnUser(socket)) {
-      const { remoteAddress: remote } = socket;
-      this.#dataPath.connectionLog.warning("a program of another user was refused", {
-        listener: active.listener.name,
-        remote,
-      });
-      socket.destroy();
-      return;
-    }
+    if (this.#isForOwnUser(socket.localPort) && !this.#ownUserGate.admits(socket, active.listener.name)) return;
     if (this.activeConnections >= overload.maxConnections) {
       stats.globalOverflow.increment();
       socket.destroy();
@@ -170,6 +164,11 @@ export class ListenerHost {
     } else {
       active.accept(socket);
     }
+  }
+
+  /** A socket that does not tell its port is for nobody else either. */
+  #isForOwnUser(port: number | undefined): boolean {
+    return this.#ownUserPorts.size > 0 && (port === undefined || this.#ownUserPorts.has(port));
   }
 
   /** Stops accepting at once; open connections get `Connection: close` and are cut after `drainTimeMs`. */

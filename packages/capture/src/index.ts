@@ -1,0 +1,2 @@
+// The public face of the capture package: what the machine's kernel tells of connections.
+export * from "./socket-owner.ts";
