@@ -39,6 +39,15 @@ export const callerRows: readonly AuthorizationRow[] = [
   },
   { name: "namespaces-suffix", policies: source({ namespaces: ["*next"] }), calls: only("next") },
   { name: "not-namespaces", policies: source({ notNamespaces: ["shop"] }), calls: only("blog", "next", "nobody") },
+  { name: "trust-domains", policies: source({ trustDomains: ["cluster.local"] }), calls: only(...workloads) },
+  {
+    // A `.` is no pattern, and a `*` ends where the trust domain does.
+    name: "trust-domains-pattern",
+    policies: source({ trustDomains: ["cluster", "clusterxlocal", "*webapp", "*.test"] }),
+    calls: only(),
+  },
+  { name: "trust-domains-star", policies: source({ trustDomains: ["clu*"] }), calls: only(...workloads) },
+  { name: "not-trust-domains", policies: source({ notTrustDomains: ["*.local"] }), calls: only("nobody") },
   { name: "accounts", policies: source({ serviceAccounts: ["webapp"] }), calls: only("webapp") },
   {
     name: "accounts-elsewhere",

@@ -11,6 +11,7 @@ import {
   token,
   when,
   yes,
+  workloads,
 } from "./authorization-row.ts";
 
 export const operationRows: readonly AuthorizationRow[] = [
@@ -135,6 +136,11 @@ export const conditionRows: readonly AuthorizationRow[] = [
     name: "source-namespace",
     policies: when({ key: "source.namespace", values: ["shop*"], notValues: ["shop-next"] }),
     calls: only("webapp", "orders"),
+  },
+  {
+    name: "source-trust-domain",
+    policies: when({ key: "source.trustDomain", values: ["cluster.local"], notValues: ["*.test"] }),
+    calls: only(...workloads),
   },
   {
     name: "source-account",

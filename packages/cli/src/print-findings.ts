@@ -1,5 +1,5 @@
 // Findings as a command shows them: sorted, each once, with colour on a terminal.
-import { renderFinding, sortFindings, type Finding } from "@tulle/config";
+import { findingPages, renderFinding, sortFindings, type Finding } from "@tulle/config";
 import { createColors } from "picocolors";
 import type { CommandContext } from "./command-module.ts";
 
@@ -8,15 +8,22 @@ export function renderFindings(findings: readonly Finding[], context: CommandCon
   const useColor = context.isTerminal && (context.env["NO_COLOR"] ?? "") === "";
   const { red, yellow, cyan } = createColors(useColor);
   const colors = { error: red, warning: yellow, info: cyan } as const;
-  return sortFindings(distinct(findings))
-    .map((finding) => {
-      const text = renderFinding(finding, {
-        columns: context.isTerminal ? context.columns : undefined,
-        colorOf: (severity, label) => colors[severity](label),
-      });
-      return `${text}\n`;
-    })
-    .join("");
+  const texts = sortFindings(distinct(findings)).map((finding) => {
+    const text = renderFinding(finding, {
+      columns: context.isTerminal ? context.columns : undefined,
+      colorOf: (severity, label) => colors[severity](label),
+    });
+    return `${text}\n`;
+  });
+  return [...texts, ...pagesOf(findings)].join("");
+}
+
+/** Where more is said of the codes, once for each code. */
+function pagesOf(findings: readonly Finding[]): readonly string[] {
+  return [...new Set(findings.map(({ code }) => code))].flatMap((code) => {
+    const page = findingPages[code];
+    return page === undefined ? [] : [`[${code}] What takes effect of Istio's API, field by field: ${page}\n`];
+  });
 }
 
 export function distinct(findings: readonly Finding[]): readonly Finding[] {

@@ -51,6 +51,9 @@ export const findingCodes = {
   TUL0011: { name: "RefusedByProxy", severity: "error" },
 } as const satisfies Record<string, { readonly name: string; readonly severity: Severity }>;
 
+/** Pages that say more of a code than one finding can. */
+export const findingPages: Readonly<Partial<Record<FindingCode, string>>> = { TUL0001: "docs/istio-api.md" };
+
 export type FindingCode = keyof typeof findingCodes;
 
 export interface Finding {

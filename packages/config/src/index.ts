@@ -1,6 +1,6 @@
 /** `@tulle/config`: the mesh's resources – their schemas and types, loading, checking and analysing them, and the store. */
 export type { Finding, FindingCode, Place, Severity } from "./finding.ts";
-export { findingCodes } from "./finding.ts";
+export { findingCodes, findingPages } from "./finding.ts";
 export type {
   AuthorizationCondition,
   AuthorizationOperation,
@@ -107,6 +107,8 @@ export { ApiClient, ApiError } from "./api-client.ts";
 export type { ResourceWatch, ResourceWatchOptions } from "./resource-watch.ts";
 export type { Loaded } from "./load.ts";
 export { loadPaths, loadText, maxFileBytes } from "./load.ts";
+export { unreadKinds } from "./kinds/unread-kinds.ts";
+export type { FieldNode, Node } from "./schema/schema.ts";
 export type { ParsedResource } from "./parse-resource.ts";
 export { parseResource } from "./parse-resource.ts";
 export {

@@ -202,7 +202,6 @@ spec: { clusterIP: "*", clusterIPs: [None, 10.0.0.1, "::1", ""] }
     name: "fields that come later are accepted, each told once",
     input: virtualService(
       `  hosts: [catalog]
-  exportTo: ["."]
   http:
     - ${route}
       fault: { delay: { fixedDelay: 1s, percentage: { value: 1 } } }
@@ -211,10 +210,59 @@ spec: { clusterIP: "*", clusterIPs: [None, 10.0.0.1, "::1", ""] }
     ),
     resources: ["VirtualService/shop/catalog"],
     findings: [
-      'Warning [TUL0001] (VirtualService shop/catalog m.yaml:6:3) "exportTo" is not implemented yet and has no effect',
-      'Warning [TUL0001] (VirtualService shop/catalog m.yaml:9:7) "fault" is not implemented yet and has no effect',
-      'Warning [TUL0001] (VirtualService shop/catalog m.yaml:10:7) "corsPolicy" is not implemented yet and has no effect',
-      'Warning [IST0002] (VirtualService shop/catalog m.yaml:10:21) "allowOrigin" is deprecated\n  Write "allowOrigins".',
+      'Warning [TUL0001] (VirtualService shop/catalog m.yaml:8:7) "fault" is not implemented yet and has no effect',
+      'Warning [TUL0001] (VirtualService shop/catalog m.yaml:9:7) "corsPolicy" is not implemented yet and has no effect',
+      'Warning [IST0002] (VirtualService shop/catalog m.yaml:9:21) "allowOrigin" is deprecated\n  Write "allowOrigins".',
+    ],
+  },
+  {
+    name: "what narrows and is not honoured takes its resource with it",
+    input: `apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: { name: deny, namespace: shop }
+spec: { action: DENY, targetRefs: [{ kind: Service, name: catalog }], rules: [{}] }
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: { name: for-all, namespace: shop }
+spec: { targetRefs: [], rules: [{}] }
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: { name: g, namespace: shop }
+spec:
+  servers: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"], bind: 127.0.0.1 }]
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: { name: anywhere, namespace: shop }
+spec:
+  servers: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"], bind: 0.0.0.0 }]
+---
+apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: { name: words, namespace: shop }
+spec: { jwtRules: [{ issuer: "https://a.test", spaceDelimitedClaims: [roles, login.scope] }] }
+`,
+    resources: ["AuthorizationPolicy/shop/for-all", "Gateway/shop/anywhere"],
+    findings: [
+      'Error [TUL0001] (AuthorizationPolicy shop/deny m.yaml:4:23) "targetRefs" is not implemented yet, and without it the policy would hold for every workload of the namespace: the resource is refused\n  Leave "targetRefs" out if that is what you want.',
+      'Error [TUL0001] (Gateway shop/g m.yaml:15:79) "bind" is not implemented yet, and without it the server would listen on every address of the pod: the resource is refused\n  Leave "bind" out if that is what you want.',
+      'Error [TUL0001] (RequestAuthentication shop/words m.yaml:26:78) the words of "login.scope", a claim inside another, cannot be told apart yet, and policies on them would not hold: the resource is refused',
+    ],
+  },
+  {
+    name: "kinds of Istio that are not read: an error where a mesh without them does more than was written",
+    input: ["Sidecar", "EnvoyFilter", "Telemetry"]
+      .map((kind) => `apiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: { name: a }\n---\n`)
+      .concat("apiVersion: dapr.io/v1\nkind: Sidecar\nmetadata: { name: another }\n")
+      .join(""),
+    resources: [],
+    findings: [
+      "Error [TUL0001] (Sidecar default/a m.yaml:2:1) Sidecar is not implemented yet, and without it workloads reach every Service, and hosts outside as the mesh's configuration says: the resource is refused",
+      "Error [TUL0001] (EnvoyFilter default/a m.yaml:6:1) EnvoyFilter is not implemented yet, and without it what it refuses or limits passes: the resource is refused",
+      "Warning [TUL0001] (Telemetry default/a m.yaml:10:1) Telemetry is not implemented yet and has no effect",
+      "Warning [TUL0003] (Sidecar default/another m.yaml:14:1) Sidecar is not a kind that the mesh reads; the resource is left out",
     ],
   },
   {

@@ -6,6 +6,7 @@ import { findingCodes } from "./finding.ts";
 import type { Finding, FindingCode, Severity } from "./finding.ts";
 import { isKind, kindDefinitions, kinds } from "./kinds/kinds.ts";
 import type { Kind } from "./kinds/kinds.ts";
+import { isUnreadKind, unreadKinds } from "./kinds/unread-kinds.ts";
 import { editDistance, nearestName } from "./nearest-name.ts";
 import { attachPlaces, formatPath, placeIn } from "./places.ts";
 import type { PlaceTable } from "./places.ts";
@@ -18,19 +19,6 @@ export interface ParsedResource {
   readonly resource?: MeshResource;
   readonly findings: readonly Finding[];
 }
-
-/** Kinds of Istio that manifests may hold and that have no effect yet. */
-const istioKindsNotYet: readonly string[] = [
-  "EnvoyFilter",
-  "PeerAuthentication",
-  "ProxyConfig",
-  "ServiceEntry",
-  "Sidecar",
-  "Telemetry",
-  "WasmPlugin",
-  "WorkloadEntry",
-  "WorkloadGroup",
-];
 
 interface ProblemAt {
   readonly code: FindingCode;
@@ -54,7 +42,8 @@ export function parseResource(document: unknown, places?: PlaceTable): ParsedRes
     };
   }
   const key = claimedKey(document);
-  const wrong = checkKind(document.kind) ?? checkApiVersion(document.kind as Kind, document.apiVersion);
+  const wrong =
+    checkKind(document.kind, document.apiVersion) ?? checkApiVersion(document.kind as Kind, document.apiVersion);
   if (wrong !== undefined) return { findings: [finding(key, places, wrong)] };
   return checkFields(document.kind as Kind, document, key, places);
 }
@@ -79,7 +68,7 @@ function checkFields(
   return { resource: attachPlaces(resource, places), findings };
 }
 
-function checkKind(kind: unknown): ProblemAt | undefined {
+function checkKind(kind: unknown, apiVersion: unknown): ProblemAt | undefined {
   if (typeof kind !== "string" || kind === "") {
     return {
       code: "TUL0002",
@@ -90,15 +79,25 @@ function checkKind(kind: unknown): ProblemAt | undefined {
     };
   }
   if (isKind(kind)) return undefined;
-  if (istioKindsNotYet.includes(kind)) {
-    return { code: "TUL0001", path: ["kind"], message: `${kind} is not implemented yet and has no effect` };
-  }
-  const nearest = nearestName(kind, [...kinds, ...istioKindsNotYet]);
+  if (isUnreadKind(kind, apiVersion)) return unread(kind);
+  const known = [...kinds, ...Object.keys(unreadKinds)];
+  const nearest = known.includes(kind) ? undefined : nearestName(kind, known);
   return {
     code: "TUL0003",
     path: ["kind"],
     message: `${kind.slice(0, 80)} is not a kind that the mesh reads; the resource is left out`,
     suggestion: nearest === undefined ? undefined : `Did you mean ${nearest}?`,
+  };
+}
+
+function unread(kind: string): ProblemAt {
+  const { otherwise } = unreadKinds[kind]!;
+  const problem = { code: "TUL0001", path: ["kind"] } as const;
+  if (otherwise === undefined) return { ...problem, message: `${kind} is not implemented yet and has no effect` };
+  return {
+    ...problem,
+    severity: "error",
+    message: `${kind} is not implemented yet, and without it ${otherwise}: the resource is refused`,
   };
 }
 

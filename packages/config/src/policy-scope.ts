@@ -19,14 +19,10 @@ interface PolicyResource {
   readonly metadata: { readonly namespace: string };
   readonly spec: {
     readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> };
-    readonly targetRef?: unknown;
-    readonly targetRefs?: readonly unknown[];
   };
 }
 
-/** Undefined for a policy with targets: it is for gateways and Services that it names, which nothing reads yet. */
-export function policyScope({ metadata, spec }: PolicyResource): PolicyScope | undefined {
-  if (spec.targetRef !== undefined || (spec.targetRefs ?? []).length > 0) return undefined;
+export function policyScope({ metadata, spec }: PolicyResource): PolicyScope {
   return { namespace: metadata.namespace, matchLabels: spec.selector?.matchLabels ?? {} };
 }
 

@@ -131,8 +131,7 @@ export function describePod(mesh: DescribedMesh, pod: Pod): PodFacts {
     services: services.map((service) => serviceFacts(mesh, service, [pod])),
     ...(proxy === "sidecar" ? { mutualTls: mutualTlsFacts(mesh, workload) } : {}),
     requestAuthentications: mesh.requestAuthentications.flatMap((each) => {
-      const scope = policyScope(each);
-      if (scope === undefined || !policyHolds(scope, workload)) return [];
+      if (!policyHolds(policyScope(each), workload)) return [];
       return [{ ...named(each), issuers: (each.spec.jwtRules ?? []).map(({ issuer }) => issuer) }];
     }),
     exposures: services.flatMap((service) => exposures(mesh, service, [pod])),
@@ -280,8 +279,12 @@ function matchText(match: HttpMatch & { readonly sniHosts?: readonly string[] })
     match.method === undefined ? [] : [valueText(match.method)],
     match.authority === undefined ? [] : [`host ${valueText(match.authority)}`],
     match.uri === undefined ? [] : [valueText(match.uri)],
+    match.scheme === undefined ? [] : [`scheme ${valueText(match.scheme)}`],
     Object.entries(match.headers ?? {}).map(([name, value]) => `${name}: ${valueText(value)}`),
+    Object.entries(match.withoutHeaders ?? {}).map(([name, value]) => `not ${name}: ${valueText(value)}`),
+    Object.entries(match.queryParams ?? {}).map(([name, value]) => `?${name}=${valueText(value)}`),
     match.port === undefined ? [] : [`port ${match.port}`],
+    match.gateways === undefined ? [] : [`gateways ${match.gateways.join(", ")}`],
   ].flat();
   return parts.length === 0 ? "everything" : parts.join(", ");
 }

@@ -38,16 +38,19 @@ export const claimRouting: Analyzer = {
 };
 
 const atSidecars = {
-  message: "the route looks at claims, and sidecars check no tokens before they choose a route: there it never matches",
+  message:
+    "the route looks at claims, and sidecars check no tokens before they choose a route: there no request has any",
   suggestion: 'Bind it to a gateway alone ("gateways").',
 };
 
 function claimUses({ spec }: VirtualService): readonly Path[] {
   return (spec.http ?? []).flatMap(({ match = [] }, route) =>
-    match.flatMap(({ headers = {} }, index) =>
-      Object.keys(headers)
-        .filter((name) => name.startsWith("@"))
-        .map((name): Path => ["spec", "http", route, "match", index, "headers", name]),
+    match.flatMap((conditions, index) =>
+      (["headers", "withoutHeaders"] as const).flatMap((field) =>
+        Object.keys(conditions[field] ?? {})
+          .filter((name) => name.startsWith("@"))
+          .map((name): Path => ["spec", "http", route, "match", index, field, name]),
+      ),
     ),
   );
 }
@@ -56,6 +59,6 @@ function claimUses({ spec }: VirtualService): readonly Path[] {
 function isAuthenticated(mesh: AnalyzedMesh, name: string): boolean {
   const gateway = mesh.gateways.get(name);
   if (gateway === undefined) return true;
-  const scopes = mesh.list("RequestAuthentication").flatMap((policy) => policyScope(policy) ?? []);
+  const scopes = mesh.list("RequestAuthentication").map((policy) => policyScope(policy));
   return mesh.workloadsOf(gateway).every((workload) => scopes.some((scope) => policyHolds(scope, workload)));
 }

@@ -48,7 +48,6 @@ interface ConnectionPort {
 /** Ports without requests of the workloads that the policy holds for. */
 function connectionPorts(mesh: AnalyzedMesh, policy: AuthorizationPolicy): readonly ConnectionPort[] {
   const scope = policyScope(policy);
-  if (scope === undefined) return [];
   const held = mesh.workloads.filter((workload) => policyHolds(scope, workload));
   return mesh.list("Service").flatMap(({ metadata, spec }) => {
     const { selector = {} } = spec;

@@ -6,9 +6,14 @@ import type { AuthorizationRule } from "../resource.ts";
 import type { Path } from "../schema/schema.ts";
 import type { Analyzer } from "./analyzer.ts";
 
-const positiveFields = ["principals", "namespaces", "serviceAccounts"] as const;
-const negativeFields = ["notPrincipals", "notNamespaces", "notServiceAccounts"] as const;
-const keys: ReadonlySet<string> = new Set(["source.principal", "source.namespace", "source.serviceAccount"]);
+const positiveFields = ["principals", "namespaces", "serviceAccounts", "trustDomains"] as const;
+const negativeFields = ["notPrincipals", "notNamespaces", "notServiceAccounts", "notTrustDomains"] as const;
+const keys: ReadonlySet<string> = new Set([
+  "source.principal",
+  "source.namespace",
+  "source.serviceAccount",
+  "source.trustDomain",
+]);
 
 const runWithAuthority = "Run the control plane with its certificate authority (--xds-tls).";
 

@@ -20,16 +20,6 @@ type Policy = AuthorizationPolicy | RequestAuthentication | PeerAuthentication;
 
 function* checkPolicy(mesh: AnalyzedMesh, resource: Policy): Generator<Discovery> {
   const scope = policyScope(resource);
-  if (scope === undefined) {
-    yield {
-      code: "IST0167",
-      resource,
-      path: ["spec", !("targetRefs" in resource.spec) ? "targetRef" : "targetRefs"],
-      message: "references to targets are not read yet, so the policy holds for nothing",
-      suggestion: "Choose the workloads with a selector.",
-    };
-    return;
-  }
   const held = mesh.workloads.filter((workload) => policyHolds(scope, workload));
   const path = resource.spec.selector === undefined ? ["spec"] : ["spec", "selector"];
   if (held.length === 0) {

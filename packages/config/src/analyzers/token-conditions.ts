@@ -44,8 +44,7 @@ function tokenUses({ spec }: AuthorizationPolicy): readonly Path[] {
 /** A policy for the mesh may rightly look at tokens where only some workloads have them. */
 function reachesWorkloadsWithoutTokens(mesh: AnalyzedMesh, policy: AuthorizationPolicy): boolean {
   const scope = policyScope(policy);
-  if (scope === undefined) return false;
   const held = mesh.workloads.filter((workload) => policyHolds(scope, workload));
-  const checks = mesh.list("RequestAuthentication").flatMap((each) => policyScope(each) ?? []);
+  const checks = mesh.list("RequestAuthentication").map((each) => policyScope(each));
   return held.length > 0 && !held.some((workload) => checks.some((check) => policyHolds(check, workload)));
 }

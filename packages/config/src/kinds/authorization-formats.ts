@@ -74,3 +74,15 @@ export const namespacePattern: Format = {
   },
   jsonSchema: { minLength: 1 },
 };
+
+/** A trust domain of callers; `*` may stand for any part of it. */
+export const trustDomainPattern: Format = {
+  name: "trust domain",
+  description: 'the name of a trust domain; "*" stands for any text in it',
+  check: (value) => {
+    if (value === "") return nonEmpty.check(value);
+    // The characters of a SPIFFE ID's trust domain (SPIFFE-ID 2.1).
+    return /^[-a-z0-9._*]+$/.test(value) ? undefined : `${quote(value)} is not a trust domain`;
+  },
+  jsonSchema: { minLength: 1 },
+};

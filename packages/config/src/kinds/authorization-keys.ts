@@ -1,13 +1,20 @@
 /** The keys of an AuthorizationPolicy's `when`: what each is about, and which values it takes. */
 import type { Format } from "../schema/formats.ts";
 import { headerName, nonEmpty, quote } from "../schema/formats.ts";
-import { ipBlock, namespacePattern, portNumber, serviceAccountReference } from "./authorization-formats.ts";
+import {
+  ipBlock,
+  namespacePattern,
+  portNumber,
+  serviceAccountReference,
+  trustDomainPattern,
+} from "./authorization-formats.ts";
 
 const plainKeys: Readonly<Record<string, Format>> = {
   "source.ip": ipBlock,
   "source.namespace": namespacePattern,
   "source.serviceAccount": serviceAccountReference,
   "source.principal": nonEmpty,
+  "source.trustDomain": trustDomainPattern,
   "remote.ip": ipBlock,
   "request.auth.principal": nonEmpty,
   "request.auth.audiences": nonEmpty,

@@ -1,10 +1,10 @@
-/** AuthorizationPolicy: who may do what with a workload. Field list of Istio 1.25 (security.istio.io). */
+/** AuthorizationPolicy: who may do what with a workload. Field list of Istio 1.31 (security.istio.io). */
 import { defaulted, enumeration, list, object, optional, required, string } from "../schema/schema.ts";
 import type { ObjectValue, Path, Report } from "../schema/schema.ts";
 import { nonEmpty, quote } from "../schema/formats.ts";
 import type { Format } from "../schema/formats.ts";
 import { ipBlock, isPathTemplate, namespacePattern, pathPattern } from "./authorization-formats.ts";
-import { portNumber, serviceAccountReference } from "./authorization-formats.ts";
+import { portNumber, serviceAccountReference, trustDomainPattern } from "./authorization-formats.ts";
 import { conditionKey, formatOfKey, isFilterKey } from "./authorization-keys.ts";
 import { defineKind, securityApiVersions } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
@@ -21,6 +21,8 @@ const sourceFields = {
   notNamespaces: optional(values(namespacePattern), "Namespaces of callers that the rule is not about."),
   serviceAccounts: optional(values(serviceAccountReference), "Service accounts of callers."),
   notServiceAccounts: optional(values(serviceAccountReference), "Service accounts that the rule is not about."),
+  trustDomains: optional(values(trustDomainPattern), "Trust domains of callers."),
+  notTrustDomains: optional(values(trustDomainPattern), "Trust domains of callers that the rule is not about."),
   ipBlocks: optional(values(ipBlock), "Addresses that connections come from."),
   notIpBlocks: optional(values(ipBlock), "Addresses of connections that the rule is not about."),
   remoteIpBlocks: optional(values(ipBlock), "Addresses of clients, as X-Forwarded-For tells them."),
@@ -106,8 +108,8 @@ function accountsAlone(source: ObjectValue<typeof sourceFields>, report: Report)
 
 function starsAtTheEnds(lists: Lists, report: Report): void {
   for (const [name, each] of Object.entries(lists)) {
-    // Namespaces take a star anywhere.
-    if (/namespaces$/i.test(name)) continue;
+    // Namespaces and trust domains take a star anywhere.
+    if (/(namespaces|trustDomains)$/i.test(name)) continue;
     each?.forEach((value, index) => checkStar(value, [name, index], report));
   }
 }

@@ -1,6 +1,6 @@
-/** DestinationRule: subsets of a service and the policy of traffic to it. Field list of Istio 1.25. */
-import { list, map, notYet, object, optional, required, string } from "../schema/schema.ts";
-import { dnsLabel, labelKey, labelValue, wildcardHost } from "../schema/formats.ts";
+/** DestinationRule: subsets of a service and the policy of traffic to it. Field list of Istio 1.31. */
+import { list, map, narrowing, object, optional, required, string } from "../schema/schema.ts";
+import { dnsLabel, exportedNamespace, labelKey, labelValue, wildcardHost } from "../schema/formats.ts";
 import { defineKind, networkingApiVersions } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
 import { trafficPolicy } from "./traffic-policy.ts";
@@ -27,10 +27,16 @@ export const destinationRule = defineKind({
           host: required(string(wildcardHost), "Service that the rule is for."),
           trafficPolicy: optional(trafficPolicy, "Policy of all traffic to the service."),
           subsets: optional(list(subset, { uniqueBy: "name" }), "Named parts of the service."),
-          exportTo: notYet(list(string()), "Namespaces that see the rule."),
-          workloadSelector: notYet(
-            object({ matchLabels: notYet(map(string(labelValue), labelKey), "Labels.") }),
+          exportTo: narrowing(
+            list(string(exportedNamespace)),
+            "Namespaces that see the rule.",
+            "the rule would hold for clients of every namespace",
+            [[], ["*"]],
+          ),
+          workloadSelector: narrowing(
+            object({ matchLabels: optional(map(string(labelValue), labelKey), "Labels.") }),
             "Client workloads that the rule is for.",
+            "the rule would hold for every client",
           ),
         }),
         "The rule.",

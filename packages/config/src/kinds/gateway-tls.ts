@@ -1,5 +1,5 @@
 /** The `tls` of a Gateway's server, and what has to go together in it. Rules are those of Istio's validation. */
-import { boolean, enumeration, list, notYet, object, optional, string } from "../schema/schema.ts";
+import { boolean, enumeration, list, narrowing, notYet, object, optional, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import type { Format } from "../schema/formats.ts";
 import { credentialName, nonEmpty } from "../schema/formats.ts";
@@ -55,7 +55,7 @@ const serverTlsFields = {
   caCertificates: optional(fileName, "File with the authorities that clients are checked against."),
   caCrl: optional(fileName, "File with revoked client certificates."),
   credentialName: optional(string(credentialName), "Secret with certificate and key, in the gateway pods' namespace."),
-  credentialNames: notYet(list(string(credentialName)), "Secrets that hold certificates and keys (after Istio 1.25)."),
+  credentialNames: notYet(list(string(credentialName)), "Secrets that hold certificates and keys."),
   subjectAltNames: optional(list(string(nonEmpty)), "Names of which a client certificate has to have one."),
   verifyCertificateSpki: optional(list(string(spkiHash)), "Accepted hashes of the public key of client certificates."),
   verifyCertificateHash: optional(list(string(certificateHash)), "Accepted hashes of client certificates."),
@@ -70,9 +70,14 @@ const serverTlsFields = {
         caCertificates: optional(fileName, "File with the authorities that clients are checked against."),
       }),
     ),
-    "Several certificates from files (after Istio 1.25).",
+    "Several certificates from files.",
   ),
-  caCertCredentialName: notYet(string(credentialName), "Secret with the authorities for clients (after Istio 1.25)."),
+  caCertCredentialName: narrowing(
+    string(credentialName),
+    "Secret with the authorities for clients.",
+    "clients would be checked against other authorities",
+  ),
+  insecureSkipVerify: notYet(boolean(), "Clients whose certificate is not valid are let through."),
 } as const;
 
 type ServerTlsFields = ObjectValue<typeof serverTlsFields>;

@@ -1,5 +1,16 @@
-/** Gateway: which ports and hosts a gateway workload listens on. Field list of Istio 1.25. */
-import { enumeration, integer, list, map, notYet, object, optional, required, string } from "../schema/schema.ts";
+/** Gateway: which ports and hosts a gateway workload listens on. Field list of Istio 1.31. */
+import {
+  enumeration,
+  integer,
+  list,
+  map,
+  narrowing,
+  notYet,
+  object,
+  optional,
+  required,
+  string,
+} from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { gatewayHost, labelKey, labelValue, nonEmpty } from "../schema/formats.ts";
 import { defineKind, networkingApiVersions } from "./definition.ts";
@@ -21,7 +32,11 @@ const serverFields = {
     }),
     "The port to listen on.",
   ),
-  bind: notYet(string(), "Address to listen on."),
+  bind: narrowing(string(), "Address to listen on.", "the server would listen on every address of the pod", [
+    "",
+    "0.0.0.0",
+    "::",
+  ]),
   hosts: required(list(string(gatewayHost), { minItems: 1 }), "Hosts served, `*` for all."),
   tls: optional(serverTls, "TLS settings of the server."),
   defaultEndpoint: notYet(string(), "Where traffic goes when no route matches."),

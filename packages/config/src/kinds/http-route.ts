@@ -6,6 +6,7 @@ import {
   integer,
   list,
   map,
+  narrowing,
   notYet,
   number,
   object,
@@ -80,17 +81,21 @@ const headers = object({
 const httpMatchFields = {
   name: optional(string(), "Name of the condition; it follows the route's name in logs."),
   uri: optional(uriMatch, "Path."),
-  scheme: notYet(stringMatch, "Scheme."),
+  scheme: optional(stringMatch, "Scheme."),
   method: optional(stringMatch, "Method."),
   authority: optional(stringMatch, "Host header."),
   headers: optional(map(presenceOrStringMatch, headerMatchName), "Headers, all of which have to match."),
-  port: notYet(port, "Port that the client asked for."),
-  sourceLabels: notYet(labels, "Labels of the client."),
-  gateways: notYet(list(string(gatewayReference)), "Gateways that the condition is for."),
-  queryParams: notYet(map(presenceOrStringMatch), "Query parameters."),
-  ignoreUriCase: notYet(boolean(), "Path without regard to case."),
-  withoutHeaders: notYet(map(absentMatch, headerMatchName), "Headers that may not match."),
-  sourceNamespace: notYet(string(dnsLabel), "Namespace of the client."),
+  port: optional(port, "Port that the client asked for."),
+  sourceLabels: narrowing(labels, "Labels of the client.", "the route would hold for every client"),
+  gateways: optional(list(string(gatewayReference)), "Gateways that the condition is for."),
+  queryParams: optional(map(presenceOrStringMatch), "Query parameters."),
+  ignoreUriCase: optional(boolean(), "Path without regard to case."),
+  withoutHeaders: optional(map(absentMatch, headerMatchName), "Headers that may not match."),
+  sourceNamespace: narrowing(
+    string(dnsLabel),
+    "Namespace of the client.",
+    "the route would hold for clients of every namespace",
+  ),
   statPrefix: notYet(string(), "Prefix of the statistics of the route."),
 } as const;
 
@@ -104,7 +109,7 @@ const redirect = object(
     derivePort: notYet(enumeration(["FROM_PROTOCOL_DEFAULT", "FROM_REQUEST_PORT"]), "Where the new port comes from."),
     scheme: notYet(string(), "New scheme."),
     redirectCode: notYet(integer({ minimum: 300, maximum: 399 }), "Status of the answer; 301 when missing."),
-    prefixRewrite: notYet(string(), "New prefix (after Istio 1.25)."),
+    prefixRewrite: notYet(string(), "New prefix."),
   },
   { atMostOne: [["port", "derivePort"]] },
 );
@@ -143,8 +148,8 @@ const retriesFields = {
   perTryTimeout: optional(string(duration), "Time limit of each try."),
   retryOn: optional(string(retryOn), "Conditions under which a try is repeated."),
   retryRemoteLocalities: notYet(boolean(), "Whether a retry may go to other localities."),
-  backoff: notYet(string(duration), "Base of the time between tries (after Istio 1.25)."),
-  retryIgnorePreviousHosts: notYet(boolean(), "Whether a retry avoids hosts tried before (after Istio 1.25)."),
+  backoff: notYet(string(duration), "Base of the time between tries."),
+  retryIgnorePreviousHosts: notYet(boolean(), "Whether a retry avoids hosts tried before."),
 } as const;
 
 function noConditionsWithoutAttempts(retries: ObjectValue<typeof retriesFields>, report: Report): void {
@@ -228,6 +233,10 @@ const httpRouteFields = {
   ),
   mirrorPercent: deprecated(
     notYet(integer({ minimum: 0, maximum: 100 }), "Share of mirrored requests."),
+    "mirrorPercentage",
+  ),
+  mirror_percent: deprecated(
+    notYet(integer({ minimum: 0, maximum: 4_294_967_295 }), "An older spelling of mirrorPercent."),
     "mirrorPercentage",
   ),
   mirrorPercentage: notYet(percentage, "Share of mirrored requests."),

@@ -1,5 +1,5 @@
 /** What a security policy is attached to, in the words that AuthorizationPolicy and RequestAuthentication share. */
-import { list, map, notYet, object, optional, required, string } from "../schema/schema.ts";
+import { list, map, narrowing, object, optional, required, string } from "../schema/schema.ts";
 import { labelKey, labelValue, nonEmpty } from "../schema/formats.ts";
 
 const targetReference = object({
@@ -14,6 +14,15 @@ export const policyTargetFields = {
     object({ matchLabels: optional(map(string(labelValue), labelKey), "Labels that the workloads have.") }),
     "The workloads that the policy holds for; all of the namespace when missing, all of the mesh in a root namespace.",
   ),
-  targetRef: notYet(targetReference, "Gateway or Service that the policy holds for."),
-  targetRefs: notYet(list(targetReference), "Gateways and Services that the policy holds for."),
+  targetRef: narrowing(
+    targetReference,
+    "Gateway or Service that the policy holds for.",
+    "the policy would hold for every workload of the namespace",
+  ),
+  targetRefs: narrowing(
+    list(targetReference),
+    "Gateways and Services that the policy holds for.",
+    "the policy would hold for every workload of the namespace",
+    [[]],
+  ),
 } as const;

@@ -1,5 +1,5 @@
-/** RequestAuthentication: which tokens a workload accepts. Field list of Istio 1.25 (security.istio.io). */
-import { boolean, defaulted, list, object, optional, required, string } from "../schema/schema.ts";
+/** RequestAuthentication: which tokens a workload accepts. Field list of Istio 1.31 (security.istio.io). */
+import { boolean, defaulted, deprecated, list, object, optional, required, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { duration, headerName, nonEmpty, quote } from "../schema/formats.ts";
 import type { Format } from "../schema/formats.ts";
@@ -48,6 +48,7 @@ const jwtRuleFields = {
     string(jwksUrl),
     "Where the issuer publishes its keys; its discovery document says it when missing.",
   ),
+  jwks_uri: deprecated(optional(string(jwksUrl), "The older spelling of jwksUri."), "jwksUri"),
   jwks: optional(string(keySet), "The issuer's keys themselves."),
   fromHeaders: optional(
     list(
@@ -71,20 +72,38 @@ const jwtRuleFields = {
     ),
     "Claims that become headers.",
   ),
+  spaceDelimitedClaims: optional(
+    list(string(nonEmpty)),
+    "Claims that hold several words, which policies see as a list, as those of `scope` and `permission`.",
+  ),
   timeout: optional(string(duration), "How long fetching the keys may take; 5s when missing."),
 } as const;
 
 function oneKeySource(rule: ObjectValue<typeof jwtRuleFields>, report: Report): void {
-  if (rule.jwks !== undefined && rule.jwksUri !== undefined) {
+  const uri = rule.jwksUri ?? rule.jwks_uri;
+  if (rule.jwks !== undefined && uri !== undefined) {
     report({ path: ["jwks"], message: 'only one of "jwks" and "jwksUri" is possible' });
   }
-  if (rule.jwks === undefined && rule.jwksUri === undefined && jwksUrl.check(rule.issuer) !== undefined) {
+  if (rule.jwks === undefined && uri === undefined && jwksUrl.check(rule.issuer) !== undefined) {
     report({
       path: ["issuer"],
       message: `${quote(rule.issuer)} is no URL, so nothing says where its keys are`,
       suggestion: 'Add "jwksUri" or "jwks".',
     });
   }
+}
+
+/** Envoy's filter takes such claims at the top of a token alone. A policy that denies one of the words would deny nothing. */
+function claimsAtTheTop({ spaceDelimitedClaims = [] }: ObjectValue<typeof jwtRuleFields>, report: Report): void {
+  spaceDelimitedClaims.forEach((claim, index) => {
+    if (!claim.includes(".")) return;
+    report({
+      code: "TUL0001",
+      severity: "error",
+      path: ["spaceDelimitedClaims", index],
+      message: `the words of ${quote(claim)}, a claim inside another, cannot be told apart yet, and policies on them would not hold: the resource is refused`,
+    });
+  });
 }
 
 export const requestAuthentication = defineKind({
@@ -101,7 +120,10 @@ export const requestAuthentication = defineKind({
       spec: defaulted(
         object({
           ...policyTargetFields,
-          jwtRules: optional(list(object(jwtRuleFields, { rules: [oneKeySource] })), "One entry for each issuer."),
+          jwtRules: optional(
+            list(object(jwtRuleFields, { rules: [oneKeySource, claimsAtTheTop] })),
+            "One entry for each issuer.",
+          ),
         }),
         {},
         "The tokens.",

@@ -1,4 +1,4 @@
-/** Traffic policy of a DestinationRule: load balancing, connection pools, outlier detection, TLS. Field list of Istio 1.25. */
+/** Traffic policy of a DestinationRule: load balancing, connection pools, outlier detection, TLS. Field list of Istio 1.31. */
 import {
   boolean,
   deprecated,
@@ -33,7 +33,7 @@ const consistentHash = object(
         ttl: notYet(string(durationOrZero), "Life of a cookie that the proxy makes; 0s makes a session cookie."),
         attributes: notYet(
           list(object({ name: required(string(nonEmpty), "Name."), value: optional(string(), "Value.") })),
-          "Further attributes of the cookie (after Istio 1.25).",
+          "Further attributes of the cookie.",
         ),
       }),
       "Hash of a cookie.",
@@ -53,6 +53,11 @@ const consistentHash = object(
   },
 );
 
+const failover = list(
+  object({ from: notYet(string(), "Region that fails."), to: notYet(string(), "Region that takes over.") }),
+);
+const failoverPriority = list(string());
+
 const localityLbSetting = object(
   {
     distribute: notYet(
@@ -64,11 +69,8 @@ const localityLbSetting = object(
       ),
       "Shares of localities.",
     ),
-    failover: notYet(
-      list(object({ from: notYet(string(), "Region that fails."), to: notYet(string(), "Region that takes over.") })),
-      "Which region takes over.",
-    ),
-    failoverPriority: notYet(list(string()), "Labels whose equality makes an endpoint preferred, in order."),
+    failover: notYet(failover, "Which region takes over."),
+    failoverPriority: notYet(failoverPriority, "Labels whose equality makes an endpoint preferred, in order."),
     enabled: notYet(boolean(), "Switches locality load balancing."),
   },
   { atMostOne: [["distribute", "failover"]] },
@@ -86,8 +88,13 @@ const loadBalancer = object(
     consistentHash: notYet(consistentHash, "Requests with the same property go to the same endpoint."),
     localityLbSetting: notYet(localityLbSetting, "Preference for near endpoints."),
     zoneAwareLbSetting: notYet(
-      object({ enabled: notYet(boolean(), "Switch.") }),
-      "Zone-aware routing (after Istio 1.25).",
+      object({
+        enabled: notYet(boolean(), "Switch."),
+        failover: notYet(failover, "Which region takes over."),
+        failoverPriority: notYet(failoverPriority, "Labels whose equality makes an endpoint preferred, in order."),
+        minClusterSize: notYet(integer({ minimum: 0 }), "Endpoints below which zones are not looked at."),
+      }),
+      "Zone-aware routing.",
     ),
     warmupDurationSecs: deprecated(
       notYet(string(duration), "Time in which a new endpoint gets its full share."),
@@ -150,7 +157,7 @@ const connectionPool = object({
           interval: notYet(string(duration), "Time between pings."),
           timeout: notYet(string(duration), "Time limit of an answer."),
         }),
-        "HTTP/2 keep-alive pings (after Istio 1.25).",
+        "HTTP/2 keep-alive pings.",
       ),
     }),
     "Limits of HTTP requests.",
@@ -170,10 +177,7 @@ const outlierDetection = object({
   baseEjectionTime: optional(string(duration), "Time of the first ejection."),
   maxEjectionPercent: optional(percent, "Largest share of ejected endpoints."),
   minHealthPercent: optional(percent, "Share of healthy endpoints below which nothing is ejected."),
-  outlierDetectionHttpErrorCodes: notYet(
-    list(integer({ minimum: 100, maximum: 599 })),
-    "Codes that count (after Istio 1.25).",
-  ),
+  outlierDetectionHttpErrorCodes: notYet(list(integer({ minimum: 100, maximum: 599 })), "Codes that count."),
 });
 
 const clientTlsFields = {
@@ -251,7 +255,8 @@ export const trafficPolicy = object({
     object({
       percent: optional(number({ minimum: 0, maximum: 100 }), "Share of requests that may be retries."),
       minRetryConcurrency: optional(uint32, "Retries that are always allowed."),
+      budgetInterval: notYet(string(durationOrZero), "For how long requests count; as long as they run when missing."),
     }),
-    "Limit of retries as a share of requests (after Istio 1.25).",
+    "Limit of retries as a share of requests.",
   ),
 });

@@ -1,18 +1,26 @@
-/** VirtualService: how requests for some hosts are routed. Field list of Istio 1.25. */
+/** VirtualService: how requests for some hosts are routed. Field list of Istio 1.31. */
 import {
   defaulted,
   deprecated,
   integer,
   list,
   map,
-  notYet,
+  narrowing,
   object,
   optional,
   required,
   string,
 } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
-import { dnsLabel, gatewayReference, labelKey, labelValue, nonEmpty, wildcardHost } from "../schema/formats.ts";
+import {
+  dnsLabel,
+  exportedNamespace,
+  gatewayReference,
+  labelKey,
+  labelValue,
+  nonEmpty,
+  wildcardHost,
+} from "../schema/formats.ts";
 import { defineKind, networkingApiVersions } from "./definition.ts";
 import { destination, httpRoute } from "./http-route.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
@@ -32,14 +40,23 @@ const layer4Destinations = list(
 );
 
 const layer4Match = {
-  destinationSubnets: notYet(list(string(nonEmpty)), "Destination addresses."),
+  destinationSubnets: narrowing(
+    list(string(nonEmpty)),
+    "Destination addresses.",
+    "the route would take connections to every address",
+    [[]],
+  ),
   port: optional(port, "Port that the client asked for."),
-  sourceLabels: notYet(labels, "Labels of the client."),
+  sourceLabels: narrowing(labels, "Labels of the client.", "the route would hold for every client", [{}]),
   gateways: optional(
     list(string(gatewayReference)),
     "Gateways that the match is for; all of the VirtualService when missing.",
   ),
-  sourceNamespace: notYet(string(dnsLabel), "Namespace of the client."),
+  sourceNamespace: narrowing(
+    string(dnsLabel),
+    "Namespace of the client.",
+    "the route would hold for clients of every namespace",
+  ),
 } as const;
 
 /** Envoy adds weights up in 32 bits, and takes no list of which nothing is ever chosen. */
@@ -67,7 +84,15 @@ const tlsRouteFields = {
 
 const tcpRouteFields = {
   match: optional(
-    list(object({ ...layer4Match, sourceSubnet: deprecated(notYet(string(), "Client address."), "sourceLabels") })),
+    list(
+      object({
+        ...layer4Match,
+        sourceSubnet: deprecated(
+          narrowing(string(), "Client address.", "the route would hold for every client", [""]),
+          "sourceLabels",
+        ),
+      }),
+    ),
     "Conditions.",
   ),
   route: required(layer4Destinations, "Where connections go."),
@@ -88,26 +113,17 @@ const virtualServiceFields = {
     "Routes of TLS connections that are passed through; the host of a tunnel stands for the server name.",
   ),
   tcp: optional(list(tcpRoute), "Routes of TCP connections."),
-  exportTo: notYet(list(string()), "Namespaces that see the routes."),
+  exportTo: narrowing(
+    list(string(exportedNamespace)),
+    "Namespaces that see the routes.",
+    "the routes would hold for clients of every namespace",
+    [[], ["*"]],
+  ),
 } as const;
 
 function hasRoutes(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
   if ((spec.http?.length ?? 0) + (spec.tls?.length ?? 0) + (spec.tcp?.length ?? 0) > 0) return;
   report({ message: "the VirtualService has no routes", suggestion: 'Add "http" with at least one route.' });
-}
-
-/** Sidecars without interception carry HTTP alone. */
-function layer4AtGateways(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
-  const isForMesh = spec.gateways === undefined || spec.gateways.length === 0 || spec.gateways.includes("mesh");
-  for (const name of ["tls", "tcp"] as const) {
-    if (!isForMesh || spec[name] === undefined || spec[name].length === 0) continue;
-    report({
-      code: "TUL0001",
-      path: [name],
-      message: `"${name}" routes hold at gateways; for the mesh they are not implemented yet and have no effect`,
-      suggestion: "Bind the VirtualService to a gateway.",
-    });
-  }
 }
 
 function hostsFit(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
@@ -148,7 +164,7 @@ export const virtualService = defineKind({
   schema: object(
     {
       metadata: required(subdomainNamedMetadata, "Metadata."),
-      spec: required(object(virtualServiceFields, { rules: [hasRoutes, layer4AtGateways, hostsFit] }), "The routes."),
+      spec: required(object(virtualServiceFields, { rules: [hasRoutes, hostsFit] }), "The routes."),
     },
     { unread: ["status"] },
   ),

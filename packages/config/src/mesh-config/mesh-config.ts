@@ -1,6 +1,6 @@
 /**
  * MeshConfig: what holds for the mesh as a whole, as Istio has it: YAML under the key `mesh` of the ConfigMap `tulle` or `istio` in a
- * root namespace. Field list of Istio 1.25 (mesh/v1alpha1).
+ * root namespace. Field list of Istio 1.31 (mesh/v1alpha1).
  */
 import { rootNamespaces } from "../policy-scope.ts";
 import { parseDocuments } from "../parse-documents.ts";

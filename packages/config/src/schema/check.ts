@@ -2,10 +2,11 @@
  * Checks a parsed document against a schema: tells every problem with its path, and gives back the value as the types
  * promise it (defaults filled in, nulls taken for absent, enums in their listed spelling).
  */
+import { isDeepStrictEqual } from "node:util";
 import type { FindingCode } from "../finding.ts";
 import { nearestName } from "../nearest-name.ts";
 import { quote } from "./formats.ts";
-import type { EnumNode, ListNode, MapNode, Node, NumberNode, ObjectNode, Path, Report } from "./schema.ts";
+import type { EnumNode, FieldNode, ListNode, MapNode, Node, NumberNode, ObjectNode, Path, Report } from "./schema.ts";
 
 export interface Problem {
   readonly code: FindingCode;
@@ -173,10 +174,8 @@ class Checker {
       if (field.deprecated !== undefined) {
         this.#add("IST0002", "warning", fieldPath, `"${name}" is deprecated`, `Write "${field.deprecated}".`);
       }
-      const isNotImplemented = field.status === "notImplemented";
-      if (isNotImplemented && this.#insideNotImplemented === 0) {
-        this.#add("TUL0001", "warning", fieldPath, `"${name}" is not implemented yet and ${field.effect}`);
-      }
+      const isNotImplemented = field.status !== "implemented";
+      if (isNotImplemented && this.#insideNotImplemented === 0) this.#tellStatus(name, field, item, fieldPath);
       if (isNotImplemented) this.#insideNotImplemented += 1;
       if (field.secret === true) this.#insideSecret += 1;
       entries.push([name, this.check(field.node, item, fieldPath, [...parents, node])]);
@@ -191,6 +190,16 @@ class Checker {
     // Rules read the value by its type, which holds only when all its parts are fine.
     if (this.#errorCount === errorsBefore) this.#runRules(node, checked, path);
     return checked;
+  }
+
+  #tellStatus(name: string, field: FieldNode, value: unknown, path: Path): void {
+    if (field.status === "notImplemented") {
+      this.#add("TUL0001", "warning", path, `"${name}" is not implemented yet and ${field.effect}`);
+      return;
+    }
+    if (field.saysNothing?.some((each) => isDeepStrictEqual(each, value)) === true) return;
+    const message = `"${name}" is not implemented yet, and without it ${field.effect}: the resource is refused`;
+    this.#add("TUL0001", "error", path, message, `Leave "${name}" out if that is what you want.`);
   }
 
   #checkPresence(node: ObjectNode, checked: Readonly<Record<string, unknown>>, path: Path, hasErrors: boolean): void {
@@ -212,9 +221,10 @@ class Checker {
   }
 
   #runRules(node: ObjectNode, checked: unknown, path: Path): void {
-    const report: Report = ({ path: below = [], message, suggestion, code = "IST0106" }) => {
+    const report: Report = ({ path: below = [], message, suggestion, code = "IST0106", severity }) => {
       if (code === "TUL0001" && this.#insideNotImplemented > 0) return;
-      this.#add(code, code === "IST0106" ? "error" : "warning", [...path, ...below], message, suggestion);
+      const own = code === "IST0106" ? "error" : "warning";
+      this.#add(code, severity ?? own, [...path, ...below], message, suggestion);
     };
     for (const rule of node.rules) rule(checked as never, report);
   }

@@ -37,6 +37,17 @@ export const namespaceName: Format = {
   jsonSchema: { maxLength: 63 },
 };
 
+/** An entry of `exportTo`: a namespace, `.` for the resource's own, `*` for all, `~` for none. */
+export const exportedNamespace: Format = {
+  name: "exported namespace",
+  description: 'the name of a namespace, "." for the own one, "*" for all or "~" for none',
+  check: (value) =>
+    [".", "*", "~"].includes(value) || dnsLabel.check(value) === undefined
+      ? undefined
+      : `${quote(value)} is not ${exportedNamespace.description}`,
+  jsonSchema: { minLength: 1, maxLength: 63 },
+};
+
 /** RFC 1123 subdomain: names of most objects. */
 export const dnsSubdomain: Format = {
   name: "DNS name",

@@ -49,8 +49,8 @@ test("a schema as it is rendered", () => {
   const fields = spec["properties"] as Readonly<Record<string, JsonSchema>>;
   assert.deepEqual(fields["exportTo"], {
     type: "array",
-    items: { type: "string" },
-    description: "Namespaces that see the routes. Not implemented yet: it has no effect.",
+    items: { type: "string", minLength: 1, maxLength: 63 },
+    description: "Namespaces that see the routes. Not implemented yet: a resource with it is refused.",
   });
   assert.deepEqual(fields["hosts"], {
     type: "array",

@@ -84,7 +84,8 @@ function renderObject(node: ObjectNode): JsonSchema {
 function renderField(field: FieldNode): JsonSchema {
   const notes = [
     field.description,
-    field.status === "notImplemented" ? "Not implemented yet: it has no effect." : "",
+    field.status === "notImplemented" ? `Not implemented yet: it ${field.effect}.` : "",
+    field.status === "narrows" ? "Not implemented yet: a resource with it is refused." : "",
     field.deprecated === undefined ? "" : `Deprecated: write ${field.deprecated}.`,
   ];
   return {

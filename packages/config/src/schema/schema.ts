@@ -9,17 +9,26 @@
 import type { FindingCode } from "../finding.ts";
 import type { Format } from "./formats.ts";
 
-/** `notImplemented` fields are accepted and checked, and give a warning where they are used. */
-export type FieldStatus = "implemented" | "notImplemented";
+/**
+ * What using a field does today. All fields are checked alike.
+ * - `implemented`: it takes effect.
+ * - `notImplemented`: it is accepted and has no effect, or only the one that is named: a warning where it is used.
+ * - `narrows`: it says whom, where or when the resource is for, and is not honoured. Without it the resource would hold for more
+ *   than is written, so that the resource is refused: an error where it is used.
+ *
+ * docs/istio-api.md is made of this.
+ */
+export type FieldStatus = "implemented" | "notImplemented" | "narrows";
 
 export type Path = readonly (string | number)[];
 
-/** How a rule of an object tells what it found; `path` is relative to that object, the code is IST0106 unless given. */
+/** How a rule of an object tells what it found; `path` is relative to that object, the code is IST0106 unless given, which alone is an error by itself. */
 export type Report = (problem: {
   readonly path?: Path;
   readonly message: string;
   readonly suggestion?: string;
   readonly code?: FindingCode;
+  readonly severity?: "error" | "warning";
 }) => void;
 
 /** A constraint between the fields of one object, run after each field alone is valid. */
@@ -76,8 +85,10 @@ export interface FieldNode {
   readonly required: boolean;
   readonly status: FieldStatus;
   readonly description: string;
-  /** What a field that is not implemented does, after its name. */
+  /** What a field that is not implemented does, after its name; of one that narrows, what the resource would do without it. */
   readonly effect?: string;
+  /** Of a field that narrows: values that mean the same as no field. */
+  readonly saysNothing?: readonly unknown[];
   /** What to write instead. */
   readonly deprecated?: string;
   /** The value of a field that was left out. */
@@ -197,6 +208,19 @@ export function defaulted<T>(schema: Schema<T>, value: NoInfer<T>, description: 
 /** A field of Istio's that is checked and has no effect yet, or only the one named: using it gives a warning. */
 export function notYet<T>(schema: Schema<T>, description: string, effect = "has no effect"): Field<T, false> {
   return { node: schema.node, required: false, status: "notImplemented", description, effect };
+}
+
+/**
+ * A field of Istio's that narrows what the resource is for and is not honoured yet: using it is an error, since `otherwise` the
+ * resource would be applied wider than it is written.
+ */
+export function narrowing<T>(
+  schema: Schema<T>,
+  description: string,
+  otherwise: string,
+  saysNothing: readonly NoInfer<T>[] = [],
+): Field<T, false> {
+  return { node: schema.node, required: false, status: "narrows", description, effect: otherwise, saysNothing };
 }
 
 /** A field that still works, with the advice what to write instead. */

@@ -141,7 +141,7 @@ function meshVirtualService({ metadata, spec }: VirtualService, isService: IsSer
     hosts,
     gatewayHosts: [...new Set([...hosts, ...spec.hosts.map(asWritten)])],
     gateways: gateways.map((gateway) => resolveGateway(gateway, namespace)),
-    http: (spec.http ?? []).map((route) => resolveDestinations(route, namespace, isService)),
+    http: (spec.http ?? []).map((route) => httpRoute(route, namespace, isService)),
     ...(spec.tls === undefined ? {} : { tls: spec.tls.map((route) => connectionRoute(route, namespace, isService)) }),
     ...(spec.tcp === undefined ? {} : { tcp: spec.tcp.map((route) => connectionRoute(route, namespace, isService)) }),
   };
@@ -166,6 +166,13 @@ function resolvedGateways(gateways: readonly string[] | undefined, namespace: st
 
 function asWritten(host: string): string {
   return host.toLowerCase().replace(/\.$/, "");
+}
+
+function httpRoute(route: HttpRoute, namespace: string, isService: IsService): HttpRoute {
+  const { match } = route;
+  const resolved = resolveDestinations(route, namespace, isService);
+  if (match === undefined) return resolved;
+  return { ...resolved, match: match.map((each) => ({ ...each, ...resolvedGateways(each.gateways, namespace) })) };
 }
 
 function resolveDestinations(route: HttpRoute, namespace: string, isService: IsService): HttpRoute {

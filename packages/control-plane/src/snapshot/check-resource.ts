@@ -39,10 +39,13 @@ function checkExpressions(resource: MeshResource, route: HttpRoute, path: Path):
       [[...at, "uri"], match.uri],
       [[...at, "method"], match.method],
       [[...at, "authority"], match.authority],
-      ...Object.entries(match.headers ?? {}).map(([name, value]) => [[...at, "headers", name], value] as const),
+      [[...at, "scheme"], match.scheme],
+      ...(["headers", "withoutHeaders", "queryParams"] as const).flatMap((field) =>
+        Object.entries(match[field] ?? {}).map(([name, value]) => [[...at, field, name], value] as const),
+      ),
     ];
     return values.flatMap(([where, value]) => {
-      const size = value?.regex === undefined ? 0 : programSize(value.regex);
+      const size = value?.regex === undefined || value.regex === "*" ? 0 : programSize(value.regex);
       if (size <= maxRegexProgram) return [];
       const message = `the regular expression compiles to ${size} steps, more than proxies take`;
       return [problem(resource, [...where, "regex"], message, "Repeat less: {1,1000} makes a thousand copies.")];

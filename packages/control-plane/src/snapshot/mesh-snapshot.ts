@@ -97,7 +97,7 @@ export interface JwksLocation {
   readonly isDiscovery: boolean;
 }
 
-export interface MeshJwtRule extends Omit<JwtRule, "jwks" | "jwksUri" | "timeout"> {
+export interface MeshJwtRule extends Omit<JwtRule, "jwks" | "jwksUri" | "jwks_uri" | "timeout"> {
   /** JSON; missing until they have been fetched. */
   readonly jwks?: string;
   /** Missing where the policy holds the keys itself. */

@@ -14,8 +14,8 @@ export function securityPolicies(
   authentications: readonly RequestAuthentication[],
   fetchedKeys: ReadonlyMap<string, string>,
 ): SecurityPolicies {
-  const authorizationPolicies = policies.flatMap(meshAuthorizationPolicy);
-  const requestAuthentications = authentications.flatMap((each) => meshRequestAuthentication(each, fetchedKeys));
+  const authorizationPolicies = policies.map(meshAuthorizationPolicy);
+  const requestAuthentications = authentications.map((each) => meshRequestAuthentication(each, fetchedKeys));
   return {
     ...(authorizationPolicies.length === 0 ? {} : { authorizationPolicies }),
     ...(requestAuthentications.length === 0 ? {} : { requestAuthentications }),
@@ -27,28 +27,26 @@ export function jwksLocationKey({ url, isDiscovery }: JwksLocation): string {
   return isDiscovery ? `discovery of ${url}` : url;
 }
 
-function meshAuthorizationPolicy(resource: AuthorizationPolicy): readonly MeshAuthorizationPolicy[] {
+function meshAuthorizationPolicy(resource: AuthorizationPolicy): MeshAuthorizationPolicy {
   const scope = policyScope(resource);
-  if (scope === undefined) return [];
   const { metadata, spec } = resource;
   const { action = "ALLOW", rules = [], provider } = spec;
   const dryRun = isDryRun(metadata.annotations);
   const ofProvider = provider === undefined ? {} : { provider: provider.name };
-  return [{ name: metadata.name, ...scope, action, dryRun, rules, ...ofProvider }];
+  return { name: metadata.name, ...scope, action, dryRun, rules, ...ofProvider };
 }
 
 function meshRequestAuthentication(
   resource: RequestAuthentication,
   fetchedKeys: ReadonlyMap<string, string>,
-): readonly MeshRequestAuthentication[] {
+): MeshRequestAuthentication {
   const scope = policyScope(resource);
-  if (scope === undefined) return [];
   const jwtRules = (resource.spec.jwtRules ?? []).map((rule) => meshJwtRule(rule, fetchedKeys));
-  return [{ name: resource.metadata.name, ...scope, jwtRules }];
+  return { name: resource.metadata.name, ...scope, jwtRules };
 }
 
 function meshJwtRule(rule: JwtRule, fetchedKeys: ReadonlyMap<string, string>): MeshJwtRule {
-  const { jwks: inline, jwksUri, timeout, ...rest } = rule;
+  const { jwks: inline, jwks_uri: olderSpelling, jwksUri = olderSpelling, timeout, ...rest } = rule;
   if (inline !== undefined) {
     const keys = parseKeySet(inline);
     return "text" in keys ? { ...rest, jwks: keys.text } : rest;

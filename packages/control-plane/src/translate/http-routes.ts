@@ -11,12 +11,14 @@ import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.
 import { configReference, durationOfMs, istioMetadata, noTimeout } from "./messages.ts";
 import { outboundClusterName } from "./names.ts";
 import { retryPolicy } from "./retry-policy.ts";
-import { isCarried, isCatchAll, routeMatch } from "./route-match.ts";
+import { isCatchAll, routeMatch } from "./route-match.ts";
 
 export interface RouteContext {
   readonly services: ReadonlyMap<string, MeshService>;
-  /** Port of the virtual host: where a destination with several ports names none. */
+  /** Port of the virtual host: what a condition on the port means, and where a destination with several ports names none. */
   readonly port: number;
+  /** Those that requests to the virtual host come through; `mesh` for sidecars. */
+  readonly gateways: readonly string[];
 }
 
 export function virtualServiceRoutes(virtualService: MeshVirtualService, context: RouteContext): readonly Route[] {
@@ -24,7 +26,7 @@ export function virtualServiceRoutes(virtualService: MeshVirtualService, context
   for (const rule of virtualService.http) {
     const matches = rule.match === undefined || rule.match.length === 0 ? [undefined] : rule.match;
     for (const match of matches) {
-      if (match !== undefined && !isCarried(match)) continue;
+      if (match !== undefined && !isMeant(match, context)) continue;
       const route = create(RouteSchema, {
         name: routeName(rule, match),
         match: routeMatch(match),
@@ -39,6 +41,12 @@ export function virtualServiceRoutes(virtualService: MeshVirtualService, context
     }
   }
   return routes;
+}
+
+/** Whether the match is for this port and for one of these gateways. */
+function isMeant({ port, gateways = [] }: HttpMatch, context: RouteContext): boolean {
+  if (port !== undefined && port !== context.port) return false;
+  return gateways.length === 0 || gateways.some((gateway) => context.gateways.includes(gateway));
 }
 
 /** The name that access logs show (Istio: HTTPRoute.name, "concatenated with the match's name"). */

@@ -18,7 +18,7 @@ type RequirementInit = MessageInitShape<typeof JwtRequirementSchema>;
 export const payloadKey = "payload";
 
 /** Claims that hold several words in one text become lists in the metadata, as `scope` of RFC 8693 §4.2. */
-const spaceDelimitedClaims = ["permission", "scope"];
+const wordLists = ["permission", "scope"];
 
 /**
  * The key set of an issuer whose keys have not been fetched yet: no token passes. A provider needs some key, so this is a point
@@ -65,7 +65,9 @@ function provider(rule: ScopedJwtRule, placement: FilterPlacement): ProviderInit
     fromCookies: [...(rule.fromCookies ?? [])],
     forwardPayloadHeader: rule.outputPayloadToHeader ?? "",
     payloadInMetadata: payloadKey,
-    normalizePayloadInMetadata: { spaceDelimitedClaims },
+    normalizePayloadInMetadata: {
+      spaceDelimitedClaims: [...new Set([...wordLists, ...(rule.spaceDelimitedClaims ?? [])])],
+    },
     claimToHeaders: (rule.outputClaimToHeaders ?? []).map(({ header, claim }) => ({
       headerName: header,
       claimName: claim,

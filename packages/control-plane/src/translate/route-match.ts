@@ -3,6 +3,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { claimPath, type HttpMatch, type StringMatch } from "@tulle/config";
 import {
   type HeaderMatcherSchema,
+  type QueryParameterMatcherSchema,
   type RouteMatch,
   RouteMatchSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
@@ -11,36 +12,38 @@ import { claimMatchOf, type MetadataMatch } from "./authorization/text-match.ts"
 
 type HeaderMatcherInit = MessageInitShape<typeof HeaderMatcherSchema>;
 
-/** Conditions that are accepted and not carried yet. A route is left out rather than widened to what they exclude. */
-const notCarried = [
-  "scheme",
-  "port",
-  "sourceLabels",
-  "gateways",
-  "queryParams",
-  "ignoreUriCase",
-  "withoutHeaders",
-  "sourceNamespace",
-] as const satisfies readonly (keyof HttpMatch)[];
-
-/** Whether a proxy can decide the match; if not, it never matches, and the resource has a finding that says so. */
-export function isCarried(match: HttpMatch): boolean {
-  return notCarried.every((field) => match[field] === undefined);
-}
-
 /** Every request, when `match` is missing. */
 export function routeMatch(match: HttpMatch | undefined): RouteMatch {
-  const { uri, method, authority, headers = {} } = match ?? {};
-  const all = Object.entries(headers);
+  const { uri, method, authority, scheme, headers = {}, withoutHeaders = {}, queryParams = {} } = match ?? {};
+  const { claims, fields } = claimsAndFields(headers);
+  const { claims: unwantedClaims, fields: unwantedFields } = claimsAndFields(withoutHeaders);
   return create(RouteMatchSchema, {
     pathSpecifier: pathSpecifier(uri),
+    ...(match?.ignoreUriCase === true ? { caseSensitive: false } : {}),
     headers: [
-      ...all.flatMap(([name, value]) => (name.startsWith("@") ? [] : [headerMatcher(name.toLowerCase(), value)])),
+      ...fields.map(([name, value]) => headerMatcher(name, value)),
+      ...unwantedFields.map(([name, value]) => absentHeaderMatcher(name, value)),
       ...(method === undefined ? [] : [headerMatcher(":method", method)]),
       ...(authority === undefined ? [] : [headerMatcher(":authority", authority)]),
+      ...(scheme === undefined ? [] : [headerMatcher(":scheme", scheme)]),
     ],
-    dynamicMetadata: all.flatMap(([name, value]) => claimMatcher(name, value) ?? []),
+    queryParameters: Object.entries(queryParams).map(([name, value]) => queryMatcher(name, value)),
+    dynamicMetadata: [
+      ...claims.flatMap(([name, value]) => claimMatcher(name, value) ?? []),
+      ...unwantedClaims.flatMap(([name, value]) => ({ ...claimMatcher(name, value), invert: true })),
+    ],
   });
+}
+
+type NamedMatch = readonly [name: string, value: StringMatch];
+
+/** Claims of the request's token stand among the headers; the names of real ones are taken in any case. */
+function claimsAndFields(headers: Readonly<Record<string, StringMatch>>) {
+  const all: readonly NamedMatch[] = Object.entries(headers);
+  return {
+    claims: all.filter(([name]) => name.startsWith("@")),
+    fields: all.filter(([name]) => !name.startsWith("@")).map(([name, value]) => [name.toLowerCase(), value] as const),
+  };
 }
 
 /** On what the gateway's own check of tokens has left (Istio: translateMetadataMatch); `{}` asks for the claim alone. */
@@ -60,7 +63,7 @@ export function isCatchAll(match: RouteMatch): boolean {
   return (
     match.pathSpecifier.case === "prefix" &&
     match.pathSpecifier.value === "/" &&
-    match.headers.length + match.dynamicMetadata.length === 0
+    match.headers.length + match.queryParameters.length + match.dynamicMetadata.length === 0
   );
 }
 
@@ -78,9 +81,22 @@ function headerMatcher(name: string, value: StringMatch): HeaderMatcherInit {
   return { name, headerMatchSpecifier: { case: "stringMatch", value: stringMatch } };
 }
 
+/** A header that is not there counts as an empty one, which no value but a presence is asked of. */
+function absentHeaderMatcher(name: string, value: StringMatch): HeaderMatcherInit {
+  const isForPresence = stringMatcher(value) === undefined;
+  return { ...headerMatcher(name, value), invertMatch: true, treatMissingHeaderAsEmpty: !isForPresence };
+}
+
+function queryMatcher(name: string, value: StringMatch): MessageInitShape<typeof QueryParameterMatcherSchema> {
+  const stringMatch = stringMatcher(value);
+  if (stringMatch === undefined) return { name, queryParameterMatchSpecifier: { case: "presentMatch", value: true } };
+  return { name, queryParameterMatchSpecifier: { case: "stringMatch", value: stringMatch } };
+}
+
 function stringMatcher(value: StringMatch): MessageInitShape<typeof StringMatcherSchema> | undefined {
   if (value.exact !== undefined) return { matchPattern: { case: "exact", value: value.exact } };
   if (value.prefix !== undefined) return { matchPattern: { case: "prefix", value: value.prefix } };
-  if (value.regex !== undefined) return { matchPattern: { case: "safeRegex", value: { regex: value.regex } } };
-  return undefined;
+  // `*` is no regular expression: Istio reads it as "whatever value".
+  if (value.regex === undefined || value.regex === "*") return undefined;
+  return { matchPattern: { case: "safeRegex", value: { regex: value.regex } } };
 }

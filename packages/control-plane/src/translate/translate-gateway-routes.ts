@@ -22,10 +22,15 @@ export function translateGatewayRoutes(view: GatewayRoutes, port: GatewayPort): 
   const services = new Map(view.services.map((service) => [service.hostname, service]));
   const routesByHost = new Map<string, Route[]>();
   for (const virtualService of view.virtualServices) {
-    const hosts = new Set(port.servers.flatMap((server) => sharedHosts(server, virtualService)));
-    for (const host of hosts) {
-      const routes = virtualServiceRoutes(virtualService, { services, port: port.port });
-      routesByHost.set(host, [...(routesByHost.get(host) ?? []), ...routes]);
+    const gatewaysOf = Map.groupBy(
+      port.servers.flatMap((server) => sharedHosts(server, virtualService).map((host) => ({ host, server }))),
+      ({ host }) => host,
+    );
+    for (const [host, servers] of gatewaysOf) {
+      const gateways = servers.map(({ server }) => server.gateway);
+      const routes = virtualServiceRoutes(virtualService, { services, port: port.port, gateways });
+      // A host without a route of its own is still one of those that a wildcard stands for.
+      if (routes.length > 0) routesByHost.set(host, [...(routesByHost.get(host) ?? []), ...routes]);
     }
   }
   const redirected = new Set(port.servers.filter((each) => each.httpsRedirect === true).flatMap(hostNames));

@@ -60,9 +60,9 @@ function serviceHosts(view: SidecarRoutes): NamedRoutes[] {
     const virtualService = byHost.find(service.hostname);
     const routesOf = ({ number, protocol }: MeshPort): readonly Route[] => {
       if (!isHttp(protocol)) return tunnelRoutes(service, number, virtualService, services);
-      return virtualService === undefined
-        ? [defaultRoute(service, number)]
-        : orderedRoutes(virtualService, services, number);
+      const routes = virtualService === undefined ? [] : orderedRoutes(virtualService, services, number);
+      // A VirtualService that has nothing to say of this port leaves it as it is (Istio: "no routes matched").
+      return routes.length === 0 ? [defaultRoute(service, number)] : routes;
     };
     return service.ports
       .filter((port) => port.protocol !== "udp")
@@ -74,7 +74,7 @@ function serviceHosts(view: SidecarRoutes): NamedRoutes[] {
   });
 }
 
-/** Hosts of VirtualServices that no Service has; they are reached on port 80. */
+/** Hosts of VirtualServices that no Service has; they are reached on port 80. Without a route they stay what they are to others. */
 function otherHosts(view: SidecarRoutes): NamedRoutes[] {
   const services = new Map(view.services.map((service) => [service.hostname, service]));
   return view.virtualServices.flatMap((virtualService) =>
@@ -84,7 +84,8 @@ function otherHosts(view: SidecarRoutes): NamedRoutes[] {
         name: withPort(host, httpPort),
         domains: domainsOf([host], httpPort),
         routes: orderedRoutes(virtualService, services, httpPort),
-      })),
+      }))
+      .filter(({ routes }) => routes.length > 0),
   );
 }
 
@@ -105,7 +106,7 @@ function orderedRoutes(
   services: ReadonlyMap<string, MeshService>,
   port: number,
 ): readonly Route[] {
-  return catchAllLast(virtualServiceRoutes(virtualService, { services, port }));
+  return catchAllLast(virtualServiceRoutes(virtualService, { services, port, gateways: ["mesh"] }));
 }
 
 /** Every name of a Service that a pod of `namespace` can resolve, and its addresses. */

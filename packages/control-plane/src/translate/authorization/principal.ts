@@ -45,6 +45,7 @@ function sourcePrincipals(source: AuthorizationSource, namespace: string): reado
     ...listAndNot(source.requestPrincipals, source.notRequestPrincipals, each(requestPrincipal)),
     ...listAndNot(source.serviceAccounts, source.notServiceAccounts, accounts),
     ...listAndNot(source.namespaces, source.notNamespaces, each(callerNamespace)),
+    ...listAndNot(source.trustDomains, source.notTrustDomains, each(trustDomain)),
     ...listAndNot(source.remoteIpBlocks, source.notRemoteIpBlocks, each(remoteIp)),
     ...listAndNot(source.ipBlocks, source.notIpBlocks, each(directRemoteIp)),
   ];
@@ -68,6 +69,8 @@ function makerOfKey(key: string, namespace: string): MakePrincipal | undefined {
       return each((account) => serviceAccount(account, namespace));
     case "source.principal":
       return each(identity);
+    case "source.trustDomain":
+      return each(trustDomain);
     case "request.auth.principal":
       return each(requestPrincipal);
     case "request.auth.audiences":
@@ -95,6 +98,11 @@ function identity(value: string): Principal {
 
 function callerNamespace(value: string): Principal {
   return authenticated(regexMatch(`.*/ns/${value.replaceAll("*", ".*")}/.*`));
+}
+
+/** A `*` stays before the slash that ends a trust domain. */
+function trustDomain(value: string): Principal {
+  return authenticated(regexMatch(`spiffe://${value.replaceAll(".", String.raw`\.`).replaceAll("*", "[^/]*")}/.*`));
 }
 
 /** Other pairs may stand between and behind those two in an identity (Istio: serviceAccountRegex). */
