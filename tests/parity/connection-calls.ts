@@ -39,6 +39,8 @@ const inbound: readonly Row[] = [
     { status: 200, received: { "x-envoy-peer-metadata": null } },
   ],
   ["dot segments are resolved", "/a/../b", {}, { status: 200, receivedPath: "/b" }],
+  ["dot segments with parameters are", "/a/..;c=d/b", {}, { status: 200, receivedPath: "/b" }],
+  ["a NUL in a path", "/a%00b", {}, { status: 400, details: "path_normalization_failed" }],
 ];
 
 const expectContinue =

@@ -32,7 +32,8 @@ export function normalizeRequestPath(path: string, settings: PathSettings): Path
     redirects = settings.pathWithEscapedSlashesAction === "unescape_and_redirect";
   }
   if (settings.normalizePath) {
-    const normal = removeDotSegments(normalizeEscapes(result));
+    const escaped = normalizeEscapes(result);
+    const normal = escaped === undefined ? undefined : removeDotSegments(escaped);
     if (normal === undefined) return { type: "reject" };
     result = normal;
   }
@@ -46,27 +47,34 @@ export function normalizeRequestPath(path: string, settings: PathSettings): Path
 
 /**
  * One spelling for each path, so that a rule for one holds for the others: unreserved characters plain (RFC 3986 §6.2.2.2), and
- * those that no path may hold escaped (§3.3).
+ * those that no path may hold escaped (§3.3). Undefined where there is a NUL, which ends a text for one reader and not for another.
  */
-function normalizeEscapes(path: string): string {
+function normalizeEscapes(path: string): string | undefined {
   if (!unusualCharacter.test(path)) return path;
+  if (path.includes("%00")) return undefined;
   return path
     .replace(percentBeforeEscape, "%25")
     .replace(escapedUnreserved, (escaped) => String.fromCharCode(Number.parseInt(escaped.slice(1), 16)))
     .replace(forbiddenCharacter, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-/** RFC 3986 §5.2.4 on a path, dots that are escaped and backslashes included, as browsers read them. */
+/** Some servers take parameters off a segment before they look for dots: `..;a=b` leads up there. */
+const dotsWithParameters = /\/(\.{1,2});[^/]*/g;
+
+/**
+ * RFC 3986 §5.2.4 on a path, dots that are escaped, that have parameters, and backslashes included, as one server or another
+ * reads them.
+ */
 function removeDotSegments(path: string): string | undefined {
   if (!/\\|\/(?:\.|%2e)/i.test(path)) return path;
   const segments: string[] = [];
-  const parts = path.replaceAll("\\", "/").split("/");
+  const parts = path.replace(dotsWithParameters, "/$1").replaceAll("\\", "/").split("/");
   for (const [index, part] of parts.entries()) {
     if (index === 0) {
       if (part !== "") return undefined;
       continue;
     }
-    const plain = part.replace(/%2e/gi, ".");
+    const plain = part.split(";", 1)[0]!.replace(/%2e/gi, ".");
     const isLast = index === parts.length - 1;
     if (plain === ".." || plain === ".") {
       if (plain === "..") segments.pop();

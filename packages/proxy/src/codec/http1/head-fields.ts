@@ -154,29 +154,6 @@ export function contentLengthBytes(text: string): number {
   return bytes;
 }
 
-/** Removes the fields that Connection names (RFC 9110 §7.6.1). False when it names one that message framing rests on. */
-export function removeNominatedFields(connection: string, entries: string[]): boolean {
-  if (connection === "keep-alive" || connection === "close") return true;
-  // Both lists are the peer's: one pass over each, or the one times the other would be work for a small head.
-  const named = new Set<string>();
-  for (const part of connection.split(",")) {
-    const token = part.trim().toLowerCase();
-    if (token === "" || token === "close" || token === "keep-alive" || token === "upgrade" || token === "te") continue;
-    if (token === "content-length" || token === "transfer-encoding" || token === "host") return false;
-    named.add(token);
-  }
-  if (named.size === 0) return true;
-  let kept = 0;
-  for (let index = 0; index < entries.length; index += 2) {
-    if (named.has(entries[index]!)) continue;
-    entries[kept] = entries[index]!;
-    entries[kept + 1] = entries[index + 1]!;
-    kept += 2;
-  }
-  entries.length = kept;
-  return true;
-}
-
 /** True when the comma-separated list holds the token, whatever its case. */
 export function hasToken(list: string, token: string): boolean {
   if (list === token) return true;

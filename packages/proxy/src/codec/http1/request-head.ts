@@ -3,7 +3,9 @@
 import { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
 import { HttpProtocolError } from "../stream-codec.ts";
-import { contentLengthBytes, hasToken, type HeadFields, readFields, removeNominatedFields } from "./head-fields.ts";
+import { isConnectTarget, isHostField, isTargetAuthority } from "./authority.ts";
+import { removeNominatedFields } from "./connection-options.ts";
+import { contentLengthBytes, hasToken, type HeadFields, readFields } from "./head-fields.ts";
 
 /** What the server connection must know of a request beyond its head. */
 export interface RequestFraming {
@@ -33,8 +35,6 @@ const methods = new Set(
 
 // Visible ASCII, as Envoy; RFC 3986 has fewer characters, but browsers send some of the others in queries.
 const targetPattern = /^[\x21-\x7e]+$/;
-const authorityPattern = /^[-A-Za-z0-9._~!$&'()*+,;=:@%[\]]*$/;
-const authorityFormPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[-A-Za-z0-9._~!$&'()*+,;=%]+):\d{1,5}$/;
 const absoluteFormPattern = /^([A-Za-z][-+.A-Za-z0-9]*):\/\/([^/?#]*)(.*)$/;
 
 /**
@@ -81,7 +81,8 @@ export function parseRequestHead(
     return badRequest("http1.invalid_url");
   }
   if (fields.hostCount > 1) return badRequest("http1.multiple_host_headers");
-  if (!authorityPattern.test(authority)) return badRequest("http.invalid_authority");
+  // Beside a target that has a host too, where it counts for nothing (RFC 9112 §3.2).
+  if (!isHostField(fields.host)) return badRequest("http.invalid_authority");
   const head: RequestHead = {
     method,
     scheme,
@@ -114,7 +115,7 @@ function readOtherTarget(
   limits: RequestHeadLimits,
 ): { scheme: string; authority: string | undefined; path: string } | HttpProtocolError {
   if (method === "CONNECT") {
-    if (!authorityFormPattern.test(target)) return badRequest("http1.invalid_url");
+    if (!isConnectTarget(target)) return badRequest("http1.invalid_url");
     return { scheme: "http", authority: target, path: "" };
   }
   if (target === "*") {
@@ -129,7 +130,7 @@ function readOtherTarget(
   if (scheme !== "http") return badRequest("http1.invalid_scheme");
   const authority = match[2]!;
   // An http URI without a host is invalid, and user information in it is (RFC 9110 §4.2.1, §4.2.4).
-  if (authority === "" || authority.includes("@")) return badRequest("http1.invalid_url");
+  if (!isTargetAuthority(authority)) return badRequest("http1.invalid_url");
   const rest = match[3]!;
   return { scheme, authority, path: rest.startsWith("/") ? rest : `/${rest}` };
 }
@@ -167,7 +168,9 @@ function frameRequest(head: RequestHead, isHttp10: boolean, fields: HeadFields):
       // a body is too: what an upstream that does not upgrade reads behind an unframed body is another request.
       if (upgrade === "h2c" || bodyBytes !== 0) upgrade = "";
     }
-    if (!removeNominatedFields(connection, head.headers.entries)) return badRequest("http1.invalid_connection_header");
+    if (!removeNominatedFields(connection, head.headers.entries, "client")) {
+      return badRequest("http1.connection_header_rejected");
+    }
   }
   // Only `trailers` may pass a proxy; other transfer codings are between two hops (RFC 9110 §10.1.4).
   if (fields.te !== "" && hasToken(fields.te, "trailers")) head.headers.entries.push("te", "trailers");

@@ -2,7 +2,8 @@
 // a back end that another proxy would read differently is an upstream protocol error.
 import { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
-import { contentLengthBytes, hasToken, type HeadFields, readFields, removeNominatedFields } from "./head-fields.ts";
+import { removeNominatedFields } from "./connection-options.ts";
+import { contentLengthBytes, hasToken, type HeadFields, readFields } from "./head-fields.ts";
 
 /** Body lengths beside a number of bytes. */
 export const bodyChunked = -1;
@@ -72,7 +73,7 @@ function frameResponse(
   if (connection !== "") {
     if (hasToken(connection, "close")) keepAlive = false;
     else if (isHttp10 && hasToken(connection, "keep-alive")) keepAlive = true;
-    if (!removeNominatedFields(connection, fields.entries)) return undefined;
+    if (!removeNominatedFields(connection, fields.entries, "host")) return undefined;
   }
   let bodyBytes = bodyUntilClose;
   if (fields.transferEncodingCount > 0) {

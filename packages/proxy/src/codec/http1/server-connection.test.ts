@@ -216,6 +216,26 @@ const cases: readonly Case[] = [
     input: "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n",
     expected: refused("400 http.invalid_authority"),
   },
+  ...["[::1", "[::1]x", "[fe80::1%25e]", "a%2fb", "a@b", "a:65536", ":80", "a:b"].map((host) => ({
+    name: `a Host that names none: ${host}`,
+    input: `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+    expected: refused("400 http.invalid_authority"),
+  })),
+  {
+    name: "a Host that names none beside a target that does",
+    input: "GET http://a/ HTTP/1.1\r\nHost: a%2fb\r\n\r\n",
+    expected: refused("400 http.invalid_authority"),
+  },
+  ...["[::1", "[::1]:", "a%2fb", "a:65536", "a:", "a,b", ""].map((host) => ({
+    name: `a target whose host is none: ${host}`,
+    input: `GET http://${host}/ HTTP/1.1\r\nHost: a\r\n\r\n`,
+    expected: refused("400 http1.invalid_url"),
+  })),
+  ...["[::1]", "a%2fb:80", "a:65536", "[::1:80", "u@a:80"].map((target) => ({
+    name: `CONNECT to what is no host with a port: ${target}`,
+    input: `CONNECT ${target} HTTP/1.1\r\nHost: a\r\n\r\n`,
+    expected: refused("400 http1.invalid_url"),
+  })),
   {
     name: "Content-Length with Transfer-Encoding",
     input: post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
@@ -259,8 +279,13 @@ const cases: readonly Case[] = [
   {
     name: "Connection names Content-Length",
     input: post("Connection: content-length\r\nContent-Length: 2\r\n", "hi"),
-    expected: refused("400 http1.invalid_connection_header"),
+    expected: refused("400 http1.connection_header_rejected"),
   },
+  ...["x-forwarded-for", "X-Envoy-Internal", ":path", "close, Authorization", "a,b,c,d,e,f,g,h,i,j"].map((options) => ({
+    name: `Connection names what it may not: ${options}`,
+    input: get(`Connection: ${options}\r\n`),
+    expected: refused("400 http1.connection_header_rejected"),
+  })),
   {
     name: "a chunk size that is no number",
     input: post("Transfer-Encoding: chunked\r\n", "zz\r\n"),

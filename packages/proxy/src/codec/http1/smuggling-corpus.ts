@@ -300,13 +300,13 @@ const lines: readonly SmugglingEntry[] = [
     name: "Connection takes Content-Length off",
     source: "Davison: Abusing HTTP Hop-by-hop Request Headers (2019)",
     text: post(`${lengthOf(smuggled)}Connection: close, Content-Length\r\n`, smuggled),
-    expected: refused("400 http1.invalid_connection_header"),
+    expected: refused("400 http1.connection_header_rejected"),
   },
   {
     name: "Connection takes Host off",
     source: "Davison: Abusing HTTP Hop-by-hop Request Headers (2019)",
     text: `GET / HTTP/1.1\r\nHost: a\r\nConnection: host\r\n\r\n`,
-    expected: refused("400 http1.invalid_connection_header"),
+    expected: refused("400 http1.connection_header_rejected"),
   },
   {
     name: "h2c: an upgrade that a back end may take",

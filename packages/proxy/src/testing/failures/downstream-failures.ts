@@ -227,7 +227,7 @@ const strictRequests: readonly FailureRow[] = [
   {
     name: "request: Connection names a field that frames",
     play: get("/ok", "Connection: content-length, close\r\n"),
-    lines: ["400 DPE http1.invalid_connection_header"],
+    lines: ["400 DPE http1.connection_header_rejected"],
     envoy: { why: "it does not look", lines: ["200 - via_upstream"] },
   },
 ];
