@@ -257,10 +257,15 @@ test("certificates that are no good are refused at the door, counted and logged"
     const { client, failures } = await openStream(context, world, { identity });
     await waitFor(() => failures.length > 0, { what: `the end of ${name}` });
     client.close();
-    const refused = await waitFor(() => world.log.find(({ message }) => message === "a connection was refused"), {
-      what: `the refusal of ${name}`,
+    // A client of a row before may have come once more, before it was closed: its refusal is not this row's.
+    const reasons = (): unknown[] =>
+      world.log
+        .filter(({ message }) => message === "a connection was refused")
+        .map(({ fields }) => fields?.["reason"]);
+    await waitFor(() => reasons().includes(reason), {
+      what: `the refusal of ${name} as ${reason}`,
+      details: () => `refused: ${reasons().join(", ")}`,
     });
-    assert.equal(refused.fields?.["reason"], reason, name);
     assert.match(
       await world.metrics(),
       new RegExp(`^tulle_xds_refused_connections_total\\{reason="${reason}"\\} \\d`, "m"),
