@@ -28,14 +28,18 @@ describe("the catalog under each rule", () => {
   after(() => shop[Symbol.asyncDispose]());
 
   async function tally(count: number, headers: (index: number) => Record<string, string> = () => ({})): Promise<Tally> {
+    const running = await shop.processes();
     const earlier = await shop.requestCounts();
     const answers: Record<string, number> = {};
-    await inParallel(count, 8, async (index) => {
+    // Retries wait: many at a time, so that they wait together.
+    await inParallel(count, 64, async (index) => {
       const { status, body } = await shop.get("/api/catalog/items/1", headers(index));
       const from = status !== 200 ? String(status) : body.includes('"imageUrl"') ? "v2" : "v1";
       answers[from] = (answers[from] ?? 0) + 1;
     });
     const later = await shop.requestCounts();
+    // A proxy that was started again has lost what it counted.
+    assert.deepEqual(await shop.processes(), running, shop.up.output());
     return {
       answers,
       counted: ({ pod, reporter, service, version }) => {
