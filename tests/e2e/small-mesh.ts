@@ -41,38 +41,47 @@ export const helloDeployment: Deployment = {
   },
 };
 
+export interface SmallMeshOptions {
+  readonly deployment?: Deployment;
+  /** Program and first arguments that stand for `tulle`; the sources here when missing. */
+  readonly command?: readonly string[];
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
 export class SmallMesh implements AsyncDisposable {
   readonly folder: string;
   readonly api: ApiClient;
   readonly #port: number;
   readonly #parent: string;
+  readonly #command: readonly string[];
+  readonly #env: Readonly<Record<string, string | undefined>>;
   #up: StartedProcess | undefined;
 
-  private constructor(parent: string, port: number) {
+  private constructor(parent: string, port: number, { command, env }: SmallMeshOptions) {
     this.#parent = parent;
+    this.#command = command ?? [process.execPath, entry];
+    this.#env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined, ...env };
     this.folder = path.join(parent, "mine");
     this.#port = port;
     this.api = new ApiClient({ endpoint: { socketPath: path.join(this.folder, ".tulle", "control-plane.sock") } });
   }
 
   /** Starts it with the Deployment in a file, and waits for Ready. */
-  static async start(deployment: Deployment = helloDeployment): Promise<SmallMesh> {
-    const mesh = new SmallMesh(await mkdtemp(path.join(tmpdir(), "tulle-small-")), await freePort());
+  static async start(options: SmallMeshOptions = {}): Promise<SmallMesh> {
+    const mesh = new SmallMesh(await mkdtemp(path.join(tmpdir(), "tulle-small-")), await freePort(), options);
     await mkdir(mesh.folder);
     await writeFile(path.join(mesh.folder, "around.yaml"), around(mesh.#port));
     await writeFile(path.join(mesh.folder, "hello.mjs"), program);
-    await mesh.write(deployment);
-    mesh.#up = await startProcess(process.execPath, [entry, "up", mesh.folder], {
-      name: "tulle up",
-      env: mesh.#env,
-      cwd: mesh.#parent,
-    });
+    await mesh.write(options.deployment ?? helloDeployment);
+    mesh.#up = await mesh.#startTulle(["up", mesh.folder]);
     await mesh.#up.waitForOutput(/^Ready$/m, { timeoutMs: 60_000 });
     return mesh;
   }
 
-  get #env(): Readonly<Record<string, string | undefined>> {
-    return { XDG_STATE_HOME: path.join(this.#parent, "state"), TULLE_DIR: undefined };
+  #startTulle(args: readonly string[]): Promise<StartedProcess> {
+    const [executable = "", ...first] = this.#command;
+    const name = `tulle ${args.join(" ")}`;
+    return startProcess(executable, [...first, ...args], { name, env: this.#env, cwd: this.#parent });
   }
 
   get output(): string {
@@ -92,11 +101,7 @@ export class SmallMesh implements AsyncDisposable {
   }
 
   async tulle(...args: readonly string[]): Promise<string> {
-    const command = await startProcess(process.execPath, [entry, ...args], {
-      name: `tulle ${args.join(" ")}`,
-      env: { ...this.#env, TULLE_DIR: this.folder },
-      cwd: this.folder,
-    });
+    const command = await this.#startTulle([...args, "--dir", this.folder]);
     const { code } = await command.exited;
     if (code !== 0) throw new Error(`tulle ${args.join(" ")} ended with ${code}:\n${command.output()}`);
     return command.stdout();

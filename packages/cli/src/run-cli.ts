@@ -3,19 +3,25 @@
 import { Command, CommanderError } from "commander";
 import { CommandFailure, exitCodes, type ExitCode } from "./command-failure.ts";
 import type { CommandContext, CommandRow } from "./command-module.ts";
+import { commandName, withCommandName } from "./command-name.ts";
 import { commands } from "./commands.ts";
+import { cloneScript } from "./installation.ts";
 import { wrapLines, wrapText } from "./wrap-text.ts";
 
 /** Runs one command line (without `node` and the script's name) and gives the exit status. Never throws. */
 export async function runCli(
   args: readonly string[],
-  context: CommandContext,
+  given: CommandContext,
   table: readonly CommandRow[] = commands,
 ): Promise<ExitCode> {
+  // Not a copy: its getters are for those who ask.
+  const context = Object.assign(Object.create(given) as CommandContext, {
+    stderr: (text: string) => given.stderr(asTyped(text, given, table)),
+  });
   try {
     return await dispatch(args, context, table);
   } catch (error) {
-    return report(error, context);
+    return report(error, context, table);
   }
 }
 
@@ -26,12 +32,12 @@ async function dispatch(
 ): Promise<ExitCode> {
   const [first, second] = args;
   if (first === undefined || first === "--help" || first === "-h") {
-    if (first !== undefined) context.stdout(overview(table, context.columns));
+    if (first !== undefined) context.stdout(asTyped(overview(table, context.columns), context, table));
     else context.stderr(overview(table, context.columns));
     return first === undefined ? exitCodes.usage : exitCodes.ok;
   }
   if (first === "help" && second === undefined) {
-    context.stdout(overview(table, context.columns));
+    context.stdout(asTyped(overview(table, context.columns), context, table));
     return exitCodes.ok;
   }
   if (first === "--version" || first === "-V") return dispatch(["version"], context, table);
@@ -40,12 +46,27 @@ async function dispatch(
   const row = await findRow(rest[0]!, table);
   const program = new Command("tulle");
   const command = program.command(row.name).description(sentence(row.summary));
-  prepare(program, context);
+  prepare(program, context, table);
   const module = await row.load();
   module.register(command, context);
-  for (const each of withSubcommands(command)) prepare(each, context);
+  for (const each of withSubcommands(command)) prepare(each, context, table);
   await program.parseAsync([row.name, ...rest.slice(1)], { from: "user" });
   return exitCodes.ok;
+}
+
+/** With the name that the person has typed for every command that is written out. */
+function asTyped(text: string, { env, cwd }: CommandContext, table: readonly CommandRow[]): string {
+  const name = commandName({
+    invokedAs: env["TULLE_INVOKED_AS"],
+    cwd,
+    searchPath: env["PATH"],
+    cloneScript: cloneScript(),
+  });
+  return withCommandName(
+    text,
+    name,
+    table.flatMap((row) => [row.name, ...(row.aliases ?? [])]),
+  );
 }
 
 async function findRow(name: string, table: readonly CommandRow[]): Promise<CommandRow> {
@@ -69,7 +90,7 @@ function withSubcommands(command: Command): Command[] {
 }
 
 // Commander must neither end the process nor print by itself: exit statuses and streams are the frame's.
-function prepare(command: Command, context: CommandContext): void {
+function prepare(command: Command, context: CommandContext, table: readonly CommandRow[]): void {
   command.exitOverride();
   command.helpOption("-h, --help", "show this help");
   // Commander's own limit leaves lines to the terminal, which breaks them within words.
@@ -77,7 +98,7 @@ function prepare(command: Command, context: CommandContext): void {
   if (command.commands.length > 0) command.helpCommand(false);
   command.showHelpAfterError(`Run '${fullName(command)} --help' for all options and examples.`);
   command.configureOutput({
-    writeOut: (text) => context.stdout(text),
+    writeOut: (text) => context.stdout(asTyped(text, context, table)),
     writeErr: (text) =>
       context.stderr(text.replace(/^error: /, "tulle: ").replace(/\n\(Did you mean (\S+)\?\)/, "\nDid you mean '$1'?")),
     getOutHelpWidth: () => context.columns ?? 100,
@@ -89,14 +110,16 @@ function fullName(command: Command): string {
   return command.parent === null ? command.name() : `${fullName(command.parent)} ${command.name()}`;
 }
 
-function report(error: unknown, context: CommandContext): ExitCode {
+function report(error: unknown, context: CommandContext, table: readonly CommandRow[]): ExitCode {
   if (error instanceof CommanderError) {
     // Help and version are "errors" with status 0 in commander; it has printed the message already.
     return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   }
   if (error instanceof CommandFailure) {
     if (error.message !== "") context.stderr(`${wrapText(`tulle: ${error.message}`, context.columns, "  ")}\n`);
-    if (error.hint !== undefined) context.stderr(`${wrapLines(error.hint, context.columns)}\n`);
+    if (error.hint !== undefined) {
+      context.stderr(`${wrapLines(asTyped(error.hint, context, table), context.columns)}\n`);
+    }
     return error.exitCode;
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -134,7 +157,7 @@ Examples:
   tulle up samples/shop
   curl localhost:8080/api/catalog
 
-${wrapText("'tulle <command> --help' shows a command's options and examples. In a clone, type 'npx tulle' for 'tulle'.", columns)}
+${wrapText("'tulle <command> --help' shows a command's options and examples.", columns)}
 `;
 }
 

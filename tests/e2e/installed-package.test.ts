@@ -1,0 +1,114 @@
+// The tarball of `npm pack`, as somebody uses it who has no clone: installed by npm into a folder of its own, run in an empty home.
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { runCommand, type CommandResult } from "../tools/run-command.ts";
+import { SmallMesh } from "./small-mesh.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const npmTimeoutMs = 300_000;
+
+interface Manifest {
+  readonly version: string;
+  readonly private?: boolean;
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+async function manifestOf(folder: string): Promise<Manifest> {
+  return JSON.parse(await readFile(path.join(root, folder, "package.json"), "utf8")) as Manifest;
+}
+
+describe("the package", () => {
+  let parent: string;
+  let tarball: string;
+  let env: Readonly<Record<string, string | undefined>>;
+  const outside = npmFreeEnvironment();
+
+  before(async () => {
+    parent = await mkdtemp(path.join(tmpdir(), "tulle-package-"));
+    await mkdir(path.join(parent, "home"));
+    // The downloads of this machine; a home of somebody else's would fetch them again.
+    const cache = await mustRun("npm", ["config", "get", "cache"], root, outside);
+    env = {
+      ...outside,
+      HOME: path.join(parent, "home"),
+      PATH: `${path.join(parent, "prefix", "bin")}:${outside["PATH"]}`,
+      npm_config_cache: cache.stdout.trim(),
+    };
+    const packed = await mustRun("npm", ["pack", "--pack-destination", parent], root, outside);
+    tarball = path.join(parent, packed.stdout.trim().split("\n").at(-1)!);
+    const install = ["install", "-g", tarball, "--prefix", path.join(parent, "prefix")];
+    await mustRun("npm", [...install, "--prefer-offline", "--no-audit", "--no-fund"], parent, env);
+  });
+  after(() => rm(parent, { recursive: true, force: true }));
+
+  test("holds JavaScript and what belongs to it, and neither tests nor anything private", async () => {
+    const { stdout } = await mustRun("tar", ["tzf", tarball], parent, outside);
+    const files = stdout.trim().split("\n");
+    const others = files.filter((file) => !file.endsWith(".js") && !file.endsWith("/package.json"));
+    assert.deepEqual(others.toSorted(), [
+      "package/LICENSE",
+      "package/README.md",
+      "package/dist/packages/cli/bin/installed.mjs",
+      "package/dist/packages/cli/bin/run-under.mjs",
+    ]);
+    assert.deepEqual(
+      files.filter((file) => /test|node_modules|\.tulle|\.cache/.test(file)),
+      [],
+    );
+  });
+
+  test("runs by its name, under the Node that was installed with it", async () => {
+    const { stdout } = await mustRun("tulle", ["version", "-o", "json"], parent, env);
+    const { version, node } = JSON.parse(stdout) as { version: string; node: string };
+    assert.equal(version, (await manifestOf(".")).version);
+    assert.equal(node, process.versions.node);
+  });
+
+  test("runs a folder of manifests", async () => {
+    await using mesh = await SmallMesh.start({ command: ["tulle"], env });
+    await mesh.waitUntilConverged(2);
+    assert.match(await mesh.tulle("proxy-status"), /SYNCED/);
+  });
+});
+
+test("the package brings what its parts need, and is published by nobody by accident", async () => {
+  const manifest = await manifestOf(".");
+  const parts = [
+    "agent",
+    "authorization-server",
+    "cli",
+    "config",
+    "control-plane",
+    "identity",
+    "local",
+    "proxy",
+    "xds",
+  ];
+  const needed = await Promise.all(
+    parts.map(async (name) => Object.entries((await manifestOf(`packages/${name}`)).dependencies ?? {})),
+  );
+  const outside = needed.flat().filter(([name]) => !name.startsWith("@tulle/"));
+  assert.deepEqual(manifest.dependencies, Object.fromEntries(outside));
+  assert.equal(manifest.private, true);
+});
+
+async function mustRun(
+  command: string,
+  args: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<CommandResult> {
+  const ran = await runCommand(command, args, { cwd, env, timeoutMs: npmTimeoutMs });
+  assert.equal(ran.code, 0, `${command} ${args.join(" ")}:\n${ran.stdout}${ran.stderr}`);
+  return ran;
+}
+
+/** What npm tells its scripts is about this test run; and the Node on PATH is to be any, not the one of this clone. */
+function npmFreeEnvironment(): Record<string, string | undefined> {
+  const kept = Object.entries(process.env).filter(([name]) => !/^npm_|^NODE_TEST_CONTEXT$|^TULLE_/.test(name));
+  const searchPath = (process.env["PATH"] ?? "").split(":").filter((folder) => !folder.startsWith(root));
+  return { ...Object.fromEntries(kept), PATH: searchPath.join(":") };
+}
