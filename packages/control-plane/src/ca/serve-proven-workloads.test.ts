@@ -259,9 +259,7 @@ test("certificates that are no good are refused at the door, counted and logged"
     client.close();
     // A client of a row before may have come once more, before it was closed: its refusal is not this row's.
     const reasons = (): unknown[] =>
-      world.log
-        .filter(({ message }) => message === "a connection was refused")
-        .map(({ fields }) => fields?.["reason"]);
+      world.log.filter(({ message }) => message === "a connection was refused").map(({ fields }) => fields?.["reason"]);
     await waitFor(() => reasons().includes(reason), {
       what: `the refusal of ${name} as ${reason}`,
       details: () => `refused: ${reasons().join(", ")}`,
