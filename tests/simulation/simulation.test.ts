@@ -47,6 +47,39 @@ const atV1 = "127.200.1.1:3000";
 const atV2 = "127.200.1.2:3000";
 const notFound = { status: 404 };
 
+const atPublic = { to: "127.200.1.9:80", host: "shop.example.com" };
+
+type Asked = string | (Partial<Call> & { readonly path?: string });
+
+/** Calls that a condition of the VirtualService `catalog` sends to v2. The last entry without a path holds for all. */
+function matched(...asked: readonly Asked[]): readonly Row[] {
+  return toSubset("v2", asked);
+}
+
+/** Calls that no condition takes. */
+function unmatched(...asked: readonly Asked[]): readonly Row[] {
+  return toSubset("v1", asked);
+}
+
+function toSubset(subset: string, asked: readonly Asked[]): readonly Row[] {
+  const calls = asked.map((each) => (typeof each === "string" ? { path: each } : each));
+  const shared = calls.find((call) => call.path === undefined) ?? {};
+  return calls
+    .filter((call) => call.path !== undefined)
+    .map((call) => {
+      const { to = outbound, host = "catalog", ...rest } = { ...shared, ...call };
+      const port = host.endsWith(":8080") || to.endsWith(":8080") ? 8080 : 80;
+      const name = `${rest.path} ${JSON.stringify(rest.headers ?? {})} at ${to} for ${host}: ${subset}`;
+      return {
+        name,
+        to,
+        host,
+        ...rest,
+        expected: { cluster: `outbound|${port}|${subset}|catalog.shop.svc.cluster.local` },
+      };
+    });
+}
+
 const groups: readonly Group[] = [
   {
     golden: "shop",
@@ -453,6 +486,93 @@ const groups: readonly Group[] = [
         host: "[::1]:8080",
         expected: { virtualHost: "[::1]:18443" },
       },
+    ],
+  },
+  {
+    golden: "clients",
+    proxy: "web-1.shop.xds.yaml",
+    rows: [
+      {
+        name: "a VirtualService that another namespace keeps for itself, and one for nobody",
+        to: outbound,
+        host: "catalog",
+        expected: { cluster: "outbound|80|v1|catalog.shop.svc.cluster.local" },
+      },
+      ...matched("/labels", "/mesh", "/both", "/case", "/CASE/a", "/Same", "/query?a=b&c=", "/without"),
+      ...unmatched("/port", "/public", "/scheme", "/same", "/query?a=b", "/query?a=bb&c", "/query?c&A=b", "/query"),
+      ...matched({ path: "/without", headers: { "x-b": "c" } }, { path: "/port", host: "catalog:8080" }),
+      ...unmatched(
+        { path: "/without", headers: { "x-any": "" } },
+        { path: "/without", headers: { "x-star": "a" } },
+        { path: "/without", headers: { "x-b": "b" } },
+      ),
+      {
+        name: "no route for this client: the Service as it is",
+        to: outbound,
+        host: "orders",
+        expected: { cluster: "outbound|80||orders.shop.svc.cluster.local" },
+      },
+      {
+        name: "a host outside with a route for this client",
+        to: outbound,
+        host: "api.example.com",
+        expected: { cluster: "outbound|80|v2|catalog.shop.svc.cluster.local" },
+      },
+      {
+        name: "a Service for this namespace",
+        to: outbound,
+        host: "inner",
+        expected: { cluster: "outbound|80||inner.shop.svc.cluster.local" },
+      },
+    ],
+  },
+  {
+    golden: "clients",
+    proxy: "other-1.shop.xds.yaml",
+    rows: [
+      ...matched("/mesh", "/case", { to: "127.200.1.4:15007" }),
+      ...unmatched("/labels", "/both", "/public", { to: "127.200.1.4:15007" }),
+      {
+        name: "a host outside with routes for others alone",
+        to: "127.200.1.4:15007",
+        host: "api.example.com",
+        expected: { cluster: "PassthroughCluster" },
+      },
+    ],
+  },
+  {
+    golden: "clients",
+    proxy: "reader-1.blog.xds.yaml",
+    rows: [
+      {
+        name: "the namespace's own VirtualService",
+        to: "127.200.1.5:15007",
+        host: "catalog.shop",
+        expected: { cluster: "outbound|80|v2|catalog.shop.svc.cluster.local" },
+      },
+      {
+        name: "a route for this namespace",
+        to: "127.200.1.5:15007",
+        host: "orders.shop",
+        expected: { cluster: "outbound|80|v2|catalog.shop.svc.cluster.local" },
+      },
+      {
+        name: "a Service of another namespace that keeps it for itself",
+        to: "127.200.1.5:15007",
+        host: "inner.shop",
+        expected: { cluster: "PassthroughCluster" },
+      },
+    ],
+  },
+  {
+    golden: "clients",
+    proxy: "gateway-1.tulle-system.xds.yaml",
+    rows: [
+      ...matched("/public", "/case", atPublic),
+      // Labels of a client are those of the gateway.
+      ...unmatched("/mesh", "/labels", "/both", "/port", atPublic),
+      ...unmatched("/public", "/mesh", { ...atPublic, to: "127.200.1.9:8080" }),
+      ...matched("/port", { ...atPublic, to: "127.200.1.9:8080" }),
     ],
   },
   {

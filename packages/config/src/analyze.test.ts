@@ -207,6 +207,31 @@ const cases: readonly Case[] = [
     ],
   },
   {
+    name: "IST0109: one host in VirtualServices that no namespace sees together, and in one that all see",
+    input:
+      virtualService(
+        "{ hosts: [catalog], exportTo: ['.'], http: [{ route: [{ destination: { host: catalog } }] }] }",
+        "a",
+      ) +
+      virtualService(
+        "{ hosts: [catalog], exportTo: [blog], http: [{ route: [{ destination: { host: catalog } }] }] }",
+        "b",
+      ) +
+      virtualService(
+        "{ hosts: [catalog], exportTo: ['~'], http: [{ route: [{ destination: { host: catalog } }] }] }",
+        "c",
+      ) +
+      virtualService("{ hosts: [a.test], http: [{ route: [{ destination: { host: catalog } }] }] }", "d") +
+      virtualService(
+        "{ hosts: [a.test], exportTo: [blog, '.'], http: [{ route: [{ destination: { host: catalog } }] }] }",
+        "e",
+      ),
+    expected: [
+      'Error [IST0109] (VirtualService shop/d) spec.hosts[0]: the host "a.test" is claimed by several VirtualServices: shop/d, shop/e\n  Put the routes into one VirtualService.',
+      'Error [IST0109] (VirtualService shop/e) spec.hosts[0]: the host "a.test" is claimed by several VirtualServices: shop/d, shop/e\n  Put the routes into one VirtualService.',
+    ],
+  },
+  {
     name: "IST0145: two Gateways for one host and port on the same pods; a wildcard beside it is fine",
     input:
       gateway("a", "{ port: { number: 80, name: a, protocol: HTTP }, hosts: [shop.example.com] }") +

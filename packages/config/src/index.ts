@@ -62,6 +62,8 @@ export type { JsonWebKeySet } from "./json-web-key-set.ts";
 export { parseKeySet } from "./json-web-key-set.ts";
 export type { MutualTlsMode, MutualTlsModes, PeerAuthenticationScope } from "./mutual-tls-mode.ts";
 export { modeOfPort, mutualTlsModes, peerAuthenticationScope } from "./mutual-tls-mode.ts";
+export type { Exported } from "./export-to.ts";
+export { exportedTo, isExportedTo, serviceExportTo } from "./export-to.ts";
 export type { PolicyScope } from "./policy-scope.ts";
 export { isDryRun, policyHolds, policyScope, rootNamespaces } from "./policy-scope.ts";
 export type { PlaceTable } from "./places.ts";

@@ -285,6 +285,8 @@ function matchText(match: HttpMatch & { readonly sniHosts?: readonly string[] })
     Object.entries(match.queryParams ?? {}).map(([name, value]) => `?${name}=${valueText(value)}`),
     match.port === undefined ? [] : [`port ${match.port}`],
     match.gateways === undefined ? [] : [`gateways ${match.gateways.join(", ")}`],
+    match.sourceNamespace === undefined ? [] : [`from the namespace ${match.sourceNamespace}`],
+    Object.entries(match.sourceLabels ?? {}).map(([name, value]) => `from ${name}=${value}`),
   ].flat();
   return parts.length === 0 ? "everything" : parts.join(", ");
 }

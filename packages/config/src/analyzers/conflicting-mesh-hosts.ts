@@ -2,6 +2,8 @@
  * IST0109: two VirtualServices for sidecars claim one host. Sidecars follow only one of them; at gateways several may share
  * a host, so those are left alone.
  */
+import { exportedTo, exportsOverlap } from "../export-to.ts";
+import { meshConfigOf } from "../mesh-config/mesh-config.ts";
 import type { VirtualService } from "../resource.ts";
 import type { Analyzer } from "./analyzer.ts";
 
@@ -20,15 +22,19 @@ export const conflictingMeshHosts: Analyzer = {
         claims.set(full, claim);
       }
     }
+    const meshConfig = meshConfigOf(mesh.list("ConfigMap"));
+    const exported = ({ metadata, spec }: VirtualService) =>
+      exportedTo(spec.exportTo, metadata.namespace, meshConfig.defaultVirtualServiceExportTo);
     for (const [host, claim] of claims) {
-      const names = claim.map(({ resource: { metadata } }) => `${metadata.namespace}/${metadata.name}`);
-      if (new Set(names).size < 2) continue;
       for (const { resource, index } of claim) {
+        const rivals = claim.filter((each) => exportsOverlap(exported(each.resource), exported(resource)));
+        const names = new Set(rivals.map(({ resource: { metadata } }) => `${metadata.namespace}/${metadata.name}`));
+        if (names.size < 2) continue;
         yield {
           code: "IST0109",
           resource,
           path: ["spec", "hosts", index],
-          message: `the host "${host}" is claimed by several VirtualServices: ${[...new Set(names)].join(", ")}`,
+          message: `the host "${host}" is claimed by several VirtualServices: ${[...names].join(", ")}`,
           suggestion: "Put the routes into one VirtualService.",
         };
       }

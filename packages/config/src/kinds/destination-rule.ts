@@ -1,5 +1,5 @@
 /** DestinationRule: subsets of a service and the policy of traffic to it. Field list of Istio 1.31. */
-import { list, map, narrowing, object, optional, required, string } from "../schema/schema.ts";
+import { list, map, object, optional, required, string } from "../schema/schema.ts";
 import { dnsLabel, exportedNamespace, labelKey, labelValue, wildcardHost } from "../schema/formats.ts";
 import { defineKind, networkingApiVersions } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
@@ -27,16 +27,13 @@ export const destinationRule = defineKind({
           host: required(string(wildcardHost), "Service that the rule is for."),
           trafficPolicy: optional(trafficPolicy, "Policy of all traffic to the service."),
           subsets: optional(list(subset, { uniqueBy: "name" }), "Named parts of the service."),
-          exportTo: narrowing(
+          exportTo: optional(
             list(string(exportedNamespace)),
-            "Namespaces that see the rule.",
-            "the rule would hold for clients of every namespace",
-            [[], ["*"]],
+            "Further namespaces that see the rule; all when missing.",
           ),
-          workloadSelector: narrowing(
+          workloadSelector: optional(
             object({ matchLabels: optional(map(string(labelValue), labelKey), "Labels.") }),
-            "Client workloads that the rule is for.",
-            "the rule would hold for every client",
+            "Client workloads of its namespace that the rule is for.",
           ),
         }),
         "The rule.",

@@ -6,7 +6,6 @@ import {
   integer,
   list,
   map,
-  narrowing,
   notYet,
   number,
   object,
@@ -86,16 +85,12 @@ const httpMatchFields = {
   authority: optional(stringMatch, "Host header."),
   headers: optional(map(presenceOrStringMatch, headerMatchName), "Headers, all of which have to match."),
   port: optional(port, "Port that the client asked for."),
-  sourceLabels: narrowing(labels, "Labels of the client.", "the route would hold for every client"),
+  sourceLabels: optional(labels, "Labels of the client."),
   gateways: optional(list(string(gatewayReference)), "Gateways that the condition is for."),
   queryParams: optional(map(presenceOrStringMatch), "Query parameters."),
   ignoreUriCase: optional(boolean(), "Path without regard to case."),
   withoutHeaders: optional(map(absentMatch, headerMatchName), "Headers that may not match."),
-  sourceNamespace: narrowing(
-    string(dnsLabel),
-    "Namespace of the client.",
-    "the route would hold for clients of every namespace",
-  ),
+  sourceNamespace: optional(string(dnsLabel), "Namespace of the client."),
   statPrefix: notYet(string(), "Prefix of the statistics of the route."),
 } as const;
 

@@ -47,16 +47,12 @@ const layer4Match = {
     [[]],
   ),
   port: optional(port, "Port that the client asked for."),
-  sourceLabels: narrowing(labels, "Labels of the client.", "the route would hold for every client", [{}]),
+  sourceLabels: optional(labels, "Labels of the client."),
   gateways: optional(
     list(string(gatewayReference)),
     "Gateways that the match is for; all of the VirtualService when missing.",
   ),
-  sourceNamespace: narrowing(
-    string(dnsLabel),
-    "Namespace of the client.",
-    "the route would hold for clients of every namespace",
-  ),
+  sourceNamespace: optional(string(dnsLabel), "Namespace of the client."),
 } as const;
 
 /** Envoy adds weights up in 32 bits, and takes no list of which nothing is ever chosen. */
@@ -113,12 +109,7 @@ const virtualServiceFields = {
     "Routes of TLS connections that are passed through; the host of a tunnel stands for the server name.",
   ),
   tcp: optional(list(tcpRoute), "Routes of TCP connections."),
-  exportTo: narrowing(
-    list(string(exportedNamespace)),
-    "Namespaces that see the routes.",
-    "the routes would hold for clients of every namespace",
-    [[], ["*"]],
-  ),
+  exportTo: optional(list(string(exportedNamespace)), "Namespaces that see the routes; all when missing."),
 } as const;
 
 function hasRoutes(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {

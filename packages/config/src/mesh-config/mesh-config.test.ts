@@ -55,6 +55,21 @@ const texts: readonly { readonly name: string; readonly text: string; readonly e
     expected: ["accessLogFile", "defaultConfig", "trustDomain"].map((name) => `TUL0001 warning ${name}`),
   },
   {
+    name: "whom resources are exported to",
+    text: "defaultVirtualServiceExportTo: ['.']\ndefaultServiceExportTo: [a, '*']\ndefaultDestinationRuleExportTo: ['A b']",
+    expected: ["IST0106 error defaultDestinationRuleExportTo[0]"],
+  },
+  {
+    name: "what narrows and is not honoured",
+    text: "rootNamespace: config\ndiscoverySelectors: [{ matchLabels: { a: b } }]",
+    expected: ["TUL0001 error rootNamespace", "TUL0001 error discoverySelectors"],
+  },
+  {
+    name: "the same as without",
+    text: "rootNamespace: istio-system\ndiscoverySelectors: []",
+    expected: [],
+  },
+  {
     name: "other providers",
     text: providers({ name: "z", zipkin: { service: "z", port: 1 } }),
     expected: ["TUL0001 warning extensionProviders[0].zipkin"],

@@ -5,7 +5,7 @@
 import { rootNamespaces } from "../policy-scope.ts";
 import { parseDocuments } from "../parse-documents.ts";
 import { check, isMapping, type Problem } from "../schema/check.ts";
-import { type Format, durationOrZero, nonEmpty, quote } from "../schema/formats.ts";
+import { type Format, durationOrZero, exportedNamespace, nonEmpty, quote } from "../schema/formats.ts";
 import {
   boolean,
   enumeration,
@@ -100,6 +100,8 @@ const extensionProvider = object(
   { exactlyOne: [["envoyExtAuthzHttp", "envoyExtAuthzGrpc"]] },
 );
 
+const exportTo = list(string(exportedNamespace));
+
 const meshConfigFields = {
   extensionProviders: optional(list(extensionProvider, { uniqueBy: "name" }), "Services that policies may ask."),
   pathNormalization: optional(
@@ -115,6 +117,9 @@ const meshConfigFields = {
     object({ mode: optional(enumeration(["ALLOW_ANY", "REGISTRY_ONLY"]), "ALLOW_ANY when missing.") }),
     "Whether workloads reach hosts that are not of the mesh.",
   ),
+  defaultServiceExportTo: optional(exportTo, "Namespaces that see a Service which does not say; all when missing."),
+  defaultVirtualServiceExportTo: optional(exportTo, "The same of VirtualServices."),
+  defaultDestinationRuleExportTo: optional(exportTo, "The same of DestinationRules."),
 } as const;
 
 const meshConfigSchema = object(meshConfigFields);
@@ -130,11 +135,19 @@ const notYetFields: ReadonlySet<string> = new Set(
   `proxyListenPort proxyInboundListenPort proxyHttpPort connectTimeout tcpKeepalive ingressClass ingressService
   ingressControllerMode ingressSelector enableTracing accessLogFile accessLogFormat accessLogEncoding
   enableEnvoyAccessLogService disableEnvoyListenerLog defaultConfig inboundTrafficPolicy configSources
-  enableAutoMtls trustDomain trustDomainAliases caCertificates defaultServiceExportTo defaultVirtualServiceExportTo
-  defaultDestinationRuleExportTo rootNamespace localityLbSetting dnsRefreshRate h2UpgradePolicy inboundClusterStatName
+  enableAutoMtls trustDomain trustDomainAliases caCertificates 
+  localityLbSetting dnsRefreshRate h2UpgradePolicy inboundClusterStatName
   outboundClusterStatName certificates thriftConfig serviceSettings enablePrometheusMerge verifyCertificateAtClient ca
-  defaultProviders discoverySelectors defaultHttpRetryPolicy meshMTLS tlsDefaults`.split(/\s+/),
+  defaultProviders defaultHttpRetryPolicy meshMTLS tlsDefaults
+  hboneIdleTimeout protocolDetectionTimeout zoneAwareLbSetting serviceScopeConfigs defaultTrafficPolicy
+  serviceEntryVisibility`.split(/\s+/),
 );
+
+/** Fields of Istio's that narrow what is read, or say where policies for all are, with what a mesh without them does. */
+const narrowingFields: ReadonlyMap<string, string> = new Map([
+  ["discoverySelectors", "resources of every namespace are read"],
+  ["rootNamespace", `policies for all workloads are those of ${rootNamespaces.join(" and ")}`],
+]);
 
 export interface ReadMeshConfig {
   /** Missing after an error. */
@@ -166,7 +179,9 @@ export function readMeshConfig(text: string): ReadMeshConfig {
   const known = withoutNotYet(value);
   const checked = check(meshConfigSchema.node, known.value, { unknownField: "warning" });
   const problems = [...known.problems, ...checked.problems];
-  return checked.failed ? { problems } : { config: checked.value as MeshConfig, problems };
+  return problems.some(({ severity }) => severity === "error")
+    ? { problems }
+    : { config: checked.value as MeshConfig, problems };
 }
 
 /** What has no effect is pointed out and not looked at. */
@@ -175,7 +190,13 @@ function withoutNotYet(value: Readonly<Record<string, unknown>>): {
   readonly problems: readonly Problem[];
 } {
   const problems: Problem[] = [];
-  const left = Object.entries(value).filter(([name]) => {
+  const left = Object.entries(value).filter(([name, content]) => {
+    const otherwise = narrowingFields.get(name);
+    if (otherwise !== undefined) {
+      const isAsItIs = name === "rootNamespace" ? rootNamespaces.includes(String(content)) : isEmptyList(content);
+      if (!isAsItIs) problems.push(narrows(name, otherwise));
+      return false;
+    }
     if (!notYetFields.has(name)) return true;
     problems.push(notYet([name], `"${name}"`));
     return false;
@@ -194,6 +215,15 @@ function withoutNotYet(value: Readonly<Record<string, unknown>>): {
 
 function notYet(path: Problem["path"], what: string): Problem {
   return { code: "TUL0001", severity: "warning", path, message: `${what} is not implemented yet and has no effect` };
+}
+
+function narrows(name: string, otherwise: string): Problem {
+  const message = `"${name}" is not implemented yet, and without it ${otherwise}: the configuration is refused`;
+  return { code: "TUL0001", severity: "error", path: [name], message };
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
 }
 
 interface ConfigMapLike {

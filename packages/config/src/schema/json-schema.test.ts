@@ -50,7 +50,7 @@ test("a schema as it is rendered", () => {
   assert.deepEqual(fields["exportTo"], {
     type: "array",
     items: { type: "string", minLength: 1, maxLength: 63 },
-    description: "Namespaces that see the routes. Not implemented yet: a resource with it is refused.",
+    description: "Namespaces that see the routes; all when missing.",
   });
   assert.deepEqual(fields["hosts"], {
     type: "array",

@@ -218,15 +218,7 @@ export type Layer4Match = NonNullable<TcpRoute["match"]>[number] | TlsRoute["mat
 
 function isMeant(match: Layer4Match, { gateway, server }: PlacedServer): boolean {
   const { gateways = [], port } = match;
-  if (!isCarriedMatch(match)) return false;
   return (gateways.length === 0 || gateways.includes(gateway)) && (port === undefined || port === server.port);
-}
-
-/** A match with conditions that are not carried yet is left out rather than widened; the resource has a finding that says so. */
-export function isCarriedMatch(match: Layer4Match): boolean {
-  const { destinationSubnets, sourceLabels, sourceNamespace } = match;
-  const sourceSubnet = "sourceSubnet" in match ? match.sourceSubnet : undefined;
-  return [destinationSubnets, sourceLabels, sourceNamespace, sourceSubnet].every((each) => each === undefined);
 }
 
 /** One destination takes everything, whatever its weight; of several those without a weight get nothing. */

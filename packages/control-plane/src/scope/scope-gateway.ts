@@ -5,10 +5,12 @@ import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import type { MeshGateway, MeshGatewayServer, MeshService, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { gatewayListeners, hostNames, serverKind } from "./gateway-listeners.ts";
+import { clientOf, seenBy } from "./client.ts";
 import { Keyed } from "./keyed.ts";
 import type { Proxy } from "./proxy.ts";
 import type { GatewayClusters, GatewayOwn, GatewayPort, GatewayPortServer, GatewayRoutes } from "./proxy-view.ts";
-import { pathsOf, resolveTargetPort, scopedService, selects, servicesOf, workloadTls } from "./scope-sidecar.ts";
+import { pathsOf, resolveTargetPort, scopedService, servicesOf, workloadTls } from "./scope-sidecar.ts";
+import { selects } from "./selects.ts";
 import { workloadSecurity } from "./workload-security.ts";
 
 /** All that decides what gateways have in common. */
@@ -22,20 +24,26 @@ export interface GatewayShared {
 export function gatewayShared(snapshot: MeshSnapshot, group: GatewayGroup): GatewayShared {
   const gateways = gatewaysOf(snapshot, group);
   const names = new Set(gateways.map(gatewayKey));
-  const virtualServices = snapshot.virtualServices.filter((each) => each.gateways.some((name) => names.has(name)));
-  const passed = autoPassthrough(snapshot.services, gateways);
+  const seen = seenBy(snapshot, clientOf(snapshot, group));
+  const virtualServices = seen.virtualServices.filter((each) => each.gateways.some((name) => names.has(name)));
+  const passed = autoPassthrough(seen.services, gateways);
   const logins = loginsOf(snapshot, names);
   const providers = logins.flatMap(({ provider }) => provider ?? []);
   const outside = providers.filter(({ service }) => service === undefined);
   const inside = providers.flatMap(({ service }) => service?.hostname ?? []);
   const authorizers = workloadSecurity(snapshot, group).security?.authorizers?.map(({ hostname }) => hostname) ?? [];
-  const wanted = new Set([...destinationHosts(virtualServices), ...passed, ...inside, ...authorizers]);
-  const services = snapshot.services.filter((service) => wanted.has(service.hostname));
+  const destinations = new Set([...destinationHosts(virtualServices), ...passed]);
+  // Whom the proxy asks itself is not chosen by a client.
+  const own = new Set([...inside, ...authorizers]);
+  const visible = new Set(seen.services);
+  const services = snapshot.services.filter(
+    (each) => own.has(each.hostname) || (visible.has(each) && destinations.has(each.hostname)),
+  );
   return {
     clusters: Keyed.of<GatewayClusters>({
       type: "router",
       ...workloadTls(snapshot),
-      services: services.map((service) => scopedService(snapshot, service, group.namespace)),
+      services: services.map((service) => scopedService(seen.destinationRules, service, group.namespace)),
       ...(passed.length === 0 ? {} : { autoPassthrough: passed }),
       ...(outside.length === 0 ? {} : { tokenProviders: outside }),
     }),

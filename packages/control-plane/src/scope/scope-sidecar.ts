@@ -1,32 +1,34 @@
 // (snapshot, sidecar) → view: every Service of the mesh with its rules, and the workload's own ports.
 import { modeOfPort, mutualTlsModes } from "@tulle/config";
-import type { MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import type { MeshDestinationRule, MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import { type Client, seenBy } from "./client.ts";
 import { effectiveRule } from "./effective-rule.ts";
 import { Keyed } from "./keyed.ts";
 import type { PodPort, Proxy } from "./proxy.ts";
 import type { InboundPort, ScopedService, SidecarClusters, SidecarOwn, SidecarRoutes } from "./proxy-view.ts";
+import { selects } from "./selects.ts";
 import { workloadSecurity } from "./workload-security.ts";
-
-/** All that decides what sidecars have in common. */
-export type SidecarGroup = Pick<Proxy, "namespace">;
 
 export interface SidecarShared {
   readonly clusters: Keyed<SidecarClusters>;
   readonly routes: Keyed<SidecarRoutes>;
 }
 
-export function sidecarShared(snapshot: MeshSnapshot, { namespace }: SidecarGroup): SidecarShared {
+/** The same for all sidecars that are equal as clients. */
+export function sidecarShared(snapshot: MeshSnapshot, client: Client): SidecarShared {
+  const { services, virtualServices, destinationRules } = seenBy(snapshot, client);
+  const { namespace } = client;
   return {
     clusters: Keyed.of<SidecarClusters>({
       type: "sidecar",
       ...workloadTls(snapshot),
-      services: snapshot.services.map((service) => scopedService(snapshot, service, namespace)),
+      services: services.map((service) => scopedService(destinationRules, service, namespace)),
     }),
     routes: Keyed.of<SidecarRoutes>({
       type: "sidecar",
       namespace,
-      services: snapshot.services,
-      virtualServices: meshVirtualServices(snapshot.virtualServices),
+      services,
+      virtualServices: meshVirtualServices(virtualServices),
       ...(snapshot.registryOnly === undefined ? {} : { registryOnly: snapshot.registryOnly }),
     }),
   };
@@ -46,8 +48,12 @@ export function pathsOf({ pathNormalization }: MeshSnapshot): Pick<MeshSnapshot,
   return pathNormalization === undefined ? {} : { pathNormalization };
 }
 
-export function scopedService(snapshot: MeshSnapshot, service: MeshService, namespace: string): ScopedService {
-  const rule = effectiveRule(snapshot.destinationRules, service, namespace);
+export function scopedService(
+  rules: readonly MeshDestinationRule[],
+  service: MeshService,
+  namespace: string,
+): ScopedService {
+  const rule = effectiveRule(rules, service, namespace);
   return rule === undefined ? service : { ...service, rule };
 }
 
@@ -121,10 +127,6 @@ export function servicesOf(snapshot: MeshSnapshot, proxy: Pick<Proxy, "namespace
       Object.keys(service.selector).length > 0 &&
       selects(service.selector, proxy.labels),
   );
-}
-
-export function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>): boolean {
-  return Object.entries(selector).every(([name, value]) => labels[name] === value);
 }
 
 /** A port by number, or by the name that a container of the pod gives it; undefined when no container does. */

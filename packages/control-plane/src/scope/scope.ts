@@ -1,10 +1,11 @@
 // The stage `scope`: (snapshot, proxy) → ProxyView. Pure; what many proxies share is worked out once for a snapshot.
 import type { MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
+import { type Client, clientOf } from "./client.ts";
 import { Keyed } from "./keyed.ts";
 import type { Proxy } from "./proxy.ts";
 import type { ProxyView } from "./proxy-view.ts";
 import { type GatewayGroup, type GatewayShared, gatewayOwn, gatewayShared } from "./scope-gateway.ts";
-import { type SidecarGroup, type SidecarShared, sidecarOwn, sidecarShared } from "./scope-sidecar.ts";
+import { type SidecarShared, sidecarOwn, sidecarShared } from "./scope-sidecar.ts";
 
 /** By the key of what they are made of besides the snapshot. */
 interface SharedSections {
@@ -19,7 +20,7 @@ export function scope(snapshot: MeshSnapshot, proxy: Proxy): ProxyView {
   if (shared === undefined) bySnapshot.set(snapshot, (shared = { sidecars: new Map(), gateways: new Map() }));
   const { type, namespace, labels, podPorts } = proxy;
   if (type === "sidecar") {
-    const group = Keyed.of<SidecarGroup>({ namespace });
+    const group = Keyed.of<Client>(clientOf(snapshot, proxy));
     const { clusters, routes } = remembered(shared.sidecars, group, (own) => sidecarShared(snapshot, own));
     return { type, clusters, routes, own: Keyed.of(sidecarOwn(snapshot, proxy)) };
   }

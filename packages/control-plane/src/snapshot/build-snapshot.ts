@@ -1,10 +1,12 @@
 // store → MeshSnapshot: pure, and the only place that reads user resources for routing. What it is given has been checked.
 import {
+  exportedTo,
   meshConfigOf,
   peerAuthenticationScope,
   portProtocol,
   resolveGateway,
   resolveHost,
+  serviceExportTo,
   serviceHost,
 } from "@tulle/config";
 import type { Destination, DestinationRule, Gateway, HttpRoute, Service } from "@tulle/config";
@@ -40,12 +42,15 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
   const { fetchedKeys = new Map(), trustDomain, minimumTls } = options;
   const identities =
     trustDomain === undefined ? undefined : (options.identities ?? serviceIdentities(store, trustDomain));
-  const services = inOrder(store.list("Service")).map((service) => meshService(service, identities));
+  const meshConfig = meshConfigOf(store.list("ConfigMap"));
+  const services = inOrder(store.list("Service")).map((service) => ({
+    ...meshService(service, identities),
+    ...exported(service, serviceExportTo(service.metadata.annotations), meshConfig.defaultServiceExportTo),
+  }));
   const peerAuthentications = inOrder(store.list("PeerAuthentication")).map(peerAuthenticationScope);
   const browserLogins = inOrder(store.list("BrowserLogin")).map((resource) =>
     meshBrowserLogin(resource, services, options.discoveredEndpoints ?? new Map()),
   );
-  const meshConfig = meshConfigOf(store.list("ConfigMap"));
   const authorizers = meshAuthorizers(meshConfig, services);
   const pathNormalization = meshConfig.pathNormalization?.normalization;
   const hostnames = new Set(services.map((service) => service.hostname));
@@ -55,10 +60,14 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
     ...(minimumTls === undefined ? {} : { minimumTls }),
     services,
     gateways: inOrder(store.list("Gateway")).map(meshGateway),
-    virtualServices: inOrder(store.list("VirtualService")).map((resource) => meshVirtualService(resource, isService)),
-    destinationRules: inOrder(store.list("DestinationRule")).map((resource) =>
-      meshDestinationRule(resource, isService),
-    ),
+    virtualServices: inOrder(store.list("VirtualService")).map((resource) => ({
+      ...meshVirtualService(resource, isService),
+      ...exported(resource, resource.spec.exportTo, meshConfig.defaultVirtualServiceExportTo),
+    })),
+    destinationRules: inOrder(store.list("DestinationRule")).map((resource) => ({
+      ...meshDestinationRule(resource, isService),
+      ...exported(resource, resource.spec.exportTo, meshConfig.defaultDestinationRuleExportTo),
+    })),
     ...securityPolicies(
       inOrder(store.list("AuthorizationPolicy")),
       inOrder(store.list("RequestAuthentication")),
@@ -70,6 +79,15 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
     ...(meshConfig.outboundTrafficPolicy?.mode === "REGISTRY_ONLY" ? { registryOnly: true } : {}),
     ...(peerAuthentications.length === 0 ? {} : { peerAuthentications }),
   });
+}
+
+function exported(
+  { metadata }: Created,
+  exportTo: readonly string[] | undefined,
+  meshDefault: readonly string[] | undefined,
+): { readonly exportedTo?: readonly string[] } {
+  const namespaces = exportedTo(exportTo, metadata.namespace, meshDefault);
+  return namespaces === undefined ? {} : { exportedTo: namespaces };
 }
 
 type IsService = (hostname: string) => boolean;
@@ -190,6 +208,7 @@ function meshDestinationRule({ metadata, spec }: DestinationRule, isService: IsS
     namespace: metadata.namespace,
     host: resolveHost(spec.host, metadata.namespace, isService),
     ...(spec.trafficPolicy === undefined ? {} : { trafficPolicy: spec.trafficPolicy }),
+    ...(spec.workloadSelector === undefined ? {} : { workloadSelector: spec.workloadSelector.matchLabels ?? {} }),
     subsets: (spec.subsets ?? []).map((subset) => ({
       name: subset.name,
       labels: subset.labels ?? {},

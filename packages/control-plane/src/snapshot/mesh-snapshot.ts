@@ -25,6 +25,8 @@ export interface MeshService {
   readonly ports: readonly MeshPort[];
   /** SPIFFE ids of the workloads behind it. Missing without an authority. */
   readonly identities?: readonly string[];
+  /** Namespaces whose proxies know it; missing for all. */
+  readonly exportedTo?: readonly string[];
 }
 
 export interface MeshGatewayServer {
@@ -63,6 +65,8 @@ export interface MeshVirtualService {
   /** Routes of connections; destinations by full name, gateways of matches by `namespace/name`. Missing when there are none. */
   readonly tls?: readonly TlsRoute[];
   readonly tcp?: readonly TcpRoute[];
+  /** Namespaces whose proxies follow it; missing for all. */
+  readonly exportedTo?: readonly string[];
 }
 
 export interface MeshSubset {
@@ -78,6 +82,10 @@ export interface MeshDestinationRule {
   readonly host: string;
   readonly trafficPolicy?: TrafficPolicy;
   readonly subsets: readonly MeshSubset[];
+  /** Namespaces whose proxies follow it besides its own; missing for all. */
+  readonly exportedTo?: readonly string[];
+  /** Labels of the clients that it is for, which are of its own namespace; missing for all. */
+  readonly workloadSelector?: Readonly<Record<string, string>>;
 }
 
 export interface MeshAuthorizationPolicy extends PolicyScope {

@@ -8,7 +8,7 @@ import {
 } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import type { LbEndpoint } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_components_pb";
 import { LbEndpointSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_components_pb";
-import { selects } from "../scope/scope-sidecar.ts";
+import { selects } from "../scope/selects.ts";
 import { type EndpointSnapshot, type MeshEndpoint, servicePortKey } from "../snapshot/mesh-snapshot.ts";
 import { type Metadata, MetadataSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { istioMetadata, socketAddress } from "./messages.ts";

@@ -9,7 +9,7 @@ import {
   RouteActionSchema,
   RouteSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
-import { isCarriedMatch, type Layer4Match } from "../scope/gateway-listeners.ts";
+import type { Layer4Match } from "../scope/gateway-listeners.ts";
 import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { noTimeout } from "./messages.ts";
 import { outboundClusterName } from "./names.ts";
@@ -53,7 +53,6 @@ function routeOf(
 
 function isMeant(match: Layer4Match, wanted: number): boolean {
   const { gateways = [], port } = match;
-  if (!isCarriedMatch(match)) return false;
   return (gateways.length === 0 || gateways.includes("mesh")) && (port === undefined || port === wanted);
 }
 
