@@ -4,7 +4,8 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { type TestContext, test } from "node:test";
-import { type ApiClient, parseResource, type Secret, serverCredential } from "@tulle/config";
+import { type ApiClient, parseResource, type Secret, serverCredential, type StoreListener } from "@tulle/config";
+import { waitUntil } from "./process/wait-until.ts";
 import {
   developmentAuthorityFolder,
   developmentRootFile,
@@ -45,6 +46,18 @@ test("a file that holds no authority is told of, and left alone", async (t) => {
 class OneSecret {
   present: Secret | undefined;
   applied = 0;
+  #onChanges: StoreListener = () => undefined;
+
+  watch(_kinds: unknown, { onChanges }: { readonly onChanges: StoreListener }): unknown {
+    this.#onChanges = onChanges;
+    return { close: () => undefined };
+  }
+
+  remove(): void {
+    const resource = this.present!;
+    this.present = undefined;
+    this.#onChanges([{ type: "deleted", resource, resourceVersion: 2 }]);
+  }
 
   get(): Promise<Secret | undefined> {
     return Promise.resolve(this.present);
@@ -86,4 +99,16 @@ test("the Secret is made, renewed in time, and a person's own is left alone", as
   api.present = undefined;
   await keeper.publish(nowMs + 200 * dayMs);
   assert.match(problems.join(), /no certificate for https:\/\/localhost: .* remove it/);
+});
+
+test("the Secret is made again when somebody deletes it", async (t) => {
+  const env = await environment(t);
+  const api = new OneSecret();
+  const keeper = new DevelopmentCertificate(api as unknown as ApiClient, env, (message) => assert.fail(message));
+  t.after(() => keeper.close());
+  await keeper.publish();
+  keeper.watch();
+  api.remove();
+  await waitUntil(() => api.present !== undefined, { timeoutMs: 10_000, what: () => "the Secret" });
+  assert.equal(api.applied, 2);
 });

@@ -4,7 +4,14 @@ import { randomBytes } from "node:crypto";
 import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { type ApiClient, localhostSecret, type Secret, tlsSecretType } from "@tulle/config";
+import {
+  type ApiClient,
+  localhostSecret,
+  type ResourceWatch,
+  type Secret,
+  type StoreChange,
+  tlsSecretType,
+} from "@tulle/config";
 import {
   createDevelopmentAuthority,
   type DevelopmentAuthority,
@@ -87,6 +94,8 @@ export class DevelopmentCertificate {
   readonly #onProblem: (message: string) => void;
   readonly #timer: NodeJS.Timeout;
   #notAfterMs = 0;
+  #publishing = Promise.resolve();
+  #watch: ResourceWatch | undefined;
 
   constructor(api: ApiClient, env: Environment, onProblem: (message: string) => void) {
     this.#api = api;
@@ -99,12 +108,31 @@ export class DevelopmentCertificate {
    * Puts the Secret into the mesh unless it is fresh, or a person's own stands in its place. Never rejects: what has no certificate
    * for localhost runs all the same.
    */
-  async publish(nowMs = Date.now()): Promise<void> {
-    if (this.#notAfterMs - nowMs > renewBeforeMs) return;
+  publish(nowMs = Date.now()): Promise<void> {
+    this.#publishing = this.#publishing.then(() => this.#publish(nowMs));
+    return this.#publishing;
+  }
+
+  /** From now on it is made again when somebody deletes it. */
+  watch(): void {
+    const { namespace, name } = localhostSecret;
+    this.#watch ??= this.#api.watch(["Secret"], {
+      onChanges: (changes) => {
+        const isOurs = ({ resource: { metadata } }: StoreChange): boolean =>
+          metadata.name === name && metadata.namespace === namespace;
+        if (changes.some((change) => change.type === "deleted" && isOurs(change))) void this.publish();
+      },
+    });
+  }
+
+  async #publish(nowMs: number): Promise<void> {
     try {
       const { namespace, name } = localhostSecret;
       const present = await this.#api.get("Secret", namespace, name);
-      if (present !== undefined && present.metadata.labels?.[providedLabel] === undefined) return;
+      if (present !== undefined) {
+        const isFresh = this.#notAfterMs - nowMs > renewBeforeMs;
+        if (isFresh || present.metadata.labels?.[providedLabel] === undefined) return;
+      }
       const authority = await openDevelopmentAuthority(this.#env, nowMs);
       const { secret, notAfterMs } = await localhostCertificate(authority, nowMs);
       await this.#api.apply(secret);
@@ -116,6 +144,7 @@ export class DevelopmentCertificate {
 
   close(): void {
     clearInterval(this.#timer);
+    this.#watch?.close();
   }
 }
 

@@ -8,7 +8,7 @@ import { apiPort, controlPlaneSpec, refusals, xdsPort } from "./control-plane-pr
 import { DevelopmentCertificate, developmentRootFile } from "./development-certificate.ts";
 import { registerInstance, registryFolder, removeInstance, writeInstance, type Instance } from "./instance.ts";
 import { claimBlock, type AddressBlock } from "./network/address-block.ts";
-import { withHolder } from "./network/published-ports.ts";
+import { isPassing, withHolder } from "./network/published-ports.ts";
 import { NoOwnUserTable, openOwnUserTable, type OwnUserTable } from "./own-user/own-user-table.ts";
 import type { LocalPod } from "./pod/local-pod.ts";
 import type { ProxyKind } from "./pod/pod-plan.ts";
@@ -56,6 +56,8 @@ export class CannotStart extends Error {
 
 const clusterId = "local";
 const controlPlaneStartMs = 15_000;
+/** Linux keeps a closed connection for 60 s (TCP_TIMEWAIT_LEN). */
+const closedConnectionsMs = 65_000;
 const readyTimeoutMs = 120_000;
 const controlPlaneStopGraceMs = 5000;
 const logCheckIntervalMs = 10_000;
@@ -233,12 +235,9 @@ export class Supervisor {
     });
     await this.#openTokens();
     await this.#certificate.publish();
+    this.#certificate.watch();
     await this.#tellFindings();
-    const problem = reconciler.open();
-    if (problem !== undefined) {
-      const told = await withHolder(problem);
-      throw new CannotStart(`${told.subject}: ${told.message}`, told.suggestion);
-    }
+    await this.#openPorts(signal);
     await this.#waitFor(() => reconciler.isConverged(), signal, { what: () => reconciler.describeMissing() });
     const what = "every proxy to serve its configuration";
     const isServing = (): Promise<boolean> => reconciler.isServing();
@@ -259,6 +258,23 @@ export class Supervisor {
       findingsIntervalMs,
     ).unref();
     return instance;
+  }
+
+  async #openPorts(signal: AbortSignal): Promise<void> {
+    let problem = this.#reconciler.open();
+    if (problem !== undefined && (await isPassing(problem))) {
+      const what = `port ${problem.takenPort}: connections that an earlier program has closed keep it for a minute at most`;
+      const isOver = async (): Promise<boolean> => {
+        problem = this.#reconciler.open();
+        return problem === undefined || !(await isPassing(problem));
+      };
+      const onWaiting = (): void => this.#take({ type: "waiting", awaited: [what] });
+      await this.#waitFor(isOver, signal, { timeoutMs: closedConnectionsMs, what: () => what, onWaiting });
+      this.#take({ type: "waiting", awaited: [] });
+    }
+    if (problem === undefined) return;
+    const told = await withHolder(problem);
+    throw new CannotStart(`${told.subject}: ${told.message}`, told.suggestion);
   }
 
   /** After the control plane has started, which makes the key where there is none: two would not believe each other. */

@@ -8,6 +8,8 @@ export interface PortHolder {
 }
 
 const stateListen = "0A";
+/** FIN_WAIT1, FIN_WAIT2, TIME_WAIT, LAST_ACK and CLOSING: nobody's any more. */
+const closedStates = ["04", "05", "06", "09", "0B"];
 
 /** The process that listens on `port` of `address` or of all addresses; undefined when that cannot be known. */
 export async function portHolder(address: string, port: number): Promise<PortHolder | undefined> {
@@ -24,9 +26,26 @@ export async function portHolder(address: string, port: number): Promise<PortHol
   return undefined;
 }
 
-/** Socket inodes of listeners, from the tables of proc_net_tcp(5): local address and port in hex, then state, … inode. */
+/**
+ * Whether nobody listens on `port` any more, and only connections that are closed keep it: a program that did not say SO_REUSEADDR
+ * leaves them behind, for a minute at most.
+ */
+export async function isKeptByClosedConnections(address: string, port: number): Promise<boolean> {
+  const states = (await socketsOf(address, port)).map(({ state }) => state);
+  return !states.includes(stateListen) && states.some((state) => closedStates.includes(state));
+}
+
 async function listeningInodes(address: string, port: number): Promise<ReadonlySet<string>> {
-  const found = new Set<string>();
+  const sockets = await socketsOf(address, port);
+  return new Set(sockets.filter(({ state }) => state === stateListen).map(({ inode }) => inode));
+}
+
+/** From the tables of proc_net_tcp(5): local address and port in hex, then state, … inode. */
+async function socketsOf(
+  address: string,
+  port: number,
+): Promise<readonly { readonly state: string; readonly inode: string }[]> {
+  const found: { readonly state: string; readonly inode: string }[] = [];
   const [a = 0, b = 0, c = 0, d = 0] = address.split(".").map(Number);
   const hex = (bytes: readonly number[]): string => bytes.map((byte) => byte.toString(16).padStart(2, "0")).join("");
   const local = hex([d, c, b, a]).toUpperCase();
@@ -34,10 +53,9 @@ async function listeningInodes(address: string, port: number): Promise<ReadonlyS
   for (const table of ["/proc/net/tcp", "/proc/net/tcp6"]) {
     const lines = (await readFile(table, "utf8").catch(() => "")).split("\n").slice(1);
     for (const line of lines) {
-      const [, where = "", , state, , , , , , inode = ""] = line.trim().split(/\s+/);
+      const [, where = "", , state = "", , , , , , inode = ""] = line.trim().split(/\s+/);
       const [host = "", itsPort] = where.split(":");
-      if (state === stateListen && itsPort === portText && (/^0+$/.test(host) || host.endsWith(local)))
-        found.add(inode);
+      if (itsPort === portText && (/^0+$/.test(host) || host.endsWith(local))) found.push({ state, inode });
     }
   }
   return found;

@@ -13,7 +13,7 @@ import {
   type WantedPort,
 } from "../reconcile/published-port-mappings.ts";
 import { closeSocket, listeningSocket, SystemCallFailed } from "./libc.ts";
-import { portHolder } from "./port-holder.ts";
+import { isKeptByClosedConnections, portHolder } from "./port-holder.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
 const { request } = process.getBuiltinModule("node:http");
@@ -157,6 +157,11 @@ export async function withHolder(problem: PortProblem): Promise<PortProblem> {
   const holder = await portHolder(publishAddress, problem.takenPort);
   if (holder === undefined) return problem;
   return { ...problem, message: `${problem.message} by process ${holder.pid} (${holder.command})` };
+}
+
+/** Whether what stands in the way goes by itself within a minute. */
+export async function isPassing({ takenPort }: PortProblem): Promise<boolean> {
+  return takenPort !== undefined && (await isKeptByClosedConnections(publishAddress, takenPort));
 }
 
 function subjectOf(service: Service): string {

@@ -50,6 +50,8 @@ export interface ReconcilerOptions {
 
 const watchedKinds: readonly Kind[] = ["Namespace", "Deployment", "Service", "Pod", "EndpointSlice"];
 
+const portRetryMs = 2000;
+
 /** How long a leaving pod waits at most until every proxy has acknowledged that it is no endpoint any more. */
 const withdrawTimeoutMs = 20_000;
 
@@ -64,6 +66,7 @@ export class Reconciler implements PodListener {
   /** Passes are made: published ports are held, and nothing is being stopped. */
   #isOpen = false;
   #passWanted = false;
+  #portTimer: NodeJS.Timeout | undefined;
   /** Replicas that the last pass found no loopback address for. */
   #withoutAddress = 0;
 
@@ -195,6 +198,7 @@ export class Reconciler implements PodListener {
 
   #close(): void {
     this.#isOpen = false;
+    clearTimeout(this.#portTimer);
     this.#watch?.close();
     this.#publisher.close();
   }
@@ -235,7 +239,12 @@ export class Reconciler implements PodListener {
   #passNow(): void {
     this.#passWanted = false;
     if (!this.#isOpen || this.#watch === undefined) return;
-    for (const problem of this.#updatePorts()) this.#tell(problem.subject, problem);
+    const problems = this.#updatePorts();
+    for (const problem of problems) this.#tell(problem.subject, problem);
+    clearTimeout(this.#portTimer);
+    // Nobody tells when another program lets go of a port.
+    if (problems.some(({ takenPort }) => takenPort !== undefined))
+      this.#portTimer = setTimeout(() => this.#pass(), portRetryMs).unref();
     const deployments = this.#watch.list("Deployment");
     for (const pod of this.#watch.list("Pod")) this.#takeWishes(pod);
     const owners = new Set(deployments.map((deployment) => keyText(keyOf(deployment))));
