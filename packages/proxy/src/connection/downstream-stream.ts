@@ -204,6 +204,10 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     return this.#held?.chunks ?? [];
   }
 
+  get waitingBytes(): number {
+    return this.#held?.bytes ?? 0;
+  }
+
   raiseWaitingLimit(bytes: number): void {
     this.#hold().raiseLimit(bytes);
   }

@@ -1,13 +1,13 @@
 // What has come of a request behind its head while a filter holds it, under a limit above which the client is paused. Made when
 // there is something to keep, as few requests ever wait.
 import type { ResponseSender } from "../codec/stream-codec.ts";
+import { BodyBlocks } from "../http/body-blocks.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 
 export class HeldRequest {
   readonly #sender: ResponseSender;
   /** Undefined: nothing has come, not even the request's end. */
-  #chunks: Buffer[] | undefined = undefined;
-  #bytes = 0;
+  #body: BodyBlocks | undefined = undefined;
   /** What a filter that looks at the body has asked for. */
   #raisedLimitBytes = 0;
   #isPaused = false;
@@ -18,17 +18,20 @@ export class HeldRequest {
   }
 
   get chunks(): readonly Buffer[] {
-    return this.#chunks ?? [];
+    return this.#body?.all ?? [];
+  }
+
+  get bytes(): number {
+    return this.#body?.bytes ?? 0;
   }
 
   /** `chunk` is a view on a read buffer. */
   keepData(chunk: Buffer): void {
-    (this.#chunks ??= []).push(Buffer.from(chunk));
-    this.#bytes += chunk.length;
+    (this.#body ??= new BodyBlocks()).keep(chunk);
   }
 
   keepTrailers(trailers: HeaderMap): void {
-    this.#chunks ??= [];
+    this.#body ??= new BodyBlocks();
     this.trailers = trailers;
   }
 
@@ -38,19 +41,18 @@ export class HeldRequest {
   }
 
   pauseClientAbove(limitBytes: number): void {
-    if (this.#isPaused || this.#bytes <= Math.max(limitBytes, this.#raisedLimitBytes)) return;
+    if (this.#isPaused || this.bytes <= Math.max(limitBytes, this.#raisedLimitBytes)) return;
     this.#isPaused = true;
     this.#sender.pauseRequest();
   }
 
   /** Hands out what has come, to be kept no longer; undefined when nothing has. */
   release(): readonly Buffer[] | undefined {
-    const chunks = this.#chunks;
+    const chunks = this.#body?.all;
     if (chunks === undefined) return undefined;
-    this.#chunks = undefined;
+    this.#body = undefined;
     if (this.#isPaused) this.#sender.resumeRequest();
     this.#isPaused = false;
-    this.#bytes = 0;
     return chunks;
   }
 }

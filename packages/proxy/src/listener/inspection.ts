@@ -5,6 +5,7 @@ import type { ConnectionInfo } from "../connection/connection-info.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import type { DownstreamConnection } from "../connection/downstream-connection.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
+import type { Inspector } from "../filters/listener/listener-filter.ts";
 import type { Listener } from "../runtime/proxy-runtime.ts";
 import { adoptSocket } from "./adopt-socket.ts";
 import type { IncomingSocket } from "./incoming-socket.ts";
@@ -28,7 +29,11 @@ export class Inspection implements DownstreamConnection {
   readonly #socket: Socket;
   readonly #timer: CallbackTimer;
   #next = 0;
-  #seen: Buffer = noBytes;
+  /** Of the filter that is asked. */
+  #inspector: Inspector | undefined = undefined;
+  /** What has come, at the beginning of a buffer that grows by doubling. */
+  #buffer: Buffer = noBytes;
+  #seenBytes = 0;
   #isOver = false;
   #onRead: (chunk: Buffer) => void = (chunk) => this.#onBytes(chunk);
   readonly #onEnd = (): void => this.#onRemoteEnd();
@@ -60,20 +65,34 @@ export class Inspection implements DownstreamConnection {
 
   #onBytes(chunk: Buffer): void {
     if (this.#isOver) return;
-    this.#seen = this.#seen.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#seen, chunk]);
+    this.#keep(chunk);
+    const seen = this.#buffer.subarray(0, this.#seenBytes);
     const { listener, info } = this.#options;
     const filters = listener.listenerFilters;
     for (; this.#next < filters.length; this.#next += 1) {
       const filter = filters[this.#next]!;
-      if (filter.isSkipped(info)) continue;
-      const status = filter.inspect(this.#seen, info);
+      if (this.#inspector === undefined && filter.isSkipped(info)) continue;
+      this.#inspector ??= filter.inspector(info);
+      const status = this.#inspector(seen);
       if (status === "wait") return;
       if (status === "close") {
         this.#socket.destroy();
         return;
       }
+      this.#inspector = undefined;
     }
     this.#finish();
+  }
+
+  #keep(chunk: Buffer): void {
+    const needed = this.#seenBytes + chunk.length;
+    if (needed > this.#buffer.length) {
+      const grown = Buffer.allocUnsafe(this.#seenBytes === 0 ? needed : needed * 2);
+      this.#buffer.copy(grown, 0, 0, this.#seenBytes);
+      this.#buffer = grown;
+    }
+    chunk.copy(this.#buffer, this.#seenBytes);
+    this.#seenBytes = needed;
   }
 
   #finish(): void {
@@ -81,8 +100,8 @@ export class Inspection implements DownstreamConnection {
     const socket = this.#socket;
     socket.removeListener("end", this.#onEnd);
     socket.removeListener("close", this.#onClose);
-    const seen = this.#seen;
-    this.#seen = noBytes;
+    const seen = this.#buffer.subarray(0, this.#seenBytes);
+    this.#buffer = noBytes;
     this.#options.dataPath.turn.run(() =>
       this.#options.onInspected({
         forTls: () => {

@@ -2,6 +2,7 @@
 // closes. One instance serves all messages of a connection in turn.
 import { HeaderMap } from "../../http/header-map.ts";
 import { latin1Slice } from "./latin1-slice.ts";
+import { FieldSection } from "./field-section.ts";
 import { HeadFields, readFields } from "./head-fields.ts";
 
 /** Longest chunk-size line with its extensions. */
@@ -46,6 +47,7 @@ export class BodyDecoder {
   #remaining = 0;
   #line = "";
   #extensionBytes = 0;
+  #trailers: FieldSection | undefined = undefined;
 
   constructor(maxTrailerBytes: number, maxTrailerCount: number) {
     this.#maxTrailerBytes = maxTrailerBytes;
@@ -93,8 +95,11 @@ export class BodyDecoder {
           break;
         case "chunk-size":
         case "chunk-end":
+          position = this.#takeLine(data, position);
+          if (position < 0) return -1;
+          break;
         case "trailers":
-          position = this.#takeLine(data, position, sink);
+          position = this.#takeTrailers(data, position, sink);
           if (position < 0) return -1;
           break;
         default:
@@ -120,16 +125,14 @@ export class BodyDecoder {
     return end;
   }
 
-  #takeLine(data: Buffer, position: number, sink: BodySink): number {
+  #takeLine(data: Buffer, position: number): number {
     const lineFeedAt = data.indexOf(10, position);
     const end = lineFeedAt < 0 ? data.length : lineFeedAt + 1;
-    const limit = this.#state === "trailers" ? this.#maxTrailerBytes : maxChunkLineBytes;
-    if (this.#line.length + end - position > limit) return -1;
+    if (this.#line.length + end - position > maxChunkLineBytes) return -1;
     this.#line += latin1Slice(data, position, end);
     if (this.#state === "chunk-end" && !"\r\n".startsWith(this.#line)) return -1;
     if (lineFeedAt < 0) return end;
-    const sound = this.#state === "trailers" ? this.#finishTrailerLine(sink) : this.#finishChunkLine();
-    return sound ? end : -1;
+    return this.#finishChunkLine() ? end : -1;
   }
 
   #finishChunkLine(): boolean {
@@ -149,22 +152,28 @@ export class BodyDecoder {
     return true;
   }
 
-  // Lines pile up until the empty one, so that they are bounded and read together.
-  #finishTrailerLine(sink: BodySink): boolean {
-    const text = this.#line;
-    if (text !== "\r\n" && !text.endsWith("\r\n\r\n")) return text.endsWith("\r\n");
-    this.#line = "";
-    if (text === "\r\n") {
+  #takeTrailers(data: Buffer, position: number, sink: BodySink): number {
+    if (this.#trailers === undefined && data[position] === 13 && data[position + 1] === 10) {
       this.#state = "done";
       sink.onBodyEnd(undefined);
-      return true;
+      return position + 2;
+    }
+    const section = (this.#trailers ??= new FieldSection(this.#maxTrailerBytes, this.#maxTrailerCount));
+    const next = section.take(data, position);
+    if (next < 0) return section.fault === undefined ? data.length : -1;
+    this.#trailers = undefined;
+    const { text } = section;
+    if (text === "") {
+      this.#state = "done";
+      sink.onBodyEnd(undefined);
+      return next;
     }
     const fields = new HeadFields();
-    if (readFields(text, 0, text.length - 2, this.#maxTrailerCount, fields) !== undefined) return false;
+    if (readFields(text, 0, text.length, this.#maxTrailerCount, fields) !== undefined) return -1;
     // Fields that frame or route a message have no place behind it (RFC 9110 §6.5.1).
-    if (fields.contentLengthCount + fields.transferEncodingCount + fields.hostCount > 0) return false;
+    if (fields.contentLengthCount + fields.transferEncodingCount + fields.hostCount > 0) return -1;
     this.#state = "done";
     sink.onBodyEnd(new HeaderMap(fields.entries));
-    return true;
+    return next;
   }
 }

@@ -11,6 +11,7 @@ import { readyEventOf } from "../../tls/ready-event.ts";
 import type { RequestSender, ResponseReceiver } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { fieldLines } from "./field-lines.ts";
+import { FieldSection } from "./field-section.ts";
 import { HeadFields } from "./head-fields.ts";
 import { bodyChunked, bodyTunnel, bodyUntilClose, parseResponseHead } from "./response-head.ts";
 import { SocketOutput } from "./socket-output.ts";
@@ -44,6 +45,8 @@ type State = "connecting" | "idle" | "head" | "body" | "answered" | "tunnel" | "
 
 const noBytes: Buffer = Buffer.alloc(0);
 const textSliceBytes = 4096;
+/** Of HTTP. */
+const upperH = 72;
 /** RFC 9110 §15.2: a client must take any number of 1xx; a back end that sends nothing else is cut off here. */
 const maxInformationalCount = 100;
 const bodilessMethods = new Set(["GET", "HEAD", "DELETE", "TRACE", "CONNECT"]);
@@ -68,7 +71,8 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   #paused = false;
   /** The socket is being destroyed: nothing more is read from it. */
   #dead = false;
-  #held: Buffer = noBytes;
+  /** A head whose end has not come. */
+  #partialHead: FieldSection | undefined = undefined;
   #informationalCount = 0;
   #error: NodeJS.ErrnoException | undefined = undefined;
   bytesReceived = 0;
@@ -215,20 +219,12 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     }
   }
 
-  #consume(chunk: Buffer): void {
-    let data = chunk;
-    let searched = 0;
-    if (this.#held.length > 0) {
-      searched = this.#held.length;
-      data = Buffer.concat([this.#held, chunk]);
-      this.#held = noBytes;
-    }
+  #consume(data: Buffer): void {
     let position = 0;
     while (position < data.length && !this.#dead) {
       if (this.#state === "head") {
-        const next = this.#takeHead(data, position, position === 0 ? searched : 0);
-        if (next < 0) return;
-        position = next;
+        position = this.#partialHead === undefined ? this.#takeHead(data, position) : this.#takeMore(data, position);
+        if (position < 0) return;
       } else if (this.#state === "body") {
         position = this.#body.decode(data, position, this);
         if (position < 0) {
@@ -247,31 +243,42 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     }
   }
 
-  #takeHead(data: Buffer, position: number, searched: number): number {
+  /** Gives the position behind the head, or -1 when there is none yet or the connection ends. */
+  #takeHead(data: Buffer, position: number): number {
     const length = data.length - position;
     let head: string;
     let end: number;
     if (length <= textSliceBytes) {
       head = latin1Slice(data, position, data.length);
-      end = head.indexOf("\r\n\r\n", Math.max(0, searched - 3));
+      end = head.indexOf("\r\n\r\n");
     } else {
-      end = data.indexOf("\r\n\r\n", Math.max(position, position + searched - 3), "latin1") - position;
+      end = data.indexOf("\r\n\r\n", position, "latin1") - position;
       head = end >= 0 ? latin1Slice(data, position, position + end + 2) : "";
     }
-    if (end < 0) {
-      // 72 is the H of HTTP; what begins otherwise is not worth waiting for.
-      if (length > this.#settings.maxHeadBytes || data[position] !== 72 || hasBareLineFeed(data, position)) {
-        this.#breakProtocol();
-      } else {
-        this.#held = Buffer.from(data.subarray(position));
-      }
-      return -1;
+    const { maxHeadBytes, maxFieldCount } = this.#settings;
+    if (end < 0 && data[position] === upperH) {
+      this.#partialHead = new FieldSection(maxHeadBytes, maxFieldCount + 1);
+      return this.#takeMore(data, position);
     }
-    if (end > this.#settings.maxHeadBytes) {
+    // What begins otherwise is not worth waiting for.
+    if (end < 0 || end > maxHeadBytes) {
       this.#breakProtocol();
       return -1;
     }
     return this.#startResponse(head, end + 2) ? position + end + 4 : -1;
+  }
+
+  /** The same for a head that has begun. */
+  #takeMore(data: Buffer, position: number): number {
+    const partial = this.#partialHead!;
+    const next = partial.take(data, position);
+    if (next < 0) {
+      if (partial.fault !== undefined) this.#breakProtocol();
+      return -1;
+    }
+    this.#partialHead = undefined;
+    const { text } = partial;
+    return this.#startResponse(text, text.length) ? next : -1;
   }
 
   #startResponse(text: string, end: number): boolean {
@@ -373,7 +380,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
         this.#body.startLength(0);
         this.onBodyEnd(undefined);
         this.#settle();
-      } else if (this.#state === "body" || this.#held.length > 0) {
+      } else if (this.#state === "body" || this.#partialHead !== undefined) {
         // A message cut short is a fault of the back end's framing, not only of the connection (Envoy: the parser's error).
         this.#breakProtocol();
         return;
@@ -385,9 +392,9 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   #onClose(): void {
     if (this.#state === "closed") return;
     // As at its end: a reset that cuts a message short is a fault of its framing too.
-    const isCut = (this.#state === "body" && !this.#body.untilClose) || this.#held.length > 0;
+    const isCut = (this.#state === "body" && !this.#body.untilClose) || this.#partialHead !== undefined;
     this.#state = "closed";
-    this.#held = noBytes;
+    this.#partialHead = undefined;
     const receiver = this.#receiver;
     this.#receiver = undefined;
     this.#dataPath.turn.run(() => {
@@ -395,11 +402,4 @@ export class Http1ClientConnection implements RequestSender, BodySink {
       this.#owner.onClosed(this.#error);
     });
   }
-}
-
-function hasBareLineFeed(data: Buffer, position: number): boolean {
-  for (let at = data.indexOf(10, position); at >= 0; at = data.indexOf(10, at + 1)) {
-    if (at === position || data[at - 1] !== 13) return true;
-  }
-  return false;
 }

@@ -13,9 +13,9 @@ import {
   type ServerConnectionOwner,
 } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
+import { FieldSection, type SectionFault } from "./field-section.ts";
 import { HeadFields } from "./head-fields.ts";
 import { LingeringClose } from "./lingering-close.ts";
-import { faultOfPartialHead } from "./partial-head.ts";
 import { parseRequestHead, type RequestHeadLimits } from "./request-head.ts";
 import { ResponseEncoder } from "./response-encoder.ts";
 import { SocketOutput } from "./socket-output.ts";
@@ -26,6 +26,9 @@ import { SocketOutput } from "./socket-output.ts";
  */
 export const halfCloseWindowMs = 100;
 const textSliceBytes = 4096;
+const upperA = 65;
+const upperZ = 90;
+const carriageReturn = 13;
 
 export interface Http1ServerSettings extends RequestHeadLimits {
   readonly maxHeadBytes: number;
@@ -62,8 +65,10 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
 
   #state: State = "head";
   #receiver: RequestReceiver | undefined = undefined;
-  /** Bytes that wait: the beginning of a head, or what was pipelined behind the request in hand. */
+  /** What was pipelined behind the request in hand. */
   #held: Buffer = noBytes;
+  /** A head whose end has not come; seldom one comes in more than one read. */
+  #partialHead: FieldSection | undefined = undefined;
   #consuming = false;
   #tunnelAsked = false;
   #paused = false;
@@ -96,7 +101,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
 
   /** True between requests: nothing is lost when the connection ends now. */
   get isIdle(): boolean {
-    return this.#state === "head" && this.#held.length === 0;
+    return this.#state === "head" && this.#held.length === 0 && this.#partialHead === undefined;
   }
 
   onData(data: Buffer): void {
@@ -104,7 +109,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     const turn = this.#dataPath.turn;
     turn.begin();
     try {
-      this.#consume(data);
+      this.#consume(data, false);
     } finally {
       turn.end();
     }
@@ -115,6 +120,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     if (this.#state === "closing" || this.#state === "closed") return;
     this.#state = "closing";
     this.#held = noBytes;
+    this.#partialHead = undefined;
     this.#dataPath.timers.disarm(this.#headTimer);
     this.#ending = new LingeringClose(this.#socket, this.#output, this.#dataPath);
     if (!this.#peerEnded) this.#socket.resume();
@@ -132,40 +138,41 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#socket.destroy();
   }
 
-  #consume(chunk: Buffer): void {
-    let data = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
-    const alreadySearched = this.#state === "head" ? this.#held.length : 0;
-    this.#held = noBytes;
+  /** `isOurs`: no view on the read buffer. */
+  #consume(data: Buffer, isOurs: boolean): void {
+    if (this.#held.length > 0) {
+      // What had been read when reading was paused.
+      data = Buffer.concat([this.#held, data]);
+      isOurs = true;
+      this.#held = noBytes;
+    }
     let position = 0;
     this.#consuming = true;
     while (position < data.length) {
       if (this.#state === "head") {
         if (this.#output.isOverHighWatermark()) {
           // Who reads no answers gets no further ones made.
-          this.#hold(data, position, chunk);
+          this.#hold(data, position, isOurs);
           break;
         }
-        const next = this.#takeHead(data, position, position === 0 ? alreadySearched : 0);
-        if (next < 0) break;
-        position = next;
+        position = this.#partialHead === undefined ? this.#takeHead(data, position) : this.#takeMore(data, position);
+        if (position < 0) break;
       } else if (this.#state === "body") {
         position = this.#takeBody(data, position);
       } else if (this.#state === "tunnel") {
         this.#receiver!.onRequestData(position === 0 ? data : data.subarray(position), false);
         break;
       } else {
-        if (this.#state === "answering") this.#hold(data, position, chunk);
+        if (this.#state === "answering") this.#hold(data, position, isOurs);
         break;
       }
     }
     this.#consuming = false;
-    data = noBytes;
   }
 
-  #hold(data: Buffer, position: number, chunk: Buffer): void {
-    // `chunk` is a view on the read buffer; what was put together from held bytes is our own.
+  #hold(data: Buffer, position: number, isOurs: boolean): void {
     const rest = position === 0 ? data : data.subarray(position);
-    this.#held = data === chunk ? Buffer.from(rest) : rest;
+    this.#held = isOurs ? rest : Buffer.from(rest);
     this.#socket.pause();
   }
 
@@ -175,7 +182,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   }
 
   /** Gives the position behind the head, or -1 when there is none yet or the connection ends. */
-  #takeHead(data: Buffer, start: number, searched: number): number {
+  #takeHead(data: Buffer, start: number): number {
     let position = start;
     // An empty line or more before a request is let pass (RFC 9112 §2.2).
     while (data[position] === 13 && data[position + 1] === 10) position += 2;
@@ -185,14 +192,22 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     let end: number;
     if (length <= textSliceBytes) {
       head = latin1Slice(data, position, data.length);
-      end = head.indexOf("\r\n\r\n", Math.max(0, searched - (position - start) - 3));
+      end = head.indexOf("\r\n\r\n");
     } else {
-      end = data.indexOf("\r\n\r\n", Math.max(position, start + searched - 3), "latin1") - position;
+      end = data.indexOf("\r\n\r\n", position, "latin1") - position;
       head = end >= 0 ? latin1Slice(data, position, position + end + 2) : "";
     }
     if (end < 0) {
-      this.#waitForHead(data, position);
-      return -1;
+      const first = data[position]!;
+      // What can be no request is answered at once, and not when a time-out ends the wait for the rest. A CR may begin an empty
+      // line whose LF has not come yet.
+      if ((first < upperA || first > upperZ) && first !== carriageReturn) {
+        this.#refuse(new HttpProtocolError(400, "http1.codec_error"));
+        return -1;
+      }
+      const { maxHeadBytes, maxFieldCount } = this.#settings;
+      this.#partialHead = new FieldSection(maxHeadBytes, maxFieldCount + 1);
+      return this.#takeMore(data, position);
     }
     if (end > this.#settings.maxHeadBytes) {
       this.#refuse(new HttpProtocolError(431, "http1.headers_too_large"));
@@ -201,16 +216,31 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     return this.#startRequest(head, end + 2) ? position + end + 4 : -1;
   }
 
-  #waitForHead(data: Buffer, position: number): void {
-    const fault = faultOfPartialHead(data, position, this.#settings.maxHeadBytes);
-    if (fault !== undefined) {
-      this.#refuse(fault);
-      return;
+  /** The same for a head that has begun. */
+  #takeMore(data: Buffer, position: number): number {
+    const partial = this.#partialHead!;
+    const next = partial.take(data, position);
+    if (next < 0) {
+      if (partial.fault !== undefined) this.#refuse(this.#faultOf(partial, partial.fault));
+      else if (!this.#headTimer.armed && this.#settings.headersTimeoutMs > 0) {
+        this.#dataPath.timers.arm(this.#headTimer, this.#settings.headersTimeoutMs, this.#dataPath.turn.nowMs);
+      }
+      return -1;
     }
-    if (!this.#headTimer.armed && this.#settings.headersTimeoutMs > 0) {
-      this.#dataPath.timers.arm(this.#headTimer, this.#settings.headersTimeoutMs, this.#dataPath.turn.nowMs);
-    }
-    this.#held = Buffer.from(position === 0 ? data : data.subarray(position));
+    this.#partialHead = undefined;
+    const { text } = partial;
+    // The rest of an empty line whose CR had come before.
+    if (text === "") return next;
+    return this.#startRequest(text, text.length) ? next : -1;
+  }
+
+  #faultOf(partial: FieldSection, fault: SectionFault): HttpProtocolError {
+    if (fault === "too_large") return new HttpProtocolError(431, "http1.headers_too_large");
+    if (fault === "bare_lf") return new HttpProtocolError(400, "http1.bare_lf");
+    // What is wrong with an earlier line comes first.
+    const { text } = partial;
+    const framing = parseRequestHead(text, text.length, this.#settings, this.#fields);
+    return framing instanceof HttpProtocolError ? framing : new HttpProtocolError(431, "http1.too_many_headers");
   }
 
   #startRequest(text: string, end: number): boolean {
@@ -276,6 +306,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   }
 
   #refuse(error: HttpProtocolError): void {
+    this.#partialHead = undefined;
     this.#response.start(false, false, false);
     this.#tunnelAsked = false;
     this.#state = "answering";
@@ -345,7 +376,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
       // Nothing is read meanwhile: what is held is the beginning of what comes.
       const held = this.#held;
       this.#held = noBytes;
-      this.#consume(held);
+      this.#consume(held, true);
     });
   }
 
@@ -397,6 +428,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#held = noBytes;
+    this.#partialHead = undefined;
     this.#dataPath.timers.disarm(this.#idleTimer);
     this.#dataPath.timers.disarm(this.#headTimer);
     this.#ending?.cancel();

@@ -81,7 +81,7 @@ export class ExtAuthzFilter implements HttpFilter {
     const pending = this.#pending.get(stream);
     const settings = pending?.gathers;
     if (pending === undefined || settings === undefined) return;
-    const bytes = stream.waitingBody.reduce((sum, chunk) => sum + chunk.length, 0);
+    const bytes = stream.waitingBytes;
     if (bytes > settings.maxBytes && !settings.allowsPartial) {
       pending.gathers = undefined;
       const details = "request_payload_too_large";
@@ -127,8 +127,7 @@ export class ExtAuthzFilter implements HttpFilter {
     const { request, info, dataPath } = stream;
     pending.gathers = undefined;
     const body = bodySettings && checkedBody(stream, bodySettings);
-    const isPartial =
-      bodySettings && stream.waitingBody.reduce((sum, { length }) => sum + length, 0) > body!.bytes.length;
+    const isPartial = bodySettings && stream.waitingBytes > body!.bytes.length;
     const metadata = Object.fromEntries(
       metadataNamespaces.flatMap((name) => {
         const found = info.dynamicMetadata?.[name];

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { changedBytes } from "../../hand-built/mutated-corpus.ts";
 import { seededRandom } from "../../hand-built/random-requests.ts";
 import { extension, helloFrom, inRecordsOf, serverName, versions } from "../../testing/made-hello.ts";
-import { readClientHello } from "./client-hello.ts";
+import { ClientHelloReader } from "./client-hello.ts";
 
 const longestMs = 20_000;
 const helloCount = 300_000;
@@ -30,14 +30,14 @@ test("changed hellos", (t) => {
   while (index < helloCount && (index % hellosPerLook > 0 || performance.now() < endMs)) {
     const text = changedBytes(hellos[index % hellos.length]!.toString("latin1"), random);
     const bytes = Buffer.from(text, "latin1");
-    const outcome = readClientHello(bytes);
+    const outcome = new ClientHelloReader().read(bytes);
     seen[outcome.type] += 1;
     const where = `seed ${seed}, hello ${index}: ${bytes.toString("hex")}`;
     if (outcome.type === "hello") {
       const named = outcome.serverName.length + outcome.applicationProtocols.join("").length;
       assert.ok(named < bytes.length, where);
     }
-    const before = readClientHello(bytes.subarray(0, Math.floor(random() * bytes.length)));
+    const before = new ClientHelloReader().read(bytes.subarray(0, Math.floor(random() * bytes.length)));
     if (before.type !== "incomplete") assert.deepEqual(before, outcome, where);
     index += 1;
   }

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import tls from "node:tls";
 import fc from "fast-check";
 import { extension, helloFrom, inRecordsOf, serverName, versions } from "../../testing/made-hello.ts";
-import { type ClientHelloOutcome, readClientHello } from "./client-hello.ts";
+import { type ClientHelloOutcome, ClientHelloReader } from "./client-hello.ts";
 
 /** What a client of OpenSSL sends first. */
 async function helloOf(options: tls.ConnectionOptions): Promise<Buffer> {
@@ -51,13 +51,25 @@ const hellos: readonly { readonly name: string; readonly options: tls.Connection
 for (const { name, options, expected } of hellos) {
   test(`OpenSSL's hello: ${name}`, async () => {
     const hello = await helloOf(options);
-    assert.deepEqual(readClientHello(hello), { type: "hello", ...expected });
+    assert.deepEqual(new ClientHelloReader().read(hello), { type: "hello", ...expected });
     for (let length = 0; length < hello.length; length += 1) {
-      assert.equal(readClientHello(hello.subarray(0, length)).type, "incomplete", `the first ${length} bytes`);
+      assert.equal(
+        new ClientHelloReader().read(hello.subarray(0, length)).type,
+        "incomplete",
+        `the first ${length} bytes`,
+      );
+    }
+    for (const size of [1, 7, 1000]) {
+      const records = inRecordsOf(hello, size);
+      const reader = new ClientHelloReader();
+      const found = Array.from(records, (_, index) => reader.read(records.subarray(0, index + 1)));
+      assert.deepEqual(found.pop(), { type: "hello", ...expected }, `byte by byte in records of ${size}`);
+      assert.ok(found.every(({ type }) => type === "incomplete"));
     }
     // What follows is another message's.
-    assert.equal(readClientHello(Buffer.concat([hello, Buffer.from([22, 3, 3, 0])])).type, "hello");
-    for (const size of [1, 2, 3, 5, 100]) assert.deepEqual(readClientHello(inRecordsOf(hello, size)).type, "hello");
+    assert.equal(new ClientHelloReader().read(Buffer.concat([hello, Buffer.from([22, 3, 3, 0])])).type, "hello");
+    for (const size of [1, 2, 3, 5, 100])
+      assert.deepEqual(new ClientHelloReader().read(inRecordsOf(hello, size)).type, "hello");
   });
 }
 
@@ -142,7 +154,7 @@ const made: readonly {
 ];
 
 for (const { name, input, expected } of made) {
-  test(`a hello made by hand: ${name}`, () => assert.equal(readClientHello(input).type, expected));
+  test(`a hello made by hand: ${name}`, () => assert.equal(new ClientHelloReader().read(input).type, expected));
 }
 
 test("whatever bytes come, the outcome is one of three and no name holds more than was sent", () => {
@@ -153,7 +165,7 @@ test("whatever bytes come, the outcome is one of three and no name holds more th
   });
   fc.assert(
     fc.property(fc.oneof(bytes, withHeader), (input) => {
-      const outcome = readClientHello(input);
+      const outcome = new ClientHelloReader().read(input);
       if (outcome.type === "hello") assert.ok(outcome.serverName.length <= input.length);
     }),
     { numRuns: 3000, seed: 5 },
@@ -169,7 +181,7 @@ test("a hello with a byte changed is read as OpenSSL reads it, or left to OpenSS
     fc.asyncProperty(fc.nat(hello.length - 1), fc.nat(255), async (position, value) => {
       const changed = Buffer.from(hello);
       changed[position] = value;
-      const outcome = readClientHello(changed);
+      const outcome = new ClientHelloReader().read(changed);
       if (outcome.type !== "hello") return;
       const seen = await nameSeenByOpenSsl(secureContext, changed);
       if (seen === undefined) return;

@@ -32,35 +32,47 @@ const maxServerNameBytes = 255;
 const extensionServerName = 0;
 const extensionProtocols = 16;
 
-/** All bytes that a connection has brought so far, from its first. */
-export function readClientHello(data: Buffer): ClientHelloOutcome {
-  const pieces: Buffer[] = [];
-  let collected = 0;
-  let needed = messageHeaderBytes;
-  let position = 0;
-  while (collected < needed) {
-    const outcome = recordHeader(data, position);
-    if (outcome !== undefined) return outcome;
-    const length = data.readUInt16BE(position + 3);
-    const start = position + recordHeaderBytes;
-    // Judged as a whole, as BoringSSL does.
-    if (start + length > data.length) return incomplete;
-    const piece = data.subarray(start, start + length);
-    pieces.push(piece);
-    collected += piece.length;
-    if (needed === messageHeaderBytes && collected > 0) {
-      const message = pieces.length === 1 ? piece : Buffer.concat(pieces);
-      if (message[0] !== clientHelloMessage) return other;
-      if (collected >= messageHeaderBytes) {
-        const length24 = message.readUIntBE(1, 3);
-        if (length24 > maxMessageBytes) return other;
-        needed = messageHeaderBytes + length24;
-      }
+/** Reads one client's hello as it comes; each record is looked at once. */
+export class ClientHelloReader {
+  /** Where the record begins that has not been read. */
+  #position = 0;
+  /** Of the records before: parts of the message. */
+  readonly #pieces: Buffer[] = [];
+  #collected = 0;
+  #needed = messageHeaderBytes;
+
+  /** `data`: all bytes that the connection has brought so far, from its first. */
+  read(data: Buffer): ClientHelloOutcome {
+    while (this.#collected < this.#needed) {
+      const outcome = recordHeader(data, this.#position);
+      if (outcome !== undefined) return outcome;
+      const length = data.readUInt16BE(this.#position + 3);
+      const start = this.#position + recordHeaderBytes;
+      // Judged as a whole, as BoringSSL does.
+      if (start + length > data.length) return incomplete;
+      const isFirst = this.#needed === messageHeaderBytes;
+      this.#pieces.push(data.subarray(start, start + length));
+      this.#collected += length;
+      this.#position = start + length;
+      if (isFirst && !this.#readMessageHeader()) return other;
     }
-    position = start + length;
+    return readMessage(this.#message().subarray(messageHeaderBytes, this.#needed));
   }
-  const message = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
-  return readMessage(message.subarray(messageHeaderBytes, needed));
+
+  /** As far as it has come; false when it is no hello. */
+  #readMessageHeader(): boolean {
+    const message = this.#message();
+    if (message[0] !== clientHelloMessage) return false;
+    if (message.length < messageHeaderBytes) return true;
+    const length = message.readUIntBE(1, 3);
+    if (length > maxMessageBytes) return false;
+    this.#needed = messageHeaderBytes + length;
+    return true;
+  }
+
+  #message(): Buffer {
+    return this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
+  }
 }
 
 /** Undefined when a whole header of a handshake record stands there. */

@@ -1,7 +1,7 @@
 // Which plain connections speak HTTP, by their first line.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findHttp } from "./http-inspector.ts";
+import { RequestLineReader } from "./http-inspector.ts";
 
 const cases: readonly { readonly input: string; readonly expected: string }[] = [
   { input: "GET / HTTP/1.1\r\n", expected: "http/1.1" },
@@ -27,12 +27,17 @@ const cases: readonly { readonly input: string; readonly expected: string }[] = 
 
 for (const { input, expected } of cases) {
   test(`${JSON.stringify(input)}: ${expected}`, () => {
-    assert.equal(findHttp(Buffer.from(input, "latin1")), expected);
+    const data = Buffer.from(input, "latin1");
+    assert.equal(new RequestLineReader().read(data), expected);
+    // Byte by byte: nothing else comes of it on the way.
+    const reader = new RequestLineReader();
+    const found = Array.from(data, (_, index) => reader.read(data.subarray(0, index + 1)));
+    assert.equal(found.find((finding) => finding !== "incomplete") ?? "incomplete", expected);
   });
 }
 
 test("a request line in pieces is never taken for anything else", () => {
   const line = Buffer.from("GET /a/b?c=d HTTP/1.1\r\n");
   for (let length = 1; length < line.length; length += 1)
-    assert.equal(findHttp(line.subarray(0, length)), "incomplete");
+    assert.equal(new RequestLineReader().read(line.subarray(0, length)), "incomplete");
 });

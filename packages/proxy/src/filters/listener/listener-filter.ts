@@ -16,9 +16,15 @@ export interface ListenerFilter {
   readonly name: string;
   /** Has nothing to ask of this connection: filter_disabled, or what a filter before it found. */
   isSkipped(connection: ConnectionInfo): boolean;
-  /** `data` is all that has come, from the first byte, at least one; it is asked again with each piece that comes. */
-  inspect(data: Buffer, connection: ConnectionInfo): InspectionStatus;
+  /** For one connection. */
+  inspector(connection: ConnectionInfo): Inspector;
 }
+
+/**
+ * Asked with each piece that comes: `data` is all that has come, from the first byte, at least one. What it has looked at it does
+ * not look at again, or a client that sends byte by byte would cost the square of what it sends.
+ */
+export type Inspector = (data: Buffer) => InspectionStatus;
 
 export interface ListenerFilterBuild {
   readonly name: string;

@@ -1,9 +1,10 @@
 // envoy.filters.listener.tls_inspector: is it TLS, which name does the client ask for, which protocols does it offer.
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
 import { TlsInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb";
+import type { ConnectionInfo } from "../../connection/connection-info.ts";
 import { decodeTypedConfig } from "../../compile/typed-config.ts";
-import { readClientHello } from "./client-hello.ts";
-import type { ListenerFilter, ListenerFilterRegistration } from "./listener-filter.ts";
+import { type ClientHelloOutcome, ClientHelloReader } from "./client-hello.ts";
+import type { InspectionStatus, ListenerFilter, ListenerFilterRegistration } from "./listener-filter.ts";
 import { inspectorCounters } from "./inspector-counters.ts";
 
 /** Envoy: max_client_hello_size, which may only be made smaller. */
@@ -46,29 +47,34 @@ export const tlsInspectorRegistration: ListenerFilterRegistration = {
     return {
       name: build.name,
       isSkipped: () => false,
-      inspect(data, connection) {
-        const outcome = readClientHello(data.length > maxBytes ? data.subarray(0, maxBytes) : data);
-        switch (outcome.type) {
-          case "incomplete":
-            if (data.length < maxBytes) return "wait";
-            stats.client_hello_too_large.increment();
-            return "close";
-          case "other":
-            if (closesOnError) return "close";
-            stats.tls_not_found.increment();
-            return "continue";
-          case "hello":
-            stats.tls_found.increment();
-            (outcome.serverName === "" ? stats.sni_not_found : stats.sni_found).increment();
-            (outcome.applicationProtocols.length === 0 ? stats.alpn_not_found : stats.alpn_found).increment();
-            connection.transportProtocol = "tls";
-            connection.serverName = outcome.serverName.toLowerCase();
-            connection.applicationProtocols = outcome.applicationProtocols;
-            connection.offeredProtocols = outcome.applicationProtocols;
-            return "continue";
-        }
+      inspector: (connection) => {
+        const hello = new ClientHelloReader();
+        return (data) =>
+          judge(hello.read(data.length > maxBytes ? data.subarray(0, maxBytes) : data), data, connection);
       },
     };
+
+    function judge(outcome: ClientHelloOutcome, data: Buffer, connection: ConnectionInfo): InspectionStatus {
+      switch (outcome.type) {
+        case "incomplete":
+          if (data.length < maxBytes) return "wait";
+          stats.client_hello_too_large.increment();
+          return "close";
+        case "other":
+          if (closesOnError) return "close";
+          stats.tls_not_found.increment();
+          return "continue";
+        case "hello":
+          stats.tls_found.increment();
+          (outcome.serverName === "" ? stats.sni_not_found : stats.sni_found).increment();
+          (outcome.applicationProtocols.length === 0 ? stats.alpn_not_found : stats.alpn_found).increment();
+          connection.transportProtocol = "tls";
+          connection.serverName = outcome.serverName.toLowerCase();
+          connection.applicationProtocols = outcome.applicationProtocols;
+          connection.offeredProtocols = outcome.applicationProtocols;
+          return "continue";
+      }
+    }
   },
 };
 
@@ -79,10 +85,13 @@ export const tlsInspectorRegistration: ListenerFilterRegistration = {
 export const protocolReader: ListenerFilter = {
   name: "protocol reader",
   isSkipped: () => false,
-  inspect(data, connection) {
-    const outcome = readClientHello(data);
-    if (outcome.type === "incomplete") return data.length < maxClientHelloBytes ? "wait" : "continue";
-    if (outcome.type === "hello") connection.offeredProtocols = outcome.applicationProtocols;
-    return "continue";
+  inspector: (connection) => {
+    const hello = new ClientHelloReader();
+    return (data) => {
+      const outcome = hello.read(data);
+      if (outcome.type === "incomplete") return data.length < maxClientHelloBytes ? "wait" : "continue";
+      if (outcome.type === "hello") connection.offeredProtocols = outcome.applicationProtocols;
+      return "continue";
+    };
   },
 };

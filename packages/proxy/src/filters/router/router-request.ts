@@ -4,6 +4,7 @@ import type { Cluster, Host, LoadBalancerContext } from "../../cluster/cluster.t
 import type { RequestSender, StreamResetReason } from "../../codec/stream-codec.ts";
 import { CallbackTimer, TimerEntry } from "../../connection/timer-wheel.ts";
 import type { HttpStream } from "../../http/filter.ts";
+import { BodyBlocks } from "../../http/body-blocks.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
 import { responseFlags } from "../../http/response-flags.ts";
@@ -39,7 +40,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   #requestEnded: boolean;
   #trailers: HeaderMap | undefined = undefined;
   /** Body kept for a connection that is still being made, or for another try. */
-  #kept: Buffer[] | undefined = undefined;
+  #kept: BodyBlocks | undefined = undefined;
   #keptBytes = 0;
   #requestPaused = false;
   #responsePaused = false;
@@ -193,7 +194,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       this.#kept = undefined;
       return;
     }
-    (this.#kept ??= []).push(Buffer.from(chunk));
+    (this.#kept ??= new BodyBlocks()).keep(chunk);
     if (sender === undefined && this.#keptBytes > this.#stream.bufferLimitBytes) this.#pauseRequest();
   }
 
@@ -225,7 +226,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     if (this.#requestEnded) attempt.armPerTryTimeout(this.#perTryTimeoutMs);
     const idleTimeoutMs = this.#action.retryPolicy?.perTryIdleTimeoutMs ?? 0;
     if (idleTimeoutMs > 0) attempt.armIdleTimeout(idleTimeoutMs);
-    const kept = this.#kept;
+    const kept = this.#kept?.all;
     const isComplete = this.#requestEnded && this.#trailers === undefined;
     if (kept === undefined) {
       sender.sendRequestHead(stream.request, isComplete && this.#keptBytes === 0);

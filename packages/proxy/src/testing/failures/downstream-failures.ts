@@ -143,11 +143,6 @@ const clients: readonly FailureRow[] = [
 /** Requests that break the protocol. */
 const requests: readonly FailureRow[] = (
   [
-    [
-      "a million fields",
-      `GET / HTTP/1.1\r\nHost: a\r\n${"x: y\r\n".repeat(1_000_000)}\r\n`,
-      "431 DPE http1.headers_too_large",
-    ],
     ["101 fields", `GET / HTTP/1.1\r\nHost: a\r\n${"x: y\r\n".repeat(101)}\r\n`, "431 DPE http1.too_many_headers"],
     ["a field of 100 KB", get("/ok", `X: ${"y".repeat(100_000)}\r\n`), "431 DPE http1.headers_too_large"],
     ["an endless target", `GET /${"y".repeat(100_000)}`, "431 DPE http1.headers_too_large"],
@@ -190,6 +185,12 @@ const requests: readonly FailureRow[] = (
 
 /** Where Tulle reads requests more strictly. */
 const strictRequests: readonly FailureRow[] = [
+  {
+    name: "request: a million fields",
+    play: `GET / HTTP/1.1\r\nHost: a\r\n${"x: y\r\n".repeat(1_000_000)}\r\n`,
+    lines: ["431 DPE http1.too_many_headers"],
+    envoy: { why: "it counts fields at the end of the head", lines: ["431 DPE http1.headers_too_large"] },
+  },
   {
     name: "request: an endless chunk size",
     play: post("/hang", "Transfer-Encoding: chunked\r\n", "0".repeat(100_000)),

@@ -75,7 +75,7 @@ async function runTcpProxy(t: TestContext, cluster: Cluster, options: ProxyOptio
   };
   const fault = await host.apply({
     ...listener,
-    listenerFilters: inspects ? [{ name: "looks", isSkipped: () => false, inspect: () => "continue" }] : [],
+    listenerFilters: inspects ? [{ name: "looks", isSkipped: () => false, inspector: () => () => "continue" }] : [],
     filterChains: [{ ...chain!, networkFilters: [networkFilter] }],
     perConnectionBufferLimitBytes: bufferLimitBytes,
   });
