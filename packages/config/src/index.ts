@@ -108,6 +108,7 @@ export type { ApiClientOptions, ApplyAnswer } from "./api-client.ts";
 export { ApiClient, ApiError } from "./api-client.ts";
 export type { ResourceWatch, ResourceWatchOptions } from "./resource-watch.ts";
 export type { Loaded } from "./load.ts";
+export { serverCredentialNames, usableCipherSuites } from "./kinds/gateway-tls.ts";
 export { loadPaths, loadText, maxFileBytes } from "./load.ts";
 export { unreadKinds } from "./kinds/unread-kinds.ts";
 export type { FieldNode, Node } from "./schema/schema.ts";

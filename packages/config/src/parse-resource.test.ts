@@ -308,7 +308,7 @@ spec:
       hosts: []
 `,
     findings: [
-      'Error [IST0106] (Gateway default/gw m.yaml:8:42) "a.*.com" has a wildcard that is not the whole first label (write "*.example.com")',
+      'Error [IST0106] (Gateway default/gw m.yaml:8:42) "a.*.com" has a wildcard that is not at its beginning (write "*.example.com")',
       "Error [IST0106] (Gateway default/gw m.yaml:9:15) 70000 is out of range: it has to be from 1 to 65535",
       'Error [IST0106] (Gateway default/gw m.yaml:9:42) "HTTTP" is not one of HTTP, HTTPS, HTTP2, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL\n  Did you mean HTTP?',
       "Error [IST0106] (Gateway default/gw m.yaml:10:7) the list is empty; it needs at least one entry",
@@ -377,7 +377,7 @@ spec:
 `,
     findings: [
       "Error [IST0106] (Gateway default/gw m.yaml:8:14) a server that speaks HTTP has no TLS\n  Use protocol HTTPS to end TLS for HTTP, or TLS for other protocols.",
-      "Error [IST0106] (Gateway default/gw m.yaml:11:47) a server that speaks HTTPS has nothing to redirect\n  Set it at the server that speaks plain HTTP.",
+      "Warning [IST0133] (Gateway default/gw m.yaml:11:47) a server that speaks HTTPS has nothing to redirect\n  Set it at the server that speaks plain HTTP.",
     ],
   },
   {

@@ -7,7 +7,7 @@
 export const rootNamespaces: readonly string[] = ["tulle-system", "istio-system"];
 
 /** Set to "true", a policy is evaluated and counted and decides nothing (Istio's name, and the same under ours). */
-const dryRunAnnotations: readonly string[] = ["istio.io/dry-run", "tulle.io/dry-run"];
+export const dryRunAnnotations: readonly string[] = ["istio.io/dry-run", "tulle.io/dry-run"];
 
 export interface PolicyScope {
   readonly namespace: string;

@@ -1,7 +1,6 @@
 /**
  * IST0149: routes by claims of a token work where the gateway checks tokens: a RequestAuthentication has to hold for each of
- * its workloads, or no request would ever have claims. Sidecars choose routes for their own application, whose tokens nobody
- * checks on the way out.
+ * its workloads, or no request would ever have claims. A VirtualService for the mesh may have no such route.
  */
 import { policyHolds, policyScope } from "../policy-scope.ts";
 import { resolveGateway } from "../resolve-host.ts";
@@ -16,11 +15,7 @@ export const claimRouting: Analyzer = {
     for (const resource of mesh.list("VirtualService")) {
       const uses = claimUses(resource);
       if (uses.length === 0) continue;
-      for (const name of resource.spec.gateways ?? ["mesh"]) {
-        if (name === "mesh") {
-          for (const path of uses) yield { code: "IST0149", resource, path, ...atSidecars };
-          continue;
-        }
+      for (const name of resource.spec.gateways ?? []) {
         const gateway = resolveGateway(name, resource.metadata.namespace);
         if (isAuthenticated(mesh, gateway)) continue;
         for (const path of uses) {
@@ -35,12 +30,6 @@ export const claimRouting: Analyzer = {
       }
     }
   },
-};
-
-const atSidecars = {
-  message:
-    "the route looks at claims, and sidecars check no tokens before they choose a route: there no request has any",
-  suggestion: 'Bind it to a gateway alone ("gateways").',
 };
 
 function claimUses({ spec }: VirtualService): readonly Path[] {

@@ -5,6 +5,7 @@
 import { authoritiesSuffix, authorityCredential, localhostSecret, serverCredential } from "../credentials.ts";
 import type { ReadCredential } from "../credentials.ts";
 import { nearestName } from "../nearest-name.ts";
+import { serverCredentialNames } from "../kinds/gateway-tls.ts";
 import type { Gateway, Secret } from "../resource.ts";
 import type { Path } from "../schema/schema.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
@@ -32,21 +33,25 @@ export const gatewayCredentials: Analyzer = {
 };
 
 interface NamedCredential {
-  readonly server: number;
   readonly name: string;
+  /** The one that may hold the authorities for clients too. */
+  readonly isFirst: boolean;
   readonly mode: string;
+  readonly path: Path;
 }
 
 function credentialsOf({ spec }: Gateway): readonly NamedCredential[] {
-  return spec.servers.flatMap(({ tls }, server) => {
+  return spec.servers.flatMap(({ tls }, server): readonly NamedCredential[] => {
     const { mode = "PASSTHROUGH", credentialName } = tls ?? {};
-    if (credentialName === undefined || !ownCertificate.has(mode)) return [];
-    return [{ server, name: credentialName.replace(/^kubernetes:\/\//, ""), mode }];
+    if (!ownCertificate.has(mode)) return [];
+    const below: Path = ["spec", "servers", server, "tls"];
+    return serverCredentialNames(tls ?? {}).map((name, index) => ({
+      name: name.replace(/^kubernetes:\/\//, ""),
+      mode,
+      isFirst: index === 0,
+      path: [...below, ...(credentialName === undefined ? ["credentialNames", index] : ["credentialName"])],
+    }));
   });
-}
-
-function pathOf(server: number): Path {
-  return ["spec", "servers", server, "tls", "credentialName"];
 }
 
 function* checkGateway(
@@ -56,8 +61,7 @@ function* checkGateway(
   secrets: ReadonlyMap<string, Secret>,
 ): Generator<Discovery> {
   const { nowMs = Date.now() } = mesh.options;
-  for (const { server, name, mode } of credentialsOf(resource)) {
-    const path = pathOf(server);
+  for (const { name, mode, isFirst, path } of credentialsOf(resource)) {
     const secret = secrets.get(`${namespace}/${name}`);
     if (secret === undefined) {
       if (name === localhostSecret.name && namespace === localhostSecret.namespace) continue;
@@ -65,7 +69,7 @@ function* checkGateway(
       continue;
     }
     yield* checkCredential(resource, path, `${namespace}/${name}`, serverCredential(secret), nowMs);
-    if (!asksClients.has(mode)) continue;
+    if (!asksClients.has(mode) || !isFirst) continue;
     const authorities = secrets.get(`${namespace}/${name}${authoritiesSuffix}`) ?? secret;
     const holder = `${namespace}/${authorities.metadata.name}`;
     yield* checkCredential(resource, path, holder, authorityCredential(authorities), nowMs);
@@ -129,25 +133,25 @@ function* checkCredential(
 
 /** Clients that reuse a connection for every name of its certificate would meet the wrong Gateway's routes. */
 function* sharedCertificates(mesh: AnalyzedMesh): Generator<Discovery> {
-  const users = new Map<string, { readonly resource: Gateway; readonly server: number; readonly name: string }[]>();
+  const users = new Map<string, { readonly resource: Gateway; readonly path: Path; readonly name: string }[]>();
   for (const resource of mesh.list("Gateway")) {
     const selector = Object.entries(resource.spec.selector ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-    for (const { server, name } of credentialsOf(resource)) {
+    for (const { path, name } of credentialsOf(resource)) {
       const key = JSON.stringify([selector, name]);
       const list = users.get(key) ?? [];
-      list.push({ resource, server, name });
+      list.push({ resource, path, name });
       users.set(key, list);
     }
   }
   for (const list of users.values()) {
     const gateways = [...new Set(list.map(({ resource: { metadata } }) => `${metadata.namespace}/${metadata.name}`))];
     if (gateways.length < 2) continue;
-    for (const { resource, server, name } of list) {
+    for (const { resource, path, name } of list) {
       const message = `the certificate "${name}" is shown by several Gateways (${gateways.join(", ")}): a client that reuses its connection for another name would get 404`;
       yield {
         code: "IST0138",
         resource,
-        path: pathOf(server),
+        path,
         message,
         suggestion: "Put their servers into one Gateway, or use a certificate for each.",
       };

@@ -6,9 +6,10 @@ import type { Format } from "../schema/formats.ts";
 import { ipBlock, isPathTemplate, namespacePattern, pathPattern } from "./authorization-formats.ts";
 import { portNumber, serviceAccountReference, trustDomainPattern } from "./authorization-formats.ts";
 import { conditionKey, formatOfKey, isFilterKey } from "./authorization-keys.ts";
+import { dryRunIsClear } from "./dry-run.ts";
 import { defineKind, securityApiVersions } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
-import { policyTargetFields } from "./policy-target.ts";
+import { oneTarget, policyTargetFields } from "./policy-target.ts";
 
 const values = (format: Format) => list(string(format));
 
@@ -156,17 +157,12 @@ function actionFits(spec: ObjectValue<typeof policyFields>, report: Report): voi
   if (action === "CUSTOM" && provider === undefined) {
     report({ message: "the action CUSTOM needs a provider", suggestion: 'Add "provider" with its name.' });
   }
-  if ((action === "CUSTOM" || action === "DENY") && rules === undefined) {
+  if ((action === "CUSTOM" || action === "DENY") && (rules ?? []).length === 0) {
     report({
       message: `the action ${action} without rules has no effect`,
       suggestion: 'Write "rules: [{}]" for everything.',
     });
   }
-}
-
-function oneTarget(spec: ObjectValue<typeof policyFields>, report: Report): void {
-  const names = (["selector", "targetRef", "targetRefs"] as const).filter((name) => spec[name] !== undefined);
-  if (names.length > 1) report({ path: [names[1]!], message: `only one of ${names.join(", ")} is possible` });
 }
 
 export const authorizationPolicy = defineKind({
@@ -186,6 +182,6 @@ export const authorizationPolicy = defineKind({
         "The policy; nothing is allowed when it is empty.",
       ),
     },
-    { unread: ["status"] },
+    { unread: ["status"], rules: [dryRunIsClear] },
   ),
 });

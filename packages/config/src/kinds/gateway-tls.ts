@@ -2,7 +2,7 @@
 import { boolean, enumeration, list, narrowing, notYet, object, optional, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import type { Format } from "../schema/formats.ts";
-import { credentialName, nonEmpty } from "../schema/formats.ts";
+import { credentialName, nonEmpty, quote } from "../schema/formats.ts";
 
 const modes = ["PASSTHROUGH", "SIMPLE", "MUTUAL", "AUTO_PASSTHROUGH", "ISTIO_MUTUAL", "OPTIONAL_MUTUAL"] as const;
 
@@ -12,7 +12,7 @@ const defaultOldest = "TLSV1_2";
 const versions = ["TLS_AUTO", "TLSV1_0", "TLSV1_1", "TLSV1_2", "TLSV1_3"] as const;
 
 /** Suites up to TLS 1.2 that Envoy's TLS library knows (BoringSSL); those of TLS 1.3 are always the same. */
-const cipherSuites = [
+const knownCipherSuites: readonly string[] = [
   "ECDHE-ECDSA-AES128-GCM-SHA256",
   "ECDHE-RSA-AES128-GCM-SHA256",
   "ECDHE-ECDSA-AES256-GCM-SHA384",
@@ -27,7 +27,22 @@ const cipherSuites = [
   "AES256-GCM-SHA384",
   "AES128-SHA",
   "AES256-SHA",
-] as const;
+];
+
+const cipherSuite: Format = {
+  name: "cipher suite",
+  description: `one of ${knownCipherSuites.join(", ")}`,
+  check: () => undefined,
+  warn: (value) =>
+    knownCipherSuites.includes(value)
+      ? undefined
+      : `${quote(value)} is no cipher suite that proxies know; it is left out`,
+};
+
+/** Those that a proxy takes, each once: one unknown name would make it refuse the listener. */
+export function usableCipherSuites(names: readonly string[]): readonly string[] {
+  return [...new Set(names)].filter((name) => knownCipherSuites.includes(name));
+}
 
 const spkiHash: Format = {
   name: "hash of a public key",
@@ -55,22 +70,26 @@ const serverTlsFields = {
   caCertificates: optional(fileName, "File with the authorities that clients are checked against."),
   caCrl: optional(fileName, "File with revoked client certificates."),
   credentialName: optional(string(credentialName), "Secret with certificate and key, in the gateway pods' namespace."),
-  credentialNames: notYet(list(string(credentialName)), "Secrets that hold certificates and keys."),
+  credentialNames: optional(
+    list(string(credentialName), { minItems: 1 }),
+    "Several such Secrets, of which the one that fits the client is shown.",
+  ),
   subjectAltNames: optional(list(string(nonEmpty)), "Names of which a client certificate has to have one."),
   verifyCertificateSpki: optional(list(string(spkiHash)), "Accepted hashes of the public key of client certificates."),
   verifyCertificateHash: optional(list(string(certificateHash)), "Accepted hashes of client certificates."),
   minProtocolVersion: optional(enumeration(versions), "Oldest TLS version; 1.2 when missing."),
   maxProtocolVersion: optional(enumeration(versions), "Newest TLS version; 1.3 when missing."),
-  cipherSuites: optional(list(enumeration(cipherSuites)), "Cipher suites up to TLS 1.2."),
-  tlsCertificates: notYet(
+  cipherSuites: optional(list(string(cipherSuite)), "Cipher suites up to TLS 1.2; unknown ones are left out."),
+  tlsCertificates: optional(
     list(
       object({
         serverCertificate: optional(fileName, "File with the certificate chain."),
         privateKey: optional(fileName, "File with the private key."),
-        caCertificates: optional(fileName, "File with the authorities that clients are checked against."),
+        caCertificates: notYet(fileName, "Not used; the field beside the list says it."),
       }),
+      { minItems: 1 },
     ),
-    "Several certificates from files.",
+    "Several certificates from files, of which the one that fits the client is shown.",
   ),
   caCertCredentialName: narrowing(
     string(credentialName),
@@ -87,29 +106,68 @@ const ownCertificate: ReadonlySet<string> = new Set(["SIMPLE", "MUTUAL", "OPTION
 const asksClients: ReadonlySet<string> = new Set(["MUTUAL", "OPTIONAL_MUTUAL"]);
 
 function certificateFits(tls: ServerTlsFields, report: Report): void {
-  const { mode } = tls;
-  if (mode === undefined) return;
-  const files = ["serverCertificate", "privateKey", "caCertificates"] as const;
-  const given = [...files, "credentialName" as const].filter((name) => tls[name] !== undefined);
-  if (!ownCertificate.has(mode)) {
-    const because = mode === "ISTIO_MUTUAL" ? "the workload's own is used" : "connections pass as they are";
-    for (const name of given) report({ path: [name], message: `${mode} takes no certificate: ${because}` });
-    return;
-  }
-  if (tls.credentialName !== undefined) {
-    for (const name of given.filter((each) => each !== "credentialName")) {
-      report({ path: [name], message: `"credentialName" names the certificate already` });
+  const { mode = "PASSTHROUGH", credentialName, credentialNames = [], tlsCertificates = [] } = tls;
+  if (mode === "ISTIO_MUTUAL") {
+    for (const name of ["serverCertificate", "privateKey", "caCertificates", ...sourceNames] as const) {
+      if (!isGiven(tls[name])) continue;
+      report({ path: [name], message: "ISTIO_MUTUAL takes no certificate: the workload's own is used" });
     }
     return;
   }
-  const needed = files.filter((name) => name !== "caCertificates" || asksClients.has(mode));
-  const missing = needed.filter((name) => tls[name] === undefined);
+  if (!ownCertificate.has(mode)) {
+    for (const name of [...fileNames, "caCrl", ...sourceNames] as const) {
+      if (!isGiven(tls[name])) continue;
+      report({ code: "IST0133", path: [name], message: `${mode} uses no certificate: connections pass as they are` });
+    }
+  }
+  const sources = [
+    ...(tls.serverCertificate !== undefined && tls.privateKey !== undefined ? ["serverCertificate" as const] : []),
+    ...sourceNames.filter((name) => isGiven(tls[name])),
+  ];
+  if (sources.length > 1) {
+    report({ path: [sources[1]!], message: `only one of "${sources.join('", "')}" may name the certificate` });
+  }
+  if (!ownCertificate.has(mode)) return;
+  revocationFits(mode, tls, report);
+  if (credentialName !== undefined || credentialNames.length > 0) {
+    const ignored = fileNames.filter((name) => tls[name] !== undefined);
+    for (const name of sources.length > 1 ? [] : ignored) {
+      report({ code: "IST0133", path: [name], message: `it is not used: "${sources[0]!}" names the certificate` });
+    }
+    return;
+  }
+  const needed = fileNames.filter((name) =>
+    name === "caCertificates" ? asksClients.has(mode) : tlsCertificates.length === 0,
+  );
+  const missing: string[] = needed.filter((name) => tls[name] === undefined);
+  tlsCertificates.forEach((each, index) => {
+    for (const name of ["serverCertificate", "privateKey"] as const) {
+      if (each[name] === undefined) missing.push(`tlsCertificates[${index}].${name}`);
+    }
+  });
   if (missing.length === 0) return;
   report({
     path: ["mode"],
     message: `${mode} needs a certificate: ${missing.map((name) => `"${name}"`).join(", ")} missing`,
     suggestion: 'Name a Secret by "credentialName", or files of the gateway\'s machine.',
   });
+}
+
+const fileNames = ["serverCertificate", "privateKey", "caCertificates"] as const;
+const sourceNames = ["credentialName", "credentialNames", "tlsCertificates"] as const;
+
+function isGiven(value: string | readonly unknown[] | undefined): boolean {
+  return value !== undefined && value.length > 0;
+}
+
+/** Istio looks at the file where certificates are files as well. */
+function revocationFits(
+  mode: string,
+  { caCrl, credentialName, credentialNames = [] }: ServerTlsFields,
+  report: Report,
+): void {
+  if (caCrl === undefined || mode !== "SIMPLE" || credentialName !== undefined || credentialNames.length > 0) return;
+  report({ path: ["caCrl"], message: "SIMPLE asks clients for no certificate, so that none can be revoked" });
 }
 
 function versionsFit({ minProtocolVersion, maxProtocolVersion }: ServerTlsFields, report: Report): void {
@@ -133,6 +191,14 @@ function namesAreVouchedFor({ mode, subjectAltNames = [] }: ServerTlsFields, rep
       suggestion: "Use MUTUAL or OPTIONAL_MUTUAL.",
     });
   }
+}
+
+/** The Secrets with the certificates of a server, in their order. */
+export function serverCredentialNames({
+  credentialName,
+  credentialNames = [],
+}: Pick<ServerTlsFields, "credentialName" | "credentialNames">): readonly string[] {
+  return credentialName === undefined ? credentialNames : [credentialName];
 }
 
 export const serverTls = object(serverTlsFields, { rules: [certificateFits, versionsFit, namesAreVouchedFor] });

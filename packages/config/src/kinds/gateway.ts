@@ -11,11 +11,13 @@ import {
   required,
   string,
 } from "../schema/schema.ts";
+import { isIP } from "node:net";
 import type { ObjectValue, Report } from "../schema/schema.ts";
-import { gatewayHost, labelKey, labelValue, nonEmpty } from "../schema/formats.ts";
+import { gatewayHost, gatewayLabelKey, gatewayLabelValue, nonEmpty, quote } from "../schema/formats.ts";
+import { noDryRun } from "./dry-run.ts";
 import { defineKind, networkingApiVersions } from "./definition.ts";
 import { serverTls } from "./gateway-tls.ts";
-import { subdomainNamedMetadata } from "./metadata.ts";
+import { labelNamedMetadata } from "./metadata.ts";
 
 const protocol = enumeration(["HTTP", "HTTPS", "HTTP2", "GRPC", "GRPC-WEB", "TCP", "TLS", "MONGO", "REDIS", "MYSQL"], {
   ignoreCase: true,
@@ -44,7 +46,10 @@ const serverFields = {
 } as const;
 
 const gatewayFields = {
-  selector: optional(map(string(labelValue), labelKey), "Labels of the gateway pods; all workloads when empty."),
+  selector: optional(
+    map(string(gatewayLabelValue), gatewayLabelKey),
+    "Labels of the gateway pods; all workloads when empty.",
+  ),
   servers: required(list(object(serverFields), { minItems: 1 }), "What the gateway listens on."),
 } as const;
 
@@ -63,20 +68,38 @@ function portNamesDiffer(spec: ObjectValue<typeof gatewayFields>, report: Report
   });
 }
 
+const plainHttp: ReadonlySet<string> = new Set(["HTTP", "HTTP2", "GRPC", "GRPC-WEB"]);
+
+/** Settings that may stand at a server of plain HTTP: those without a certificate, as for `httpsRedirect`. */
+function endsNothing(tls: NonNullable<ObjectValue<typeof serverFields>["tls"]>): boolean {
+  const { mode = "PASSTHROUGH", serverCertificate, privateKey, caCertificates } = tls;
+  const isPassedOn = mode === "PASSTHROUGH" || mode === "AUTO_PASSTHROUGH";
+  return isPassedOn && [serverCertificate, privateKey, caCertificates].every((each) => each === undefined);
+}
+
 function tlsWhereNeeded(spec: ObjectValue<typeof gatewayFields>, report: Report): void {
   spec.servers.forEach((server, index) => {
-    const isTls = server.port.protocol === "HTTPS" || server.port.protocol === "TLS";
-    if (isTls && server.tls?.httpsRedirect === true) {
+    const { protocol: spoken, targetPort = 0 } = server.port;
+    if ((server.bind ?? "") !== "" && !server.bind!.startsWith("unix://") && isIP(server.bind!) === 0) {
+      report({ path: ["servers", index, "bind"], message: `${quote(server.bind!)} is not an IP address` });
+    }
+    const isTls = spoken === "HTTPS" || spoken === "TLS";
+    if (targetPort > 0) {
+      const path = ["servers", index, "port", "targetPort"];
+      report({ path, message: "a Gateway's server has no target port: the Service of the gateway says it" });
+    }
+    if (!plainHttp.has(spoken) && server.tls?.httpsRedirect === true) {
       report({
+        code: "IST0133",
         path: ["servers", index, "tls", "httpsRedirect"],
-        message: `a server that speaks ${server.port.protocol} has nothing to redirect`,
+        message: `a server that speaks ${spoken} has nothing to redirect`,
         suggestion: "Set it at the server that speaks plain HTTP.",
       });
     }
-    if (!isTls && server.tls?.mode !== undefined) {
+    if (!isTls && server.tls !== undefined && !(plainHttp.has(spoken) && endsNothing(server.tls))) {
       report({
-        path: ["servers", index, "tls", "mode"],
-        message: `a server that speaks ${server.port.protocol} has no TLS`,
+        path: ["servers", index, "tls", ...(server.tls.mode === undefined ? [] : ["mode"])],
+        message: `a server that speaks ${spoken} has no TLS`,
         suggestion: "Use protocol HTTPS to end TLS for HTTP, or TLS for other protocols.",
       });
     }
@@ -100,9 +123,9 @@ export const gateway = defineKind({
   description: "Ports and hosts that a gateway workload listens on.",
   schema: object(
     {
-      metadata: required(subdomainNamedMetadata, "Metadata."),
+      metadata: required(labelNamedMetadata, "Metadata."),
       spec: required(object(gatewayFields, { rules: [portNamesDiffer, tlsWhereNeeded] }), "What the gateway serves."),
     },
-    { unread: ["status"] },
+    { unread: ["status"], rules: [noDryRun] },
   ),
 });

@@ -14,20 +14,22 @@ import {
   string,
 } from "../schema/schema.ts";
 import type { Infer, ObjectValue, Report } from "../schema/schema.ts";
+import type { Format } from "../schema/formats.ts";
 import {
+  destinationHost,
   dnsLabel,
   dnsSubdomain,
   duration,
   gatewayReference,
   headerMatchName,
   headerName,
-  hostName,
   labelKey,
   labelValue,
   nonEmpty,
   regex,
   regexOrAny,
   retryOn,
+  subsetName,
 } from "../schema/formats.ts";
 
 const port = integer({ minimum: 1, maximum: 65_535 });
@@ -43,9 +45,9 @@ const stringMatchFields = {
 /** A path may begin with nothing: Envoy's route match takes an empty prefix, its string matchers refuse one. */
 export const uriMatch = object(
   { ...stringMatchFields, prefix: optional(string(), "How the path begins.") },
-  { exactlyOne: [["exact", "prefix", "regex"]] },
+  { atMostOne: [["exact", "prefix", "regex"]] },
 );
-const stringMatch = object(stringMatchFields, { exactlyOne: [["exact", "prefix", "regex"]] });
+const stringMatch = object(stringMatchFields, { atMostOne: [["exact", "prefix", "regex"]] });
 /** Empty means that the header or parameter is there, whatever its value. */
 const presenceOrStringMatch = object(stringMatchFields, { atMostOne: [["exact", "prefix", "regex"]] });
 
@@ -57,9 +59,15 @@ const absentMatch = object(
 
 export type StringMatch = Infer<typeof presenceOrStringMatch>;
 
+/** Empty is as good as missing. */
+const subsetOrNone: Format = { ...subsetName, check: (value) => (value === "" ? undefined : subsetName.check(value)) };
+
 export const destination = object({
-  host: required(string(hostName), "Service: a short name (in the namespace of the VirtualService) or a full one."),
-  subset: optional(string(dnsLabel), "Subset that a DestinationRule of the service names."),
+  host: required(
+    string(destinationHost),
+    "Service: a short name (in the namespace of the VirtualService) or a full one.",
+  ),
+  subset: optional(string(subsetOrNone), "Subset that a DestinationRule of the service names."),
   port: optional(
     object({ number: required(port, "Port of the Service.") }),
     "Needed when the Service has several ports.",
@@ -96,6 +104,14 @@ const httpMatchFields = {
 
 const httpMatch = object(httpMatchFields);
 
+/** Empty texts count as missing. */
+function saysOneOf<N extends string>(what: string, names: readonly N[]) {
+  return (value: Readonly<Partial<Record<N, unknown>>>, report: Report): void => {
+    if (names.some((name) => value[name] !== undefined && value[name] !== "")) return;
+    report({ message: `the ${what} changes nothing: it needs one of ${names.join(", ")}` });
+  };
+}
+
 const redirect = object(
   {
     uri: notYet(string(), "New path."),
@@ -106,11 +122,17 @@ const redirect = object(
     redirectCode: notYet(integer({ minimum: 300, maximum: 399 }), "Status of the answer; 301 when missing."),
     prefixRewrite: notYet(string(), "New prefix."),
   },
-  { atMostOne: [["port", "derivePort"]] },
+  {
+    atMostOne: [
+      ["port", "derivePort"],
+      ["uri", "prefixRewrite"],
+    ],
+    rules: [saysOneOf("redirect", ["uri", "prefixRewrite", "authority", "port", "derivePort", "scheme"])],
+  },
 );
 
 const directResponse = object({
-  status: required(integer({ minimum: 100, maximum: 599 }), "Status of the answer."),
+  status: required(integer({ minimum: 200, maximum: 600 }), "Status of the answer."),
   body: notYet(
     object(
       { string: notYet(string(), "Text."), bytes: notYet(string(), "Base64.") },
@@ -126,13 +148,13 @@ const rewrite = object(
     authority: notYet(string(), "New host."),
     uriRegexRewrite: notYet(
       object({
-        match: notYet(string(regex), "What is replaced."),
-        rewrite: notYet(string(), "What takes its place; \\1 is the first group."),
+        match: required(string(regex), "What is replaced."),
+        rewrite: required(string(nonEmpty), "What takes its place; \\1 is the first group."),
       }),
       "New path by a regular expression.",
     ),
   },
-  { atMostOne: [["uri", "uriRegexRewrite"]] },
+  { atMostOne: [["uri", "uriRegexRewrite"]], rules: [saysOneOf("rewrite", ["uri", "uriRegexRewrite", "authority"])] },
 );
 
 const retriesFields = {
@@ -148,7 +170,10 @@ const retriesFields = {
 } as const;
 
 function noConditionsWithoutAttempts(retries: ObjectValue<typeof retriesFields>, report: Report): void {
-  const isConfigured = retries.perTryTimeout !== undefined || (retries.retryOn ?? "") !== "";
+  const isConfigured =
+    retries.perTryTimeout !== undefined ||
+    (retries.retryOn ?? "") !== "" ||
+    retries.retryRemoteLocalities !== undefined;
   if ((retries.attempts ?? 0) === 0 && isConfigured) {
     report({
       message: "retries are configured, but attempts is 0 or missing, which switches retries off",
@@ -157,7 +182,7 @@ function noConditionsWithoutAttempts(retries: ObjectValue<typeof retriesFields>,
   }
 }
 
-const fault = object({
+const faultFields = {
   delay: notYet(
     object(
       {
@@ -166,23 +191,43 @@ const fault = object({
         exponentialDelay: notYet(string(duration), "Mean of an exponential delay."),
         percentage: notYet(percentage, "Share of requests."),
       },
-      { exactlyOne: [["fixedDelay", "exponentialDelay"]] },
+      { atMostOne: [["fixedDelay", "exponentialDelay"]] },
     ),
     "Requests are delayed.",
   ),
   abort: notYet(
     object(
       {
-        httpStatus: notYet(integer({ minimum: 200, maximum: 599 }), "Status of the answer."),
+        httpStatus: notYet(integer({ minimum: 200, maximum: 600 }), "Status of the answer."),
         grpcStatus: notYet(string(nonEmpty), "gRPC status of the answer."),
         http2Error: notYet(string(nonEmpty), "HTTP/2 error."),
         percentage: notYet(percentage, "Share of requests."),
       },
-      { exactlyOne: [["httpStatus", "grpcStatus", "http2Error"]] },
+      { atMostOne: [["httpStatus", "grpcStatus", "http2Error"]] },
     ),
     "Requests are answered with an error.",
   ),
-});
+} as const;
+
+function faultIsMade({ delay, abort }: ObjectValue<typeof faultFields>, report: Report): void {
+  if (delay === undefined && abort === undefined) report({ message: 'a fault needs "delay" or "abort"' });
+  if (delay?.exponentialDelay !== undefined) {
+    report({
+      path: ["delay", "exponentialDelay"],
+      message: "no proxy delays like that",
+      suggestion: 'Use "fixedDelay".',
+    });
+  }
+  if (abort?.http2Error !== undefined) {
+    report({
+      path: ["abort", "http2Error"],
+      message: "no proxy ends requests like that",
+      suggestion: 'Use "httpStatus" or "grpcStatus".',
+    });
+  }
+}
+
+const fault = object(faultFields, { rules: [faultIsMade] });
 
 const corsPolicy = object({
   allowOrigin: deprecated(notYet(list(string()), "Allowed origins."), "allowOrigins"),

@@ -1,9 +1,10 @@
 /** PeerAuthentication: whether a workload's ports ask their callers for a certificate. Field list of Istio 1.31 (security.istio.io). */
 import { enumeration, defaulted, map, object, optional, required, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
-import { labelKey, labelValue } from "../schema/formats.ts";
+import { selectedLabelKey, selectedLabelValue } from "../schema/formats.ts";
 import type { Format } from "../schema/formats.ts";
 import { isPortNumber } from "./authorization-formats.ts";
+import { noDryRun } from "./dry-run.ts";
 import { defineKind, securityApiVersions } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
 
@@ -22,7 +23,9 @@ const listeningPort: Format = {
 
 const fields = {
   selector: optional(
-    object({ matchLabels: optional(map(string(labelValue), labelKey), "Labels that the workloads have.") }),
+    object({
+      matchLabels: optional(map(string(selectedLabelValue), selectedLabelKey), "Labels that the workloads have."),
+    }),
     "The workloads that the policy holds for; all of the namespace when missing, all of the mesh in a root namespace.",
   ),
   mtls: optional(mutualTls, "Mode of all ports."),
@@ -31,7 +34,11 @@ const fields = {
 
 /** Istio's validation: the ports of a whole namespace have nothing in common. */
 function portsOfSelected(spec: ObjectValue<typeof fields>, report: Report): void {
-  if (Object.keys(spec.portLevelMtls ?? {}).length === 0) return;
+  if (spec.portLevelMtls === undefined) return;
+  if (Object.keys(spec.portLevelMtls).length === 0) {
+    report({ path: ["portLevelMtls"], message: "it names no port", suggestion: "Leave it out." });
+    return;
+  }
   if (Object.keys(spec.selector?.matchLabels ?? {}).length > 0) return;
   report({
     path: ["portLevelMtls"],
@@ -53,6 +60,6 @@ export const peerAuthentication = defineKind({
       metadata: required(subdomainNamedMetadata, "Metadata."),
       spec: defaulted(object(fields, { rules: [portsOfSelected] }), {}, "The policy; it inherits when it is empty."),
     },
-    { unread: ["status"] },
+    { unread: ["status"], rules: [noDryRun] },
   ),
 });

@@ -1,17 +1,61 @@
 /** What a security policy is attached to, in the words that AuthorizationPolicy and RequestAuthentication share. */
 import { list, map, narrowing, object, optional, required, string } from "../schema/schema.ts";
-import { labelKey, labelValue, nonEmpty } from "../schema/formats.ts";
+import type { Report } from "../schema/schema.ts";
+import { nonEmpty, selectedLabelKey, selectedLabelValue } from "../schema/formats.ts";
 
-const targetReference = object({
-  group: optional(string(), "API group of the target."),
-  kind: required(string(nonEmpty), "Kind of the target."),
-  name: required(string(nonEmpty), "Name of the target."),
-  namespace: optional(string(), "Namespace of the target; that of the policy."),
-});
+const targetKinds = [
+  { group: "", kind: "Service" },
+  { group: "networking.istio.io", kind: "ServiceEntry" },
+  { group: "gateway.networking.k8s.io", kind: "Gateway" },
+  { group: "gateway.networking.k8s.io", kind: "GatewayClass" },
+] as const;
+
+interface TargetReference {
+  readonly group?: string;
+  readonly kind: string;
+  readonly namespace?: string;
+}
+
+/** Istio's validation: the target lies in the policy's own namespace, and is one of these. */
+function isTarget({ group = "", kind, namespace = "" }: TargetReference, report: Report): void {
+  if (namespace !== "") {
+    report({
+      path: ["namespace"],
+      message: "the target is always in the namespace of the policy",
+      suggestion: "Leave it out.",
+    });
+  }
+  const ofGroup = group === "core" ? "" : group;
+  if (targetKinds.some((each) => each.group === ofGroup && each.kind === kind)) return;
+  const known = targetKinds.map((each) => (each.group === "" ? each.kind : `${each.kind} of ${each.group}`));
+  const found = ofGroup === "" ? kind : `${kind} of ${group}`;
+  report({ path: ["kind"], message: `${found} is no target of a policy; targets are ${known.join(", ")}` });
+}
+
+/** What the policy is for is said once. */
+export function oneTarget(
+  spec: { readonly selector?: unknown; readonly targetRef?: unknown; readonly targetRefs?: readonly unknown[] },
+  report: Report,
+): void {
+  const names = (["selector", "targetRef", "targetRefs"] as const).filter((name) => spec[name] !== undefined);
+  if (names.length > 1) report({ path: [names[1]!], message: `only one of ${names.join(", ")} is possible` });
+}
+
+const targetReference = object(
+  {
+    group: optional(string(), "API group of the target."),
+    kind: required(string(nonEmpty), "Kind of the target."),
+    name: required(string(nonEmpty), "Name of the target."),
+    namespace: optional(string(), "Namespace of the target; that of the policy."),
+  },
+  { rules: [isTarget] },
+);
 
 export const policyTargetFields = {
   selector: optional(
-    object({ matchLabels: optional(map(string(labelValue), labelKey), "Labels that the workloads have.") }),
+    object({
+      matchLabels: optional(map(string(selectedLabelValue), selectedLabelKey), "Labels that the workloads have."),
+    }),
     "The workloads that the policy holds for; all of the namespace when missing, all of the mesh in a root namespace.",
   ),
   targetRef: narrowing(

@@ -4,9 +4,10 @@ import type { ObjectValue, Report } from "../schema/schema.ts";
 import { duration, headerName, nonEmpty, quote } from "../schema/formats.ts";
 import type { Format } from "../schema/formats.ts";
 import { parseKeySet } from "../json-web-key-set.ts";
+import { noDryRun } from "./dry-run.ts";
 import { defineKind, securityApiVersions } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
-import { policyTargetFields } from "./policy-target.ts";
+import { oneTarget, policyTargetFields } from "./policy-target.ts";
 
 const jwksUrl: Format = {
   name: "URL",
@@ -31,6 +32,15 @@ const keySet: Format = {
   jsonSchema: { minLength: 1 },
 };
 
+/** Istio writes claims into headers of plain names alone. */
+const plainHeaderName: Format = {
+  name: "header name",
+  description: 'letters, digits, "-" and "_"',
+  check: (value) =>
+    /^[-_A-Za-z0-9]+$/.test(value) ? undefined : `${quote(value)} is not a name of letters, digits, "-" and "_"`,
+  jsonSchema: { pattern: "^[-_A-Za-z0-9]+$" },
+};
+
 const cookieName: Format = {
   name: "cookie name",
   description: "a token (RFC 6265 §4.1.1)",
@@ -39,7 +49,7 @@ const cookieName: Format = {
 };
 
 const jwtRuleFields = {
-  issuer: required(string(nonEmpty), "Who made the token (`iss`)."),
+  issuer: defaulted(string(), "", "Who made the token (`iss`); anybody whose signature is good, when missing."),
   audiences: optional(
     list(string(nonEmpty)),
     "Names of which one has to be in the token's `aud`; not looked at when missing.",
@@ -66,7 +76,7 @@ const jwtRuleFields = {
   outputClaimToHeaders: optional(
     list(
       object({
-        header: required(string(headerName), "Header that gets the claim."),
+        header: required(string(plainHeaderName), "Header that gets the claim."),
         claim: required(string(nonEmpty), "The claim; parts of a nested one are joined by `.`."),
       }),
     ),
@@ -84,10 +94,13 @@ function oneKeySource(rule: ObjectValue<typeof jwtRuleFields>, report: Report): 
   if (rule.jwks !== undefined && uri !== undefined) {
     report({ path: ["jwks"], message: 'only one of "jwks" and "jwksUri" is possible' });
   }
-  if (rule.jwks === undefined && uri === undefined && jwksUrl.check(rule.issuer) !== undefined) {
+  if (rule.issuer === "" && uri === undefined) {
+    report({ message: '"issuer" or "jwksUri" is needed', suggestion: "The issuer is what tokens say in `iss`." });
+  } else if (rule.jwks === undefined && uri === undefined && jwksUrl.check(rule.issuer) !== undefined) {
     report({
+      code: "IST0133",
       path: ["issuer"],
-      message: `${quote(rule.issuer)} is no URL, so nothing says where its keys are`,
+      message: `${quote(rule.issuer)} is no URL, so nothing says where its keys are: none of its tokens is taken`,
       suggestion: 'Add "jwksUri" or "jwks".',
     });
   }
@@ -118,17 +131,20 @@ export const requestAuthentication = defineKind({
     {
       metadata: required(subdomainNamedMetadata, "Metadata."),
       spec: defaulted(
-        object({
-          ...policyTargetFields,
-          jwtRules: optional(
-            list(object(jwtRuleFields, { rules: [oneKeySource, claimsAtTheTop] })),
-            "One entry for each issuer.",
-          ),
-        }),
+        object(
+          {
+            ...policyTargetFields,
+            jwtRules: optional(
+              list(object(jwtRuleFields, { rules: [oneKeySource, claimsAtTheTop] })),
+              "One entry for each issuer.",
+            ),
+          },
+          { rules: [oneTarget] },
+        ),
         {},
         "The tokens.",
       ),
     },
-    { unread: ["status"] },
+    { unread: ["status"], rules: [noDryRun] },
   ),
 });

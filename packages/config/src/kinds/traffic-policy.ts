@@ -1,6 +1,7 @@
 /** Traffic policy of a DestinationRule: load balancing, connection pools, outlier detection, TLS. Field list of Istio 1.31. */
 import {
   boolean,
+  defaulted,
   deprecated,
   enumeration,
   integer,
@@ -14,28 +15,52 @@ import {
   string,
 } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
-import { duration, durationOrZero, hostName, nonEmpty } from "../schema/formats.ts";
+import type { Format } from "../schema/formats.ts";
+import { duration, durationOrZero, nonEmpty, tunnelHost } from "../schema/formats.ts";
+import {
+  attributesDiffer,
+  localErrorsAreSplit,
+  localitiesFit,
+  localityOrZone,
+  protocolIsClear,
+  ringIsSaidOnce,
+  saysSomething,
+  tableFits,
+  tunnelAlone,
+} from "./traffic-policy-rules.ts";
+
+const tunnelProtocol: Format = {
+  name: "protocol of a tunnel",
+  description: "CONNECT or POST",
+  check: (value) => (["", "CONNECT", "POST"].includes(value) ? undefined : "it is neither CONNECT nor POST"),
+};
 
 const uint32 = integer({ minimum: 0, maximum: 4_294_967_295 });
 const percent = integer({ minimum: 0, maximum: 100 });
 const port = integer({ minimum: 1, maximum: 65_535 });
 
 const ringHash = object({ minimumRingSize: notYet(integer({ minimum: 0 }), "Smallest number of points on the ring.") });
-const maglev = object({ tableSize: notYet(integer({ minimum: 0 }), "Size of the Maglev table, a prime.") });
+const maglev = object(
+  { tableSize: notYet(integer({ minimum: 0 }), "Size of the Maglev table, a prime.") },
+  { rules: [tableFits] },
+);
 
 const consistentHash = object(
   {
     httpHeaderName: notYet(string(nonEmpty), "Hash of a request header."),
     httpCookie: notYet(
-      object({
-        name: required(string(nonEmpty), "Name of the cookie."),
-        path: notYet(string(), "Path of a cookie that the proxy makes."),
-        ttl: notYet(string(durationOrZero), "Life of a cookie that the proxy makes; 0s makes a session cookie."),
-        attributes: notYet(
-          list(object({ name: required(string(nonEmpty), "Name."), value: optional(string(), "Value.") })),
-          "Further attributes of the cookie.",
-        ),
-      }),
+      object(
+        {
+          name: required(string(nonEmpty), "Name of the cookie."),
+          path: notYet(string(), "Path of a cookie that the proxy makes."),
+          ttl: notYet(string(durationOrZero), "Life of a cookie that the proxy makes; 0s makes a session cookie."),
+          attributes: notYet(
+            list(object({ name: required(string(nonEmpty), "Name."), value: optional(string(), "Value.") })),
+            "Further attributes of the cookie.",
+          ),
+        },
+        { rules: [({ attributes }, report) => attributesDiffer(attributes, report)] },
+      ),
       "Hash of a cookie.",
     ),
     useSourceIp: notYet(boolean(), "Hash of the client's address."),
@@ -50,6 +75,7 @@ const consistentHash = object(
   {
     exactlyOne: [["httpHeaderName", "httpCookie", "useSourceIp", "httpQueryParameterName"]],
     atMostOne: [["ringHash", "maglev"]],
+    rules: [ringIsSaidOnce],
   },
 );
 
@@ -73,7 +99,7 @@ const localityLbSetting = object(
     failoverPriority: notYet(failoverPriority, "Labels whose equality makes an endpoint preferred, in order."),
     enabled: notYet(boolean(), "Switches locality load balancing."),
   },
-  { atMostOne: [["distribute", "failover"]] },
+  { rules: [localitiesFit] },
 );
 
 const loadBalancer = object(
@@ -109,10 +135,10 @@ const loadBalancer = object(
       "Slow start of new endpoints.",
     ),
   },
-  { atMostOne: [["simple", "consistentHash"]] },
+  { atMostOne: [["simple", "consistentHash"]], rules: [localityOrZone] },
 );
 
-const connectionPool = object({
+const connectionPoolFields = {
   tcp: optional(
     object({
       maxConnections: optional(integer({ minimum: 1, maximum: 2_147_483_647 }), "Most connections."),
@@ -131,40 +157,45 @@ const connectionPool = object({
     "Limits of TCP connections.",
   ),
   http: optional(
-    object({
-      http1MaxPendingRequests: optional(
-        integer({ minimum: 0, maximum: 2_147_483_647 }),
-        "Most requests that wait for a connection.",
-      ),
-      http2MaxRequests: optional(integer({ minimum: 0, maximum: 2_147_483_647 }), "Most requests at a time."),
-      maxRequestsPerConnection: optional(
-        integer({ minimum: 0, maximum: 536_870_912 }),
-        "Requests after which a connection is left.",
-      ),
-      maxRetries: optional(integer({ minimum: 0, maximum: 2_147_483_647 }), "Most retries at a time."),
-      idleTimeout: optional(string(durationOrZero), "Idle time after which a connection is closed."),
-      h2UpgradePolicy: notYet(
-        enumeration(["DEFAULT", "DO_NOT_UPGRADE", "UPGRADE"]),
-        "Whether HTTP/1.1 becomes HTTP/2.",
-      ),
-      useClientProtocol: notYet(boolean(), "Keeps the client's protocol."),
-      maxConcurrentStreams: notYet(
-        integer({ minimum: 0, maximum: 2_147_483_647 }),
-        "Most streams of an HTTP/2 connection.",
-      ),
-      http2KeepAlive: notYet(
-        object({
-          interval: notYet(string(duration), "Time between pings."),
-          timeout: notYet(string(duration), "Time limit of an answer."),
-        }),
-        "HTTP/2 keep-alive pings.",
-      ),
-    }),
+    object(
+      {
+        http1MaxPendingRequests: optional(
+          integer({ minimum: 0, maximum: 2_147_483_647 }),
+          "Most requests that wait for a connection.",
+        ),
+        http2MaxRequests: optional(integer({ minimum: 0, maximum: 2_147_483_647 }), "Most requests at a time."),
+        maxRequestsPerConnection: optional(
+          integer({ minimum: 0, maximum: 536_870_912 }),
+          "Requests after which a connection is left.",
+        ),
+        maxRetries: optional(integer({ minimum: 0, maximum: 2_147_483_647 }), "Most retries at a time."),
+        idleTimeout: optional(string(durationOrZero), "Idle time after which a connection is closed."),
+        h2UpgradePolicy: notYet(
+          enumeration(["DEFAULT", "DO_NOT_UPGRADE", "UPGRADE"]),
+          "Whether HTTP/1.1 becomes HTTP/2.",
+        ),
+        useClientProtocol: notYet(boolean(), "Keeps the client's protocol."),
+        maxConcurrentStreams: notYet(
+          integer({ minimum: 0, maximum: 2_147_483_647 }),
+          "Most streams of an HTTP/2 connection.",
+        ),
+        http2KeepAlive: notYet(
+          object({
+            interval: required(string(duration), "Time between pings."),
+            timeout: required(string(duration), "Time limit of an answer."),
+          }),
+          "HTTP/2 keep-alive pings.",
+        ),
+      },
+      { rules: [protocolIsClear] },
+    ),
     "Limits of HTTP requests.",
   ),
-});
+} as const;
 
-const outlierDetection = object({
+const connectionPool = object(connectionPoolFields, { rules: [saysSomething("connection pool")] });
+
+const outlierDetectionFields = {
   consecutiveErrors: deprecated(
     optional(integer({ minimum: 0 }), "Errors in a row before ejection."),
     "consecutive5xxErrors",
@@ -178,7 +209,9 @@ const outlierDetection = object({
   maxEjectionPercent: optional(percent, "Largest share of ejected endpoints."),
   minHealthPercent: optional(percent, "Share of healthy endpoints below which nothing is ejected."),
   outlierDetectionHttpErrorCodes: notYet(list(integer({ minimum: 100, maximum: 599 })), "Codes that count."),
-});
+} as const;
+
+const outlierDetection = object(outlierDetectionFields, { rules: [localErrorsAreSplit] });
 
 const clientTlsFields = {
   mode: optional(
@@ -228,21 +261,26 @@ const perPortFields = {
   tls: optional(clientTls, "TLS towards the endpoints; mutual TLS to workloads that have a proxy when missing."),
 } as const;
 
-export const trafficPolicy = object({
+/** Istio looks for the port's number alone: any other chooses nothing. */
+const portSelector = object({
+  number: defaulted(integer({ minimum: 0, maximum: 4_294_967_295 }), 0, "Port of the Service."),
+});
+
+const trafficPolicyFields = {
   ...perPortFields,
   portLevelSettings: optional(
     list(
-      object({
-        port: required(object({ number: required(port, "Port of the Service.") }), "Which port."),
-        ...perPortFields,
-      }),
+      object(
+        { port: required(portSelector, "Which port."), ...perPortFields },
+        { rules: [saysSomething("policy of the port", ["port"])] },
+      ),
     ),
     "Settings for single ports; those of the other fields do not hold for them.",
   ),
   tunnel: notYet(
     object({
-      protocol: notYet(string(), "CONNECT or POST."),
-      targetHost: required(string(hostName), "Host to tunnel to."),
+      protocol: notYet(string(tunnelProtocol), "CONNECT or POST."),
+      targetHost: required(string(tunnelHost), "Host to tunnel to."),
       targetPort: required(port, "Port to tunnel to."),
     }),
     "Tunnel through another proxy.",
@@ -259,4 +297,6 @@ export const trafficPolicy = object({
     }),
     "Limit of retries as a share of requests.",
   ),
-});
+} as const;
+
+export const trafficPolicy = object(trafficPolicyFields, { rules: [saysSomething("traffic policy"), tunnelAlone] });

@@ -11,17 +11,22 @@ import {
   required,
   string,
 } from "../schema/schema.ts";
+import { isIP } from "node:net";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import {
   dnsLabel,
   exportedNamespace,
   gatewayReference,
+  isClaim,
   labelKey,
   labelValue,
-  nonEmpty,
   wildcardHost,
 } from "../schema/formats.ts";
+import { hostCovers } from "../resolve-host.ts";
+import { exportsFit } from "./exported-namespaces.ts";
+import { noDryRun } from "./dry-run.ts";
 import { defineKind, networkingApiVersions } from "./definition.ts";
+import { ipBlock } from "./authorization-formats.ts";
 import { destination, httpRoute } from "./http-route.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
 
@@ -41,7 +46,7 @@ const layer4Destinations = list(
 
 const layer4Match = {
   destinationSubnets: narrowing(
-    list(string(nonEmpty)),
+    list(string(ipBlock)),
     "Destination addresses.",
     "the route would take connections to every address",
     [[]],
@@ -72,7 +77,9 @@ function weightsAddUp({ route }: { readonly route: readonly { readonly weight?: 
 
 const tlsRouteFields = {
   match: required(
-    list(object({ sniHosts: required(list(string(wildcardHost), { minItems: 1 }), "Server names."), ...layer4Match })),
+    list(object({ sniHosts: required(list(string(wildcardHost), { minItems: 1 }), "Server names."), ...layer4Match }), {
+      minItems: 1,
+    }),
     "Conditions.",
   ),
   route: required(layer4Destinations, "Where connections go."),
@@ -119,8 +126,9 @@ function hasRoutes(spec: ObjectValue<typeof virtualServiceFields>, report: Repor
 
 function hostsFit(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
   if (spec.hosts.length === 0) {
-    if (spec.gateways !== undefined && spec.gateways.length > 0) {
-      report({ path: ["gateways"], message: "a VirtualService without hosts is a delegate and may name no gateways" });
+    for (const name of ["gateways", "tls", "tcp"] as const) {
+      if ((spec[name] ?? []).length === 0) continue;
+      report({ path: [name], message: `a VirtualService without hosts is a delegate and may have no "${name}"` });
     }
     report({
       code: "TUL0001",
@@ -129,11 +137,14 @@ function hostsFit(spec: ObjectValue<typeof virtualServiceFields>, report: Report
       suggestion: "Name at least one host.",
     });
   }
-  const seen = new Set<string>();
   const isForMesh = spec.gateways === undefined || spec.gateways.length === 0 || spec.gateways.includes("mesh");
   spec.hosts.forEach((host, index) => {
-    if (seen.has(host)) report({ path: ["hosts", index], message: `the host "${host}" is listed twice` });
-    seen.add(host);
+    const other = spec.hosts.slice(0, index).find((each) => hostCovers(each, host) || hostCovers(host, each));
+    // Istio looks for overlaps only where each host is possible by itself.
+    if (other !== undefined && !(host === "*" && isForMesh)) {
+      const message = other === host ? `the host "${host}" is listed twice` : `the host "${host}" overlaps "${other}"`;
+      report({ path: ["hosts", index], message });
+    }
     if (host === "*" && isForMesh) {
       report({
         path: ["hosts", index],
@@ -141,6 +152,39 @@ function hostsFit(spec: ObjectValue<typeof virtualServiceFields>, report: Report
         suggestion: "Name the hosts, or bind the VirtualService to a gateway.",
       });
     }
+  });
+}
+
+/** A server name is one of the hosts, or falls under one that is a wildcard. */
+function serverNamesAreOfHosts(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
+  spec.tls?.forEach(({ match }, index) => {
+    match.forEach(({ sniHosts }, matchIndex) => {
+      sniHosts.forEach((name, nameIndex) => {
+        if (isIP(name) > 0 || spec.hosts.some((host) => hostCovers(host, name))) return;
+        const path = ["tls", index, "match", matchIndex, "sniHosts", nameIndex];
+        report({ path, message: `the server name "${name}" is none of the hosts`, suggestion: 'Add it to "hosts".' });
+      });
+    });
+  });
+}
+
+/** Tokens of the mesh's own requests are not looked at before routes are. */
+function claimsAtGateways(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
+  if ((spec.gateways ?? []).length > 0 && !spec.gateways!.includes("mesh")) return;
+  spec.http?.forEach(({ match = [] }, index) => {
+    match.forEach((each, matchIndex) => {
+      for (const field of ["headers", "withoutHeaders"] as const) {
+        for (const name of Object.keys(each[field] ?? {})) {
+          if (!isClaim(name)) continue;
+          const path = ["http", index, "match", matchIndex, field, name];
+          report({
+            path,
+            message: "routes by claims of tokens are possible at gateways alone",
+            suggestion: 'Name a gateway in "gateways", and not "mesh".',
+          });
+        }
+      }
+    });
   });
 }
 
@@ -155,8 +199,13 @@ export const virtualService = defineKind({
   schema: object(
     {
       metadata: required(subdomainNamedMetadata, "Metadata."),
-      spec: required(object(virtualServiceFields, { rules: [hasRoutes, hostsFit] }), "The routes."),
+      spec: required(
+        object(virtualServiceFields, {
+          rules: [hasRoutes, hostsFit, serverNamesAreOfHosts, claimsAtGateways, exportsFit],
+        }),
+        "The routes.",
+      ),
     },
-    { unread: ["status"] },
+    { unread: ["status"], rules: [noDryRun] },
   ),
 });

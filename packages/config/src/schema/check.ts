@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { FindingCode } from "../finding.ts";
 import { nearestName } from "../nearest-name.ts";
-import { quote } from "./formats.ts";
+import { quote, type Format } from "./formats.ts";
 import type { EnumNode, FieldNode, ListNode, MapNode, Node, NumberNode, ObjectNode, Path, Report } from "./schema.ts";
 
 export interface Problem {
@@ -49,8 +49,7 @@ class Checker {
     switch (node.type) {
       case "string": {
         if (typeof value !== "string") return this.#wrongType("text", value, path);
-        const wrong = node.format?.check(value);
-        if (wrong !== undefined) this.#error(path, wrong);
+        this.#checkFormat(node.format, value, path);
         return value;
       }
       case "enum":
@@ -71,6 +70,13 @@ class Checker {
       default:
         return node satisfies never;
     }
+  }
+
+  #checkFormat(format: Format | undefined, value: string, path: Path): void {
+    const wrong = format?.check(value);
+    if (wrong !== undefined) this.#error(path, wrong);
+    const odd = wrong === undefined ? format?.warn?.(value) : undefined;
+    if (odd !== undefined) this.#add("IST0133", "warning", path, odd);
   }
 
   #checkEnum(node: EnumNode, value: unknown, path: Path): unknown {
@@ -151,8 +157,7 @@ class Checker {
         this.#error([...path, key], `${quote(key)} has no value`, hint);
         continue;
       }
-      const wrong = node.keyFormat?.check(key);
-      if (wrong !== undefined) this.#error([...path, key], wrong);
+      this.#checkFormat(node.keyFormat, key, [...path, key]);
       entries.push([key, this.check(node.values, item, [...path, key], parents)]);
     }
     return Object.fromEntries(entries);

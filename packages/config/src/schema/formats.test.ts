@@ -12,23 +12,23 @@ const cases: readonly { readonly format: Format; readonly good: readonly string[
     { format: formats.namespaceName, good: ["", "shop"], bad: ["a.b"] },
     {
       format: formats.hostName,
-      good: ["a", "A.b", "a_b.c", "a.b."],
-      bad: ["", "*", "*.a", "a..b", "a/b", "-a", "a b"],
+      good: ["a", "A.b", "a.b."],
+      bad: ["", "*", "*.a", "a..b", "a/b", "-a", "a b", "a_b.c", "10.0.0.1", "1"],
     },
     {
       format: formats.wildcardHost,
-      good: ["*", "*.a.b", "a.b", "10.0.0.1", "::1"],
-      bad: ["", "*a.b", "a.*", "*.*", "a/b", "http://a"],
+      good: ["*", "*.a.b", "a.b", "10.0.0.1", "::1", "*a.b", "*-a.b", "1"],
+      bad: ["", "a.*", "*.*", "a/b", "http://a", "a_b.c", "300.0.0.1", "**", "*-"],
     },
     {
       format: formats.gatewayHost,
-      good: ["*", "*/a.b", "./a.b", "shop/*", "a.b"],
-      bad: ["/a", "Shop/a", "a/b/c", "shop/"],
+      good: ["*", "*/a.b", "./a.b", "shop/*", "a.b", "*.b", "10.0.0.1"],
+      bad: ["/a.b", "a b/a.b", "a/b/c", "shop/", "~/a.b", "a", "shop/a", "*-a.b", "a_b.c"],
     },
     {
       format: formats.gatewayReference,
-      good: ["mesh", "a", "shop/a", "./a", "a.shop.svc.cluster.local"],
-      bad: ["", "/a", "a/", "a/b/c", "A"],
+      good: ["mesh", "a", "shop/a", "A", "a.shop.svc.cluster.local"],
+      bad: ["", "/a", "a/", "a/b/c", "./a", "a_b", "shop/a.b"],
     },
     {
       format: formats.duration,

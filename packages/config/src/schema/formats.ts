@@ -12,6 +12,8 @@ export interface Format {
   readonly description: string;
   /** What is wrong with `value`; undefined when it is fine. */
   readonly check: (value: string) => string | undefined;
+  /** What is odd about a value that is taken all the same, as Istio takes it. */
+  readonly warn?: (value: string) => string | undefined;
   /** The JSON Schema keywords that say (a part of) the same. */
   readonly jsonSchema?: Readonly<Record<string, unknown>>;
 }
@@ -60,16 +62,31 @@ export const dnsSubdomain: Format = {
   jsonSchema: { maxLength: 253, pattern: `^${dnsLabelPattern}(\\.${dnsLabelPattern})*$` },
 };
 
-// Istio validates host names with labels that may hold upper-case letters and underscores inside (networking/validation).
-const hostLabel = /^[A-Za-z0-9_](?:[-A-Za-z0-9_]*[A-Za-z0-9_])?$/;
+// Istio validates host names with labels that may hold upper-case letters (pkg/config/labels).
+const hostLabel = /^[A-Za-z0-9](?:[-A-Za-z0-9]*[A-Za-z0-9])?$/;
+const maxHostLength = 255;
+
+function isHostLabel(label: string): boolean {
+  return label.length <= 63 && hostLabel.test(label);
+}
+
+/** The last of several labels may be empty, and is no number: `10.0.0.1` is an address. */
+function areHostLabels(labels: readonly string[]): boolean {
+  const last = labels.at(-1)!;
+  if (/^[-+]?\d+$/.test(last)) return false;
+  return (last === "" ? labels.slice(0, -1) : labels).every(isHostLabel);
+}
 
 function isHostName(value: string): boolean {
-  const name = value.endsWith(".") ? value.slice(0, -1) : value;
-  return (
-    name.length > 0 &&
-    name.length <= 255 &&
-    name.split(".").every((label) => label.length <= 63 && hostLabel.test(label))
-  );
+  return value !== "" && value.length <= maxHostLength && areHostLabels(value.split("."));
+}
+
+/** The first label may be `*`, or begin with `*` or `*-` (Istio: IsWildcardDNS1123Label). */
+function isWildcardHostName(value: string): boolean {
+  if (value === "" || value.length > maxHostLength) return false;
+  const [first = "", ...rest] = value.split(".");
+  const isFirstFine = first === "*" || (first.length <= 63 && isHostLabel(first.replace(/^\*-?/, "")));
+  return isFirstFine && (rest.length === 0 || areHostLabels(rest));
 }
 
 /** A DNS name of a service, without wildcard. */
@@ -80,33 +97,58 @@ export const hostName: Format = {
   jsonSchema: { minLength: 1, maxLength: 255 },
 };
 
-/** A DNS name whose first label may be `*`, or `*` alone. An IPv4 address passes as a DNS name does. */
-export const wildcardHost: Format = {
+/** A DNS name that may begin with `*`. */
+export const wildcardName: Format = {
   name: "host",
-  description: 'a DNS name, a wildcard as "*.example.com", or "*"',
+  description: 'a DNS name, a wildcard as "*.example.com" or "*-a.example.com", or "*"',
   check: (value) => {
-    if (value === "*") return undefined;
-    if (value.includes(":") && /^[0-9A-Fa-f:.]+$/.test(value)) return undefined;
-    const name = value.startsWith("*.") ? value.slice(2) : value;
-    if (name.includes("*"))
-      return `${quote(value)} has a wildcard that is not the whole first label (write "*.example.com")`;
-    return isHostName(name) ? undefined : `${quote(value)} is not a ${describe(wildcardHost)}`;
+    if (isWildcardHostName(value)) return undefined;
+    if (value.slice(1).includes("*"))
+      return `${quote(value)} has a wildcard that is not at its beginning (write "*.example.com")`;
+    return `${quote(value)} is not a ${describe(wildcardName)}`;
   },
-  jsonSchema: { minLength: 1, maxLength: 255 },
+  jsonSchema: { minLength: 1, maxLength: maxHostLength },
 };
 
-/** A host of a Gateway server: an optional namespace (`*`, `.`, `~` or a name), then a host. */
+/** The same, or an IP address. */
+export const wildcardHost: Format = {
+  ...wildcardName,
+  description: `${wildcardName.description}; or an IP address`,
+  check: (value) => (isIP(value) > 0 ? undefined : wildcardName.check(value)),
+};
+
+/** Where a tunnel ends: a name or an address. */
+export const tunnelHost: Format = {
+  ...hostName,
+  check: (value) => (isIP(value) > 0 ? undefined : hostName.check(value)),
+};
+
+/** Of a service that requests go to. Istio takes wildcards other than `*`; none is the name of a service. */
+export const destinationHost: Format = {
+  ...wildcardName,
+  description: hostName.description,
+  check: (value) => (value === "*" ? hostName.check(value) : wildcardName.check(value)),
+};
+
+/** A host of a Gateway server: an optional namespace (`*`, `.` or a name), then a host, whose name is never short. */
 export const gatewayHost: Format = {
   name: "gateway host",
   description: 'a host, or "<namespace>/<host>" where the namespace is a name, "*" or "."',
   check: (value) => {
     const slash = value.indexOf("/");
-    if (slash === -1) return wildcardHost.check(value);
-    const namespace = value.slice(0, slash);
-    if (namespace !== "*" && namespace !== "." && namespace !== "~" && dnsLabel.check(namespace) !== undefined) {
+    const namespace = slash === -1 ? "*" : value.slice(0, slash);
+    const host = value.slice(slash + 1);
+    if (namespace !== "*" && namespace !== "." && !isHostLabel(namespace)) {
       return `${quote(value)} names the namespace ${quote(namespace)}, which is neither a name nor "*" nor "."`;
     }
-    return wildcardHost.check(value.slice(slash + 1));
+    const wrong = wildcardHost.check(host);
+    if (wrong !== undefined) return wrong;
+    if (host !== "*" && !host.includes(".")) {
+      return `${quote(value)} has no dot: a Gateway takes full names alone (for example "shop.example.com")`;
+    }
+    return host.startsWith("*") && host !== "*" && !host.startsWith("*.")
+      ? `${quote(value)} has a wildcard that is not the whole first label (write "*.example.com")`
+      : undefined;
   },
   jsonSchema: { minLength: 1 },
 };
@@ -119,10 +161,9 @@ export const gatewayReference: Format = {
     const parts = value.split("/");
     const [first = "", second = ""] = parts;
     if (parts.length > 2) return `${quote(value)} has more than one "/"`;
-    if (parts.length === 2) {
-      return (first === "." ? undefined : dnsLabel.check(first)) ?? dnsSubdomain.check(second);
-    }
-    return dnsSubdomain.check(first);
+    if (parts.length === 1) return hostName.check(first);
+    const wrong = [first, second].find((part) => !isHostLabel(part));
+    return wrong === undefined ? undefined : `${quote(value)}: ${quote(wrong)} is not a ${describe(dnsLabel)}`;
   },
   jsonSchema: { minLength: 1 },
 };
@@ -213,6 +254,14 @@ export const retryOn: Format = {
 const labelPart = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?";
 const labelPartExpression = new RegExp(`^${labelPart}$`);
 
+/** The name of a subset. */
+export const subsetName: Format = {
+  name: "subset",
+  description: 'at most 63 letters, digits and "-", beginning and ending with a letter or digit',
+  check: (value) => (isHostLabel(value) ? undefined : `${quote(value)} is not a ${describe(subsetName)}`),
+  jsonSchema: { maxLength: 63 },
+};
+
 /** The value of a Kubernetes label. */
 export const labelValue: Format = {
   name: "label value",
@@ -239,6 +288,37 @@ export const labelKey: Format = {
   },
 };
 
+/** Selectors may ask for labels that no pod can have; Istio takes them, and they choose nothing. */
+export const selectedLabelKey: Format = {
+  name: "label key of a selector",
+  description: labelKey.description,
+  check: (value) => {
+    if (value === "") return "a label key may not be empty";
+    return value.includes("*") ? `${quote(value)}: selectors take no wildcard` : undefined;
+  },
+  warn: (value) => noPodHas(labelKey.check(value)),
+  jsonSchema: { minLength: 1 },
+};
+
+export const selectedLabelValue: Format = {
+  name: "label value of a selector",
+  description: labelValue.description,
+  check: (value) => {
+    if (value.includes("*")) return `${quote(value)}: selectors take no wildcard`;
+    return value.length > 63 ? labelValue.check(value) : undefined;
+  },
+  warn: (value) => noPodHas(labelValue.check(value)),
+  jsonSchema: { maxLength: 63 },
+};
+
+/** The selector of a Gateway, of which Istio checks nothing. */
+export const gatewayLabelKey: Format = { ...selectedLabelKey, check: () => undefined };
+export const gatewayLabelValue: Format = { ...selectedLabelValue, check: () => undefined };
+
+function noPodHas(wrong: string | undefined): string | undefined {
+  return wrong === undefined ? undefined : `${wrong}, so that no pod has it`;
+}
+
 /** An HTTP header name of a match or of a header operation (RFC 9110 §5.1), or a pseudo-header. */
 export const headerName: Format = {
   name: "header name",
@@ -253,11 +333,13 @@ export const headerName: Format = {
 export const headerMatchName: Format = {
   name: "header name",
   description: "an HTTP field name",
-  check: (value) => {
-    if (/^@request\.auth\.claims(?:\.[^.]+)+$/.test(value)) return undefined;
-    return /^@request\.auth\.claims(?:\[[^[\]]+\])+$/.test(value) ? undefined : headerName.check(value);
-  },
+  check: (value) => (isClaim(value) ? undefined : headerName.check(value)),
 };
+
+/** Whether a header's name means a claim of the request's token. */
+export function isClaim(name: string): boolean {
+  return /^@request\.auth\.claims(?:(?:\.[^.]+)+|(?:\[[^[\]]+\])+)$/.test(name);
+}
 
 /** The address of a Service: proxies match the Host header with it, so that it may be nothing else. */
 export const clusterAddress: Format = {
@@ -294,7 +376,8 @@ export const secretKey: Format = {
 export const credentialName: Format = {
   name: "name of a Secret",
   description: "the name of a Secret in the namespace of the gateway's pods",
-  check: (value) => dnsSubdomain.check(value.replace(/^kubernetes:\/\//, "")),
+  check: () => undefined,
+  warn: (value) => dnsSubdomain.check(value.replace(/^kubernetes:\/\//, "")),
 };
 
 /** Text that may not be empty. */

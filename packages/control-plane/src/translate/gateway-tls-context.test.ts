@@ -20,6 +20,25 @@ const table: readonly { readonly name: string; readonly tls: GatewayChainTls; re
   },
 ];
 
+test("several certificates, the first one's authorities, and no cipher suite that a proxy does not know", () => {
+  const { commonTlsContext } = gatewayTls(
+    {
+      mode: "MUTUAL",
+      credentialNames: ["rsa", "ec"],
+      cipherSuites: ["ALL", "AES128-SHA", "AES128-SHA", "NULL-MD5"],
+    },
+    [],
+  );
+  const { tlsCertificateSdsSecretConfigs, tlsParams, validationContextType } = commonTlsContext!;
+  assert.deepEqual(
+    tlsCertificateSdsSecretConfigs.map(({ name }) => name),
+    ["kubernetes://rsa", "kubernetes://ec"],
+  );
+  assert.deepEqual(tlsParams?.cipherSuites, ["AES128-SHA"]);
+  assert.equal(validationContextType.case, "combinedValidationContext");
+  assert.equal(validationContextType.value?.validationContextSdsSecretConfig?.name, "kubernetes://rsa-cacert");
+});
+
 for (const { name, tls, expected } of table) {
   test(name, () => {
     const { tlsParams } = gatewayTls(tls, []).commonTlsContext!;

@@ -1,7 +1,7 @@
 // The TLS of a Gateway's server as Envoy's DownstreamTlsContext, as Istio's BuildListenerTLSContext makes it. Secrets are named, and
 // served by SDS over the gateway's own stream; files are read by the proxy itself.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { authoritiesSuffix } from "@tulle/config";
+import { authoritiesSuffix, serverCredentialNames, usableCipherSuites } from "@tulle/config";
 import {
   type CertificateValidationContextSchema,
   TlsParameters_TlsProtocol as TlsProtocol,
@@ -62,15 +62,22 @@ function tlsParams(tls: OwnCertificateTls): MessageInitShape<typeof TlsParameter
   return {
     tlsMinimumProtocolVersion: protocols[minProtocolVersion] ?? TlsProtocol.TLSv1_2,
     tlsMaximumProtocolVersion: protocols[maxProtocolVersion] ?? TlsProtocol.TLSv1_3,
-    cipherSuites: [...new Set(cipherSuites)],
+    cipherSuites: [...usableCipherSuites(cipherSuites)],
   };
 }
 
-function certificate({ credentialName, serverCertificate = "", privateKey = "" }: OwnCertificateTls): CommonContext {
-  if (credentialName !== undefined) {
-    return { tlsCertificateSdsSecretConfigs: [adsSecretConfig(credentialResource(credentialName))] };
+function certificate(tls: OwnCertificateTls): CommonContext {
+  const { tlsCertificates = [{ serverCertificate: tls.serverCertificate, privateKey: tls.privateKey }] } = tls;
+  const names = serverCredentialNames(tls);
+  if (names.length > 0) {
+    return { tlsCertificateSdsSecretConfigs: names.map((name) => adsSecretConfig(credentialResource(name))) };
   }
-  return { tlsCertificates: [{ certificateChain: file(serverCertificate), privateKey: file(privateKey) }] };
+  return {
+    tlsCertificates: tlsCertificates.map(({ serverCertificate = "", privateKey = "" }) => ({
+      certificateChain: file(serverCertificate),
+      privateKey: file(privateKey),
+    })),
+  };
 }
 
 function validation(tls: OwnCertificateTls): CommonContext {
@@ -83,7 +90,7 @@ function validation(tls: OwnCertificateTls): CommonContext {
     return isEmpty ? {} : { validationContextType: { case: "validationContext", value: checks } };
   }
   const named: ValidationContext = { ...checks, matchTypedSubjectAltNames: (tls.subjectAltNames ?? []).map(exactName) };
-  const { credentialName } = tls;
+  const [credentialName] = serverCredentialNames(tls);
   if (credentialName === undefined) {
     const value: ValidationContext = {
       ...named,

@@ -1,0 +1,307 @@
+/**
+ * What Istio 1.31 takes and what it refuses (its CRDs and its admission webhook together, asked one by one), so that manifests mean
+ * the same to both.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Finding } from "../finding.ts";
+import { loadText } from "../load.ts";
+
+interface Case {
+  readonly kind: string;
+  readonly spec: string;
+  readonly metadata?: string;
+}
+
+const groups: Readonly<Record<string, string>> = {
+  Gateway: "networking.istio.io/v1",
+  VirtualService: "networking.istio.io/v1",
+  DestinationRule: "networking.istio.io/v1",
+  AuthorizationPolicy: "security.istio.io/v1",
+  RequestAuthentication: "security.istio.io/v1",
+  PeerAuthentication: "security.istio.io/v1",
+};
+
+const of =
+  (kind: string, wrap: (text: string) => string = (text) => text) =>
+  (...specs: readonly string[]): readonly Case[] =>
+    specs.map((spec) => ({ kind, spec: wrap(spec) }));
+
+const gateway = of("Gateway");
+const server = of("Gateway", (text) => `{ servers: [{ ${text} }] }`);
+const hosts = of(
+  "Gateway",
+  (text) => `{ servers: [{ port: { number: 80, name: a, protocol: HTTP }, hosts: [${text}] }] }`,
+);
+const https = of(
+  "Gateway",
+  (text) => `{ servers: [{ port: { number: 443, name: a, protocol: HTTPS }, hosts: ['*'], tls: { ${text} } }] }`,
+);
+const plain = of(
+  "Gateway",
+  (text) => `{ servers: [{ port: { number: 80, name: a, protocol: HTTP }, hosts: ['*'], tls: { ${text} } }] }`,
+);
+const virtualService = of("VirtualService");
+const virtualHosts = of(
+  "VirtualService",
+  (text) => `{ hosts: [${text}], http: [{ route: [{ destination: { host: a } }] }] }`,
+);
+const atGateway = of(
+  "VirtualService",
+  (text) => `{ hosts: [${text}], gateways: [g], http: [{ route: [{ destination: { host: a } }] }] }`,
+);
+const gateways = of(
+  "VirtualService",
+  (text) => `{ hosts: [a.b], gateways: [${text}], http: [{ route: [{ destination: { host: a } }] }] }`,
+);
+const destination = of("VirtualService", (text) => `{ hosts: [a], http: [{ route: [{ destination: { ${text} } }] }] }`);
+const route = of(
+  "VirtualService",
+  (text) => `{ hosts: [a], http: [{ ${text}, route: [{ destination: { host: a } }] }] }`,
+);
+const action = of("VirtualService", (text) => `{ hosts: [a], http: [{ ${text} }] }`);
+const tls = of(
+  "VirtualService",
+  (text) =>
+    `{ hosts: [a.com, '*.b.com'], gateways: [g], tls: [{ match: [${text}], route: [{ destination: { host: a } }] }] }`,
+);
+const rule = of("DestinationRule", (text) => `{ ${text} }`);
+const traffic = of("DestinationRule", (text) => `{ host: a, trafficPolicy: ${text} }`);
+const policy = of("AuthorizationPolicy");
+const jwt = of("RequestAuthentication", (text) => `{ jwtRules: [{ ${text} }] }`);
+const target = of("RequestAuthentication", (text) => `{ ${text} }`);
+const peer = of("PeerAuthentication");
+const dryRun = (value: string, spec: string, kind = "AuthorizationPolicy"): Case => ({
+  kind,
+  spec,
+  metadata: `{ name: a, annotations: { istio.io/dry-run: "${value}" } }`,
+});
+
+const issued = "issuer: a, jwksUri: 'https://a/b'";
+
+const accepted: readonly Case[] = [
+  ...hosts("'*'", "a.b", "'*.b'", "10.0.0.1", "ns/a.b", "'*/a.b'", "./a.b", "'*/*'"),
+  ...https(
+    "mode: SIMPLE, credentialName: a",
+    "mode: SIMPLE, credentialNames: [a]",
+    "mode: MUTUAL, credentialNames: [a, b]",
+    "mode: SIMPLE, credentialName: a, caCertificates: /c",
+    "mode: SIMPLE, credentialName: a, serverCertificate: /c",
+    "mode: SIMPLE, credentialName: 'A b'",
+    "mode: SIMPLE, credentialName: a, cipherSuites: [NONE, AES128-SHA, AES128-SHA]",
+    "mode: SIMPLE, credentialName: a, httpsRedirect: true",
+    "mode: SIMPLE, tlsCertificates: [{ serverCertificate: a, privateKey: b }]",
+    "mode: PASSTHROUGH, credentialName: a",
+    "mode: AUTO_PASSTHROUGH, caCertificates: a",
+  ),
+  ...plain("httpsRedirect: true", "mode: PASSTHROUGH", "mode: AUTO_PASSTHROUGH"),
+  ...gateway(
+    "{ selector: { 'a b': 'c d' }, servers: [{ port: { number: 80, name: a, protocol: HTTP }, hosts: ['*'] }] }",
+    "{ servers: [{ port: { number: 80, name: a, protocol: TCP }, hosts: ['*'] }] }",
+  ),
+  ...virtualHosts("a", "'*-foo.baz'", "'*foo.baz'", "'*.foo.bar'", "A.b", "10.0.0.1", "a., b"),
+  ...atGateway("'*'", "'*-foo.baz'"),
+  ...gateways("mesh", "ns/g", "G", "g.ns.svc.cluster.local"),
+  ...destination("host: a", "host: '*.a.b'", "host: a, subset: V1", "host: a, subset: ''"),
+  ...route(
+    "match: [{ uri: {} }]",
+    "match: [{ method: {}, headers: { x: {} } }]",
+    "match: [{ uri: { prefix: '' } }]",
+    "fault: { abort: {} }",
+    "fault: { delay: {} }",
+    "rewrite: { authority: a }",
+    "headers: { request: { set: { a: b } } }",
+  ),
+  ...action("redirect: { authority: a }", "directResponse: { status: 200 }", "directResponse: { status: 600 }"),
+  ...tls(
+    "{ sniHosts: [a.com] }",
+    "{ sniHosts: [x.b.com] }",
+    "{ sniHosts: ['*.b.com'] }",
+    "{ sniHosts: ['*.x.b.com'] }",
+  ),
+  ...rule(
+    "host: a",
+    "host: '*'",
+    "host: '*-a.b'",
+    "host: a, subsets: [{ name: V1 }]",
+    "host: a, exportTo: ['*']",
+    "host: a, exportTo: [.], workloadSelector: { matchLabels: { a: b } }",
+  ),
+  ...traffic(
+    "{ loadBalancer: {} }",
+    "{ connectionPool: { tcp: {} } }",
+    "{ portLevelSettings: [{ port: {}, tls: {} }] }",
+    "{ portLevelSettings: [{ port: { number: 70000 }, tls: {} }] }",
+    "{ outlierDetection: { consecutiveLocalOriginFailures: 0 } }",
+    "{ outlierDetection: { consecutiveLocalOriginFailures: 3, splitExternalLocalOriginErrors: true } }",
+    "{ loadBalancer: { consistentHash: { useSourceIp: true, maglev: { tableSize: 65537 } } } }",
+    "{ loadBalancer: { localityLbSetting: { distribute: [{ from: a/*, to: { a/*: 80, b/*: 20 } }] } } }",
+    "{ loadBalancer: { localityLbSetting: { failover: [{ from: a, to: b }] } } }",
+    "{ tunnel: { targetHost: 10.0.0.1, targetPort: 80 } }",
+    "{ connectionPool: { http: { http2KeepAlive: { interval: 1s, timeout: 1s } } } }",
+  ),
+  ...policy(
+    "{}",
+    "{ rules: [] }",
+    "{ selector: { matchLabels: { 'a b': 'c d' } }, rules: [{}] }",
+    "{ targetRefs: [], action: DENY, rules: [{}] }",
+  ),
+  ...jwt(
+    issued,
+    "issuer: nobody",
+    "jwksUri: 'https://a/b'",
+    `${issued}, outputClaimToHeaders: [{ header: x-a_b, claim: a }]`,
+  ),
+  ...target("selector: {}", "selector: { matchLabels: { 'A ': b } }"),
+  ...peer("{}", "{ selector: { matchLabels: { a: b } }, portLevelMtls: { 80: { mode: STRICT } } }", "{ selector: {} }"),
+  dryRun("true", "{ rules: [{}] }"),
+  dryRun("T", "{ action: DENY, rules: [{}] }"),
+  dryRun("0", "{ rules: [{}] }"),
+];
+
+const refused: readonly Case[] = [
+  ...hosts("", "a", "ns/a", "'~/a.b'", "'a b/a.b'", "'*-a.b'", "a_b.c", "300.1.1.1", "'::1'", "'a.*'", "a/b/c.d"),
+  ...https(
+    "mode: SIMPLE",
+    "mode: MUTUAL, serverCertificate: a, privateKey: b",
+    "mode: SIMPLE, credentialName: a, credentialNames: [b]",
+    "mode: SIMPLE, credentialName: a, serverCertificate: b, privateKey: c",
+    "mode: SIMPLE, credentialNames: []",
+    "mode: SIMPLE, tlsCertificates: [{ serverCertificate: a }]",
+    "mode: SIMPLE, serverCertificate: a, privateKey: b, caCrl: c",
+    "mode: ISTIO_MUTUAL, credentialName: a",
+    "mode: ISTIO_MUTUAL, credentialNames: [a]",
+  ),
+  ...plain("mode: SIMPLE, credentialName: a", "privateKey: a", "mode: ISTIO_MUTUAL"),
+  ...server(
+    "port: { number: 80, name: a, protocol: TCP }, hosts: ['*'], tls: { mode: PASSTHROUGH }",
+    "port: { number: 80, name: a, protocol: HTTP, targetPort: 8080 }, hosts: ['*']",
+    "port: { number: 80, name: a, protocol: HTTP }, hosts: ['*'], bind: everywhere",
+    "port: { number: 443, name: a, protocol: HTTPS }, hosts: ['*']",
+  ),
+  {
+    ...gateway("{ servers: [{ port: { number: 80, name: a, protocol: HTTP }, hosts: ['*'] }] }")[0]!,
+    metadata: "{ name: a.b }",
+  },
+  ...virtualHosts(
+    "'*'",
+    "a, a",
+    "'*.foo.bar', '*.bar'",
+    "'*.bar', a.bar",
+    "a.bar, '*.bar'",
+    "a_b",
+    "'a.*'",
+    "'**'",
+    "300.1.1.1",
+  ),
+  ...atGateway("'*', a.b", "'*-'"),
+  ...gateways("./g", "ns/g.h", "a/b/c", "/g", "a_b"),
+  ...destination("host: '*'", "host: 300.1.1.1", "host: a, subset: a_b", "host: a_b"),
+  ...route(
+    "match: [{ headers: { '@request.auth.claims.a': { exact: b } } }]",
+    "match: [{ withoutHeaders: { '@request.auth.claims[a]': { exact: b } } }]",
+    "match: [{ method: { prefix: '' } }]",
+    "fault: {}",
+    "fault: { abort: { http2Error: a } }",
+    "fault: { delay: { exponentialDelay: 1s } }",
+    "rewrite: {}",
+    "rewrite: { uriRegexRewrite: { match: a } }",
+    "rewrite: { uri: a, uriRegexRewrite: { match: a, rewrite: b } }",
+    "retries: { attempts: 0, retryRemoteLocalities: true }",
+    "retries: { retryOn: 5xx }",
+  ),
+  ...action("redirect: {}", "directResponse: { status: 100 }", "directResponse: { status: 601 }", "name: a"),
+  ...tls("", "{ sniHosts: [] }", "{ sniHosts: [c.com] }", "{ sniHosts: ['*.com'] }", "{ sniHosts: ['*.a.com'] }"),
+  ...virtualService(
+    "{ hosts: [a] }",
+    "{ tcp: [{ route: [{ destination: { host: a } }] }] }",
+    "{ hosts: [a.b], gateways: [g], tcp: [{ match: [{ destinationSubnets: [here] }], route: [{ destination: { host: a } }] }] }",
+  ),
+  ...rule(
+    "host: 10.0.0.1",
+    "host: 'a:80'",
+    "host: a, exportTo: ['*', a]",
+    "host: a, exportTo: [a, a]",
+    "host: a, exportTo: ['~']",
+    "host: a, exportTo: [b], workloadSelector: { matchLabels: { a: b } }",
+    "host: a, exportTo: ['*'], workloadSelector: { matchLabels: { a: b } }",
+    "host: a, subsets: [{ name: a_b }]",
+    "host: a, subsets: [{ name: a }, { name: a }]",
+    "host: a, workloadSelector: { matchLabels: { a: '*' } }",
+  ),
+  ...traffic(
+    "{}",
+    "{ portLevelSettings: [] }",
+    "{ portLevelSettings: [{ port: { number: 80 } }] }",
+    "{ connectionPool: {} }",
+    "{ connectionPool: { http: { http2KeepAlive: { interval: 1s } } } }",
+    "{ connectionPool: { http: { h2UpgradePolicy: UPGRADE, useClientProtocol: true } } }",
+    "{ outlierDetection: { consecutiveLocalOriginFailures: 3 } }",
+    "{ portLevelSettings: [{ port: { number: 80 }, outlierDetection: { consecutiveLocalOriginFailures: 3 } }] }",
+    "{ loadBalancer: { consistentHash: { useSourceIp: true, maglev: { tableSize: 4 } } } }",
+    "{ loadBalancer: { consistentHash: { useSourceIp: true, maglev: {} } } }",
+    "{ loadBalancer: { consistentHash: { httpCookie: { name: a, attributes: [{ name: b }, { name: b }] } } } }",
+    "{ loadBalancer: { localityLbSetting: { distribute: [{ from: a/*, to: { a/*: 80 } }] } } }",
+    "{ loadBalancer: { localityLbSetting: { distribute: [{ from: a/*, to: { a/*: 80, a/b: 20 } }] } } }",
+    "{ loadBalancer: { localityLbSetting: { failover: [{ from: a, to: a }] } } }",
+    "{ loadBalancer: { localityLbSetting: {}, zoneAwareLbSetting: {} } }",
+    "{ tunnel: { targetHost: a, targetPort: 80 }, proxyProtocol: { version: V1 } }",
+    "{ tunnel: { protocol: TCP, targetHost: a, targetPort: 80 } }",
+    "{ tls: { mode: MUTUAL, clientCertificate: a } }",
+    "{ tls: { mode: SIMPLE, credentialName: a, caCertificates: b } }",
+    "{ tls: { mode: SIMPLE, insecureSkipVerify: true, subjectAltNames: [a] } }",
+  ),
+  ...policy(
+    "{ action: DENY }",
+    "{ action: DENY, rules: [] }",
+    "{ action: CUSTOM, provider: { name: a }, rules: [] }",
+    "{ selector: { matchLabels: { a: '*' } } }",
+    "{ selector: { matchLabels: { '': a } } }",
+    "{ selector: {}, targetRefs: [] }",
+    "{ targetRefs: [{ kind: Deployment, name: a }] }",
+    "{ targetRefs: [{ kind: Service, name: a, namespace: b }] }",
+  ),
+  ...jwt(
+    "audiences: [a]",
+    "jwks: '{\"keys\":[]}'",
+    `${issued}, outputClaimToHeaders: [{ header: 'abc%123', claim: a }]`,
+    `${issued}, outputClaimToHeaders: [{ header: a, claim: '' }]`,
+    `${issued}, fromParams: ['']`,
+    "issuer: a, jwksUri: 'ftp://a'",
+  ),
+  ...target(
+    "selector: {}, targetRef: { kind: Service, name: a }",
+    "targetRef: { kind: Service, name: a }, targetRefs: [{ kind: Service, name: b }]",
+    "targetRef: { kind: Gateway, name: a }",
+  ),
+  ...peer(
+    "{ portLevelMtls: {} }",
+    "{ portLevelMtls: { 80: { mode: STRICT } } }",
+    "{ selector: { matchLabels: { a: b } }, portLevelMtls: {} }",
+    "{ selector: { matchLabels: { a: b } }, portLevelMtls: { 0: { mode: STRICT } } }",
+  ),
+  dryRun("maybe", "{ rules: [{}] }"),
+  dryRun("true", "{ action: AUDIT, rules: [{}] }"),
+  dryRun("true", "{ action: CUSTOM, provider: { name: a }, rules: [{}] }"),
+  dryRun("true", "{}", "PeerAuthentication"),
+];
+
+function errorsOf({ kind, spec, metadata = "{ name: a }" }: Case): readonly Finding[] {
+  const text = `{ apiVersion: ${groups[kind]}, kind: ${kind}, metadata: ${metadata}, spec: ${spec} }`;
+  return loadText(text, "case.yaml").findings.filter(({ severity }) => severity === "error");
+}
+
+for (const [index, each] of accepted.entries()) {
+  test(`Istio takes ${index}: ${each.kind} ${each.spec}`, () => {
+    // What is not built yet may be refused for another reason than Istio has.
+    assert.deepEqual(
+      errorsOf(each).filter(({ code }) => code !== "TUL0001"),
+      [],
+    );
+  });
+}
+for (const [index, each] of refused.entries()) {
+  test(`Istio refuses ${index}: ${each.kind} ${each.spec}${each.metadata ?? ""}`, () => {
+    assert.notDeepEqual(errorsOf(each), []);
+  });
+}
