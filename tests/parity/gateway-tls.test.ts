@@ -75,7 +75,8 @@ function pair({ certificate, key }: TestCertificate): Record<string, string> {
 const ports = { redirect: 8081, https: 8443, mutual: 9443, pass: 10_443, tcp: 5432, tls: 8883, auto: 15_443 } as const;
 
 /** What a proxy of another mesh asks for when it wants port 443 of the Service `gateway-tls`. */
-const autoName = "outbound_.443_._.gateway-tls.parity.svc.cluster.local";
+const autoHost = "gateway-tls.parity.svc.cluster.local";
+const autoName = `outbound_.443_._.${autoHost}`;
 
 function manifests(material: Omit<Material, "workload">): string {
   const { servers, authority, revocations, client } = material;
@@ -133,7 +134,7 @@ function manifests(material: Omit<Material, "workload">): string {
             minProtocolVersion: "TLSV1_3",
           }),
           // Where AUTO_PASSTHROUGH leads: the same gateways end the TLS that passed through them.
-          server(443, "auto-end", "HTTPS", [autoName], { mode: "SIMPLE", credentialName: "site" }),
+          server(443, "auto-end", "HTTPS", [`*.${autoHost}`], { mode: "SIMPLE", credentialName: "site" }),
           server(15_443, "auto", "TLS", ["*.parity.svc.cluster.local"], { mode: "AUTO_PASSTHROUGH" }),
           server(443, "replaced", "HTTPS", ["replaced.example"], { mode: "SIMPLE", credentialName: "replaced" }),
           server(9443, "mutual", "HTTPS", ["mutual.example"], mutual("MUTUAL")),

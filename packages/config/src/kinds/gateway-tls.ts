@@ -2,7 +2,7 @@
 import { boolean, enumeration, list, narrowing, notYet, object, optional, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import type { Format } from "../schema/formats.ts";
-import { credentialName, nonEmpty, quote } from "../schema/formats.ts";
+import { nonEmpty, quote, secretName } from "../schema/formats.ts";
 
 const modes = ["PASSTHROUGH", "SIMPLE", "MUTUAL", "AUTO_PASSTHROUGH", "ISTIO_MUTUAL", "OPTIONAL_MUTUAL"] as const;
 
@@ -69,9 +69,9 @@ const serverTlsFields = {
   privateKey: optional(fileName, "File with the private key, on the gateway's machine."),
   caCertificates: optional(fileName, "File with the authorities that clients are checked against."),
   caCrl: optional(fileName, "File with revoked client certificates."),
-  credentialName: optional(string(credentialName), "Secret with certificate and key, in the gateway pods' namespace."),
+  credentialName: optional(string(secretName), "Secret with certificate and key, in the gateway pods' namespace."),
   credentialNames: optional(
-    list(string(credentialName), { minItems: 1 }),
+    list(string(secretName), { minItems: 1 }),
     "Several such Secrets, of which the one that fits the client is shown.",
   ),
   subjectAltNames: optional(list(string(nonEmpty)), "Names of which a client certificate has to have one."),
@@ -92,7 +92,7 @@ const serverTlsFields = {
     "Several certificates from files, of which the one that fits the client is shown.",
   ),
   caCertCredentialName: narrowing(
-    string(credentialName),
+    string(secretName),
     "Secret with the authorities for clients.",
     "clients would be checked against other authorities",
   ),

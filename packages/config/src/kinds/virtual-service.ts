@@ -20,7 +20,7 @@ import {
   isClaim,
   labelKey,
   labelValue,
-  wildcardHost,
+  serverNameHost,
 } from "../schema/formats.ts";
 import { hostCovers } from "../resolve-host.ts";
 import { exportsFit } from "./exported-namespaces.ts";
@@ -77,9 +77,12 @@ function weightsAddUp({ route }: { readonly route: readonly { readonly weight?: 
 
 const tlsRouteFields = {
   match: required(
-    list(object({ sniHosts: required(list(string(wildcardHost), { minItems: 1 }), "Server names."), ...layer4Match }), {
-      minItems: 1,
-    }),
+    list(
+      object({ sniHosts: required(list(string(serverNameHost), { minItems: 1 }), "Server names."), ...layer4Match }),
+      {
+        minItems: 1,
+      },
+    ),
     "Conditions.",
   ),
   route: required(layer4Destinations, "Where connections go."),
@@ -105,7 +108,7 @@ const tlsRoute = object(tlsRouteFields, { rules: [weightsAddUp] });
 const tcpRoute = object(tcpRouteFields, { rules: [weightsAddUp] });
 
 const virtualServiceFields = {
-  hosts: defaulted(list(string(wildcardHost)), [], "Hosts that the routes are for."),
+  hosts: defaulted(list(string(serverNameHost)), [], "Hosts that the routes are for."),
   gateways: optional(
     list(string(gatewayReference)),
     "Gateways that carry the routes; `mesh` stands for all sidecars, and is meant when the list is missing.",

@@ -117,6 +117,12 @@ export const wildcardHost: Format = {
   check: (value) => (isIP(value) > 0 ? undefined : wildcardName.check(value)),
 };
 
+/** A server name, or the host of a VirtualService: also the name that proxies send through gateways of other networks. */
+export const serverNameHost: Format = {
+  ...wildcardHost,
+  check: (value) => (/^outbound_\.\d+_\.[^_]*_\.[A-Za-z]/.test(value) ? undefined : wildcardHost.check(value)),
+};
+
 /** Where a tunnel ends: a name or an address. */
 export const tunnelHost: Format = {
   ...hostName,
@@ -373,7 +379,7 @@ export const secretKey: Format = {
 };
 
 /** A Secret named by a gateway: its name alone, since it lies in the namespace of the gateway's pods. */
-export const credentialName: Format = {
+export const secretName: Format = {
   name: "name of a Secret",
   description: "the name of a Secret in the namespace of the gateway's pods",
   check: () => undefined,
