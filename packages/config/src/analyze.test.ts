@@ -218,7 +218,7 @@ const cases: readonly Case[] = [
         "b",
       ) +
       virtualService(
-        "{ hosts: [catalog], exportTo: ['~'], http: [{ route: [{ destination: { host: catalog } }] }] }",
+        "{ hosts: [catalog], exportTo: [nowhere], http: [{ route: [{ destination: { host: catalog } }] }] }",
         "c",
       ) +
       virtualService("{ hosts: [a.test], http: [{ route: [{ destination: { host: catalog } }] }] }", "d") +
