@@ -1,20 +1,22 @@
 // Keys and other secrets on disk: readable by their owner alone, and either the old or the new content, whatever dies when.
 import { randomBytes } from "node:crypto";
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { open, rename, rm } from "node:fs/promises";
 import path from "node:path";
+import { makeOwnFolder } from "./own/own-folder.ts";
 
 /**
- * Replaces a file's content in one step. A missing folder is made with mode 0700. The file never has a mode wider than the
- * given one (0600 unless told), not even for a moment, because it is made under another name and renamed.
+ * Replaces a file's content in one step. Its folder is made where it is missing, and is this user's alone (`makeOwnFolder`). The file has
+ * the given mode (0600 unless told) whatever the umask, and never a wider one, because it is made under another name and renamed.
  */
 export async function writeSecretFile(file: string, content: string, mode = 0o600): Promise<void> {
   const folder = path.dirname(file);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  makeOwnFolder(folder);
   const draft = path.join(folder, `.${path.basename(file)}.${randomBytes(6).toString("hex")}`);
   try {
     // "wx" refuses a file or link that somebody else put there.
     const handle = await open(draft, "wx", mode);
     try {
+      await handle.chmod(mode);
       await handle.writeFile(content);
       await handle.sync();
     } finally {

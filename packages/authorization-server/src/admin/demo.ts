@@ -1,7 +1,8 @@
 // `--demo`: a client and a user to try the server with. Their secrets are random, shown on the terminal or kept in a
 // file that only its owner can read, and written to no log.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import path from "node:path";
+import { writeSecretFile } from "@tulle/identity/own";
 import { newSecret } from "../crypto/secrets.ts";
 import type { ServerContext } from "../server-context.ts";
 import { type Client, findAnyClient } from "../store/clients.ts";
@@ -68,8 +69,7 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
   }
   if (problems.length > 0) throw new Error(`demo: ${problems.join("; ")}`);
   if (saved?.redirectUri === demo.redirectUri) return demo;
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
-  writeFileSync(file, `${JSON.stringify(demo, undefined, 2)}\n`, { mode: 0o600 });
+  await writeSecretFile(file, `${JSON.stringify(demo, undefined, 2)}\n`);
   return demo;
 }
 

@@ -1,8 +1,9 @@
 // The key that seals private signing keys in the store. For SQLite it is made at the first start, beside the database,
 // readable by its owner only; for PostgreSQL the operator gives the same file to each process.
 import { randomBytes } from "node:crypto";
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { makeOwnFolder } from "@tulle/identity/own";
 import type { Config } from "./config.ts";
 
 export function loadKeyEncryptionKey(config: Config): Buffer {
@@ -22,7 +23,7 @@ export function loadKeyEncryptionKey(config: Config): Buffer {
 
 function makeOnce(file: string): void {
   if (existsSync(file)) return;
-  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+  makeOwnFolder(path.dirname(file));
   const draft = `${file}.${process.pid}`;
   writeFileSync(draft, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600, flush: true });
   try {

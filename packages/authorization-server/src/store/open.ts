@@ -1,6 +1,6 @@
 // Opens the configured database and brings its schema up to date; the server and the command line share it.
-import { mkdirSync } from "node:fs";
 import path from "node:path";
+import { makeOwnFolder } from "@tulle/identity/own";
 import type { Config } from "../config/config.ts";
 import type { Database } from "./database.ts";
 import { migrate } from "./migrations.ts";
@@ -12,7 +12,7 @@ export async function openDatabase(
 ): Promise<Database> {
   let database: Database;
   if (config.databaseUrl === undefined) {
-    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+    makeOwnFolder(config.dataDir);
     database = openSqlite({ path: path.join(config.dataDir, "store.sqlite"), ...options });
   } else {
     // Loaded only where it is used: the driver costs an installation on SQLite several megabytes.
