@@ -162,7 +162,7 @@ async function terminateProxy(shop: ShopInstance, { name }: DeploymentName): Pro
 
 async function changeConfiguration(shop: ShopInstance, load: ShopLoad): Promise<void> {
   const random = seededRandom(seed);
-  const writer = await ShopWriter.of(shop);
+  const writer = ShopWriter.of(shop);
   for (let count = 0; count < changeCount; count += 1) {
     const change = anyChange(random);
     if ("apply" in change) await writer.apply(change.apply);

@@ -72,11 +72,8 @@ export class ShopWriter {
     this.#client = client;
   }
 
-  static async of(shop: ShopInstance): Promise<ShopWriter> {
-    const state = path.join(shop.folder, ".tulle");
-    const { apiUrl } = JSON.parse(await readFile(path.join(state, "instance.json"), "utf8")) as { apiUrl: string };
-    const token = (await readFile(path.join(state, "token"), "utf8")).trim();
-    return new ShopWriter(new ApiClient({ endpoint: { url: apiUrl }, token }));
+  static of(shop: ShopInstance): ShopWriter {
+    return new ShopWriter(shop.api());
   }
 
   apply(resource: unknown): Promise<void> {

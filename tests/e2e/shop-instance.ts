@@ -4,6 +4,7 @@ import { type Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { ApiClient } from "@tulle/config";
+import { apiSocketPath } from "@tulle/local/instance";
 import { freePorts, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -167,7 +168,7 @@ export class ShopInstance implements AsyncDisposable {
 
   /** What `pods` tells that changes, without a process for each look: for those who look again and again. */
   async podStates(): Promise<readonly PodState[]> {
-    const { items } = await new ApiClient({ endpoint: { url: await this.#apiUrl() } }).list("Pod");
+    const { items } = await this.api().list("Pod");
     return items.map(({ metadata, status }) => ({
       name: metadata.name,
       ready: status?.conditions?.find(({ type }) => type === "Ready")?.status === "True",
@@ -194,14 +195,12 @@ export class ShopInstance implements AsyncDisposable {
 
   /** A JSON page of the control plane's HTTP API. */
   async read<T>(target: string): Promise<T> {
-    return JSON.parse((await httpRequest(`${await this.#apiUrl()}${target}`)).body) as T;
+    return (await this.api().ask("GET", target)) as T;
   }
 
-  async #apiUrl(): Promise<string> {
-    const { apiUrl } = JSON.parse(await readFile(path.join(this.folder, ".tulle", "instance.json"), "utf8")) as {
-      apiUrl: string;
-    };
-    return apiUrl;
+  /** The control plane, as its owner asks it. */
+  api(): ApiClient {
+    return new ApiClient({ endpoint: { socketPath: apiSocketPath(path.join(this.folder, ".tulle"), this.#env) } });
   }
 
   /** Waits until nothing waits to be sent and no proxy is behind. */

@@ -1,7 +1,7 @@
 // An hour's worth of edits, one a second, as fast as they go: whatever was written, refused and deleted on the way, the proxies
 // end in exactly the state that a fresh start on the final configuration gives.
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
@@ -84,8 +84,8 @@ interface SyncRow {
   readonly types: Readonly<Record<string, { readonly state: string; readonly errors: readonly unknown[] }>>;
 }
 
-async function settled({ httpAddress }: RunningControlPlane, proxyCount: number): Promise<boolean> {
-  const rows = (await (await fetch(`http://127.0.0.1:${httpAddress.port}/debug/syncz`)).json()) as readonly SyncRow[];
+async function settled(controlPlane: RunningControlPlane, proxyCount: number): Promise<boolean> {
+  const rows = (await clientOf(controlPlane).ask("GET", "/debug/syncz")) as readonly SyncRow[];
   const states = rows.flatMap(({ types }) => Object.values(types));
   assert.deepEqual(
     states.flatMap(({ errors }) => errors),
@@ -95,9 +95,8 @@ async function settled({ httpAddress }: RunningControlPlane, proxyCount: number)
   return rows.length === proxyCount && states.every(({ state }) => state !== "STALE");
 }
 
-async function clientOf(controlPlane: RunningControlPlane, stateDirectory: string): Promise<ApiClient> {
-  const token = (await readFile(path.join(stateDirectory, "token"), "utf8")).trim();
-  return new ApiClient({ endpoint: { url: `http://127.0.0.1:${controlPlane.httpAddress.port}` }, token });
+function clientOf({ socketPath }: RunningControlPlane): ApiClient {
+  return new ApiClient({ endpoint: { socketPath } });
 }
 
 test("many edits end where a fresh start on their outcome does", async (context) => {
@@ -109,7 +108,7 @@ test("many edits end where a fresh start on their outcome does", async (context)
 
   const first = await startControlPlane(stateDirectory);
   stack.defer(() => first.close());
-  const api = await clientOf(first, stateDirectory);
+  const api = clientOf(first);
   const edited = await Promise.all([startProxy(first, "sidecar"), startProxy(first, "router")]);
   for (const proxy of edited) stack.defer(() => proxy.close());
   const counts = { applied: 0, refused: 0, deleted: 0 };

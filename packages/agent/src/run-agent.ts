@@ -1,7 +1,6 @@
 // The agent's life: from its settings to a relay, a bootstrap and a proxy, and back down when the platform says so.
-import { mkdirSync } from "node:fs";
-import { rename, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { makeOwnFolder, makeSocketPath, writeSecretFile } from "@tulle/identity/own";
 import { Logging } from "@tulle/telemetry";
 import { bootstrapDocument, bootstrapMessage, nodeId } from "./bootstrap/bootstrap.ts";
 import { encodePeerMetadata, peerMetadata, peerMetadataVariable } from "./bootstrap/peer-metadata.ts";
@@ -58,15 +57,15 @@ async function run(
   startDataPlane: StartDataPlane = settings.dataPlane === "envoy" ? startEnvoy : startTulle,
 ): Promise<number> {
   const log = logging.logger("agent");
-  mkdirSync(settings.stateFolder, { recursive: true, mode: 0o700 });
-  const socketPath = shortSocketPath(settings.stateFolder, "xds.sock");
+  makeOwnFolder(settings.stateFolder);
+  const socketPath = makeSocketPath(settings.stateFolder, "xds.sock", env);
   await using identity =
     settings.identity === undefined
       ? undefined
       : await startIdentity({
           settings,
           identity: settings.identity,
-          socketPath: shortSocketPath(settings.stateFolder, "sds.sock"),
+          socketPath: makeSocketPath(settings.stateFolder, "sds.sock", env),
           stop,
           logging,
         });
@@ -81,7 +80,8 @@ async function run(
   try {
     const document = bootstrapDocument(settings, { xds: socketPath, secrets: identity?.socketPath });
     const bootstrapPath = path.join(settings.stateFolder, "bootstrap.json");
-    await replaceFile(bootstrapPath, `${JSON.stringify(document, undefined, 2)}\n`);
+    // Other programs read the file while it may be replaced.
+    await writeSecretFile(bootstrapPath, `${JSON.stringify(document, undefined, 2)}\n`);
     const proxyEnv = { ...env, [peerMetadataVariable]: encodePeerMetadata(peerMetadata(settings)) };
     const bootstrap = bootstrapMessage(document);
     await using _health = await startHealthServer(
@@ -125,24 +125,4 @@ function stopSignal(): { readonly signal: AbortSignal; readonly release: () => v
     process.off("SIGINT", onSignal);
   };
   return { signal: controller.signal, release };
-}
-
-// Linux's sun_path holds 108 bytes, macOS's 104, with the closing zero.
-const maxSocketPathBytes = 103;
-
-/** The socket's path, relative to the working folder where the absolute one is too long for the kernel. */
-function shortSocketPath(folder: string, name: string): string {
-  const absolute = path.join(folder, name);
-  if (Buffer.byteLength(absolute) <= maxSocketPathBytes) return absolute;
-  const relative = path.relative(process.cwd(), absolute);
-  if (Buffer.byteLength(relative) <= maxSocketPathBytes) return relative;
-  throw new Error(
-    `${absolute}: a socket's path may have ${maxSocketPathBytes} bytes; choose a shorter state directory`,
-  );
-}
-
-/** Other programs read the file while it may be replaced. */
-async function replaceFile(file: string, content: string): Promise<void> {
-  await writeFile(`${file}.new`, content, { mode: 0o600 });
-  await rename(`${file}.new`, file);
 }

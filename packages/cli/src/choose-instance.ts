@@ -1,17 +1,35 @@
-// Which instance a command is about, in the documented order; what cannot be decided is an error that lists the choices.
+// Which instance a command is about, in the documented order; what cannot be decided is an error that lists the choices. What another
+// user may have written is no instance, and the reason is told.
 import path from "node:path";
-import { findStateUpwards, liveInstances, readInstance, type Instance } from "@tulle/local/instance";
+import { findStateUpwards, liveInstances, NotOwn, readInstance, type Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "./command-failure.ts";
+import { controlPlaneElsewhere } from "./control-plane-elsewhere.ts";
 
 export interface InstanceChoice {
   /** Value of `--dir`. */
   readonly dir?: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /** Told of a folder that is passed over because it is not this user's alone. */
+  readonly onRefused?: (reason: string) => void;
 }
 
 /** @throws {CommandFailure} exit status 3 */
 export async function chooseInstance(choice: InstanceChoice): Promise<Instance> {
+  try {
+    return await choose(choice);
+  } catch (error) {
+    if (!(error instanceof NotOwn)) throw error;
+    throw noInstance(
+      error.message,
+      "What another user may have written is not believed; run this as the instance's own user.",
+    );
+  }
+}
+
+async function choose(choice: InstanceChoice): Promise<Instance> {
+  const elsewhere = choice.dir === undefined ? controlPlaneElsewhere(choice.env) : undefined;
+  if (elsewhere !== undefined) return elsewhere;
   const named = choice.dir ?? (choice.env["TULLE_DIR"] || undefined);
   if (named !== undefined) {
     const dir = path.resolve(choice.cwd, named);
@@ -19,9 +37,10 @@ export async function chooseInstance(choice: InstanceChoice): Promise<Instance> 
     if (instance !== undefined) return instance;
     throw noInstance(`nothing runs in ${dir}`, `Start it: tulle up ${named}`);
   }
-  const around = await findLiveUpwards(choice.cwd);
+  const refused = choice.onRefused ?? ((): void => undefined);
+  const around = await findLiveUpwards(choice.cwd, refused);
   if (around !== undefined) return around;
-  const live = await liveInstances(choice.env);
+  const live = await liveInstances(choice.env, refused);
   if (live.length === 1) return live[0]!;
   if (live.length === 0) throw noInstance("no instance is running", "Start one: tulle up <folder>");
   const list = live.map((instance) => `  tulle … --dir ${shorter(instance.dir, choice.cwd)}`).join("\n");
@@ -31,13 +50,19 @@ export async function chooseInstance(choice: InstanceChoice): Promise<Instance> 
   );
 }
 
-/** Past folders whose `.tulle` holds something else: that of an ended instance, of an authorization server. */
-async function findLiveUpwards(from: string): Promise<Instance | undefined> {
+/** Past folders whose `.tulle` holds something else, that of an ended instance, of an authorization server, or is another user's. */
+async function findLiveUpwards(from: string, onRefused: (reason: string) => void): Promise<Instance | undefined> {
   for (let start = from; ;) {
     const dir = await findStateUpwards(start);
     if (dir === undefined) return undefined;
-    const instance = await readInstance(dir);
-    if (instance !== undefined || dir === path.dirname(dir)) return instance;
+    try {
+      const instance = await readInstance(dir);
+      if (instance !== undefined) return instance;
+    } catch (error) {
+      if (!(error instanceof NotOwn)) throw error;
+      onRefused(error.message);
+    }
+    if (dir === path.dirname(dir)) return undefined;
     start = path.dirname(dir);
   }
 }

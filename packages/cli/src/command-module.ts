@@ -43,7 +43,7 @@ export interface CommandContext {
   stdout(text: string): void;
   stderr(text: string): void;
   /**
-   * The running instance that the command is about: `--dir`, `TULLE_DIR`, a `.tulle` found upwards, else the only live one.
+   * The running instance that the command is about: `--dir`, `TULLE_API`, `TULLE_DIR`, a `.tulle` found upwards, else the only live one.
    * @throws {CommandFailure} exit status 3 when there is none or more than one
    */
   instance(options: InstanceOption): Promise<Instance>;

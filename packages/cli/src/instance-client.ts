@@ -1,26 +1,20 @@
-// The API client of a running instance, and what a person is told when it does not answer.
-import { readFile } from "node:fs/promises";
+// The API client of an instance, and what a person is told when it does not answer.
 import { ApiClient, ApiError } from "@tulle/config";
-import type { Instance } from "@tulle/local/instance";
+import { apiSocketPath, NotOwn, type Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "./command-failure.ts";
 
-/** A client that may read, as everybody on this machine may. */
-export function connectToRead(instance: Instance): ApiClient {
-  return new ApiClient({ endpoint: { url: instance.apiUrl } });
-}
-
-/** A client that may write: it carries the token of the state directory. */
-export async function connect(instance: Instance): Promise<ApiClient> {
-  let token: string;
+/**
+ * By the Unix socket of the instance's folder, or to another machine by TLS. Never to a port of this machine, which anybody may have
+ * taken. @throws {CommandFailure}
+ */
+export function connect(instance: Instance): ApiClient {
   try {
-    token = (await readFile(instance.tokenFile, "utf8")).trim();
+    const endpoint = instance.elsewhere ?? { socketPath: apiSocketPath(instance.stateDir, process.env) };
+    return new ApiClient({ endpoint });
   } catch (error) {
-    throw new CommandFailure(`the token ${instance.tokenFile} cannot be read: ${(error as Error).message}`, {
-      hint: "Only the user who started the instance may change it.",
-      cause: error,
-    });
+    if (!(error instanceof NotOwn || error instanceof ApiError)) throw error;
+    throw new CommandFailure(error.message, { exitCode: exitCodes.noInstance, cause: error });
   }
-  return new ApiClient({ endpoint: { url: instance.apiUrl }, token });
 }
 
 /** Runs `work`, and turns an unreachable or refusing control plane into a failure with a hint. */
@@ -30,13 +24,13 @@ export async function withApiFailures<T>(instance: Instance, work: () => Promise
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.status === 0) {
-      throw new CommandFailure(error.message, {
-        hint: `The control plane of ${instance.dir} may be starting again; look at ${instance.stateDir}.`,
-        exitCode: exitCodes.noInstance,
-        cause: error,
-      });
+      const hint =
+        instance.elsewhere === undefined
+          ? `The control plane of ${instance.dir} may be starting again; look at ${instance.stateDir}.`
+          : "Look at TULLE_API, and at TULLE_CA_FILE: the control plane has to show a certificate of that authority.";
+      throw new CommandFailure(error.message, { hint, exitCode: exitCodes.noInstance, cause: error });
     }
-    const hint = error.status === 401 ? `Writes need the token in ${instance.tokenFile}.` : undefined;
+    const hint = error.status === 401 ? "TULLE_TOKEN_FILE has to hold the token of its state directory." : undefined;
     throw new CommandFailure(error.message, hint === undefined ? { cause: error } : { hint, cause: error });
   }
 }

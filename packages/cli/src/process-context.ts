@@ -24,7 +24,13 @@ export function processContext(): CommandContext {
     },
     stdout: (text) => void process.stdout.write(text),
     stderr: (text) => void process.stderr.write(text),
-    instance: (options) => chooseInstance({ ...options, env: process.env, cwd: process.cwd() }),
+    instance: (options) =>
+      chooseInstance({
+        ...options,
+        env: process.env,
+        cwd: process.cwd(),
+        onRefused: (reason) => void process.stderr.write(`tulle: passed over: ${reason}\n`),
+      }),
     async printData(data, format, text) {
       process.stdout.write(format === undefined ? text() : await formatData(data, format));
     },

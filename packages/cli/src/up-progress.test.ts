@@ -133,8 +133,8 @@ test("at the end the block gives way to Ready and the URLs", () => {
     assert.deepEqual(lines.slice(lines.indexOf("Ready"), -3), [
       "Ready",
       "",
-      "  http://localhost:8080    gateway.tulle-system",
-      "  http://127.20.0.1:15014  control plane",
+      "  http://localhost:8080            gateway.tulle-system",
+      "  http://127.20.0.1:15014/metrics  control plane",
     ]);
     assert.ok(!lines.some((line) => line.includes("●")));
     set("web-1", "running", false);

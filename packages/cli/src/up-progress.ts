@@ -108,7 +108,7 @@ export class UpProgress {
     this.#heading(pods.length, blocked);
     const rows = [
       ...instance.publishedPorts.map((port) => [publishedUrl(port), port.service]),
-      [instance.apiUrl, "control plane"],
+      [`${instance.apiUrl}/metrics`, "control plane"],
       [
         path.join(this.#dir, ".tulle", "logs"),
         `logs; ${countOf(pods.length - blocked.length, "pod")} ready after ${seconds} s`,

@@ -1,8 +1,8 @@
 /**
- * Client of the control plane's HTTP API: what the command line and the local platform read and write resources with. Reads
- * need nothing; writes carry the token of the state directory, or go through its Unix socket.
+ * Client of the control plane's HTTP API: what the command line and the local platform read and write resources with. It asks by the
+ * Unix socket of the state directory, or by TLS with the token: nothing of the mesh goes to whoever may have taken a port.
  */
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, RequestOptions } from "node:http";
 import { findingsPath, gracePeriodParameter, kindPath, resourcePath } from "./api.ts";
 import type {
   ApplyRequest,
@@ -22,18 +22,26 @@ import { ResourceWatch } from "./resource-watch.ts";
 import type { ResourceWatchOptions } from "./resource-watch.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
-const { request } = process.getBuiltinModule("node:http");
+const { request: httpRequest } = process.getBuiltinModule("node:http");
 
 /** Longest answer that is read; a list of 20,000 pods is about 30 MB. */
 export const maxResponseBytes = 256 * 1024 * 1024;
 export const requestTimeoutMs = 30_000;
 
 export interface ApiClientOptions {
-  /** `http://127.0.0.1:15014`, or the state directory's Unix socket. */
-  readonly endpoint: { readonly url: string } | { readonly socketPath: string };
-  /** Needed for writes over TCP. */
-  readonly token?: string;
+  readonly endpoint: ApiEndpoint;
 }
+
+export type ApiEndpoint =
+  /** The state directory's: whoever serves there is its owner. */
+  | { readonly socketPath: string }
+  /** `https://host:15014`: the server has to show a certificate of the mesh's authority before it is sent the token. */
+  | { readonly url: string; readonly token: string; readonly rootsPem: string }
+  /** `http://host:port`, for pages that are everybody's to read; it is sent nothing that is secret. */
+  | { readonly url: string };
+
+/** The name in the control plane's own certificate, whatever address it is reached at. */
+export const controlPlaneName = "tulled.tulle-system.svc";
 
 /** The control plane could not be asked, or answered with an error that is not about the resource itself. */
 export class ApiError extends Error {
@@ -59,12 +67,13 @@ export type ApplyAnswer =
   | { readonly outcome: "rejected"; readonly message: string; readonly findings: readonly Finding[] };
 
 export class ApiClient {
-  readonly #endpoint: ApiClientOptions["endpoint"];
-  readonly #token: string | undefined;
+  readonly #endpoint: ApiEndpoint;
 
-  constructor(options: ApiClientOptions) {
-    this.#endpoint = options.endpoint;
-    this.#token = options.token;
+  constructor({ endpoint }: ApiClientOptions) {
+    if ("token" in endpoint && !endpoint.url.startsWith("https://")) {
+      throw new ApiError(0, `a token is sent over https alone, and not to ${endpoint.url}`);
+    }
+    this.#endpoint = endpoint;
   }
 
   /** The resources of a kind, in all namespaces unless one is given. */
@@ -113,26 +122,28 @@ export class ApiClient {
   open(
     method: string,
     path: string,
-    options: { readonly body?: string; readonly signal?: AbortSignal } = {},
+    options: { readonly body?: string; readonly signal?: AbortSignal; readonly timeoutMs?: number } = {},
   ): Promise<IncomingMessage> {
+    const { timeoutMs = requestTimeoutMs } = options;
     const headers: Record<string, string> = { accept: "application/json" };
-    if (this.#token !== undefined) headers["authorization"] = `Bearer ${this.#token}`;
+    if ("token" in this.#endpoint) headers["authorization"] = `Bearer ${this.#endpoint.token}`;
     if (options.body !== undefined) {
       headers["content-type"] = "application/json";
       headers["content-length"] = String(Buffer.byteLength(options.body));
     }
     return new Promise((resolve, reject) => {
+      const { request, ...where } = transportTo(this.#endpoint);
       const outgoing = request({
-        ...("url" in this.#endpoint ? addressOf(this.#endpoint.url) : { socketPath: this.#endpoint.socketPath }),
+        ...where,
         method,
         path,
         headers,
         agent: false,
-        timeout: requestTimeoutMs,
+        timeout: timeoutMs,
         ...(options.signal === undefined ? {} : { signal: options.signal }),
       });
       outgoing.on("response", resolve);
-      outgoing.on("timeout", () => outgoing.destroy(new Error(`no answer within ${requestTimeoutMs} ms`)));
+      outgoing.on("timeout", () => outgoing.destroy(new Error(`no answer within ${timeoutMs} ms`)));
       outgoing.on("error", (error) => {
         reject(
           new ApiError(0, `the control plane at ${this.#where()} cannot be reached: ${error.message}`, {
@@ -145,12 +156,20 @@ export class ApiClient {
   }
 
   /** The parsed answer to a request that is about no resource. @throws {ApiError} */
-  ask(method: "GET" | "POST", path: string): Promise<unknown> {
-    return this.#call(method, path);
+  ask(method: "GET" | "POST", path: string, options: { readonly timeoutMs?: number } = {}): Promise<unknown> {
+    return this.#call(method, path, undefined, options);
   }
 
-  async #call(method: string, path: string, body?: unknown): Promise<unknown> {
-    const response = await this.open(method, path, body === undefined ? {} : { body: JSON.stringify(body) });
+  async #call(
+    method: string,
+    path: string,
+    body?: unknown,
+    options: { readonly timeoutMs?: number } = {},
+  ): Promise<unknown> {
+    const response = await this.open(method, path, {
+      ...options,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
     const text = await readText(response);
     const status = response.statusCode ?? 0;
     const answer = parseJson(text);
@@ -178,9 +197,16 @@ export class ApiClient {
   }
 }
 
-function addressOf(url: string): { readonly host: string; readonly port: string } {
-  const { hostname, port } = new URL(url);
-  return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? "80" : port };
+/** How a request gets there, and by whom it is sent. */
+function transportTo(endpoint: ApiEndpoint): { readonly request: typeof httpRequest } & RequestOptions {
+  if ("socketPath" in endpoint) return { request: httpRequest, socketPath: endpoint.socketPath };
+  const { protocol, hostname, port } = new URL(endpoint.url);
+  const host = hostname.replace(/^\[|\]$/g, "");
+  if (!("token" in endpoint)) return { request: httpRequest, host, port: port === "" ? "80" : port };
+  const secure = { ca: endpoint.rootsPem, servername: controlPlaneName, minVersion: "TLSv1.3" } as const;
+  // Loaded where it is used: most of what is asked goes by a socket.
+  const { request } = process.getBuiltinModule("node:https");
+  return { request, protocol, host, port: port === "" ? "443" : port, ...secure };
 }
 
 /** The body of `response` as text. Errors of the stream reject. */

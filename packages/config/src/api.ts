@@ -9,6 +9,8 @@ import type { MeshResource, ResourceKey, ResourceOf } from "./resource.ts";
 import type { ApplyResult } from "./store.ts";
 
 export const apiPort = 15014;
+/** Of the Unix socket in the state directory; `@tulle/identity/own` has its path. */
+export const apiSocketName = "control-plane.sock";
 
 /** `GET /api/v1/resources/{kind}?namespace=` and, with namespace and name, GET, PUT and DELETE of one object. */
 export const resourcesPath = "/api/v1/resources";

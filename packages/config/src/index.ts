@@ -90,6 +90,7 @@ export type {
 } from "./api.ts";
 export {
   apiPort,
+  apiSocketName,
   bookmarkIntervalMs,
   findingsPath,
   gracePeriodParameter,
@@ -104,8 +105,8 @@ export {
 } from "./api.ts";
 export type { MemoryStoreOptions } from "./memory-store.ts";
 export { MemoryStore, defaultHistoryChanges } from "./memory-store.ts";
-export type { ApiClientOptions, ApplyAnswer } from "./api-client.ts";
-export { ApiClient, ApiError } from "./api-client.ts";
+export type { ApiClientOptions, ApiEndpoint, ApplyAnswer } from "./api-client.ts";
+export { ApiClient, ApiError, controlPlaneName } from "./api-client.ts";
 export type { ResourceWatch, ResourceWatchOptions } from "./resource-watch.ts";
 export type { Loaded } from "./load.ts";
 export { serverCredentialNames, usableCipherSuites } from "./kinds/gateway-tls.ts";

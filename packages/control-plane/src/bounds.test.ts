@@ -1,7 +1,7 @@
 // What the control plane bounds, with a client that goes beyond each: it is refused with words, and others are served on.
 // docs/control-plane.md lists the limits.
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import http from "node:http";
 import http2 from "node:http2";
 import { tmpdir } from "node:os";
@@ -13,6 +13,7 @@ import { connectAds } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { create } from "@bufbuild/protobuf";
 import { waitFor } from "../../../tests/tools/processes.ts";
+import { socketRequest } from "../../../tests/tools/socket-request.ts";
 import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
 
 const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
@@ -21,7 +22,7 @@ const patienceMs = 60_000;
 async function start(
   context: TestContext,
   options: Partial<ControlPlaneOptions> = {},
-): Promise<{ readonly running: RunningControlPlane; readonly url: string; readonly token: string }> {
+): Promise<{ readonly running: RunningControlPlane; readonly socketPath: string }> {
   const stateDirectory = await mkdtemp(path.join(tmpdir(), "control-plane-bounds-"));
   const running = await runControlPlane({
     stateDirectory,
@@ -34,8 +35,7 @@ async function start(
     await running.close();
     await rm(stateDirectory, { recursive: true });
   });
-  const token = (await readFile(path.join(stateDirectory, "token"), "utf8")).trim();
-  return { running, url: `http://127.0.0.1:${running.httpAddress.port}`, token };
+  return { running, socketPath: running.socketPath };
 }
 
 /** A connection that speaks gRPC by hand, so that it can do what no client does. */
@@ -151,14 +151,13 @@ const service = (name: string): object => ({
 });
 
 test("one resource more than there may be; those that are there can be changed and deleted", async (context) => {
-  const { url, token } = await start(context, { maxResources: 2 });
+  const { socketPath } = await start(context, { maxResources: 2 });
   const ask = async (method: string, name: string): Promise<string> => {
-    const answer = await fetch(`${url}/api/v1/resources/Service/shop/${name}`, {
+    const answer = await socketRequest(socketPath, `/api/v1/resources/Service/shop/${name}`, {
       method,
-      headers: { authorization: `Bearer ${token}` },
       ...(method === "PUT" && { body: JSON.stringify(service(name)) }),
     });
-    const { error } = (await answer.json()) as { readonly error?: { readonly message: string } };
+    const { error } = JSON.parse(answer.body) as { readonly error?: { readonly message: string } };
     return `${answer.status}${error === undefined ? "" : ` ${error.message}`}`;
   };
   const full = "507 the mesh has 2 resources, which is the limit: delete some first";
@@ -176,11 +175,13 @@ test("one resource more than there may be; those that are there can be changed a
 });
 
 test("a body of 1 GB is refused as soon as it is too long", async (context) => {
-  const { url, token } = await start(context);
+  const { socketPath } = await start(context);
   const answer = await new Promise<{ readonly status: number; readonly body: string }>((resolve, reject) => {
-    const request = http.request(`${url}/api/v1/resources/Service/shop/a`, {
+    const request = http.request({
+      socketPath,
+      path: "/api/v1/resources/Service/shop/a",
       method: "PUT",
-      headers: { authorization: `Bearer ${token}`, "content-length": 1024 * 1024 * 1024 },
+      headers: { "content-length": 1024 * 1024 * 1024 },
     });
     request.on("error", reject).on("response", (response) => {
       let body = "";
@@ -194,12 +195,12 @@ test("a body of 1 GB is refused as soon as it is too long", async (context) => {
 });
 
 test("one watch more than there may be", async (context) => {
-  const { url, token } = await start(context);
+  const { socketPath } = await start(context);
   const agent = new http.Agent({ keepAlive: false, maxSockets: Infinity });
   context.after(() => agent.destroy());
   const watch = (): Promise<http.IncomingMessage> =>
     new Promise((resolve, reject) => {
-      http.get(`${url}/api/v1/watch`, { agent }, resolve).on("error", reject);
+      http.get({ socketPath, path: "/api/v1/watch", agent }, resolve).on("error", reject);
     });
   const open = await Promise.all(Array.from({ length: 256 }, watch));
   assert.ok(open.every(({ statusCode }) => statusCode === 200));
@@ -218,6 +219,6 @@ test("one watch more than there may be", async (context) => {
     },
     { timeoutMs: patienceMs, what: "room for another" },
   );
-  const api = new ApiClient({ endpoint: { url }, token });
+  const api = new ApiClient({ endpoint: { socketPath } });
   assert.deepEqual(await api.findings(), []);
 });

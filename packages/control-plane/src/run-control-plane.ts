@@ -1,6 +1,7 @@
 // A control plane in one function: opens the store, builds the first snapshot, and serves xDS and the HTTP API until closed.
 import path from "node:path";
-import { analyze, type AnalyzeOptions, type Finding, type Store } from "@tulle/config";
+import { analyze, type AnalyzeOptions, apiSocketName, type Finding, type Store } from "@tulle/config";
+import { makeOwnFolder, makeSocketPath } from "@tulle/identity/own";
 import { type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
 import { type Clock, systemClock } from "@tulle/xds";
 import { readOrMakeToken } from "./api/api-token.ts";
@@ -50,7 +51,7 @@ export interface RunningControlPlane {
   readonly xdsAddress: Address | undefined;
   readonly xdsTlsAddress: Address | undefined;
   readonly httpAddress: Address;
-  /** Writes need no token here. */
+  /** Who reaches it is the owner, and shows no token. */
   readonly socketPath: string;
   readonly store: Store;
   findings(): readonly Finding[];
@@ -63,7 +64,10 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
   const { stateDirectory, version = "0.1.0", clock = systemClock, logging = new Logging() } = options;
   const log = logging.logger("control-plane");
   const instanceId = makeInstanceId();
-  const token = await readOrMakeToken(stateDirectory);
+  const wasOpenToOthers = makeOwnFolder(stateDirectory);
+  if (wasOpenToOthers)
+    log.warning("other users could reach the state directory: it is closed, and has a new token", { stateDirectory });
+  const token = await readOrMakeToken(stateDirectory, wasOpenToOthers);
   // What has been opened, newest last: closed in turn at the end, and when a later part cannot be opened.
   const open = new AsyncDisposableStack();
   try {
@@ -116,10 +120,13 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       instanceId,
       version,
     };
-    const socketPath = path.join(stateDirectory, "control-plane.sock");
+    const socketPath = makeSocketPath(stateDirectory, apiSocketName);
     const routes = [...resources.routes, ...caRoutes(security?.authority), ...debugRoutes(debug)];
-    const http = await serveHttpApi({ address: options.httpAddress, socketPath, token, log, routes });
+    const authority = security?.authority;
+    const credentials = authority?.credentials;
+    const http = await serveHttpApi({ address: options.httpAddress, socketPath, token, credentials, log, routes });
     open.defer(() => http.close());
+    authority?.follow(() => http.setCredentials(authority.credentials));
     open.defer(() => resources.close());
     const { plaintext: xdsAddress, tls: xdsTlsAddress } = servers;
     log.info("control plane serves", {

@@ -1,5 +1,5 @@
 // How the supervisor starts its control plane, and the two questions that it asks it besides the resource API.
-import { getText } from "./get-text.ts";
+import type { ApiClient } from "@tulle/config";
 import { inheritedEnvironment } from "./pod/environment.ts";
 import type { ProcessSpec, RestartPolicy } from "./process/supervised-process.ts";
 import type { StateDirectory } from "./state-directory.ts";
@@ -7,6 +7,8 @@ import type { StateDirectory } from "./state-directory.ts";
 /** Istio's port of a control plane for proxies with certificates. */
 export const xdsPort = 15_012;
 export const apiPort = 15_014;
+/** These questions are asked again and again: a control plane that hangs is not waited for. */
+const questionTimeoutMs = 2000;
 
 export interface ControlPlaneSettings {
   readonly state: StateDirectory;
@@ -71,11 +73,13 @@ interface SyncRow {
  * Whether every one of `proxies` (`<pod>.<namespace>`) is connected and has acknowledged, or refused, all that follows from what the
  * store holds now.
  */
-export async function allAcknowledged(apiUrl: string, proxies: readonly string[]): Promise<boolean> {
+export async function allAcknowledged(api: ApiClient, proxies: readonly string[]): Promise<boolean> {
   // Asked first: what is gathered and not declared yet shows in no proxy's state.
-  const { pending } = JSON.parse(await getText(`${apiUrl}/debug/pending`)) as { pending: boolean };
+  const { pending } = (await api.ask("GET", "/debug/pending", { timeoutMs: questionTimeoutMs })) as {
+    pending: boolean;
+  };
   if (pending) return false;
-  const rows = new Map((await syncRows(apiUrl)).map((row) => [row.proxy, row]));
+  const rows = new Map((await syncRows(api)).map((row) => [row.proxy, row]));
   return proxies.every((name) => {
     const states = Object.values(rows.get(name)?.types ?? {}).map(({ state }) => state);
     return states.some((state) => state !== "NOT SENT") && !states.includes("STALE");
@@ -83,14 +87,14 @@ export async function allAcknowledged(apiUrl: string, proxies: readonly string[]
 }
 
 /** What proxies have refused, one text each. */
-export async function refusals(apiUrl: string): Promise<readonly string[]> {
-  return (await syncRows(apiUrl)).flatMap(({ proxy, types }) =>
+export async function refusals(api: ApiClient): Promise<readonly string[]> {
+  return (await syncRows(api)).flatMap(({ proxy, types }) =>
     Object.entries(types).flatMap(([type, { errors }]) =>
       errors.map(({ message }) => `${proxy} refused ${type}: ${message}`),
     ),
   );
 }
 
-async function syncRows(apiUrl: string): Promise<readonly SyncRow[]> {
-  return JSON.parse(await getText(`${apiUrl}/debug/syncz`)) as readonly SyncRow[];
+async function syncRows(api: ApiClient): Promise<readonly SyncRow[]> {
+  return (await api.ask("GET", "/debug/syncz", { timeoutMs: questionTimeoutMs })) as readonly SyncRow[];
 }

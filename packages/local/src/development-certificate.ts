@@ -1,7 +1,7 @@
 // The certificate for `https://localhost`: an authority of this user's, which a person can trust once for all folders, and a Secret
 // that any Gateway may name. The authority's key never leaves its file; the certificate's own key lives as long as its Secret.
 import { randomBytes } from "node:crypto";
-import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { link, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import {
@@ -20,6 +20,7 @@ import {
   readDevelopmentAuthority,
   writeSecretFile,
 } from "@tulle/identity";
+import { makeOwnFolder } from "@tulle/identity/own";
 import { stateHome } from "./instance.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -47,7 +48,7 @@ export function developmentRootFile(env: Environment): string {
  */
 export async function openDevelopmentAuthority(env: Environment, nowMs: number): Promise<DevelopmentAuthority> {
   const file = path.join(developmentAuthorityFolder(env), "authority.pem");
-  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+  makeOwnFolder(path.dirname(file));
   let text = await readText(file);
   if (text === undefined) {
     const owner = `${os.userInfo().username} on ${os.hostname()}`;

@@ -25,7 +25,6 @@ async function thisProcess(dir: string): Promise<Instance> {
     pidStartTime,
     apiUrl: "http://127.0.0.1:1",
     xdsAddress: "127.0.0.1:1",
-    tokenFile: path.join(dir, ".tulle", "token"),
     publishedPorts: [],
     ready: false,
     startedAt: "2026-11-20T00:00:00Z",

@@ -1,11 +1,14 @@
-// What other processes may know of a running instance: `DIR/.tulle/instance.json`, the token beside it, and the user's
-// registry, which lists the instances of this user whatever folder they run in.
-import { mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
+// What other processes may know of a running instance: `DIR/.tulle/instance.json`, and the user's registry, which lists the instances
+// of this user whatever folder they run in. Neither is believed where another user may have written it.
+import { lstat, readdir, rm } from "node:fs/promises";
 import { createHash } from "node:crypto";
 import os from "node:os";
 import path from "node:path";
+import { apiSocketName } from "@tulle/config/api";
+import { findSocketPath, isOwnFolder, NotOwn, readOwnFile, writeSecretFile } from "@tulle/identity/own";
 import { processStartTime } from "./process-start-time.ts";
 
+export { NotOwn } from "@tulle/identity/own";
 export { processStartTime } from "./process-start-time.ts";
 
 export const stateFolderName = ".tulle";
@@ -36,22 +39,30 @@ export interface Instance {
   readonly pid: number;
   /** When that process began, in the kernel's ticks: a reused process id is told apart by it. */
   readonly pidStartTime: string;
-  /** Base URL of the control plane's HTTP API, such as `http://127.80.12.1:15014`. */
+  /** Where the control plane tells everybody of its readiness and metrics, such as `http://127.80.12.1:15014`. */
   readonly apiUrl: string;
   /** `host:port` of the control plane's xDS server, over TLS. */
   readonly xdsAddress: string;
-  /** File with the token that writes need (mode 0600). */
-  readonly tokenFile: string;
   readonly publishedPorts: readonly PublishedPort[];
   /** All probes passed, every proxy acknowledged, one request through each published port came back. */
   readonly ready: boolean;
   readonly startedAt: string;
   /** The authority behind `https://localhost`, for browsers and `curl --cacert`. */
   readonly developmentRootFile: string;
+  /** How it is asked where this machine does not run it; never written down. */
+  readonly elsewhere?: { readonly url: string; readonly token: string; readonly rootsPem: string };
 }
 
 function instanceFile(stateDir: string): string {
   return path.join(stateDir, "instance.json");
+}
+
+/**
+ * Where the control plane of an instance is asked, by its owner alone. Told by the folder, never by what is written in it.
+ * @throws {NotOwn}
+ */
+export function apiSocketPath(stateDir: string, env: Readonly<Record<string, string | undefined>>): string {
+  return findSocketPath(stateDir, apiSocketName, env);
 }
 
 /** Where programs of this user keep what outlives them (XDG base directories). */
@@ -71,7 +82,7 @@ function registryFile(instance: Pick<Instance, "dir">, env: Readonly<Record<stri
 
 /** Writes the instance down for others; replaces what was there in one step, so that no reader sees half a file. */
 export async function writeInstance(instance: Instance): Promise<void> {
-  await replaceFile(instanceFile(instance.stateDir), `${JSON.stringify(instance, null, 2)}\n`);
+  await writeSecretFile(instanceFile(instance.stateDir), `${JSON.stringify(instance, null, 2)}\n`);
 }
 
 /** Enters the instance into the user's registry. */
@@ -79,8 +90,7 @@ export async function registerInstance(
   instance: Instance,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<void> {
-  await mkdir(registryFolder(env), { recursive: true });
-  await replaceFile(registryFile(instance, env), `${JSON.stringify({ dir: instance.dir })}\n`);
+  await writeSecretFile(registryFile(instance, env), `${JSON.stringify({ dir: instance.dir })}\n`);
 }
 
 export async function removeInstance(
@@ -91,54 +101,68 @@ export async function removeInstance(
   await rm(registryFile(instance, env), { force: true }).catch(() => undefined); // it may never have been entered
 }
 
-/** The live instance of a folder; undefined when none runs there, whatever an ended one left behind. */
+/**
+ * The live instance of a folder; undefined when none runs there, whatever an ended one left behind.
+ * @throws {NotOwn} where the folder's state is another user's, or could have been written by one
+ */
 export async function readInstance(dir: string): Promise<Instance | undefined> {
-  const instance = await readJson<Instance>(instanceFile(path.join(dir, stateFolderName)));
-  return instance !== undefined && (await isLive(instance)) ? instance : undefined;
+  const stateDir = path.join(dir, stateFolderName);
+  if (!isOwnFolder(stateDir)) return undefined;
+  const written = readJson(instanceFile(stateDir)) as Instance | undefined;
+  if (written === undefined || (await processStartTime(written.pid)) !== written.pidStartTime) return undefined;
+  const { elsewhere: _, ...instance } = written;
+  return { ...instance, dir, stateDir };
 }
 
-async function isLive(instance: Instance): Promise<boolean> {
-  return (await processStartTime(instance.pid)) === instance.pidStartTime;
-}
-
-/** Every live instance of this user. Entries of ended ones are removed on the way. */
-export async function liveInstances(env: Readonly<Record<string, string | undefined>>): Promise<Instance[]> {
+/**
+ * Every live instance of this user. Entries of ended ones are removed on the way; `onRefused` is told of what is not believed, and why.
+ * @throws {NotOwn} where the list itself is another user's
+ */
+export async function liveInstances(
+  env: Readonly<Record<string, string | undefined>>,
+  onRefused: (reason: string) => void = () => undefined,
+): Promise<Instance[]> {
   const folder = registryFolder(env);
-  const names = await readdir(folder).catch(() => []);
+  if (!isOwnFolder(folder)) return [];
+  const names = await readdir(folder);
   const found = await Promise.all(
     names
       .filter((name) => name.endsWith(".json"))
       .map(async (name) => {
         const file = path.join(folder, name);
-        const entry = await readJson<{ readonly dir: string }>(file);
-        const instance = entry === undefined ? undefined : await readInstance(entry.dir);
-        if (instance === undefined) await rm(file, { force: true });
-        return instance;
+        try {
+          const entry = readJson(file) as { readonly dir: string } | undefined;
+          const instance = entry === undefined ? undefined : await readInstance(entry.dir);
+          if (instance === undefined) await rm(file, { force: true });
+          return instance;
+        } catch (error) {
+          if (!(error instanceof NotOwn)) throw error;
+          onRefused(error.message);
+          return undefined;
+        }
       }),
   );
   return found.filter((instance) => instance !== undefined).sort((a, b) => (a.dir < b.dir ? -1 : 1));
 }
 
-/** The nearest folder, from `from` upwards, that holds a state folder. */
+/** The nearest folder, from `from` upwards, that holds a state folder, or something by its name. */
 export async function findStateUpwards(from: string): Promise<string | undefined> {
   for (let dir = path.resolve(from); ; dir = path.dirname(dir)) {
-    const entries = await readdir(path.join(dir, stateFolderName)).catch(() => undefined);
-    if (entries !== undefined) return dir;
+    const found = await lstat(path.join(dir, stateFolderName)).catch(() => undefined);
+    if (found !== undefined) return dir;
     if (dir === path.dirname(dir)) return undefined;
   }
 }
 
-/** Undefined for a file that is missing or holds something else: a disk that was full may have left anything. */
-async function readJson<T>(file: string): Promise<T | undefined> {
+/**
+ * Undefined for a file that is missing or holds something else: a disk that was full may have left anything.
+ * @throws {NotOwn}
+ */
+function readJson(file: string): unknown {
+  const found = readOwnFile(file);
   try {
-    return JSON.parse(await readFile(file, "utf8")) as T;
+    return found === undefined ? undefined : JSON.parse(found.text);
   } catch {
     return undefined;
   }
-}
-
-async function replaceFile(file: string, text: string): Promise<void> {
-  const aside = `${file}.${process.pid}`;
-  await writeFile(aside, text, { mode: 0o600 });
-  await rename(aside, file);
 }

@@ -1,6 +1,6 @@
 // One instance a folder, a token for its owner alone, and no left-overs of earlier runs.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
@@ -23,18 +23,22 @@ test("a folder that is in use names the process that uses it, and is free afterw
   openStateDirectory(folder).unlock();
 });
 
-test("the token is kept across runs and readable by its owner alone", (t) => {
+test("addresses and token are kept across runs, but no token that others could read", (t) => {
   const folder = makeFolder(t);
+  const state = path.join(folder, ".tulle");
+  const token = path.join(state, "token");
   const first = openStateDirectory(folder);
-  const token = readFileSync(first.tokenFile, "utf8");
-  assert.match(token, /^[\w-]{43}\n$/);
-  assert.equal(statSync(first.tokenFile).mode & 0o777, 0o600);
+  writeFileSync(token, "secret\n", { mode: 0o600 });
   first.rememberBlock(77);
   first.unlock();
   const second = openStateDirectory(folder);
-  assert.equal(readFileSync(second.tokenFile, "utf8"), token);
+  assert.equal(readFileSync(token, "utf8"), "secret\n");
   assert.equal(second.lastBlockIndex, 77);
   second.unlock();
+  chmodSync(state, 0o755);
+  openStateDirectory(folder).unlock();
+  assert.equal(statSync(state).mode & 0o777, 0o700);
+  assert.ok(!existsSync(token));
 });
 
 test("logs and state of pods of an earlier run are gone at the next start", (t) => {

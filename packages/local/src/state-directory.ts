@@ -1,7 +1,7 @@
 // The folder `DIR/.tulle`: who may use it, and what lies where. It holds state and logs, nothing that a person has to edit.
-import { randomBytes } from "node:crypto";
-import { closeSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { makeOwnFolder, removeSocketFolder } from "@tulle/identity/own";
 import { tryLock } from "./network/libc.ts";
 import { stateFolderName } from "./instance.ts";
 
@@ -19,7 +19,6 @@ export class FolderInUse extends Error {
 export interface StateDirectory {
   readonly dir: string;
   readonly path: string;
-  readonly tokenFile: string;
   readonly logsFolder: string;
   /** The block of addresses of the last run, so that addresses stay the same across restarts. */
   readonly lastBlockIndex: number | undefined;
@@ -36,14 +35,15 @@ export interface StateDirectory {
 const keptLogs = 20;
 
 /**
- * Opens the state of `dir` under an exclusive lock, which the kernel drops when this process ends.
+ * Opens the state of `dir`, this user's alone, under an exclusive lock, which the kernel drops when this process ends.
  * @throws {FolderInUse}
+ * @throws {NotOwn}
  */
 export function openStateDirectory(dir: string): StateDirectory {
   const folder = path.join(dir, stateFolderName);
   const logsFolder = path.join(folder, "logs");
-  mkdirSync(logsFolder, { recursive: true, mode: 0o700 });
-  mkdirSync(path.join(folder, "pods"), { recursive: true, mode: 0o700 });
+  const wasOpenToOthers = makeOwnFolder(folder);
+  for (const inside of [logsFolder, path.join(folder, "pods")]) makeOwnFolder(inside);
   const lockFile = path.join(folder, "lock");
   const descriptor = openSync(lockFile, "a+", 0o600);
   if (!tryLock(descriptor)) {
@@ -52,8 +52,8 @@ export function openStateDirectory(dir: string): StateDirectory {
     throw new FolderInUse(dir, holder > 0 ? holder : undefined);
   }
   writeFileSync(lockFile, String(process.pid));
-  const tokenFile = path.join(folder, "token");
-  writeToken(tokenFile);
+  // It may be known: the control plane makes another.
+  if (wasOpenToOthers) rmSync(path.join(folder, "token"), { force: true });
   for (const leftOver of ["logs", "pods"]) clearFolder(path.join(folder, leftOver));
   const retired: string[] = [];
   const blockFile = path.join(folder, "address-block");
@@ -61,12 +61,11 @@ export function openStateDirectory(dir: string): StateDirectory {
   return {
     dir,
     path: folder,
-    tokenFile,
     logsFolder,
     lastBlockIndex: readNumber(blockFile),
-    rememberBlock: (index) => writeFileSync(blockFile, String(index)),
+    rememberBlock: (index) => writeFileSync(blockFile, String(index), { mode: 0o600 }),
     podFolder,
-    removePodFolder: (podName) => rmSync(podFolder(podName), { recursive: true, force: true }),
+    removePodFolder: (podName) => removeStateFolder(podFolder(podName)),
     retireLogs: (podName) => {
       retired.push(podName);
       const oldest = retired.length > keptLogs ? retired.shift() : undefined;
@@ -79,16 +78,13 @@ export function openStateDirectory(dir: string): StateDirectory {
 /** Removes what pods of an earlier run left; the folder itself stays. */
 function clearFolder(folder: string): void {
   for (const name of readdirSync(folder, { withFileTypes: true })) {
-    if (name.isDirectory()) rmSync(path.join(folder, name.name), { recursive: true, force: true });
+    if (name.isDirectory()) removeStateFolder(path.join(folder, name.name));
   }
 }
 
-function writeToken(file: string): void {
-  try {
-    writeFileSync(file, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  }
+function removeStateFolder(folder: string): void {
+  removeSocketFolder(folder);
+  rmSync(folder, { recursive: true, force: true });
 }
 
 function readNumber(file: string): number | undefined {

@@ -1,13 +1,15 @@
 // `tulle up` without its terminal: takes a folder, runs its control plane and, through the reconciler, its pods, until it is told to stop.
-import { accessSync, constants, readFileSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import path from "node:path";
 import { socketLookup, type SocketLookup } from "@tulle/capture";
-import { ApiClient } from "@tulle/config";
+import { ApiClient, apiSocketName } from "@tulle/config";
+import { makeSocketPath, NotOwn } from "@tulle/identity/own";
 import { Logging, textSink, type Logger } from "@tulle/telemetry";
 import { apiPort, controlPlaneSpec, refusals, xdsPort } from "./control-plane-process.ts";
 import { DevelopmentCertificate, developmentRootFile } from "./development-certificate.ts";
 import { registerInstance, registryFolder, removeInstance, writeInstance, type Instance } from "./instance.ts";
 import { claimBlock, type AddressBlock } from "./network/address-block.ts";
+import { portProblem } from "./network/port-holder.ts";
 import { isPassing, withHolder } from "./network/published-ports.ts";
 import { NoOwnUserTable, openOwnUserTable, type OwnUserTable } from "./own-user/own-user-table.ts";
 import type { LocalPod } from "./pod/local-pod.ts";
@@ -20,6 +22,7 @@ import { Hopeless, waitUntil, type WaitUntilOptions } from "./process/wait-until
 import type { PortMapping } from "./reconcile/published-port-mappings.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
 import { openStateDirectory, type StateDirectory } from "./state-directory.ts";
+import { SupervisorSocket } from "./supervisor-socket.ts";
 import { logEvent, type SupervisorEvent } from "./supervisor-event.ts";
 
 export interface UpOptions {
@@ -85,6 +88,8 @@ export class Supervisor {
   readonly #logFile: LogFile;
   readonly #logTimer: NodeJS.Timeout;
   #ownUserTable: OwnUserTable | undefined;
+  /** By which `tulle down` finds this process. */
+  #socket: SupervisorSocket | undefined;
   #findingsTimer: NodeJS.Timeout | undefined;
   /** Findings told and still standing. */
   #toldFindings = new Set<string>();
@@ -97,7 +102,7 @@ export class Supervisor {
     this.#state = state;
     this.#block = block;
     this.instance = describeInstance(options, state, block, startTime);
-    const { apiUrl, xdsAddress } = this.instance;
+    const { xdsAddress } = this.instance;
     this.#logFile = new LogFile(path.join(state.logsFolder, "supervisor.log"));
     const logging = new Logging({ sink: textSink((line) => this.#logFile.write(line)) });
     this.#log = logging.logger("supervisor");
@@ -109,8 +114,7 @@ export class Supervisor {
       clusterId,
       restart: options.restart,
     };
-    const token = readFileSync(state.tokenFile, "utf8").trim();
-    this.#api = new ApiClient({ endpoint: { url: apiUrl }, token });
+    this.#api = new ApiClient({ endpoint: { socketPath: makeSocketPath(state.path, apiSocketName, options.env) } });
     this.#certificate = new DevelopmentCertificate(this.#api, options.env, (message) =>
       this.#take({ type: "trouble", message }),
     );
@@ -120,7 +124,6 @@ export class Supervisor {
     });
     this.#reconciler = new Reconciler({
       api: this.#api,
-      apiUrl,
       state,
       block,
       proxy: options.proxy,
@@ -166,6 +169,12 @@ export class Supervisor {
     try {
       return await Supervisor.#start(options);
     } catch (error) {
+      if (error instanceof NotOwn) {
+        throw new CannotStart(
+          error.message,
+          "State is kept in folders that are this user's alone, since whoever can write there can command the mesh.",
+        );
+      }
       if (!(error instanceof Error) || !("syscall" in error)) throw error;
       throw new CannotStart(
         `the state of ${options.dir} cannot be written: ${error.message}`,
@@ -181,6 +190,8 @@ export class Supervisor {
     const startTime = (await processStartTime(process.pid)) ?? "unknown";
     const supervisor = new Supervisor(options, state, block, startTime);
     if (options.ownUserOnly === true) await supervisor.#keepOthersOut();
+    await supervisor.#requirePorts();
+    supervisor.#socket = await SupervisorSocket.listen(state.path, options.env);
     await writeInstance(supervisor.instance);
     await registerInstance(supervisor.instance, options.env).catch((error: Error) => {
       const where = `this instance could not be entered into ${registryFolder(options.env)} (${error.message})`;
@@ -192,6 +203,20 @@ export class Supervisor {
     // While the control plane starts; what fails here fails again when it is wanted.
     void supervisor.#tokens.preload().catch(() => undefined);
     return supervisor;
+  }
+
+  /** A port that somebody else holds ends the start before anything is asked there. */
+  async #requirePorts(): Promise<void> {
+    const address = this.#block.controlPlaneAddress;
+    for (const port of [xdsPort, apiPort]) {
+      const problem = await portProblem(address, port);
+      if (problem === undefined) continue;
+      await this.#release();
+      throw new CannotStart(
+        `the control plane cannot listen on ${address}:${port}: ${problem}`,
+        "Have that program ended, or run a copy of the folder: each folder has addresses of its own.",
+      );
+    }
   }
 
   /** Before anything listens. */
@@ -231,7 +256,7 @@ export class Supervisor {
     const reconciler = this.#reconciler;
     await this.#waitFor(() => this.#isConnected(), signal, {
       timeoutMs: controlPlaneStartMs,
-      what: () => `the control plane to answer at ${this.instance.apiUrl}; its log: ${this.#controlPlane.spec.logFile}`,
+      what: () => `the control plane to answer; its log: ${this.#controlPlane.spec.logFile}`,
     });
     await this.#openTokens();
     await this.#certificate.publish();
@@ -249,7 +274,7 @@ export class Supervisor {
     await reconciler.waitForAnswers(signal);
     // A probe may have failed meanwhile, or keys have come.
     await this.#waitFor(isServing, signal, { what: () => what });
-    for (const message of await refusals(this.instance.apiUrl)) this.#take({ type: "trouble", message });
+    for (const message of await refusals(this.#api)) this.#take({ type: "trouble", message });
     const instance = { ...this.instance, ready: true, publishedPorts: reconciler.publishedPorts() };
     await writeInstance(instance);
     this.#log.info("ready", { pods: this.pods().length });
@@ -326,6 +351,7 @@ export class Supervisor {
 
   async #release(): Promise<void> {
     await this.#ownUserTable?.close();
+    this.#socket?.close();
     this.#block.close();
     await removeInstance(this.instance, this.#options.env);
     this.#logFile.close();
@@ -391,7 +417,6 @@ function describeInstance(
     pidStartTime: startTime,
     apiUrl: `http://${address}:${apiPort}`,
     xdsAddress: `${address}:${xdsPort}`,
-    tokenFile: state.tokenFile,
     publishedPorts: [],
     ready: false,
     startedAt: new Date().toISOString(),

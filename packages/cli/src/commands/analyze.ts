@@ -5,7 +5,7 @@ import type { Finding, Loaded, MeshResource, Severity } from "@tulle/config";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption, OutputOption } from "../command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption } from "../command-options.ts";
-import { connectToRead, withApiFailures } from "../instance-client.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
 import { countFindings, distinct, renderFindings } from "../print-findings.ts";
 import { loadManifests } from "../resource-arguments.ts";
 
@@ -62,7 +62,7 @@ async function run(paths: readonly string[], options: AnalyzeCommandOptions, con
 
 async function liveFindings(options: AnalyzeCommandOptions, context: CommandContext): Promise<readonly Finding[]> {
   const instance = await context.instance(options);
-  const client = connectToRead(instance);
+  const client = connect(instance);
   return withApiFailures(instance, () => client.findings());
 }
 
@@ -87,7 +87,7 @@ async function withLive(
   context: CommandContext,
 ): Promise<readonly MeshResource[]> {
   const instance = await context.instance(options);
-  const client = connectToRead(instance);
+  const client = connect(instance);
   const lists = await withApiFailures(instance, () => Promise.all(kinds.map((kind) => client.list(kind))));
   const all = new Map<string, MeshResource>();
   for (const resource of [...lists.flatMap(({ items }) => items), ...loaded.resources]) {

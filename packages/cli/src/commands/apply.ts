@@ -39,7 +39,7 @@ async function apply(options: ApplyOptions, context: CommandContext): Promise<vo
     throw new CommandFailure("there is nothing to apply", { exitCode: exitCodes.findings });
   }
   const instance = await context.instance(options);
-  const client = await connect(instance);
+  const client = connect(instance);
   let refused = 0;
   for (const resource of inApplyOrder(loaded.resources)) {
     const answer = await withApiFailures(instance, () =>

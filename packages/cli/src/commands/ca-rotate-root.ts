@@ -40,7 +40,7 @@ export function registerRotateRoot(command: Command, context: CommandContext): v
   ]);
   command.action(async (options: Options) => {
     const instance = await context.instance(options);
-    const client = await connect(instance);
+    const client = connect(instance);
     const query = new URLSearchParams();
     const { introduceSeconds, overlapSeconds, force = false } = options;
     if (introduceSeconds !== undefined) query.set("introduceSeconds", String(introduceSeconds));

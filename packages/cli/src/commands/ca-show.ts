@@ -4,7 +4,7 @@ import type { AuthorityStatus } from "@tulle/control-plane";
 import type { CommandContext, InstanceOption, OutputOption } from "../command-module.ts";
 import { addInstanceOption, addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
-import { connectToRead, withApiFailures } from "../instance-client.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
 
 export function registerShow(command: Command, context: CommandContext): void {
   addInstanceOption(command);
@@ -12,7 +12,7 @@ export function registerShow(command: Command, context: CommandContext): void {
   command.action(async (options: InstanceOption & OutputOption) => {
     const instance = await context.instance(options);
     const status = (await withApiFailures(instance, () =>
-      connectToRead(instance).ask("GET", "/api/v1/ca"),
+      connect(instance).ask("GET", "/api/v1/ca"),
     )) as AuthorityStatus;
     await context.printData(status, options.output, () => authorityText(status, context.columns));
   });

@@ -72,8 +72,6 @@ async function startShell(t: TestContext, hasAuthority: boolean): Promise<Run> {
   const instance = {
     dir,
     stateDir,
-    apiUrl: `http://127.0.0.1:${plane.httpAddress.port}`,
-    tokenFile: path.join(stateDir, "token"),
   } as unknown as Instance;
   return async (line) => {
     let stdout = "";

@@ -3,6 +3,7 @@ import path from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { runControlPlane } from "@tulle/control-plane";
 import { isLogLevel, Logging, logLevels, type LogLevel } from "@tulle/telemetry";
+import { holderText } from "@tulle/local/port-holder";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext } from "../command-module.ts";
 import { addExamples, workloadCertTtlOption } from "../command-options.ts";
@@ -91,20 +92,23 @@ export function register(command: Command, context: CommandContext): void {
       runtimeOwner: options.owner ?? "",
       version: tulleVersion(),
       logging: new Logging({ level: options.logLevel }),
-    }).catch((error: NodeJS.ErrnoException) => {
-      throw startFailure(error);
+    }).catch(async (error: NodeJS.ErrnoException) => {
+      throw await startFailure(error);
     });
     await stopped;
     await running.close();
   });
 }
 
-function startFailure(error: NodeJS.ErrnoException): CommandFailure {
+async function startFailure(error: NodeJS.ErrnoException): Promise<CommandFailure> {
   if (error.code === "EADDRINUSE" || /EADDRINUSE|No address added/.test(error.message)) {
-    return new CommandFailure(`an address is taken: ${error.message}`, {
-      hint: "Another control plane may run there: choose others with --xds, --xds-tls and --http.",
-      cause: error,
-    });
+    const [, host = "", port = ""] = /address already in use (\S+):(\d+)/.exec(error.message) ?? [];
+    const taken = port === "" ? error.message : `${host}:${port} is in use${await holderText(host, Number(port))}`;
+    // In one line: a supervisor tells the last one.
+    return new CommandFailure(
+      `an address is taken: ${taken}; have that program ended, or choose others with --xds, --xds-tls and --http`,
+      { cause: error },
+    );
   }
   return new CommandFailure(`the control plane cannot start: ${error.message}`, { cause: error });
 }

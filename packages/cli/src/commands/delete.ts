@@ -38,7 +38,7 @@ export function register(command: Command, context: CommandContext): void {
   command.action(async (kind: string | undefined, names: readonly string[], options: DeleteOptions) => {
     const keys = await keysToDelete(kind, names, options, context);
     const instance = await context.instance(options);
-    await deleteKeys(keys, instance, await connect(instance), options, context);
+    await deleteKeys(keys, instance, connect(instance), options, context);
   });
 }
 

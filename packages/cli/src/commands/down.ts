@@ -1,8 +1,10 @@
 // `tulle down`: ends a running instance in good order, or at once.
 import type { Command } from "commander";
-import { processStartTime, readInstance } from "@tulle/local/instance";
-import { CommandFailure } from "../command-failure.ts";
+import { readInstance } from "@tulle/local/instance";
+import { FoundSupervisor } from "@tulle/local/supervisor-socket";
+import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
+import { requireHere } from "../control-plane-elsewhere.ts";
 import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
 
 interface DownOptions extends InstanceOption {
@@ -24,17 +26,25 @@ export function register(command: Command, context: CommandContext): void {
   command.action(async (folder: string | undefined, options: DownOptions) => {
     const choice: InstanceOption = folder === undefined ? options : { dir: folder };
     const instance = await context.instance(choice);
-    const gone = async (): Promise<boolean> => (await processStartTime(instance.pid)) !== instance.pidStartTime;
+    requireHere(instance);
+    using supervisor = await FoundSupervisor.find(instance.stateDir, context.env);
+    if (supervisor === undefined) {
+      throw new CommandFailure(`nobody answers for ${instance.dir}`, {
+        hint: `Its files name process ${instance.pid}, but that one does not listen in ${instance.stateDir}: nothing is ended.`,
+        exitCode: exitCodes.noInstance,
+      });
+    }
+    const gone = (): Promise<boolean> => supervisor.isGone();
     if (options.force !== true) {
-      process.kill(instance.pid, "SIGTERM");
+      supervisor.signal("SIGTERM");
       if (await within(options.timeout * 1000, gone)) {
         context.stdout(`${instance.dir} is down\n`);
         return;
       }
     }
     // The guards of its processes end them once the supervisor is gone.
-    if (!(await gone())) process.kill(instance.pid, "SIGKILL");
-    if (!(await within(5000, gone))) throw new CommandFailure(`process ${instance.pid} does not end`);
+    supervisor.signal("SIGKILL");
+    if (!(await within(5000, gone))) throw new CommandFailure(`process ${supervisor.pid} does not end`);
     if ((await readInstance(instance.dir)) !== undefined) throw new CommandFailure(`${instance.dir} runs again`);
     context.stdout(`${instance.dir} was ended by force\n`);
   });

@@ -4,7 +4,7 @@ import { effectiveNamespace, kindDefinitions, type ApiClient, type Kind, type Me
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addExamples, addInstanceOption } from "../command-options.ts";
-import { connectToRead, withApiFailures } from "../instance-client.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
 import { describeKinds, displayName, parseKind } from "../resource-arguments.ts";
 import { resourceTable } from "../resource-table.ts";
 
@@ -32,7 +32,7 @@ export function register(command: Command, context: CommandContext): void {
       throw new CommandFailure("a name goes with one kind and one namespace", { exitCode: exitCodes.usage });
     }
     const instance = await context.instance(options);
-    const client = connectToRead(instance);
+    const client = connect(instance);
     await withApiFailures(instance, async () => {
       if (name === undefined) await showKinds(client, kinds, options, context);
       else await showOne(client, kinds[0]!, name, options, context);

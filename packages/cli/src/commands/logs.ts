@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import { stateFolderName } from "@tulle/local/instance";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
+import { requireHere } from "../control-plane-elsewhere.ts";
 import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
 
 interface LogsOptions extends InstanceOption {
@@ -38,7 +39,9 @@ export function register(command: Command, context: CommandContext): void {
 /** The logs of the chosen instance; those of a named folder also when nothing runs there any more, which is when they are needed. */
 async function logsFolder(options: InstanceOption, context: CommandContext): Promise<string> {
   try {
-    return path.join((await context.instance(options)).stateDir, "logs");
+    const instance = await context.instance(options);
+    requireHere(instance);
+    return path.join(instance.stateDir, "logs");
   } catch (error) {
     const named = options.dir ?? context.env["TULLE_DIR"];
     const folder = path.resolve(context.cwd, named ?? ".", stateFolderName, "logs");

@@ -36,7 +36,7 @@ export function register(command: Command, context: CommandContext): void {
   ]);
   command.action(async (options: InstanceOption & OutputOption & { readonly namespace?: string }) => {
     const instance = await context.instance(options);
-    const client = await connect(instance);
+    const client = connect(instance);
     const { items } = await withApiFailures(instance, () => client.list("Pod", options.namespace));
     const rows = items.map(podRow).sort((a, b) => (`${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1));
     await context.printData(rows, options.output, () =>

@@ -31,7 +31,7 @@ export function addPodArgument(command: Command): Command {
 /** @throws {CommandFailure} when there is no such pod, or more than one */
 export async function proxyAdmin(context: CommandContext, name: string, options: PodOptions): Promise<ProxyAdmin> {
   const instance = await context.instance(options);
-  const client = await connect(instance);
+  const client = connect(instance);
   const { items } = await withApiFailures(instance, () => client.list("Pod", options.namespace));
   return proxyAdminOf(choosePod(items, name));
 }
@@ -70,7 +70,7 @@ export function choosePod(pods: readonly Pod[], name: string): Pod {
 }
 
 /** One request and its whole answer. @throws {ApiError} with what the server said */
-export async function getText(url: string, path: string, method: "GET" | "POST" = "GET"): Promise<string> {
+async function getText(url: string, path: string, method: "GET" | "POST" = "GET"): Promise<string> {
   const response = await new ApiClient({ endpoint: { url } }).open(method, path);
   let text = "";
   response.setEncoding("utf8");

@@ -5,8 +5,7 @@ import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, InstanceOption, OutputOption } from "../command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
-import { withApiFailures } from "../instance-client.ts";
-import { getText } from "./proxy-config-admin.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
 
 // Not imported from the control plane: loading it for five words would make this command slow.
 const types = ["CDS", "LDS", "EDS", "RDS", "ECDS"] as const;
@@ -22,8 +21,9 @@ export function register(command: Command, context: CommandContext): void {
   ]);
   command.action(async (name: string | undefined, options: InstanceOption & OutputOption) => {
     const instance = await context.instance(options);
-    const text = await withApiFailures(instance, () => getText(instance.apiUrl, "/debug/syncz"));
-    const all = JSON.parse(text) as readonly ProxySync[];
+    const all = (await withApiFailures(instance, () =>
+      connect(instance).ask("GET", "/debug/syncz"),
+    )) as readonly ProxySync[];
     const rows = name === undefined ? all : all.filter(({ proxy }) => proxy === name || proxy.startsWith(`${name}.`));
     if (name !== undefined && rows.length === 0) {
       const known = all.map(({ proxy }) => `  ${proxy}`).join("\n");

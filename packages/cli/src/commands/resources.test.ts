@@ -1,6 +1,6 @@
 // apply, get, delete and analyze as a person types them, against a real control plane in this process.
 import assert from "node:assert/strict";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 import { Shell, startShell } from "../testing/shell.ts";
@@ -99,7 +99,7 @@ test("apply without anything to apply, without -f, without an instance", async (
   });
   assert.equal((await shell.run("apply")).exitCode, 2);
   assert.equal((await new Shell(shell.dir, undefined).run("apply -f @service.yaml")).exitCode, 3);
-  const gone = new Shell(shell.dir, { ...shell.instance!, apiUrl: "http://127.0.0.1:1" });
+  const gone = new Shell(shell.dir, { ...shell.instance!, stateDir: shell.dir });
   const unreachable = await gone.run("apply -f @service.yaml");
   assert.equal(unreachable.exitCode, 3);
   assert.match(unreachable.stderr, /cannot be reached/);
@@ -237,14 +237,4 @@ test("analyze checks files alone, files against what runs, and what runs", async
   assert.match((await shell.run("analyze - --network-mode loopback", port)).stdout, /^Warning \[TUL0005\]/);
   assert.equal((await shell.run("analyze - --network-mode loopback", port)).exitCode, 0);
   assert.equal((await shell.run("analyze - --network-mode loopback --fail-on warning", port)).exitCode, 4);
-});
-
-test("writes carry the token, and a wrong one is told", async (t) => {
-  const shell = await startShell(t, { "service.yaml": service });
-  const token = path.join(shell.dir, "other-token");
-  await writeFile(token, "wrong");
-  assert.notEqual(await readFile(shell.instance!.tokenFile, "utf8"), "wrong");
-  const refused = await new Shell(shell.dir, { ...shell.instance!, tokenFile: token }).run("apply -f @service.yaml");
-  assert.equal(refused.exitCode, 1);
-  assert.match(refused.stderr, /Writes need the token in @other-token/);
 });

@@ -1,8 +1,9 @@
 // rollout as a person types it, against a real control plane; the pods are what somebody says that they are.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { ApiClient, type Pod } from "@tulle/config";
+import type { Pod } from "@tulle/config";
 import { exitCodes } from "../command-failure.ts";
+import { connect } from "../instance-client.ts";
 import { type Shell, startShell } from "../testing/shell.ts";
 
 const deployment = `apiVersion: apps/v1
@@ -32,7 +33,7 @@ async function shopWith(t: TestContext, ...pods: readonly string[]): Promise<She
 
 /** The wishes on each pod, by the last word of their names. */
 async function wishes(shell: Shell): Promise<Readonly<Record<string, readonly string[]>>> {
-  const { items } = await new ApiClient({ endpoint: { url: shell.instance!.apiUrl } }).list("Pod");
+  const { items } = await connect(shell.instance!).list("Pod");
   const of = ({ metadata }: Pod): readonly string[] =>
     Object.keys(metadata.annotations ?? {}).map((name) => name.split("/")[1]!);
   return Object.fromEntries(items.map((each) => [each.metadata.name, of(each)]));

@@ -74,7 +74,7 @@ async function restartPods(names: readonly string[], options: RestartOptions, co
   const annotation = container === undefined ? restartAnnotation : proxyRestartAnnotation;
   const at = new Date().toISOString();
   const instance = await context.instance(options);
-  const client = await connect(instance);
+  const client = connect(instance);
   for (const name of names) {
     const deployment = await withApiFailures(instance, () => findDeployment(client, name, options));
     const pods = await withApiFailures(instance, () => podsOf(client, deployment));
@@ -88,7 +88,7 @@ async function restartPods(names: readonly string[], options: RestartOptions, co
 
 async function waitForPods(names: readonly string[], options: StatusOptions, context: CommandContext): Promise<void> {
   const instance = await context.instance(options);
-  const client = await connect(instance);
+  const client = connect(instance);
   const deadline = performance.now() + options.timeout * 1000;
   for (const name of names) {
     let told: string | undefined;

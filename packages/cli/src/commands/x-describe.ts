@@ -5,7 +5,7 @@ import type { Instance } from "@tulle/local/instance";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addInstanceOption, addOutputOption } from "../command-options.ts";
-import { connectToRead, withApiFailures } from "../instance-client.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
 import { enforcedPolicies } from "./authz-check.ts";
 import { describePod, describeService, isSelected, type DescribedMesh } from "./describe-facts.ts";
 import { podText, serviceText } from "./describe-text.ts";
@@ -41,7 +41,7 @@ export function registerDescribeService(command: Command, context: CommandContex
 }
 
 async function readMesh(instance: Instance): Promise<DescribedMesh> {
-  const client = connectToRead(instance);
+  const client = connect(instance);
   return withApiFailures(instance, async () => {
     const [pods, services, destinationRules, virtualServices, gateways, peerAuthentications, requestAuthentications] =
       await Promise.all([

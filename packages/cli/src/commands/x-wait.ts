@@ -5,8 +5,7 @@ import type { ProxySync } from "@tulle/control-plane";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
-import { withApiFailures } from "../instance-client.ts";
-import { getText } from "./proxy-config-admin.ts";
+import { connect, withApiFailures } from "../instance-client.ts";
 
 type WaitOptions = InstanceOption & { readonly timeout: number };
 
@@ -22,8 +21,9 @@ export function registerWait(command: Command, context: CommandContext): void {
 
 async function waitForProxies(options: WaitOptions, context: CommandContext): Promise<void> {
   const instance = await context.instance(options);
+  const client = connect(instance);
   const read = async <T>(page: string): Promise<T> =>
-    JSON.parse(await withApiFailures(instance, () => getText(instance.apiUrl, page))) as T;
+    (await withApiFailures(instance, () => client.ask("GET", page))) as T;
   const deadline = performance.now() + options.timeout * 1000;
   for (;;) {
     // In this order: what is no longer waiting to be sent is part of the states that are read behind it.

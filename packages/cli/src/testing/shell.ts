@@ -87,7 +87,6 @@ export async function startShell(
     pidStartTime: "",
     apiUrl: `http://${host}:${port}`,
     xdsAddress: `${plane.xdsAddress!.host}:${plane.xdsAddress!.port}`,
-    tokenFile: path.join(stateDir, "token"),
     publishedPorts: [],
     ready: true,
     startedAt: "",

@@ -46,11 +46,21 @@ export function debugRoutes(options: DebugRoutesOptions): readonly ApiRoute[] {
       summary: "what one proxy should have (?proxyID=<pod>.<namespace>)",
       handle: ({ query }) => configDump(options, query.get("proxyID")),
     },
-    { method: "GET", path: "/ready", summary: "200 once configuration is served", handle: () => text("ready\n") },
-    page("/version", "version and instance", () => ({ version: options.version, instance: options.instanceId })),
+    {
+      method: "GET",
+      path: "/ready",
+      isPublic: true,
+      summary: "200 once configuration is served",
+      handle: () => text("ready\n"),
+    },
+    {
+      ...page("/version", "version and instance", () => ({ version: options.version, instance: options.instanceId })),
+      isPublic: true,
+    },
     {
       method: "GET",
       path: "/metrics",
+      isPublic: true,
       summary: "Prometheus metrics",
       handle: () => text(options.metrics.renderPrometheus(), "text/plain; version=0.0.4; charset=utf-8"),
     },

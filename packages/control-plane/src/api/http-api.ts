@@ -1,22 +1,23 @@
-// The control plane's HTTP API (15014): one table of paths, the checks that every request passes, and the servers on TCP and on
-// the state directory's Unix socket.
+// The control plane's HTTP API: one table of paths, the checks that every request passes, and the three ways in: the Unix socket of
+// the state directory's owner, TLS on TCP (15014) with the token, and TCP in the clear, where little is answered and nothing asked.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { chmodSync, rmSync } from "node:fs";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { ErrorResponse, Finding } from "@tulle/config";
 import type { Logger } from "@tulle/telemetry";
-import { isLocalRequest } from "./is-local-request.ts";
+import type { ServerTlsCredentials } from "@tulle/xds";
+import { apiServer } from "./api-server.ts";
+import { isLocalRequest, isLocalOrigin } from "./is-local-request.ts";
+import { TcpDoor } from "./tcp-door.ts";
 
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
-const { createServer } = process.getBuiltinModule("node:http");
+/** By which a request came. On `socket` and `tls` only the owner gets as far as a route that is not public. */
+export type Transport = "socket" | "tls" | "plain";
 
 export interface ApiRequest {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
-  /** The caller has shown the token, or uses the Unix socket: it may write, and see what Secrets hold. */
-  readonly isOwner: boolean;
+  readonly transport: Transport;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
@@ -32,6 +33,8 @@ export interface ApiRoute {
   /** The whole path, or its beginning when it ends in `/`. */
   readonly path: string;
   readonly summary: string;
+  /** Answered to everybody who reaches the port; everything else to the owner alone. */
+  readonly isPublic?: boolean;
   readonly handle: (request: ApiRequest) => ApiAnswer | Promise<ApiAnswer>;
 }
 
@@ -49,65 +52,55 @@ export class ApiFailure extends Error {
 
 export interface HttpApiOptions {
   readonly address: { readonly host: string; readonly port: number };
-  /** Path of the Unix socket, on which no token is asked for: the file's mode decides who may connect. */
+  /** Path of the Unix socket, on which no token is asked for: it lies in a folder of its owner alone. */
   readonly socketPath: string;
   readonly token: string;
+  /** For TLS on the TCP port; undefined in a mesh without an authority. */
+  readonly credentials: ServerTlsCredentials | undefined;
   readonly routes: readonly ApiRoute[];
   readonly log: Logger;
 }
 
 export interface RunningHttpApi {
   readonly address: { readonly host: string; readonly port: number };
+  /** For connections from now on. */
+  setCredentials(credentials: ServerTlsCredentials): void;
   close(): Promise<void>;
 }
 
-const limits = {
-  maxConnections: 1024,
-  headersTimeoutMs: 10_000,
-  requestTimeoutMs: 30_000,
-  keepAliveTimeoutMs: 15_000,
-  maxHeaderBytes: 16 * 1024,
-} as const;
+/** On the Unix socket, which nobody's connections to the TCP port count for. */
+const maxOwnerConnections = 1024;
 
 export async function serveHttpApi(options: HttpApiOptions): Promise<RunningHttpApi> {
-  const overTcp = makeServer((request, response) => void answer(options, request, response, false));
-  const overSocket = makeServer((request, response) => void answer(options, request, response, true));
-  await listen(overTcp, options.address);
-  rmSync(options.socketPath, { force: true });
+  const handler =
+    (transport: Transport) =>
+    (request: IncomingMessage, response: ServerResponse): void =>
+      void answer({ options, door, transport }, request, response);
+  const door = new TcpDoor({ ...options, onPlain: handler("plain"), onTls: handler("tls") });
+  const overSocket = apiServer(handler("socket"));
+  overSocket.maxConnections = maxOwnerConnections;
+  const port = await door.listen(options.address);
   try {
-    await listen(overSocket, { path: options.socketPath });
+    rmSync(options.socketPath, { force: true });
+    await listen(overSocket, options.socketPath);
     chmodSync(options.socketPath, 0o600);
   } catch (error) {
-    // A path longer than the kernel takes (108 bytes): TCP with the token still works.
-    options.log.warning("no Unix socket for the API", { path: options.socketPath, error: (error as Error).message });
+    await door.close();
+    throw error;
   }
-  const { port } = overTcp.address() as AddressInfo;
   return {
     address: { host: options.address.host, port },
+    setCredentials: (credentials) => door.setCredentials(credentials),
     close: async () => {
-      await Promise.all([close(overTcp), close(overSocket)]);
+      await Promise.all([door.close(), close(overSocket)]);
     },
   };
 }
 
-function makeServer(handler: (request: IncomingMessage, response: ServerResponse) => void): Server {
-  const server = createServer(
-    { maxHeaderSize: limits.maxHeaderBytes, requestTimeout: limits.requestTimeoutMs },
-    handler,
-  );
-  server.maxConnections = limits.maxConnections;
-  server.headersTimeout = limits.headersTimeoutMs;
-  server.keepAliveTimeout = limits.keepAliveTimeoutMs;
-  return server;
-}
-
-function listen(
-  server: Server,
-  where: { readonly host: string; readonly port: number } | { readonly path: string },
-): Promise<void> {
+function listen(server: Server, path: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
-  server.listen(where, () => {
+  server.listen({ path }, () => {
     server.off("error", reject);
     resolve();
   });
@@ -130,16 +123,20 @@ function storageFailure(error: unknown): ApiFailure | undefined {
   return new ApiFailure(507, `it cannot be saved: ${error.message}`);
 }
 
-async function answer(
-  options: HttpApiOptions,
-  request: IncomingMessage,
-  response: ServerResponse,
-  trusted: boolean,
-): Promise<void> {
+interface WayIn {
+  readonly options: HttpApiOptions;
+  readonly door: TcpDoor;
+  readonly transport: Transport;
+}
+
+async function answer(way: WayIn, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { options, transport } = way;
   response.setHeader("x-content-type-options", "nosniff");
   response.setHeader("cache-control", "no-store");
+  // A connection in the clear ends soon in any case; a client is told so before it asks again on it.
+  if (transport === "plain") response.setHeader("connection", "close");
   try {
-    send(response, await dispatch(options, request, response, trusted));
+    send(response, await dispatch(way, request, response));
   } catch (error) {
     const failure = error instanceof ApiFailure ? error : storageFailure(error);
     if (failure === undefined) {
@@ -149,32 +146,53 @@ async function answer(
   }
 }
 
-async function dispatch(
-  options: HttpApiOptions,
-  request: IncomingMessage,
-  response: ServerResponse,
-  trusted: boolean,
-): Promise<ApiAnswer> {
-  if (!trusted && !isLocalRequest(request.headers, options.address.host)) {
-    throw new ApiFailure(403, "this API answers programs of this machine, asked for by a loopback address");
-  }
+async function dispatch(way: WayIn, request: IncomingMessage, response: ServerResponse): Promise<ApiAnswer> {
+  const { options, transport } = way;
+  refuseBrowsers(way, request);
+  const isOwner = proves(way, request);
   const url = parseUrl(request.url ?? "/");
   const method = request.method === "HEAD" ? "GET" : (request.method ?? "GET");
   const onPath = options.routes.filter(({ path }) =>
     path.endsWith("/") ? url.pathname.startsWith(path) : url.pathname === path,
   );
   const route = onPath.find((each) => each.method === method);
+  if (!isOwner && route?.isPublic !== true) throw unproven(transport, response);
   if (route === undefined) {
     if (onPath.length === 0) throw new ApiFailure(404, `there is nothing at ${url.pathname}`);
     response.setHeader("allow", onPath.map((each) => each.method).join(", "));
     throw new ApiFailure(405, `${method} is not possible here`);
   }
-  const isOwner = trusted || hasToken(request, options.token);
-  if (route.method !== "GET" && !isOwner) {
-    response.setHeader("www-authenticate", "Bearer");
-    throw new ApiFailure(401, "changes need the token of the state directory: Authorization: Bearer <token>");
+  return route.handle({ method, path: url.pathname, query: url.searchParams, transport, request, response });
+}
+
+/** No page of the web gets here, neither by its own name nor by one that it has pointed to this machine. */
+function refuseBrowsers({ options, transport }: WayIn, { headers }: IncomingMessage): void {
+  const ownHost = options.address.host;
+  // Behind TLS a name proves nothing and is not needed: the token decides, and no browser sends it by itself.
+  const isLocal = transport === "plain" ? isLocalRequest(headers, ownHost) : isLocalOrigin(headers, ownHost);
+  if (transport !== "socket" && !isLocal) {
+    throw new ApiFailure(403, "this API answers programs of this machine, asked for by a loopback address");
   }
-  return route.handle({ method, path: url.pathname, query: url.searchParams, isOwner, request, response });
+}
+
+/** Whether the owner asks: by the Unix socket, or over TLS with the token. */
+function proves({ options, door, transport }: WayIn, request: IncomingMessage): boolean {
+  if (transport !== "tls") return transport === "socket";
+  if (!hasToken(request, options.token)) return false;
+  if (!door.prove(request)) throw new ApiFailure(503, "there are too many connections");
+  return true;
+}
+
+function unproven(transport: Transport, response: ServerResponse): ApiFailure {
+  if (transport === "tls") {
+    response.setHeader("www-authenticate", "Bearer");
+    return new ApiFailure(401, "this needs the token of the state directory: Authorization: Bearer <token>");
+  }
+  return new ApiFailure(
+    403,
+    "over TCP in the clear only /ready, /version and /metrics are answered: ask by the state directory's Unix socket, or by https " +
+      "with the token (never send it in the clear)",
+  );
 }
 
 function parseUrl(text: string): URL {

@@ -12,8 +12,13 @@ loopback.addAddress("::1", "ipv6");
  * listens on.
  */
 export function isLocalRequest(headers: IncomingHttpHeaders, ownHost: string): boolean {
-  if (headers["sec-fetch-site"] === "cross-site") return false;
   if (headers.host === undefined || !isLocalHost(`http://${headers.host}`, ownHost)) return false;
+  return isLocalOrigin(headers, ownHost);
+}
+
+/** The same of Origin alone, for ways in on which another proof than the host's name is asked for. */
+export function isLocalOrigin(headers: IncomingHttpHeaders, ownHost: string): boolean {
+  if (headers["sec-fetch-site"] === "cross-site") return false;
   return headers.origin === undefined || isLocalHost(headers.origin, ownHost);
 }
 

@@ -2,7 +2,6 @@
 import type { IncomingMessage } from "node:http";
 import {
   type ApplyRequest,
-  concealSecrets,
   findingsPath,
   gracePeriodParameter,
   isKind,
@@ -83,10 +82,9 @@ export function resourceRoutes(options: ResourceRoutesOptions): {
   return { routes, close: () => streams.close() };
 }
 
-function read({ store, statusOf }: ResourceRoutesOptions, { path, query, isOwner }: ApiRequest): ApiAnswer {
+function read({ store, statusOf }: ResourceRoutesOptions, { path, query }: ApiRequest): ApiAnswer {
   const { kind, object } = target(path);
-  const shown = (resource: MeshResource): unknown =>
-    withStatus(isOwner ? resource : concealSecrets(resource), statusOf);
+  const shown = (resource: MeshResource): unknown => withStatus(resource, statusOf);
   if (object === undefined) {
     const namespace = query.get("namespace") ?? undefined;
     const items = store.list(kind, namespace).map(shown);
@@ -139,7 +137,7 @@ async function remove(store: Store, { path, query }: ApiRequest): Promise<ApiAns
   }
 }
 
-function watch(streams: WatchStreams, { query, isOwner, request, response }: ApiRequest): undefined {
+function watch(streams: WatchStreams, { query, transport, request, response }: ApiRequest): undefined {
   // A watch without a body would hold its place among the watches until the client leaves.
   if (request.method === "HEAD") throw new ApiFailure(405, "a watch is asked for with GET");
   const names = (query.get("kinds") ?? "").split(",").filter((name) => name !== "");
@@ -147,7 +145,7 @@ function watch(streams: WatchStreams, { query, isOwner, request, response }: Api
   if (unknown !== undefined) throw new ApiFailure(404, `there is no kind ${unknown}`);
   const version = query.get("resourceVersion");
   if (version !== null && !/^\d+$/.test(version)) throw new ApiFailure(400, "resourceVersion has to be a number");
-  streams.open(response, new Set(names.filter(isKind)), version === null ? undefined : Number(version), isOwner);
+  streams.open(response, new Set(names.filter(isKind)), version === null ? undefined : Number(version), transport);
 }
 
 function target(path: string): {

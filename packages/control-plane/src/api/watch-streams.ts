@@ -2,22 +2,22 @@
 import type { ServerResponse } from "node:http";
 import {
   bookmarkIntervalMs,
-  concealSecrets,
   type Kind,
   type Store,
   type StoreChange,
   watchContentType,
   type WatchEvent,
 } from "@tulle/config";
-import { ApiFailure } from "./http-api.ts";
+import { ApiFailure, type Transport } from "./http-api.ts";
 
+/** For each way in, so that none takes another's places. */
 const maxWatchers = 256;
 /** A watcher that reads slower than the mesh changes is cut off at this backlog; it comes back and lists anew. */
 const maxBacklogBytes = 16 * 1024 * 1024;
 
 export class WatchStreams {
   readonly #store: Store;
-  readonly #open = new Set<ServerResponse>();
+  readonly #open = new Map<ServerResponse, Transport>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -28,25 +28,23 @@ export class WatchStreams {
     response: ServerResponse,
     kinds: ReadonlySet<Kind>,
     resourceVersion: number | undefined,
-    isOwner: boolean,
+    transport: Transport,
   ): void {
-    if (this.#open.size >= maxWatchers) throw new ApiFailure(503, `more than ${maxWatchers} watchers`);
+    const sameWay = this.#open.values().filter((each) => each === transport);
+    if (sameWay.toArray().length >= maxWatchers) throw new ApiFailure(503, `more than ${maxWatchers} watchers`);
     const wanted = ({ resource }: Pick<StoreChange, "resource">): boolean =>
       kinds.size === 0 || kinds.has(resource.kind);
     const first = this.#firstChanges(resourceVersion).filter(wanted);
     response.writeHead(200, { "content-type": watchContentType });
     const tell = (changes: readonly StoreChange[]): void => {
-      const text = changes
-        .filter(wanted)
-        .map((change) => eventLine(change, isOwner))
-        .join("");
+      const text = changes.filter(wanted).map(eventLine).join("");
       if (text !== "") this.#write(response, text);
     };
     tell(first);
     this.#bookmark(response);
     const unwatch = this.#store.watch(tell);
     const timer = setInterval(() => this.#bookmark(response), bookmarkIntervalMs);
-    this.#open.add(response);
+    this.#open.set(response, transport);
     response.on("close", () => {
       unwatch();
       clearInterval(timer);
@@ -55,7 +53,7 @@ export class WatchStreams {
   }
 
   close(): void {
-    for (const response of this.#open) response.end();
+    for (const response of this.#open.keys()) response.end();
   }
 
   #firstChanges(resourceVersion: number | undefined): readonly StoreChange[] {
@@ -79,7 +77,7 @@ export class WatchStreams {
   }
 }
 
-function eventLine({ type, resource, resourceVersion }: StoreChange, isOwner: boolean): string {
-  const event: WatchEvent = { type, resourceVersion, resource: isOwner ? resource : concealSecrets(resource) };
+function eventLine({ type, resource, resourceVersion }: StoreChange): string {
+  const event: WatchEvent = { type, resourceVersion, resource };
   return `${JSON.stringify(event)}\n`;
 }

@@ -96,9 +96,8 @@ test("a stock Envoy with a certificate in files is served, and takes the roots",
     { name: "envoy" },
   );
   context.after(() => envoy.stop());
-  const api = `http://127.0.0.1:${world.running.httpAddress.port}`;
   const synced = async (): Promise<boolean> => {
-    const [row] = (await (await fetch(`${api}/debug/syncz`)).json()) as readonly ProxySync[];
+    const [row] = JSON.parse((await world.ask("/debug/syncz")).body) as readonly ProxySync[];
     return row?.types.CDS.state === "SYNCED" && row.types.LDS.state === "SYNCED";
   };
   await waitFor(synced, {
@@ -106,7 +105,7 @@ test("a stock Envoy with a certificate in files is served, and takes the roots",
     what: "clusters and listeners to be acknowledged",
     details: () => envoy.output(),
   });
-  const connections = (await (await fetch(`${api}/debug/connections`)).json()) as readonly {
+  const connections = JSON.parse((await world.ask("/debug/connections")).body) as readonly {
     readonly identity: string;
   }[];
   assert.deepEqual(

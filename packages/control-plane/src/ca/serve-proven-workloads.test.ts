@@ -328,9 +328,9 @@ test("a proven proxy's labels are those of its pod, whatever it says", async (co
     labels: { app: "gateway" },
   });
   await waitFor(() => responses.length > 0, { what: "clusters" });
-  const listening = await fetch(`http://127.0.0.1:${world.running.httpAddress.port}/debug/connections`);
+  const listening = await world.ask("/debug/connections");
   assert.deepEqual(
-    ((await listening.json()) as readonly { readonly labels: unknown }[]).map(({ labels }) => labels),
+    (JSON.parse(listening.body) as readonly { readonly labels: unknown }[]).map(({ labels }) => labels),
     [{ app: "web" }],
   );
 });
@@ -346,17 +346,19 @@ test("the operator begins a change of the root, and everyone hears of both", asy
   });
   const newestBundle = () => trustBundle(roots.responses.at(-1));
   await waitFor(() => newestBundle() === before.rootsPem, { what: "the first roots" });
-  const url = `http://127.0.0.1:${world.running.httpAddress.port}/api/v1/ca`;
-  assert.equal((await fetch(`${url}/rotate-root`, { method: "POST" })).status, 401);
-  assert.equal((await world.post("/api/v1/ca/rotate-root?introduceSeconds=soon")).status, 400);
-  const begun = await world.post("/api/v1/ca/rotate-root");
+  const post = { method: "POST" };
+  const rotate = "/api/v1/ca/rotate-root";
+  const open = `http://127.0.0.1:${world.running.httpAddress.port}${rotate}`;
+  assert.equal((await fetch(open, post)).status, 403, "not in the clear");
+  assert.equal((await world.ask(`${rotate}?introduceSeconds=soon`, post)).status, 400);
+  const begun = await world.ask(rotate, post);
   assert.equal(begun.status, 200);
-  const status = (await begun.json()) as AuthorityStatus;
+  const status = JSON.parse(begun.body) as AuthorityStatus;
   assert.equal(status.phase, "introducing");
   assert.ok(Math.abs(Date.parse(status.phaseEnds!) - Date.now() - 24 * hourMs) < 60_000, "a certificate's life");
   assert.equal(status.roots.length, 2);
-  assert.deepEqual(await (await fetch(url)).json(), status);
-  assert.equal((await world.post("/api/v1/ca/rotate-root")).status, 409, "one change at a time");
+  assert.deepEqual(JSON.parse((await world.ask("/api/v1/ca")).body), status);
+  assert.equal((await world.ask(rotate, post)).status, 409, "one change at a time");
 
   await waitFor(() => certificatesIn(newestBundle() ?? "") === 2, { what: "both roots over SDS" });
   assert.equal(await world.rootsPem(), newestBundle());
@@ -428,11 +430,11 @@ test("an authority that is brought along signs, and one that is no good stops th
   assert.equal(await world.rootsPem(), brought.roots[0]!.pem);
   const identity = await identityOfWeb(world);
   await openedBy(context, world, identity, "a certificate of the authority that was brought along");
-  const unchanged = await world.post("/api/v1/ca/rotate-root");
+  const unchanged = await world.ask("/api/v1/ca/rotate-root", { method: "POST" });
   assert.equal(unchanged.status, 409);
   await writeCacerts(cacertsDirectory, await createAuthority({ trustDomain: "cluster.local", nowMs: Date.now() }));
-  const changed = await world.post("/api/v1/ca/rotate-root");
-  assert.equal(((await changed.json()) as AuthorityStatus).phase, "introducing");
+  const changed = await world.ask("/api/v1/ca/rotate-root", { method: "POST" });
+  assert.equal((JSON.parse(changed.body) as AuthorityStatus).phase, "introducing");
 });
 
 async function writeCacerts(folder: string, material: Awaited<ReturnType<typeof createAuthority>>): Promise<void> {

@@ -13,7 +13,7 @@ import {
   type WantedPort,
 } from "../reconcile/published-port-mappings.ts";
 import { closeSocket, listeningSocket, SystemCallFailed } from "./libc.ts";
-import { isKeptByClosedConnections, portHolder } from "./port-holder.ts";
+import { holderText, isKeptByClosedConnections } from "./port-holder.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
 const { request } = process.getBuiltinModule("node:http");
@@ -154,9 +154,7 @@ export interface PortProblem extends PlanProblem {
 /** Names who has the port, where that can be known. */
 export async function withHolder(problem: PortProblem): Promise<PortProblem> {
   if (problem.takenPort === undefined) return problem;
-  const holder = await portHolder(publishAddress, problem.takenPort);
-  if (holder === undefined) return problem;
-  return { ...problem, message: `${problem.message} by process ${holder.pid} (${holder.command})` };
+  return { ...problem, message: problem.message + (await holderText(publishAddress, problem.takenPort)) };
 }
 
 /** Whether what stands in the way goes by itself within a minute. */

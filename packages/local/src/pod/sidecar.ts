@@ -1,6 +1,6 @@
 // How the proxy beside a pod is started: `tulle agent` with its settings in the environment.
-import { mkdirSync } from "node:fs";
 import path from "node:path";
+import { makeOwnFolder } from "@tulle/identity/own";
 import type { ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { inheritedEnvironment } from "./environment.ts";
 import type { LocalPod } from "./local-pod.ts";
@@ -53,7 +53,7 @@ export function sidecarSpec(
   const { plan } = pod;
   const inherited = settings.publishedPorts.filter((port) => port.descriptor !== undefined);
   const stateFolder = settings.podStateFolder(pod.name);
-  mkdirSync(stateFolder, { recursive: true, mode: 0o700 });
+  makeOwnFolder(stateFolder);
   return {
     name: `${pod.name}/proxy`,
     argv: [...settings.tulleCommand, "agent"],

@@ -23,7 +23,7 @@ export class LogFile {
   #isClosed = false;
 
   constructor(file: string) {
-    mkdirSync(path.dirname(file), { recursive: true });
+    mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
     this.path = file;
     // Append mode makes each write go to the end as it then is, also after the file was cut.
     this.descriptor = openSync(file, "a+", 0o600);

@@ -65,7 +65,6 @@ test("replicas without an address are told of, and the others run", async (conte
   const events: SupervisorEvent[] = [];
   const reconciler = new Reconciler({
     api: apiWith(deployment),
-    apiUrl: "http://127.0.0.1:1",
     state,
     block: blockOf(3),
     proxy: "tulle",

@@ -37,7 +37,6 @@ import { type HeardStore, Publisher } from "./publisher.ts";
 
 export interface ReconcilerOptions {
   readonly api: ApiClient;
-  readonly apiUrl: string;
   readonly state: StateDirectory;
   readonly block: AddressBlock;
   /** Proxy of pods that name none. */
@@ -144,7 +143,7 @@ export class Reconciler implements PodListener {
     const names = this.#runnable()
       .filter((pod) => pod.plan.injection !== "none")
       .map((pod) => `${pod.name}.${pod.plan.namespace}`);
-    return allAcknowledged(this.#options.apiUrl, names);
+    return allAcknowledged(this.#options.api, names);
   }
 
   /**

@@ -35,6 +35,7 @@ import {
   type XdsService,
 } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import { type SocketAnswer, type SocketRequest, socketRequest } from "../../../../../tests/tools/socket-request.ts";
 import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "../../run-control-plane.ts";
 
 export const web: SpiffeId = { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "web" };
@@ -51,8 +52,8 @@ export interface ProvenWorld {
   readonly log: LogEntry[];
   readonly rootsPem: () => Promise<string>;
   readonly metrics: () => Promise<string>;
-  /** An HTTP request with the token of the state directory. */
-  readonly post: (path: string) => Promise<Response>;
+  /** A request of the owner. */
+  readonly ask: (path: string, options?: SocketRequest) => Promise<SocketAnswer>;
 }
 
 /** Pods `web-1` (account `web`) and `other-1` (account `other`) of `shop`, `web-1` of `bank`. Ends with the test, or before. */
@@ -75,7 +76,6 @@ export async function provenWorld(
   await applyPod(running, "shop", "other-1", "other");
   await applyPod(running, "bank", "web-1", "web");
   const url = `http://127.0.0.1:${running.httpAddress.port}`;
-  const token = (await readFile(path.join(stateDirectory, "token"), "utf8")).trim();
   return {
     running,
     stateDirectory,
@@ -83,7 +83,7 @@ export async function provenWorld(
     log,
     rootsPem: () => readFile(path.join(stateDirectory, "ca/root-cert.pem"), "utf8"),
     metrics: async () => (await fetch(`${url}/metrics`)).text(),
-    post: (where) => fetch(url + where, { method: "POST", headers: { authorization: `Bearer ${token}` } }),
+    ask: (where, asked) => socketRequest(running.socketPath, where, asked),
   };
 }
 

@@ -1,0 +1,138 @@
+// The API's TCP port: the first byte of a connection tells TLS from HTTP in the clear. Whoever has not shown the token yet is one of a
+// few, for a short time, and makes way for newcomers: another user's idle connections keep nobody out.
+import { constants } from "node:crypto";
+import { once } from "node:events";
+import type { IncomingMessage, RequestListener, Server } from "node:http";
+import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer, type Socket } from "node:net";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
+import { descriptorLimit, descriptorOf, DescriptorReserve, type Logger } from "@tulle/telemetry";
+import { minTlsVersion, type ServerTlsCredentials } from "@tulle/xds";
+import { apiServer } from "./api-server.ts";
+
+export interface TcpDoorOptions {
+  readonly address: { readonly host: string; readonly port: number };
+  /** The control plane's own certificate; undefined in a mesh without an authority: then there is no TLS here. */
+  readonly credentials: ServerTlsCredentials | undefined;
+  readonly onPlain: RequestListener;
+  readonly onTls: RequestListener;
+  readonly log: Logger;
+}
+
+export const tcpLimits = {
+  /** Connections that have shown no token; of small limits on descriptors an eighth. The oldest makes way for one more. */
+  maxUnproven: 256,
+  /** From the connection's begin to the end of its answer, or to a request with the token. */
+  unprovenLifeMs: 10_000,
+  /** Connections that have shown the token. */
+  maxProven: 1024,
+} as const;
+
+/** RFC 8446 §5.1: the first byte of a record with a handshake message, and of no HTTP method. */
+const tlsHandshakeByte = 0x16;
+
+interface Unproven {
+  readonly socket: Socket;
+  readonly deadline: NodeJS.Timeout;
+}
+
+export class TcpDoor {
+  readonly #listening: TcpServer;
+  readonly #plain: Server;
+  readonly #requests: Server;
+  /** Ends TLS, and hands over what is in it. */
+  readonly #tls: TlsServer | undefined;
+  readonly #maxUnproven = Math.min(tcpLimits.maxUnproven, Math.ceil(descriptorLimit() / 8));
+  /** By remote address and port, the oldest first. */
+  readonly #unproven = new Map<string, Unproven>();
+  readonly #proven = new Set<string>();
+  readonly #sockets = new Set<Socket>();
+
+  constructor(options: TcpDoorOptions) {
+    const { credentials } = options;
+    this.#plain = apiServer(options.onPlain);
+    this.#requests = apiServer(options.onTls);
+    this.#tls = credentials && createTlsServer({ ...tlsOptions(credentials), ALPNProtocols: ["http/1.1"] });
+    this.#tls?.on("tlsClientError", (_error, socket) => socket.destroy());
+    this.#tls?.on("secureConnection", (socket) => {
+      socket.on("error", () => socket.destroy());
+      this.#requests.emit("connection", socket);
+    });
+    const descriptors = new DescriptorReserve(options.log, descriptorLimit());
+    this.#listening = createTcpServer((socket) => {
+      if (descriptors.refuses(descriptorOf(socket), performance.now())) socket.destroy();
+      else this.#take(socket);
+    });
+  }
+
+  /** Rejects if the address cannot be bound. */
+  async listen({ host, port }: TcpDoorOptions["address"]): Promise<number> {
+    this.#listening.listen({ host, port });
+    await once(this.#listening, "listening");
+    return (this.#listening.address() as AddressInfo).port;
+  }
+
+  /** For connections from now on. */
+  setCredentials(credentials: ServerTlsCredentials): void {
+    this.#tls?.setSecureContext(tlsOptions(credentials));
+  }
+
+  /** The request showed the token: its connection may stay. False where too many stay already. */
+  prove({ socket }: IncomingMessage): boolean {
+    const remote = remoteOf(socket);
+    if (this.#proven.has(remote)) return true;
+    if (this.#proven.size >= tcpLimits.maxProven) return false;
+    clearTimeout(this.#unproven.get(remote)?.deadline);
+    this.#unproven.delete(remote);
+    this.#proven.add(remote);
+    return true;
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#listening, "close");
+    this.#listening.close();
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  #take(socket: Socket): void {
+    const remote = remoteOf(socket);
+    if (this.#unproven.size >= this.#maxUnproven) this.#unproven.values().next().value?.socket.destroy();
+    const deadline = setTimeout(() => socket.destroy(), tcpLimits.unprovenLifeMs);
+    const entry: Unproven = { socket, deadline };
+    this.#unproven.set(remote, entry);
+    this.#sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => {
+      clearTimeout(deadline);
+      this.#sockets.delete(socket);
+      // The client's port may have a new connection already.
+      if (this.#unproven.get(remote) === entry) this.#unproven.delete(remote);
+      this.#proven.delete(remote);
+    });
+    // Not by "data": who takes the socket over finds all that came.
+    socket.once("readable", () => {
+      const first = socket.read(1) as Buffer | null;
+      if (first === null) {
+        socket.destroy();
+        return;
+      }
+      socket.unshift(first);
+      if (first[0] !== tlsHandshakeByte) this.#plain.emit("connection", socket);
+      else if (this.#tls === undefined) socket.destroy();
+      else this.#tls.emit("connection", socket);
+    });
+  }
+}
+
+function tlsOptions({ privateKeyPem, certChainPem }: ServerTlsCredentials) {
+  return {
+    key: privateKeyPem,
+    cert: certChainPem,
+    minVersion: minTlsVersion,
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  } as const;
+}
+
+function remoteOf(socket: Socket): string {
+  return `${socket.remoteAddress ?? "unknown"}:${socket.remotePort ?? 0}`;
+}
