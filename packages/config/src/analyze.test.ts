@@ -174,6 +174,18 @@ const cases: readonly Case[] = [
     ],
   },
   {
+    name: "IST0132: each of two gateways serves one host, a third serves none",
+    input:
+      gateway("g", "{ port: { number: 80, name: a, protocol: HTTP }, hosts: ['x.org'] }") +
+      gateway("h", "{ port: { number: 80, name: a, protocol: HTTP }, hosts: ['z.org'] }") +
+      virtualService(
+        "{ hosts: [a.test, x.org], gateways: [public, g, h], http: [{ route: [{ destination: { host: catalog } }] }] }",
+      ),
+    expected: [
+      'Warning [IST0132] (VirtualService shop/rule) spec.gateways[2]: the gateway "shop/h" serves none of the hosts\n  The Gateway serves z.org.',
+    ],
+  },
+  {
     name: "IST0132: a gateway for other namespaces",
     input:
       gateway("g", "{ port: { number: 80, name: a, protocol: HTTP }, hosts: ['bar/*', './x.org'] }") +

@@ -64,8 +64,15 @@ export const analyzers: readonly Analyzer[] = [
 /** Everything the analyzers say about `resources` as a whole, with places for those that came from files. */
 export function analyze(resources: readonly MeshResource[], options: AnalyzeOptions = {}): readonly Finding[] {
   const mesh = new AnalyzedMesh(resources, options);
-  return analyzers.flatMap((analyzer) => [...analyzer.run(mesh)].map(toFinding));
+  return analyzers.flatMap((analyzer) =>
+    [...analyzer.run(mesh)]
+      .filter(({ resource, code }) => !mesh.isDraft(resource) || referenceCodes.has(code))
+      .map(toFinding),
+  );
 }
+
+/** What refers to something that is not there does so whatever else of the resource is wrong. */
+const referenceCodes: ReadonlySet<string> = new Set(["IST0101", "IST0132"]);
 
 function toFinding(discovery: Discovery): Finding {
   const { code, resource, path = [], message, suggestion, severity = findingCodes[code].severity } = discovery;

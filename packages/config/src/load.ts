@@ -17,6 +17,8 @@ export const maxFileBytes = 16 * 1024 * 1024;
 export interface Loaded {
   /** One resource for each key, in the order of the files (by name) and documents. */
   readonly resources: readonly MeshResource[];
+  /** What is left of refused documents, for analysis alone. */
+  readonly drafts: readonly MeshResource[];
   readonly findings: readonly Finding[];
   /** The files that were read. */
   readonly files: readonly string[];
@@ -39,7 +41,7 @@ export async function loadPaths(paths: readonly string[]): Promise<Loaded> {
       findings.push(unreadable(path, error));
     }
   }
-  const loads: Omit<Loaded, "files">[] = [{ resources: [], findings }];
+  const loads: Omit<Loaded, "files">[] = [{ resources: [], drafts: [], findings }];
   for (const { file, isFromFolder } of files) loads.push(await loadFile(file, isFromFolder));
   return { ...mergeLoads(loads), files: files.map(({ file }) => file) };
 }
@@ -48,17 +50,18 @@ async function loadFile(file: string, isFromFolder: boolean): Promise<Omit<Loade
   try {
     const stats = await stat(file);
     // A pipe may be named on the command line; in a folder nobody means one, and reading it could wait for ever.
-    if (isFromFolder && !stats.isFile()) return { resources: [], findings: [] };
+    if (isFromFolder && !stats.isFile()) return { resources: [], drafts: [], findings: [] };
     const { size } = stats;
     if (size > maxFileBytes) {
       return {
         resources: [],
+        drafts: [],
         findings: [unreadable(file, new Error(`it has ${size} bytes, the limit is ${maxFileBytes}`))],
       };
     }
     return loadText(await readFile(file), file, { isFromFolder });
   } catch (error) {
-    return { resources: [], findings: [unreadable(file, error)] };
+    return { resources: [], drafts: [], findings: [unreadable(file, error)] };
   }
 }
 
@@ -69,19 +72,24 @@ export function loadText(
   options: { readonly isFromFolder?: boolean } = {},
 ): Omit<Loaded, "files"> {
   const { documents, findings } = parseDocuments(text, file);
-  const loads: Omit<Loaded, "files">[] = [{ resources: [], findings }];
+  const loads: Omit<Loaded, "files">[] = [{ resources: [], drafts: [], findings }];
   for (const { value, places } of documents) {
     // A folder of manifests may hold a package.json: pointed out, but no error, unless it was asked for by name.
     if (options.isFromFolder === true && !looksLikeResource(value)) {
       const message = "this is no resource (it has neither apiVersion nor kind) and was left out";
       loads.push({
         resources: [],
+        drafts: [],
         findings: [{ code: "TUL0002", severity: "info", message, place: { file, line: 1, column: 1 } }],
       });
       continue;
     }
-    const parsed = parseResource(value, places);
-    loads.push({ resources: parsed.resource === undefined ? [] : [parsed.resource], findings: parsed.findings });
+    const { resource, draft, findings: found } = parseResource(value, places);
+    loads.push({
+      resources: resource === undefined ? [] : [resource],
+      drafts: draft === undefined ? [] : [draft],
+      findings: found,
+    });
   }
   return mergeLoads(loads);
 }
@@ -104,7 +112,8 @@ function mergeLoads(loads: readonly Omit<Loaded, "files">[]): Omit<Loaded, "file
       resources.set(key, resource);
     }
   }
-  return { resources: [...resources.values()], findings };
+  const drafts = loads.flatMap((load) => load.drafts).filter((draft) => !resources.has(keyText(keyOf(draft))));
+  return { resources: [...resources.values()], drafts, findings };
 }
 
 function definedTwice(earlier: MeshResource, later: MeshResource): readonly Finding[] {

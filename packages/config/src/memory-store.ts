@@ -14,7 +14,7 @@ export const defaultHistoryChanges = 4096;
 
 export interface MemoryStoreOptions {
   /** Analysis that `findings` runs over all resources; none when missing. */
-  readonly analyze?: (resources: readonly MeshResource[]) => readonly Finding[];
+  readonly analyze?: (resources: readonly MeshResource[], drafts: readonly MeshResource[]) => readonly Finding[];
   readonly historyChanges?: number;
   /**
    * The version before the first change. The default is the time in microseconds, so that a version from before a restart
@@ -27,7 +27,7 @@ export interface MemoryStoreOptions {
 const unanalyzedKinds: ReadonlySet<Kind> = new Set(["EndpointSlice", "Pod"]);
 
 export class MemoryStore implements Store {
-  readonly #analyze: (resources: readonly MeshResource[]) => readonly Finding[];
+  readonly #analyze: (resources: readonly MeshResource[], drafts: readonly MeshResource[]) => readonly Finding[];
   readonly #historyChanges: number;
   /** Insertion order is the order in which objects were first seen. */
   readonly #resources = new Map<string, MeshResource>();
@@ -40,6 +40,7 @@ export class MemoryStore implements Store {
   #pending: StoreChange[] = [];
   #delivery: Promise<void> | undefined;
   #loadFindings: readonly Finding[] = [];
+  #drafts: readonly MeshResource[] = [];
   #analysis: { readonly resourceVersion: number; readonly findings: readonly Finding[] } | undefined;
 
   constructor(options: MemoryStoreOptions = {}) {
@@ -106,13 +107,17 @@ export class MemoryStore implements Store {
   }
 
   /** What loading found about documents that did not become resources, or did so with a warning. Replaces the earlier list. */
-  setLoadFindings(findings: readonly Finding[]): void {
+  setLoadFindings(findings: readonly Finding[], drafts: readonly MeshResource[] = []): void {
     this.#loadFindings = findings;
+    this.#drafts = drafts;
+    this.#analysis = undefined;
   }
 
   findings(): readonly Finding[] {
     if (this.#analysis?.resourceVersion !== this.#resourceVersion) {
-      this.#analysis = { resourceVersion: this.#resourceVersion, findings: this.#analyze(this.all()) };
+      // The last good version of a document that is refused now is what counts.
+      const drafts = this.#drafts.filter((draft) => !this.#resources.has(keyText(keyOf(draft))));
+      this.#analysis = { resourceVersion: this.#resourceVersion, findings: this.#analyze(this.all(), drafts) };
     }
     return [...this.#loadFindings, ...this.#analysis.findings];
   }

@@ -93,7 +93,7 @@ const cases: readonly Case[] = [
       "\uFEFFapiVersion: v1\r\nkind: Namespace\r\nmetadata:\r\n  name: a\r\n---\r\napiVersion: v1\r\nkind: Namespce\r\n",
     resources: ["Namespace//a"],
     findings: [
-      "Warning [TUL0003] (m.yaml:7:1) Namespce is not a kind that the mesh reads; the resource is left out\n  Did you mean Namespace?",
+      "Error [TUL0003] (m.yaml:7:1) Namespce is not a kind that the mesh reads; the resource is left out\n  Did you mean Namespace?",
     ],
   },
   {

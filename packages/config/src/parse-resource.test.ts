@@ -36,7 +36,7 @@ items:
     name: "unknown kind",
     input: "apiVersion: networking.tulle.io/v1\nkind: VirtualServce\nmetadata: { name: a, namespace: b }\n",
     findings: [
-      "Warning [TUL0003] (VirtualServce b/a m.yaml:2:1) VirtualServce is not a kind that the mesh reads; the resource is left out\n  Did you mean VirtualService?",
+      "Error [TUL0003] (VirtualServce b/a m.yaml:2:1) VirtualServce is not a kind that the mesh reads; the resource is left out\n  Did you mean VirtualService?",
     ],
   },
   {

@@ -12,11 +12,14 @@ import { attachPlaces, formatPath, placeIn } from "./places.ts";
 import type { PlaceTable } from "./places.ts";
 import { effectiveNamespace } from "./resource.ts";
 import type { MeshResource, ResourceKey } from "./resource.ts";
+import { salvage } from "./schema/salvage.ts";
 import { check, describeValue, isMapping } from "./schema/check.ts";
 import type { Path } from "./schema/schema.ts";
 
 export interface ParsedResource {
   readonly resource?: MeshResource;
+  /** What is left of a document that was refused, for analysis alone. */
+  readonly draft?: MeshResource;
   readonly findings: readonly Finding[];
 }
 
@@ -44,7 +47,10 @@ export function parseResource(document: unknown, places?: PlaceTable): ParsedRes
   const key = claimedKey(document);
   const wrong =
     checkKind(document.kind, document.apiVersion) ?? checkApiVersion(document.kind as Kind, document.apiVersion);
-  if (wrong !== undefined) return { findings: [finding(key, places, wrong)] };
+  if (wrong !== undefined) {
+    const meant = meantKind(document.kind, document.apiVersion);
+    return { findings: [finding(key, places, wrong)], ...(meant && { draft: draftOf(meant, document, places) }) };
+  }
   return checkFields(document.kind as Kind, document, key, places);
 }
 
@@ -58,14 +64,43 @@ function checkFields(
   const { apiVersion, kind: _kind, ...body } = document;
   const checked = check(schema.node, body, { unknownField });
   const findings = checked.problems.map((problem) => finding(key, places, problem));
-  if (checked.failed) return { findings };
+  if (checked.failed) return { findings, ...(key !== undefined && { draft: draftOf(kind, document, places) }) };
   // A status is what others say of the object (`get -o yaml` shows it); it is not part of what a person applies. Only pods
   // have one that the mesh reads.
-  const { status, ...value } = checked.value as Pick<MeshResource, "metadata"> & { readonly status?: unknown };
+  return { resource: resourceOf(kind, apiVersion, checked.value, places), findings };
+}
+
+function resourceOf(kind: Kind, apiVersion: unknown, checked: unknown, places: PlaceTable | undefined): MeshResource {
+  const { status, ...value } = checked as Pick<MeshResource, "metadata"> & { readonly status?: unknown };
   const kept = kind === "Pod" && status !== undefined ? { ...value, status } : value;
   const metadata = { ...value.metadata, namespace: effectiveNamespace(kind, value.metadata.namespace) };
-  const resource = { apiVersion, kind, ...kept, metadata } as MeshResource;
-  return { resource: attachPlaces(resource, places), findings };
+  return attachPlaces({ apiVersion, kind, ...kept, metadata } as MeshResource, places);
+}
+
+function draftOf(
+  kind: Kind,
+  { apiVersion, kind: _kind, ...body }: Readonly<Record<string, unknown>>,
+  places: PlaceTable | undefined,
+): MeshResource {
+  return resourceOf(kind, apiVersion, salvage(kindDefinitions[kind].schema.node, body), places);
+}
+
+/** The kind that a document was to have whose kind or version is misspelt. */
+function meantKind(kind: unknown, apiVersion: unknown): Kind | undefined {
+  if (typeof kind !== "string") return undefined;
+  const meant = isKind(kind) ? kind : isOwnGroup(apiVersion) ? nearestName(kind, kinds) : undefined;
+  if (meant === undefined || !isKind(meant)) return undefined;
+  const { apiVersions } = kindDefinitions[meant];
+  return typeof apiVersion === "string" && isForeignGroup(apiVersion, apiVersions) ? undefined : meant;
+}
+
+/** One of the groups whose kinds the mesh reads, or a slip of the pen. */
+function isOwnGroup(apiVersion: unknown): boolean {
+  if (typeof apiVersion !== "string") return true;
+  return kinds.some((kind) => {
+    const { apiVersions } = kindDefinitions[kind];
+    return groupOf(apiVersion) === "" ? apiVersions.includes(apiVersion) : !isForeignGroup(apiVersion, apiVersions);
+  });
 }
 
 function checkKind(kind: unknown, apiVersion: unknown): ProblemAt | undefined {
@@ -84,6 +119,8 @@ function checkKind(kind: unknown, apiVersion: unknown): ProblemAt | undefined {
   const nearest = known.includes(kind) ? undefined : nearestName(kind, known);
   return {
     code: "TUL0003",
+    // Nothing else of these groups is called nearly like that: somebody meant a kind of the mesh, and it would be missing.
+    severity: nearest !== undefined && isOwnGroup(apiVersion) ? "error" : "warning",
     path: ["kind"],
     message: `${kind.slice(0, 80)} is not a kind that the mesh reads; the resource is left out`,
     suggestion: nearest === undefined ? undefined : `Did you mean ${nearest}?`,

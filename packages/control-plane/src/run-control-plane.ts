@@ -163,7 +163,8 @@ function openStore(options: ControlPlaneOptions, clock: Clock, log: Logger): Pro
     stateDirectory,
     fresh,
     runtimeOwner,
-    analyze: (resources) => analyze(resources, { networkMode, hasAuthority: options.xdsTlsAddress !== undefined }),
+    analyze: (resources, drafts) =>
+      analyze(resources, { drafts, networkMode, hasAuthority: options.xdsTlsAddress !== undefined }),
     clock,
     log,
   });

@@ -74,9 +74,10 @@ async function fileFindings(
   const loaded = await loadManifests(paths, context);
   const resources = options.mesh === true ? await withLive(loaded, options, context) : loaded.resources;
   const { networkMode } = options;
-  const found = analyze(resources, networkMode === undefined ? {} : { networkMode });
+  const { drafts } = loaded;
+  const found = analyze(resources, { drafts, ...(networkMode === undefined ? {} : { networkMode }) });
   // What is wrong elsewhere in the mesh is not what was asked.
-  const own = new Set(loaded.resources.map((resource) => keyText(keyOf(resource))));
+  const own = new Set([...loaded.resources, ...drafts].map((resource) => keyText(keyOf(resource))));
   return [...loaded.findings, ...found.filter(({ resource }) => resource === undefined || own.has(keyText(resource)))];
 }
 
@@ -93,5 +94,7 @@ async function withLive(
   for (const resource of [...lists.flatMap(({ items }) => items), ...loaded.resources]) {
     all.set(keyText(keyOf(resource)), resource);
   }
+  // The files say something else of these, whatever it is.
+  for (const draft of loaded.drafts) all.delete(keyText(keyOf(draft)));
   return [...all.values()];
 }

@@ -7,7 +7,7 @@ import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addExamples, addInstanceOption } from "../command-options.ts";
 import { connect, withApiFailures } from "../instance-client.ts";
-import { countFindings, distinct, renderFindings } from "../print-findings.ts";
+import { renderFindings } from "../print-findings.ts";
 import { displayName, inApplyOrder, loadManifests } from "../resource-arguments.ts";
 
 interface ApplyOptions extends InstanceOption {
@@ -24,10 +24,7 @@ export function register(command: Command, context: CommandContext): void {
     ["tulle apply -f samples/shop/rules/3-dark-launch-v2.yaml", "send requests with a header to another version"],
     ["cat rule.yaml | tulle apply -f -", "read standard input"],
   ]);
-  command.addHelpText(
-    "after",
-    "\nExit status: 0 applied, 4 a resource was refused or has an error finding (the others are applied).",
-  );
+  command.addHelpText("after", "\nExit status: 0 applied, 4 a resource was refused (the others are applied).");
   command.action((options: ApplyOptions) => apply(options, context));
 }
 
@@ -45,21 +42,27 @@ async function apply(options: ApplyOptions, context: CommandContext): Promise<vo
     const answer = await withApiFailures(instance, () =>
       client.apply(withFolder(resource, instance), placesOf(resource)),
     );
-    findings.push(...answer.findings);
+    findings.push(...answer.findings.map((finding) => (answer.outcome === "rejected" ? finding : inForce(finding))));
     const name = displayName(resource.kind, resource.metadata.name);
     if (answer.outcome === "rejected") {
       refused += 1;
       context.stderr(`${name} refused: ${answer.message}\n`);
     } else {
-      const errors = distinct(answer.findings).filter(({ severity }) => severity === "error");
-      // In force all the same: what is wrong only among the others is refused by nobody.
-      context.stdout(`${name} ${answer.outcome}${errors.length === 0 ? "" : `, with ${countFindings(errors)}`}\n`);
+      context.stdout(`${name} ${answer.outcome}\n`);
     }
   }
   context.stderr(renderFindings(findings, context));
   if (refused > 0 || findings.some(({ severity }) => severity === "error")) {
     throw new CommandFailure("", { exitCode: exitCodes.findings });
   }
+}
+
+/**
+ * The resource was taken and is in force, and what it refers to may come with the next `apply`: a warning here, as nobody would
+ * refuse it on Kubernetes, and an error to `tulle analyze`.
+ */
+function inForce(finding: Finding): Finding {
+  return finding.severity === "error" ? { ...finding, severity: "warning" } : finding;
 }
 
 const folderAnnotation = "local.tulle.io/folder";

@@ -15,6 +15,8 @@ export interface AnalyzeOptions {
   readonly nowMs?: number;
   /** Whether workloads get certificates; unknown when missing. */
   readonly hasAuthority?: boolean;
+  /** What is left of refused documents: they are there for all that refers to them, and their own references are looked at. */
+  readonly drafts?: readonly MeshResource[];
 }
 
 export interface Discovery {
@@ -51,9 +53,12 @@ export class AnalyzedMesh {
   readonly workloads: readonly Workload[];
   readonly #byKind: ReadonlyMap<Kind, readonly MeshResource[]>;
 
-  constructor(resources: readonly MeshResource[], options: AnalyzeOptions) {
+  readonly #drafts: ReadonlySet<MeshResource>;
+
+  constructor(accepted: readonly MeshResource[], options: AnalyzeOptions) {
     this.options = options;
-    this.#byKind = Map.groupBy(resources, ({ kind }) => kind);
+    this.#drafts = new Set(options.drafts);
+    this.#byKind = Map.groupBy([...accepted, ...this.#drafts], ({ kind }) => kind);
     this.servicesByHost = new Map(
       this.list("Service").map((service) => [serviceHost(service.metadata.name, service.metadata.namespace), service]),
     );
@@ -81,6 +86,11 @@ export class AnalyzedMesh {
 
   list<K extends Kind>(kind: K): readonly ResourceOf<K>[] {
     return (this.#byKind.get(kind) ?? []) as readonly ResourceOf<K>[];
+  }
+
+  /** Whether a part of the resource may be missing here: what it does not say means nothing. */
+  isDraft(resource: MeshResource): boolean {
+    return this.#drafts.has(resource);
   }
 
   /** The full name of `host` as a resource of `namespace` writes it. */

@@ -17,7 +17,7 @@ export const destinations: Analyzer = {
         const host = mesh.resolve(destination.host, resource.metadata.namespace);
         const service = mesh.servicesByHost.get(host);
         if (service === undefined) yield hostNotFound(mesh, resource, destination, path);
-        else yield* checkPort(resource, service, destination, path);
+        else if (!mesh.isDraft(service)) yield* checkPort(resource, service, destination, path);
         if (destination.subset !== undefined && service !== undefined) {
           yield* checkSubset(mesh, resource, host, destination.subset, path);
         }
@@ -106,7 +106,7 @@ function* checkSubset(
 ): Generator<Discovery> {
   const rules = mesh.destinationRulesByHost.get(host) ?? [];
   const names = rules.flatMap((rule) => rule.spec.subsets ?? []).map(({ name }) => name);
-  if (names.includes(subset)) return;
+  if (names.includes(subset) || rules.some((rule) => mesh.isDraft(rule))) return;
   const near = nearestName(subset, names);
   yield {
     code: "IST0101",

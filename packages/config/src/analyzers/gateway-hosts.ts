@@ -9,29 +9,50 @@ export const gatewayHosts: Analyzer = {
   *run(mesh) {
     for (const resource of mesh.list("VirtualService")) {
       const { namespace } = resource.metadata;
-      for (const reference of resource.spec.gateways ?? []) {
-        const name = resolveGateway(reference, namespace);
-        const gateway = mesh.gateways.get(name);
-        if (gateway === undefined) continue;
-        const served = hostsFor(gateway, namespace);
-        for (const [index, host] of resource.spec.hosts.entries()) {
-          const full = mesh.resolve(host, namespace);
-          if (served.some((pattern) => hostsOverlap(pattern, full) || hostsOverlap(pattern, host))) continue;
-          yield {
-            code: "IST0132",
-            resource,
-            path: ["spec", "hosts", index],
-            message: `host "${host}" is not among the hosts of the gateway "${name}"`,
-            suggestion:
-              served.length === 0
-                ? `The Gateway lets in no VirtualService of the namespace "${namespace}".`
-                : `The Gateway serves ${served.join(", ")}.`,
-          };
-        }
+      const names = (resource.spec.gateways ?? []).map((reference) => resolveGateway(reference, namespace));
+      const gateways = names.filter((name) => name !== "mesh").map((name) => mesh.gateways.get(name));
+      // What a Gateway serves that is missing, or that was refused, nobody knows.
+      if (gateways.length === 0 || gateways.some((each) => each === undefined || mesh.isDraft(each))) continue;
+      const served = gateways.map((each) => hostsFor(each!, namespace));
+      const serves = (patterns: readonly string[], host: string): boolean => {
+        const full = mesh.resolve(host, namespace);
+        return patterns.some((pattern) => hostsOverlap(pattern, full) || hostsOverlap(pattern, host));
+      };
+      const all = [...new Set(served.flat())];
+      const isUnused = served.map((patterns) => !resource.spec.hosts.some((host) => serves(patterns, host)));
+      for (const [index, host] of resource.spec.hosts.entries()) {
+        if (serves(all, host)) continue;
+        const list = names.filter((name) => name !== "mesh").map((name) => `"${name}"`);
+        yield {
+          code: "IST0132",
+          resource,
+          path: ["spec", "hosts", index],
+          message: `host "${host}" is not among the hosts of the ${list.length === 1 ? "gateway" : "gateways"} ${list.join(", ")}`,
+          suggestion: servedText(all, namespace),
+        };
+      }
+      // Where every host has a gateway, one that serves none of them is named for nothing.
+      if (resource.spec.hosts.some((host) => !serves(all, host))) continue;
+      const ofGateways = names.flatMap((name, index) => (name === "mesh" ? [] : [index]));
+      for (const [position, index] of ofGateways.entries()) {
+        if (isUnused[position] !== true) continue;
+        yield {
+          code: "IST0132",
+          resource,
+          path: ["spec", "gateways", index],
+          message: `the gateway "${names[index]!}" serves none of the hosts`,
+          suggestion: servedText(served[position]!, namespace),
+        };
       }
     }
   },
 };
+
+function servedText(served: readonly string[], namespace: string): string {
+  return served.length === 0
+    ? `The Gateway lets in no VirtualService of the namespace "${namespace}".`
+    : `The Gateway serves ${served.join(", ")}.`;
+}
 
 /** The hosts of a Gateway that VirtualServices of `namespace` may take. */
 function hostsFor(gateway: Gateway, namespace: string): readonly string[] {

@@ -41,7 +41,7 @@ export interface LayeredStoreOptions {
   readonly fresh: boolean;
   /** Who runs the pods; empty when nobody says. Those of another owner are forgotten: their processes are gone. */
   readonly runtimeOwner: string;
-  readonly analyze: (resources: readonly MeshResource[]) => readonly Finding[];
+  readonly analyze: (resources: readonly MeshResource[], drafts: readonly MeshResource[]) => readonly Finding[];
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -180,11 +180,11 @@ export class LayeredStore implements Store {
     return runtimeKinds.has(kind) ? this.#runtime : this.#overlay;
   }
 
-  async #filesLoaded({ resources, findings }: ManifestContent): Promise<void> {
+  async #filesLoaded({ resources, findings, drafts }: ManifestContent): Promise<void> {
     const gone = [...this.#files.keys()].filter((key) => !resources.has(key) && !this.#applied.has(key));
     const goneKeys = gone.map((key) => keyOf(this.#files.get(key)!));
     this.#files = resources;
-    this.#merged.setLoadFindings([...findings, ...this.#overlayFindings]);
+    this.#merged.setLoadFindings([...findings, ...this.#overlayFindings], drafts);
     // What was applied stands in its file's place in the order, or the order would differ after a restart.
     const changed = [...resources].map(([key, resource]) => this.#applied.get(key) ?? resource);
     await Promise.all([...goneKeys.map((key) => this.#merged.delete(key)), this.#merged.applyAll(changed)]);

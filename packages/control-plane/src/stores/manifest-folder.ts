@@ -21,6 +21,8 @@ export interface ManifestFolderOptions {
 export interface ManifestContent {
   readonly resources: ReadonlyMap<string, MeshResource>;
   readonly findings: readonly Finding[];
+  /** What is left of refused documents, for analysis alone. */
+  readonly drafts: readonly MeshResource[];
 }
 
 export class ManifestFolder {
@@ -55,7 +57,7 @@ export class ManifestFolder {
     this.#loading = this.#loading.then(async () => {
       const loaded = await loadPaths([this.#options.folder]);
       this.#resources = mergeLastGood(this.#resources, loaded.resources, loaded.findings);
-      await this.#options.onLoad({ resources: this.#resources, findings: loaded.findings });
+      await this.#options.onLoad({ resources: this.#resources, findings: loaded.findings, drafts: loaded.drafts });
     });
     return this.#loading;
   }
