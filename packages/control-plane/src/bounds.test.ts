@@ -8,13 +8,15 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { type TestContext, test } from "node:test";
 import { ApiClient } from "@tulle/config";
-import { Logging } from "@tulle/telemetry";
-import { connectAds } from "@tulle/xds";
+import { type LogEntry, Logging } from "@tulle/telemetry";
+import { connectAds, resourceType } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
-import { create } from "@bufbuild/protobuf";
+import { DiscoveryRequestSchema } from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { waitFor } from "../../../tests/tools/processes.ts";
 import { socketRequest } from "../../../tests/tools/socket-request.ts";
 import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
+import { EmptyEndpoints, maxSharedNames } from "./serve/empty-endpoints.ts";
 
 const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 const patienceMs = 60_000;
@@ -130,6 +132,79 @@ test("as many streams as are allowed in all, and one more", async (context) => {
     timeoutMs: patienceMs,
     what: "one refusal",
   });
+});
+
+test("ten streams with 150,000 invented clusters each: all are refused with words, and others are served", async (context) => {
+  const { running, url } = await start(context);
+  const request = (index: number): Buffer => {
+    const message = toBinary(
+      DiscoveryRequestSchema,
+      create(DiscoveryRequestSchema, {
+        node: { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local" },
+        typeUrl: resourceType("EDS").typeUrl,
+        resourceNames: Array.from({ length: 150_000 }, (_, number) => `invented-${index}-${number}`),
+      }),
+    );
+    const prefix = Buffer.alloc(5);
+    prefix.writeUInt32BE(message.byteLength, 1);
+    return Buffer.concat([prefix, message]);
+  };
+  const streams = Array.from({ length: 10 }, (_, index) => {
+    // Connections of their own: Node's client keeps no more than 10 MB for one.
+    const opened = openStream(connectRaw(context, running));
+    opened.stream.write(request(index));
+    return opened;
+  });
+  await assertServed(context, running);
+  await waitFor(() => streams.every(({ outcome }) => outcome() !== undefined), {
+    timeoutMs: patienceMs,
+    what: "the end of the ten",
+  });
+  const refusal = "8 a request names 150000 resources of EDS, at most 4096 are taken";
+  assert.deepEqual(new Set(streams.map(({ outcome }) => outcome())), new Set([refusal]));
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  assert.match(metrics, /^tulle_xds_turned_away_total\{status="RESOURCE_EXHAUSTED"\} 10$/m);
+});
+
+test("answers to invented names are shared, and there are only so many of them", () => {
+  const empty = new EmptyEndpoints();
+  assert.equal(empty.of("a"), empty.of("a"));
+  for (let index = 0; index < 3 * maxSharedNames; index += 1) empty.of(`invented-${index}`);
+  assert.ok(empty.size <= maxSharedNames);
+});
+
+test("a node that is turned away is told so by a status, and a long id is not repeated", async (context) => {
+  const lines: LogEntry[] = [];
+  const { running } = await start(context, {
+    logging: new Logging({ level: "info", sink: (entry) => void lines.push(entry) }),
+  });
+  const reasonFor = async (id: string): Promise<string> => {
+    const reasons: string[] = [];
+    const client = connectAds({
+      target: `http://127.0.0.1:${running.xdsAddress!.port}`,
+      node: create(NodeSchema, { id }),
+      handlers: {
+        onResponse: () => [],
+        onState: (state) => {
+          if (state.kind === "waiting") reasons.push(state.reason);
+        },
+      },
+    });
+    client.subscribe("CDS", "*");
+    const reason = await waitFor(() => reasons[0], { timeoutMs: patienceMs, what: "the end of the stream" });
+    client.close();
+    return reason;
+  };
+  assert.equal(
+    await reasonFor("me"),
+    '3 INVALID_ARGUMENT: node id "me" is not <type>~<address>~<pod>.<namespace>~<domain>',
+  );
+  assert.equal(
+    await reasonFor("x".repeat(100_000)),
+    "3 INVALID_ARGUMENT: the node id has 100000 characters, the limit is 1024",
+  );
+  assert.ok(lines.some(({ message, fields }) => message === "a client was turned away" && fields?.["reason"]));
+  assert.ok(lines.every((line) => JSON.stringify(line).length < 2_000));
 });
 
 test("a message of 1 GB is refused by its announced length", async (context) => {

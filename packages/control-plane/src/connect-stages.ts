@@ -22,6 +22,7 @@ import { Pusher, type PusherOptions } from "./serve/pusher.ts";
 import { refusalFindings, rejectionsOf } from "./serve/resource-status.ts";
 import { SecretResources } from "./serve/secret-resources.ts";
 import { TranslationCache } from "./serve/translation-cache.ts";
+import { TurnedAway } from "./serve/turned-away.ts";
 import type { TlsVersion } from "./snapshot/mesh-snapshot.ts";
 
 const metadataTimeoutMs = 5000;
@@ -54,6 +55,7 @@ export interface Stages {
   readonly cache: TranslationCache;
   readonly accepted: AcceptedResources;
   readonly pods: KnownPods;
+  readonly turnedAway: TurnedAway;
   /** What any of them has to say of the resources. */
   readonly findings: () => readonly Finding[];
   readonly statusOf: (key: ResourceKey) => ResourceStatus | undefined;
@@ -111,7 +113,8 @@ export function connectStages(options: StagesOptions): Stages {
   const secrets: PusherOptions["secrets"] = {
     find: (name, namespace) => served.map((each) => each.find(name, namespace)).find((found) => found !== undefined),
   };
-  const pusher = new Pusher({ mesh, cache, secrets, metrics, log, podPorts, podLabels });
+  const turnedAway = new TurnedAway(metrics, log, clock);
+  const pusher = new Pusher({ mesh, cache, secrets, metrics, turnedAway, log, podPorts, podLabels });
   countResources(mesh);
   const findings = () => [
     ...store.findings(),
@@ -131,6 +134,7 @@ export function connectStages(options: StagesOptions): Stages {
     cache,
     accepted,
     pods,
+    turnedAway,
     findings,
     statusOf: (key) => statusOf(key, accepted, pusher),
     close,

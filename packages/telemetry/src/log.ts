@@ -134,8 +134,17 @@ export class Logging {
   }
 }
 
+/** Of the message and of each field: what peers send appears in lines, and a stack of calls has to fit. */
+export const maxFieldCharacters = 4096;
+
+function shortened(text: string): string {
+  if (text.length <= maxFieldCharacters) return text;
+  return `${text.slice(0, maxFieldCharacters)}… (${text.length} characters)`;
+}
+
 // A log line must stay one line whatever a peer sent, or a client could forge entries.
-function oneLine(text: string): string {
+function oneLine(long: string): string {
+  const text = shortened(long);
   // oxlint-disable-next-line no-control-regex -- control characters are what is being escaped
   return text.replace(/[\u0000-\u001f\u007f\u2028\u2029]/g, (character) => JSON.stringify(character).slice(1, -1));
 }
@@ -165,10 +174,10 @@ export function jsonSink(write: (line: string) => void): LogSink {
     const fields = Object.fromEntries(
       Object.entries(entry.fields ?? {}).map(([name, value]) => [
         name,
-        typeof value === "bigint" ? String(value) : value,
+        typeof value === "bigint" ? String(value) : typeof value === "string" ? shortened(value) : value,
       ]),
     );
     const head = { time: new Date(entry.timeMs).toISOString(), level: entry.level, logger: entry.logger };
-    write(`${JSON.stringify({ ...head, message: entry.message, ...fields })}\n`);
+    write(`${JSON.stringify({ ...head, message: shortened(entry.message), ...fields })}\n`);
   };
 }

@@ -6,7 +6,7 @@ import type { Clock } from "./clock.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 import type { PeerIdentity, ServerTls, ServerTlsCredentials } from "./transport-security.ts";
-import type { UnaryHandlers } from "./unary-calls.ts";
+import type { GrpcStatusName, UnaryHandlers } from "./unary-calls.ts";
 import type { XdsService } from "./wire.ts";
 
 /** `*` is the wildcard subscription: all listeners, or all clusters. */
@@ -59,13 +59,30 @@ export interface AdsConnection {
   readonly connectedAtMs: number;
   /**
    * Declares all resources of `type` that the proxy should have, subscribed or not (the server picks what it subscribes
-   * to). Calls of one event-loop turn form one push: they are sent together, in make-before-break order.
+   * to). Calls of one event-loop turn form one push: they are sent together, in make-before-break order. `existing` is how many of
+   * them there are whatever the proxy asks for; it bounds what it may ask for.
    */
-  set(type: ResourceTypeName, resources: ReadonlyMap<string, EncodedResource>): void;
+  set(type: ResourceTypeName, resources: ReadonlyMap<string, EncodedResource>, existing?: number): void;
   /** What was declared counts at once, though it is sent at the end of the turn. */
   status(): ReadonlyMap<ResourceTypeName, TypeStatus>;
-  /** Ends the stream; the proxy reconnects. */
-  close(reason: string): void;
+  /** Ends the stream with a status and words for the client, which may come back. */
+  close(status: GrpcStatusName, reason: string): void;
+}
+
+/** Why a client is not served: what it is told, and what `onTurnedAway` hears. */
+export interface Refusal {
+  readonly status: GrpcStatusName;
+  readonly details: string;
+}
+
+/** Who opens a stream, before it has said anything. */
+export interface StreamOpening {
+  /** The peer's address as gRPC gives it. */
+  readonly peer: string;
+  /** As its certificate proves; undefined when it showed none or the server speaks no TLS. */
+  readonly peerIdentity: PeerIdentity | undefined;
+  /** Streams that stand already, of the same identity; of the same connection without one. */
+  readonly openStreams: number;
 }
 
 export interface Subscription {
@@ -120,6 +137,14 @@ export type AdsAddress = { readonly host: string; readonly port: number } | { re
 export interface AdsServerLimits {
   /** Streams over all connections; one more gets RESOURCE_EXHAUSTED. */
   readonly maxStreams: number;
+  /** From a stream's begin to its first request; then DEADLINE_EXCEEDED. */
+  readonly firstRequestTimeoutMs: number;
+  /** Of the node that the first request brings, encoded: it is kept as long as the stream stands. */
+  readonly maxNodeBytes: number;
+  /** Of one name that is asked for. */
+  readonly maxNameCharacters: number;
+  /** Names that a request may have beyond twice as many as there are: a proxy may still ask for what has just gone. */
+  readonly maxSpareNames: number;
   readonly maxRequestBytes: number;
   readonly maxResponseBytes: number;
   /** Unacknowledged responses of a type with one resource a response. The other types have one. */
@@ -152,6 +177,10 @@ export interface AdsServerOptions {
    * the stream ends with PERMISSION_DENIED, and no handler hears of it.
    */
   readonly refusal?: (connection: Pick<AdsConnection, "peer" | "peerIdentity" | "node">) => string | undefined;
+  /** Asked when a stream opens, before it has brought a byte. */
+  readonly admission?: (opening: StreamOpening) => Refusal | undefined;
+  /** Hears of each client that was turned away by a limit or by `admission`. */
+  readonly onTurnedAway?: (peer: string, refusal: Refusal) => void;
   /** On a TCP address only. */
   readonly tls?: ServerTls;
   /** With TLS: whether a connection that was just accepted is closed, before anything is read. */

@@ -1,6 +1,6 @@
 // One ADS stream as the control plane sees it: the state machine of sotw/ with a clock, a byte stream and handlers
 // around it.
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import type {
   AdsConnection,
   AdsServerHandlers,
@@ -14,9 +14,11 @@ import type { Clock } from "./clock.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
 import { type Node, NodeSchema } from "./generated/envoy/config/core/v3/base_pb.ts";
 import type { DiscoveryRequest } from "./generated/envoy/service/discovery/v3/discovery_pb.ts";
-import type { ResourceTypeName } from "./resource-types.ts";
+import { type ResourceTypeName, resourceTypeOfUrl } from "./resource-types.ts";
+import { shortened } from "./sotw/rejected-names.ts";
 import { type SotwServerAction, type SotwServerEvent, SotwServerStream } from "./sotw/server-stream.ts";
 import type { PeerIdentity } from "./transport-security.ts";
+import type { GrpcStatusName } from "./unary-calls.ts";
 import { decodeRequest, encodeResponse } from "./wire.ts";
 
 interface ConnectionOptions {
@@ -24,6 +26,7 @@ interface ConnectionOptions {
   readonly noncePrefix: string;
   readonly handlers: AdsServerHandlers;
   readonly refusal: AdsServerOptions["refusal"];
+  readonly onTurnedAway: AdsServerOptions["onTurnedAway"];
   readonly limits: AdsServerLimits;
   readonly controlPlaneId: string;
   readonly clock: Clock;
@@ -40,13 +43,19 @@ export class AdsServerConnection implements AdsConnection {
   isConnected = false;
   readonly #handlers: AdsServerHandlers;
   readonly #refusal: AdsServerOptions["refusal"];
+  readonly #onTurnedAway: AdsServerOptions["onTurnedAway"];
+  readonly #limits: AdsServerLimits;
   readonly #controlPlaneId: string;
   readonly #clock: Clock;
   readonly #stream: ServerByteStream;
   readonly #machine: SotwServerStream;
   /** Declarations of this turn of the event loop. */
   #declared = new Map<ResourceTypeName, ReadonlyMap<string, EncodedResource>>();
+  /** The most resources of each type that there have been for this proxy. */
+  readonly #most = new Map<ResourceTypeName, number>();
   #cancelWake: () => void = () => undefined;
+  /** For the first request. */
+  #cancelWait: () => void;
   #isClosed = false;
 
   constructor(options: ConnectionOptions) {
@@ -55,15 +64,22 @@ export class AdsServerConnection implements AdsConnection {
     this.peerIdentity = options.stream.peerIdentity;
     this.#handlers = options.handlers;
     this.#refusal = options.refusal;
+    this.#onTurnedAway = options.onTurnedAway;
+    this.#limits = options.limits;
     this.#controlPlaneId = options.controlPlaneId;
     this.#clock = options.clock;
     this.#stream = options.stream;
     this.#machine = new SotwServerStream({ limits: options.limits, noncePrefix: options.noncePrefix });
     this.connectedAtMs = options.clock.nowMs();
+    const { firstRequestTimeoutMs } = options.limits;
+    this.#cancelWait = options.clock.after(firstRequestTimeoutMs, () =>
+      this.#turnAway("DEADLINE_EXCEEDED", `no request in ${firstRequestTimeoutMs} ms`),
+    );
   }
 
-  set(type: ResourceTypeName, resources: ReadonlyMap<string, EncodedResource>): void {
+  set(type: ResourceTypeName, resources: ReadonlyMap<string, EncodedResource>, existing = resources.size): void {
     if (this.#isClosed) return;
+    this.#most.set(type, Math.max(existing, this.#most.get(type) ?? 0));
     if (this.#declared.size === 0) queueMicrotask(() => this.#guarded(() => this.#declare()));
     this.#declared.set(type, resources);
   }
@@ -72,10 +88,8 @@ export class AdsServerConnection implements AdsConnection {
     return this.#machine.status(this.#declared);
   }
 
-  close(reason: string): void {
-    if (this.#isClosed) return;
-    this.#stream.end();
-    this.closed(reason);
+  close(status: GrpcStatusName, reason: string): void {
+    if (!this.#isClosed) this.#fail(status, reason);
   }
 
   /** A request's bytes have arrived. */
@@ -85,19 +99,44 @@ export class AdsServerConnection implements AdsConnection {
     try {
       request = decodeRequest(bytes);
     } catch (error) {
-      this.#fail("INVALID_ARGUMENT", `not a DiscoveryRequest: ${String(error)}`);
+      this.#turnAway("INVALID_ARGUMENT", `not a DiscoveryRequest: ${String(error)}`);
+      return;
+    }
+    this.#cancelWait();
+    const { maxNameCharacters } = this.#limits;
+    if (request.resourceNames.some((name) => name.length > maxNameCharacters)) {
+      this.#turnAway("INVALID_ARGUMENT", `a name has more than ${maxNameCharacters} characters`);
       return;
     }
     this.#guarded(() => {
       if (!this.isConnected && !this.#connect(request)) return;
+      if (this.#isClosed || this.#asksForTooMuch(request)) return;
       this.#step({
         kind: "request",
         typeUrl: request.typeUrl,
         names: request.resourceNames,
         nonce: request.responseNonce,
-        error: request.errorDetail?.message,
+        error: request.errorDetail === undefined ? undefined : shortened(request.errorDetail.message),
       });
     });
+  }
+
+  /**
+   * What is asked for is kept, and may cost an answer each. Beyond twice the most that there has been, nobody needs more than
+   * `maxSpareNames`: those leave room for what has gone while the proxy was away.
+   */
+  #asksForTooMuch({ typeUrl, resourceNames }: DiscoveryRequest): boolean {
+    const { maxSpareNames } = this.#limits;
+    if (resourceNames.length <= maxSpareNames) return false;
+    const type = resourceTypeOfUrl(typeUrl);
+    const most = type === undefined ? 0 : (this.#most.get(type.shortName) ?? 0);
+    const allowed = 2 * most + maxSpareNames;
+    if (resourceNames.length <= allowed) return false;
+    this.#turnAway(
+      "RESOURCE_EXHAUSTED",
+      `a request names ${resourceNames.length} resources of ${type?.shortName ?? "an unknown type"}, at most ${allowed} are taken`,
+    );
+    return true;
   }
 
   drained(): void {
@@ -109,13 +148,19 @@ export class AdsServerConnection implements AdsConnection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#cancelWake();
+    this.#cancelWait();
     if (this.isConnected) this.#handlers.onDisconnect(this, reason);
   }
 
   #connect(request: DiscoveryRequest): boolean {
     // "Only the first request on a stream is guaranteed to carry the node identifier."
     if (request.node === undefined || request.node.id === "") {
-      this.#fail("INVALID_ARGUMENT", "the first request carries no node id");
+      this.#turnAway("INVALID_ARGUMENT", "the first request carries no node id");
+      return false;
+    }
+    const { maxNodeBytes } = this.#limits;
+    if (toBinary(NodeSchema, request.node).byteLength > maxNodeBytes) {
+      this.#turnAway("INVALID_ARGUMENT", `the node has more than ${maxNodeBytes} bytes`);
       return false;
     }
     this.node = request.node;
@@ -129,7 +174,14 @@ export class AdsServerConnection implements AdsConnection {
     return true;
   }
 
-  #fail(kind: "INVALID_ARGUMENT" | "INTERNAL" | "PERMISSION_DENIED", details: string, reason: string = details): void {
+  /** For what the client did. */
+  #turnAway(status: GrpcStatusName, details: string): void {
+    if (this.#isClosed) return;
+    this.#fail(status, details);
+    this.#onTurnedAway?.(this.peer, { status, details });
+  }
+
+  #fail(kind: GrpcStatusName, details: string, reason: string = details): void {
     this.closed(reason);
     this.#stream.fail(kind, details);
   }

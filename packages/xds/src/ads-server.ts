@@ -8,6 +8,11 @@ import { systemClock } from "./clock.ts";
 
 export const defaultAdsServerLimits: AdsServerLimits = {
   maxStreams: 10_000,
+  firstRequestTimeoutMs: 10_000,
+  // Kubernetes allows a pod 256 KiB of annotations, and Istio's agents put them into the node.
+  maxNodeBytes: 512 * 1024,
+  maxNameCharacters: 1024,
+  maxSpareNames: 4096,
   maxRequestBytes: 4 * 1024 * 1024,
   maxResponseBytes: 64 * 1024 * 1024,
   maxOutstandingResponses: 32,
@@ -27,6 +32,7 @@ export async function serveAds(options: AdsServerOptions): Promise<RunningAdsSer
   // Distinct between servers too, so that an answer to a predecessor is not taken for one to this server.
   const serverId = randomBytes(4).toString("hex");
   const { address, service = "ads", tls, unaryHandlers, secretHandlers, refusesConnection } = options;
+  const { admission, onTurnedAway } = options;
   const server = await serveByteStreams({
     address,
     limits,
@@ -34,12 +40,15 @@ export async function serveAds(options: AdsServerOptions): Promise<RunningAdsSer
     ...(tls === undefined ? {} : { tls }),
     ...(refusesConnection === undefined ? {} : { refusesConnection }),
     ...(unaryHandlers === undefined ? {} : { unaryHandlers }),
+    ...(admission === undefined ? {} : { admission }),
+    ...(onTurnedAway === undefined ? {} : { onTurnedAway }),
     onStream: (stream) => {
       lastId += 1;
       const connection = new AdsServerConnection({
         id: lastId,
         noncePrefix: `${serverId}-${lastId}-`,
         refusal: options.refusal,
+        onTurnedAway,
         handlers: stream.service === service ? options.handlers : secretHandlers!,
         limits,
         controlPlaneId: options.controlPlaneId ?? "",

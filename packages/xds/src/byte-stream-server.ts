@@ -3,9 +3,9 @@
 import { chmodSync, lstatSync, unlinkSync } from "node:fs";
 import type { Socket } from "node:net";
 import type { Server, ServerDuplexStream } from "@grpc/grpc-js";
-import type { AdsAddress } from "./ads-server-api.ts";
+import type { AdsAddress, Refusal, StreamOpening } from "./ads-server-api.ts";
 import { loadGrpc } from "./load-grpc.ts";
-import { answerUnary } from "./answer-unary.ts";
+import { UnaryCalls } from "./answer-unary.ts";
 import { TlsListener, type TlsPeer } from "./tls-listener.ts";
 import type { PeerIdentity, ServerTls, ServerTlsCredentials } from "./transport-security.ts";
 import type { GrpcStatusName, UnaryHandlers } from "./unary-calls.ts";
@@ -20,8 +20,6 @@ export interface ServerByteStream {
   readonly peerIdentity: PeerIdentity | undefined;
   /** False when the transport's buffer is full: `onDrain` follows. */
   write(bytes: Uint8Array): boolean;
-  /** Ends the stream with status OK. */
-  end(): void;
   fail(status: GrpcStatusName, details: string): void;
 }
 
@@ -64,10 +62,15 @@ export interface ByteStreamServerOptions {
   /** With TLS: whether a connection that was just accepted is closed, before anything is read. */
   readonly refusesConnection?: (socket: Socket) => boolean;
   readonly unaryHandlers?: UnaryHandlers;
+  /** See `AdsServerOptions`, as the next. */
+  readonly admission?: (opening: StreamOpening) => Refusal | undefined;
+  readonly onTurnedAway?: (peer: string, refusal: Refusal) => void;
 }
 
 /** Streams of one TCP connection, which is one client's: it needs two or three. One more gets RESOURCE_EXHAUSTED. */
 export const maxStreamsPerConnection = 100;
+/** A TCP connection without any call is ended after this long: clients keep theirs for streams that live for days. */
+const idleConnectionMs = 60_000;
 /** What HTTP/2 lets a connection open at once: above the limit that is refused with words, for clients that heed neither. */
 const maxHttp2Streams = 1000;
 
@@ -92,7 +95,9 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
   const grpc = await loadGrpc();
   const { limits, unaryHandlers = {}, tls } = options;
   const open = new Set<BytesCall>();
-  const openByPeer = new Map<string, number>();
+  const openByPeer = new Tally();
+  /** By namespace and service account of the certificate. */
+  const openByOwner = new Tally();
   const server = new grpc.Server({
     "grpc.max_receive_message_length": limits.maxRequestBytes,
     "grpc.max_send_message_length": limits.maxResponseBytes,
@@ -100,6 +105,7 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     "grpc.keepalive_timeout_ms": limits.keepAliveTimeoutMs,
     "grpc.keepalive_permit_without_calls": 1,
     "grpc.max_concurrent_streams": maxHttp2Streams,
+    ...("path" in options.address ? {} : { "grpc.max_connection_idle_ms": idleConnectionMs }),
   });
   const insecure = grpc.ServerCredentials.createInsecure();
   const listener = tls === undefined ? undefined : listenerFor(tls, options, server.createConnectionInjector(insecure));
@@ -107,40 +113,52 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     listener?.peer(call.getPeer()) ?? { certificates: [], identity: undefined };
   const fail = (call: BytesCall, code: number, details: string): void => void call.emit("error", { code, details });
   const stream = (call: BytesCall, service: XdsService): void => {
-    if (open.size >= limits.maxStreams) {
-      fail(call, grpc.status.RESOURCE_EXHAUSTED, `more than ${limits.maxStreams} streams`);
-      return;
-    }
     const peer = call.getPeer();
-    // Connections of a Unix socket have one name; who may open those is bounded by its mode.
-    const openOfPeer = "path" in options.address ? 0 : (openByPeer.get(peer) ?? 0);
-    if (openOfPeer >= maxStreamsPerConnection) {
-      fail(call, grpc.status.RESOURCE_EXHAUSTED, `more than ${maxStreamsPerConnection} streams of one connection`);
+    const turnAway = ({ status, details }: Refusal): void => {
+      fail(call, grpc.status[status], details);
+      options.onTurnedAway?.(peer, { status, details });
+    };
+    if (open.size >= limits.maxStreams) {
+      turnAway({ status: "RESOURCE_EXHAUSTED", details: `more than ${limits.maxStreams} streams` });
       return;
     }
-    openByPeer.set(peer, openOfPeer + 1);
+    // Connections of a Unix socket have one name; who may open those is bounded by its mode.
+    const openOfPeer = "path" in options.address ? 0 : openByPeer.count(peer);
+    if (openOfPeer >= maxStreamsPerConnection) {
+      const details = `more than ${maxStreamsPerConnection} streams of one connection`;
+      turnAway({ status: "RESOURCE_EXHAUSTED", details });
+      return;
+    }
+    const { certificates, identity } = peerOf(call);
+    const owner = identity === undefined ? undefined : `${identity.namespace}/${identity.serviceAccount}`;
+    const openStreams = owner === undefined ? openOfPeer : openByOwner.count(owner);
+    const refusal = options.admission?.({ peer, peerIdentity: identity, openStreams });
+    if (refusal !== undefined) {
+      turnAway(refusal);
+      return;
+    }
+    openByPeer.add(peer);
+    if (owner !== undefined) openByOwner.add(owner);
     open.add(call);
     const forget = (): boolean => {
       if (!open.delete(call)) return false;
-      const left = openByPeer.get(peer)! - 1;
-      if (left > 0) openByPeer.set(peer, left);
-      else openByPeer.delete(peer);
+      openByPeer.remove(peer);
+      if (owner !== undefined) openByOwner.remove(owner);
       return true;
     };
     // Tells the client that the stream stands, before there is anything to send.
     call.sendMetadata(new grpc.Metadata());
-    const { certificates, identity } = peerOf(call);
     const events = options.onStream({
       peer,
       service,
       peerCertificates: certificates,
       peerIdentity: identity,
       write: (bytes) => call.write(asBuffer(bytes)),
-      end: () => call.end(),
       fail: (status, details) => fail(call, grpc.status[status], details),
     });
     listen(call, events, forget);
   };
+  const unary = new UnaryCalls({ grpc, peerOf, fail, onTurnedAway: options.onTurnedAway });
   for (const service of options.services ?? ["ads"]) {
     const { sotw, delta } = xdsMethods[service];
     server.addService(
@@ -152,7 +170,8 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     );
   }
   for (const [path, handler] of Object.entries(unaryHandlers)) {
-    server.addService({ call: method(path, false) }, { call: answerUnary(grpc, handler, peerOf) });
+    // Served as a stream, on which the two look the same: a stream's handler hears of a call before its message is there.
+    server.addService({ call: method(path, true) }, { call: (call: BytesCall) => unary.take(call, handler) });
   }
   const address =
     listener === undefined
@@ -165,7 +184,7 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
       listener.setCredentials(credentials);
     },
     close: async () => {
-      for (const call of open) call.end();
+      for (const call of open) fail(call, grpc.status.UNAVAILABLE, "the server stops");
       const { promise, resolve } = Promise.withResolvers<void>();
       server.tryShutdown(() => resolve());
       // Streams of clients that do not answer would hold a graceful shutdown for ever.
@@ -174,6 +193,25 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
       if ("path" in address) removeSocket(address.path);
     },
   };
+}
+
+/** How many there are of each name; what there is none of is forgotten. */
+class Tally {
+  readonly #counts = new Map<string, number>();
+
+  count(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  add(name: string): void {
+    this.#counts.set(name, this.count(name) + 1);
+  }
+
+  remove(name: string): void {
+    const left = this.count(name) - 1;
+    if (left > 0) this.#counts.set(name, left);
+    else this.#counts.delete(name);
+  }
 }
 
 function listenerFor(

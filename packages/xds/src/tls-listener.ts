@@ -21,6 +21,12 @@ export interface TlsPeer {
 
 const noPeer: TlsPeer = { certificates: [], identity: undefined };
 const handshakeTimeoutMs = 10_000;
+/** From the handshake to the first call of a client that has shown a certificate. */
+const firstCallTimeoutMs = 10_000;
+/** How long a client without a certificate may stay: it asks for one, and comes again with it. */
+const unprovenConnectionMs = 30_000;
+/** Clients without a certificate at once. The oldest makes room, so that whoever holds the places keeps nobody out. */
+const maxUnprovenConnections = 256;
 /** Longer times than 24 days are none to a timer, and a machine that sleeps holds timers up. */
 const lookEveryMs = 60_000;
 /** A peer may send longer chains; what is beyond is not looked at, and the path to a root is then incomplete. */
@@ -35,6 +41,10 @@ export class TlsListener {
   /** By remote address and port: all that a gRPC call tells of its connection. */
   readonly #peers = new Map<string, TlsPeer>();
   readonly #sockets = new Set<Socket>();
+  /** Without a certificate, the oldest first. */
+  readonly #unproven = new Set<TLSSocket>();
+  /** Of clients that have not called yet, by remote address and port. */
+  readonly #waiting = new Map<string, NodeJS.Timeout>();
 
   constructor(
     tls: ServerTls,
@@ -76,7 +86,10 @@ export class TlsListener {
     return (this.#listening.address() as AddressInfo).port;
   }
 
+  /** Of the connection of a call. */
   peer(remote: string): TlsPeer {
+    clearTimeout(this.#waiting.get(remote));
+    this.#waiting.delete(remote);
     return this.#peers.get(remote) ?? noPeer;
   }
 
@@ -113,11 +126,34 @@ export class TlsListener {
     const remote = remoteOf(socket);
     const peer: TlsPeer = { certificates, identity };
     this.#peers.set(remote, peer);
+    const timer = this.#limitStay(socket, remote, identity !== undefined);
     socket.on("close", () => {
+      clearTimeout(timer);
+      this.#unproven.delete(socket);
       // The client's port may have a new connection already.
+      if (this.#waiting.get(remote) === timer) this.#waiting.delete(remote);
       if (this.#peers.get(remote) === peer) this.#peers.delete(remote);
     });
     this.#accept(socket);
+  }
+
+  /** The timer that ends the connection; a call of a client with a certificate stops it. */
+  #limitStay(socket: TLSSocket, remote: string, isProven: boolean): NodeJS.Timeout {
+    if (isProven) {
+      const message = `no call in ${firstCallTimeoutMs} ms`;
+      const timer = setTimeout(() => this.#refuse(socket, { reason: "no-call", message }), firstCallTimeoutMs);
+      this.#waiting.set(remote, timer);
+      return timer;
+    }
+    this.#unproven.add(socket);
+    const [oldest] = this.#unproven;
+    if (this.#unproven.size > maxUnprovenConnections && oldest !== undefined) {
+      this.#unproven.delete(oldest);
+      const message = `more than ${maxUnprovenConnections} clients without a certificate`;
+      this.#refuse(oldest, { reason: "too-many-unproven", message });
+    }
+    // Nothing is wrong with a client that stays after it has its certificate: its connection ends without a word.
+    return setTimeout(() => socket.destroy(), unprovenConnectionMs);
   }
 
   #refuse(socket: TLSSocket, { reason, message }: Omit<RefusedClient, "peer">): void {

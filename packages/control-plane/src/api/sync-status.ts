@@ -11,7 +11,12 @@ export interface TypeSync {
   readonly sentAt?: string;
   readonly ackedAt?: string;
   readonly errors: readonly { readonly resource: string; readonly message: string; readonly at: string }[];
+  /** How many more there are; missing without any. */
+  readonly moreErrors?: number;
 }
+
+/** Of one type of one proxy: it may refuse all that it has, each with a long reason. */
+const maxErrors = 100;
 
 /** The columns of `proxy-status`. */
 export type StatusType = "CDS" | "LDS" | "EDS" | "RDS" | "ECDS";
@@ -87,10 +92,11 @@ function typeSync(status: TypeStatus | undefined): TypeSync {
     acked: status.ackedNonce,
     ...(status.sentAtMs === 0 ? {} : { sentAt: new Date(status.sentAtMs).toISOString() }),
     ...(status.ackedAtMs === 0 ? {} : { ackedAt: new Date(status.ackedAtMs).toISOString() }),
-    errors: status.rejected.map(({ name, message, atMs }) => ({
+    errors: status.rejected.slice(0, maxErrors).map(({ name, message, atMs }) => ({
       resource: name,
       message,
       at: new Date(atMs).toISOString(),
     })),
+    ...(status.rejected.length > maxErrors ? { moreErrors: status.rejected.length - maxErrors } : {}),
   };
 }

@@ -16,6 +16,9 @@ export interface CertificateDesk {
   readonly log: Logger;
 }
 
+/** Names of a refused request that the log shows: a request may ask for thousands. */
+const maxToldNames = 5;
+
 /** What the caller is told of a request that is not signed. */
 const statusOf: Readonly<
   Record<SigningRefusal["code"], "INVALID_ARGUMENT" | "PERMISSION_DENIED" | "UNAUTHENTICATED" | "UNAVAILABLE">
@@ -52,7 +55,7 @@ export async function answerCertificateRequest(
     log.warning("a certificate was refused", {
       peer: call.peer,
       caller: spiffeIdText(identity),
-      requested: signed.requestedNames.join(","),
+      requested: signed.requestedNames.slice(0, maxToldNames).join(","),
       reason: signed.message,
     });
     return { ok: false, status: statusOf[signed.code], details: signed.message };

@@ -6,8 +6,8 @@ import { serviceAccount } from "../snapshot/service-identities.ts";
 export interface KnownPods {
   /** Undefined for a pod that the store does not have. */
   get(namespace: string, name: string): KnownPod | undefined;
-  /** Whether some pod runs under the service account. */
-  isInUse(namespace: string, serviceAccount: string): boolean;
+  /** How many pods run under the service account. */
+  count(namespace: string, serviceAccount: string): number;
   /** Calls back after pods have come, gone or changed. */
   follow(listener: () => void): void;
 }
@@ -27,7 +27,8 @@ export function knownPods(store: Pick<Store, "get" | "list" | "watch">): KnownPo
       const { metadata, spec } = pod;
       return { serviceAccount: serviceAccount(spec), uid: metadata.uid, labels: metadata.labels ?? {} };
     },
-    isInUse: (namespace, account) => store.list("Pod", namespace).some(({ spec }) => serviceAccount(spec) === account),
+    count: (namespace, account) =>
+      store.list("Pod", namespace).reduce((sum, { spec }) => sum + (serviceAccount(spec) === account ? 1 : 0), 0),
     follow: (listener) => {
       store.watch((changes) => {
         if (changes.some(({ resource }) => resource.kind === "Pod")) listener();

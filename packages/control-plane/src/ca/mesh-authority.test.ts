@@ -100,7 +100,7 @@ test("new roots are heard of first, sign next, and the old ones go last", async 
     tokenKeys: [],
     pods: {
       get: () => ({ serviceAccount: "web", uid: undefined, labels: {} }),
-      isInUse: () => true,
+      count: () => 1,
       follow: () => undefined,
     },
     metrics: caMetrics(new MetricRegistry()),

@@ -1,12 +1,35 @@
 // Who may have whose configuration: a proxy gets that of the pod which its certificate is of, and nothing else.
 import { spiffeIdText } from "@tulle/identity";
 import type { Logger } from "@tulle/telemetry";
-import type { AdsConnection, AdsServerHandlers } from "@tulle/xds";
+import type { AdsConnection, AdsServerHandlers, Refusal, StreamOpening } from "@tulle/xds";
 import { parseNode } from "../scope/proxy.ts";
 import type { CaMetrics } from "./ca-metrics.ts";
 import type { KnownPods } from "./known-pods.ts";
 
 type Asking = Pick<AdsConnection, "peer" | "peerIdentity" | "node">;
+
+/** Streams of one pod's proxy and agent: each has one or two, and the next before the last is noticed to be dead. */
+export const maxStreamsPerPod = 8;
+
+const withCertificateOnly = "this port serves workloads that show their certificate";
+
+/**
+ * For `AdsServerOptions.admission` of the port with TLS. Before its first request a stream says nothing of its pod: what one identity
+ * may open goes by how many pods it has, so that no workload takes the streams of all others.
+ */
+export function workloadsOnly(pods: KnownPods, metrics: CaMetrics): (opening: StreamOpening) => Refusal | undefined {
+  return ({ peerIdentity, openStreams }) => {
+    if (peerIdentity === undefined) {
+      metrics.deniedStreams.increment();
+      return { status: "PERMISSION_DENIED", details: withCertificateOnly };
+    }
+    if (openStreams < maxStreamsPerPod) return undefined;
+    const allowed = maxStreamsPerPod * pods.count(peerIdentity.namespace, peerIdentity.serviceAccount);
+    if (openStreams < allowed) return undefined;
+    const details = `more than ${openStreams} streams of ${spiffeIdText(peerIdentity)}`;
+    return { status: "RESOURCE_EXHAUSTED", details };
+  };
+}
 
 /** For `AdsServerHandlers.refusal` of the port with TLS; what is refused is written down. */
 export function ownConfigurationOnly(
@@ -35,7 +58,7 @@ export function endingWithThePod(handlers: AdsServerHandlers, pods: KnownPods, l
       if (reason === undefined) continue;
       open.delete(connection);
       log.info("a stream ends with its pod", { peer: connection.peer, node: connection.node.id, reason });
-      connection.close(reason);
+      connection.close("PERMISSION_DENIED", reason);
     }
   });
   return {
@@ -56,7 +79,7 @@ export function endingWithThePod(handlers: AdsServerHandlers, pods: KnownPods, l
 }
 
 function refusal({ node, peerIdentity }: Asking, pods: KnownPods): string | undefined {
-  if (peerIdentity === undefined) return "this port serves workloads that show their certificate";
+  if (peerIdentity === undefined) return withCertificateOnly;
   const parsed = parseNode(node);
   if ("problem" in parsed) return parsed.problem;
   const { name, namespace } = parsed.proxy;

@@ -80,7 +80,7 @@ async function byToken(token: string, { trustDomain, tokenKeys, pods, nowMs }: C
 /** A certificate names no pod: it may be renewed as long as there is one that it could be of. */
 function byCertificate(identity: PeerIdentity, { pods }: CallerRules): ProvenCaller {
   const { namespace, serviceAccount } = identity;
-  return pods.isInUse(namespace, serviceAccount)
+  return pods.count(namespace, serviceAccount) > 0
     ? { ok: true, identity, by: "certificate" }
     : refused("PERMISSION_DENIED", `no pod of the namespace ${namespace} runs under ${serviceAccount}`);
 }

@@ -1,9 +1,11 @@
 // The port with TLS as workloads meet it: who gets a certificate, who may connect, whose configuration they get, and roots that change.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { readFile, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { type TestContext, test } from "node:test";
+import tls from "node:tls";
 import { promisify } from "node:util";
 import {
   createAuthority,
@@ -18,6 +20,7 @@ import type { AdsResponse } from "@tulle/xds";
 import { debianTool } from "../../../../tests/tools/debian-tool.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import type { AuthorityStatus } from "./ca-routes.ts";
+import { maxStreamsPerPod } from "./own-configuration.ts";
 import {
   ask,
   type Asked,
@@ -317,8 +320,51 @@ test("a workload gets its own pod's configuration, and nobody else's", async (co
   await waitFor(() => failures.length > 0, { what: "the end of the one without a certificate" });
   assert.equal(failures[0], "7 PERMISSION_DENIED: this port serves workloads that show their certificate");
   const denied = world.log.filter(({ message }) => message === "a client was denied configuration");
-  assert.ok(denied.length >= 2 * rows.length + 1);
+  assert.ok(denied.length >= 2 * rows.length);
+  assert.ok(world.log.some(({ message }) => message === "a client was turned away"));
   assert.match(await world.metrics(), /^tulle_xds_denied_streams_total \d/m);
+});
+
+test("one identity has as many streams as its pods need, and another one is served beside it", async (context) => {
+  const world = await provenWorld(context);
+  const identity = await identityOfWeb(world);
+  // The first of them of the bundle's service: all streams of an identity count together.
+  const roots = { service: "sds", type: "SDS", names: new Set(["ROOTCA"]) } as const;
+  const standing = [await openStream(context, world, { identity, ...roots })];
+  for (let open = 1; open < maxStreamsPerPod; open += 1) standing.push(await openStream(context, world, { identity }));
+  await waitFor(() => standing.every(({ responses }) => responses.length > 0), { what: "an answer on each" });
+  const { failures, client } = await openStream(context, world, { identity });
+  await waitFor(() => failures.length > 0, { what: "the end of one too many" });
+  client.close();
+  const limit = `more than ${maxStreamsPerPod} streams of spiffe://cluster.local/ns/shop/sa/web`;
+  assert.equal(failures[0], `8 RESOURCE_EXHAUSTED: ${limit}`);
+  const neighbour = await openStream(context, world, {
+    identity: await forgedIdentity(world, { identity: other }),
+    nodeId: "sidecar~127.9.9.2~other-1.shop~shop.svc.cluster.local",
+  });
+  await waitFor(() => neighbour.responses.length > 0, { what: "an answer to another workload" });
+  standing[0]!.client.close();
+  const again = await openStream(context, world, { identity });
+  await waitFor(() => again.responses.length > 0, { what: "an answer on a stream in the place of one that ended" });
+});
+
+test("clients without a certificate make room for each other, and for who asks for one", async (context) => {
+  const world = await provenWorld(context);
+  const { port } = world.running.xdsTlsAddress!;
+  const connect = async (): Promise<tls.TLSSocket> => {
+    const socket = tls.connect({ host: "127.0.0.1", port, ALPNProtocols: ["h2"], rejectUnauthorized: false });
+    context.after(() => socket.destroy());
+    socket.on("error", () => undefined).resume();
+    await once(socket, "secureConnect");
+    return socket;
+  };
+  const idle: tls.TLSSocket[] = [];
+  for (let batch = 0; batch < 6; batch += 1) idle.push(...(await Promise.all(Array.from({ length: 50 }, connect))));
+  // 256 of them stay.
+  await waitFor(() => idle.filter(({ closed }) => closed).length === 44, { what: "the end of the oldest" });
+  assert.ok(idle.slice(-200).every(({ closed }) => !closed));
+  assert.match(await world.metrics(), /^tulle_xds_refused_connections_total\{reason="too-many-unproven"\} 44$/m);
+  await openStream(context, world, { identity: await identityOfWeb(world) });
 });
 
 test("a proven proxy's labels are those of its pod, whatever it says", async (context) => {

@@ -12,12 +12,12 @@ import type { CaMetrics } from "./ca-metrics.ts";
 import { answerCertificateRequest } from "./certificate-requests.ts";
 import type { KnownPods } from "./known-pods.ts";
 import type { MeshAuthority } from "./mesh-authority.ts";
-import { endingWithThePod, ownConfigurationOnly } from "./own-configuration.ts";
+import { endingWithThePod, ownConfigurationOnly, workloadsOnly } from "./own-configuration.ts";
 import { trustBundleStreams } from "./trust-bundle-streams.ts";
 
 export interface ProvenWorkloadsOptions {
   /** Where, within which limits, and in whose name. */
-  readonly server: Pick<AdsServerOptions, "address" | "limits" | "clock" | "controlPlaneId">;
+  readonly server: Pick<AdsServerOptions, "address" | "limits" | "clock" | "controlPlaneId" | "onTurnedAway">;
   readonly handlers: AdsServerHandlers;
   readonly authority: MeshAuthority;
   readonly tokenKeys: readonly WorkloadTokenKey[];
@@ -34,6 +34,7 @@ export async function serveProvenWorkloads(options: ProvenWorkloadsOptions): Pro
     ...options.server,
     handlers: endingWithThePod(handlers, pods, log),
     secretHandlers: endingWithThePod(trustBundleStreams(authority), pods, log),
+    admission: workloadsOnly(pods, metrics),
     refusal: ownConfigurationOnly(pods, metrics, log),
     refusesConnection: (socket) => descriptors.refuses(descriptorOf(socket), performance.now()),
     unaryHandlers: certificateService((call) => answerCertificateRequest(options, call)),

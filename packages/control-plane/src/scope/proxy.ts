@@ -39,8 +39,13 @@ export interface Proxy {
 
 export type ParsedNode = { readonly proxy: Proxy } | { readonly problem: string };
 
+/** `<type>~<address>~<pod>.<namespace>~<domain>` of the longest names that Kubernetes takes has 850. */
+const maxNodeIdCharacters = 1024;
+
 /** Reads a node whose id is `sidecar|router ~ address ~ pod.namespace ~ domain` (Istio: pkg/model/proxy.go). */
 export function parseNode(node: Node): ParsedNode {
+  if (node.id.length > maxNodeIdCharacters)
+    return { problem: `the node id has ${node.id.length} characters, the limit is ${maxNodeIdCharacters}` };
   const parts = node.id.split("~");
   const [type = "", address = "", podAndNamespace = ""] = parts;
   if (parts.length !== 4) return { problem: `node id "${node.id}" is not <type>~<address>~<pod>.<namespace>~<domain>` };

@@ -4,11 +4,11 @@ import { hkdfSync, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { create } from "@bufbuild/protobuf";
-import { rootNamespaces, secretValue, type BrowserLogin, type Store } from "@tulle/config";
+import { rootNamespaces, secretValue, type Store } from "@tulle/config";
 import { writeSecretFile } from "@tulle/identity";
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
-import { clientSecretResource, cookieSecretResource } from "../translate/browser-login.ts";
+import { secretOfLogin } from "../translate/browser-login.ts";
 
 /** Key of the Secret, as Envoy Gateway has it. */
 export const clientSecretKey = "client-secret";
@@ -16,12 +16,12 @@ export const clientSecretKey = "client-secret";
 const rootSecretBytes = 32;
 
 export class LoginSecrets {
-  readonly #store: Pick<Store, "get" | "list">;
+  readonly #store: Pick<Store, "get">;
   readonly #rootSecret: Uint8Array;
   /** By name and content: the same secret is the same resource, and not sent again. */
   readonly #encoded = new Map<string, { readonly text: string; readonly resource: EncodedResource }>();
 
-  constructor(store: Pick<Store, "get" | "list">, rootSecret: Uint8Array) {
+  constructor(store: Pick<Store, "get">, rootSecret: Uint8Array) {
     this.#store = store;
     this.#rootSecret = rootSecret;
   }
@@ -31,11 +31,12 @@ export class LoginSecrets {
    * gateway, so that any other namespace could have one.
    */
   find(resourceName: string, namespace: string): EncodedResource | undefined {
-    const [login, isClient] = this.#loginOf(resourceName) ?? [];
+    const named = secretOfLogin(resourceName);
+    const login = named && this.#store.get("BrowserLogin", named.namespace, named.name);
     if (login === undefined) return undefined;
     const { metadata, spec } = login;
     if (namespace !== metadata.namespace && !rootNamespaces.includes(namespace)) return undefined;
-    if (!isClient) {
+    if (!named!.isClient) {
       const info = `cookies of ${metadata.namespace}/${metadata.name} at ${namespace}`;
       return this.#encode(resourceName, Buffer.from(hkdfSync("sha256", this.#rootSecret, "", info, rootSecretBytes)));
     }
@@ -43,14 +44,6 @@ export class LoginSecrets {
     const secret = this.#store.get("Secret", metadata.namespace, spec.clientSecret.name);
     const value = secret === undefined ? undefined : secretValue(secret, clientSecretKey);
     return value === undefined || value.length === 0 ? undefined : this.#encode(resourceName, value);
-  }
-
-  #loginOf(resourceName: string): readonly [BrowserLogin, boolean] | undefined {
-    for (const login of this.#store.list("BrowserLogin")) {
-      if (resourceName === cookieSecretResource(login.metadata)) return [login, false];
-      if (resourceName === clientSecretResource(login.metadata)) return [login, true];
-    }
-    return undefined;
   }
 
   #encode(name: string, value: Buffer): EncodedResource {

@@ -7,6 +7,8 @@ export interface ControlPlaneMetrics {
   readonly virtualServices: Gauge;
   pushes(type: string): Counter;
   rejects(type: string): Counter;
+  /** Streams and calls that a limit, or what their client is, has ended. */
+  turnedAway(status: string): Counter;
 }
 
 export function controlPlaneMetrics(registry: MetricRegistry, version: string): ControlPlaneMetrics {
@@ -28,6 +30,12 @@ export function controlPlaneMetrics(registry: MetricRegistry, version: string): 
       registry.counter({
         name: `pilot_xds_${type.toLowerCase()}_reject`,
         help: `Rejected ${type} responses.`,
+      }),
+    turnedAway: (status) =>
+      registry.counter({
+        name: "tulle_xds_turned_away_total",
+        help: "xDS streams and certificate requests that were turned away, by gRPC status.",
+        labels: { status },
       }),
   };
 }

@@ -2,21 +2,23 @@
 // compares versions and sends what changed, in make-before-break order.
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "@tulle/telemetry";
-import { create } from "@bufbuild/protobuf";
-import { encodeResource } from "@tulle/xds";
 import type { AdsConnection, AdsServerHandlers, EncodedResource, Rejection, Subscription } from "@tulle/xds";
-import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import { byName, type ResourceMap } from "../translate/translate.ts";
 import { parseNode, type PodPort, type Proxy } from "../scope/proxy.ts";
 import type { ProxyView } from "../scope/proxy-view.ts";
 import { scope } from "../scope/scope.ts";
 import type { ControlPlaneMetrics } from "./metrics.ts";
+import { EmptyEndpoints } from "./empty-endpoints.ts";
 import type { MeshChange, MeshState } from "./mesh-state.ts";
 import type { SecretResources } from "./secret-resources.ts";
 import type { TranslationCache } from "./translation-cache.ts";
+import type { TurnedAway } from "./turned-away.ts";
 
 /** Proxies served before other work of this process gets a turn. */
 const proxiesPerTurn = 50;
+
+/** Resources of one refusal that the log names: a proxy may refuse all that it has. */
+const maxToldOffenders = 10;
 
 export interface ConnectedProxy {
   readonly proxy: Proxy;
@@ -38,6 +40,8 @@ interface Entry {
   endpoints: ResourceMap;
   /** Secrets that the proxy has asked for. */
   wantedSecrets: ReadonlySet<string>;
+  /** The log says that it asks for Secrets and gets none. */
+  isToldOfSecrets: boolean;
 }
 
 /** Each does what those after it do, too. */
@@ -49,6 +53,7 @@ export interface PusherOptions {
   readonly cache: TranslationCache;
   readonly secrets: Pick<SecretResources, "find">;
   readonly metrics: ControlPlaneMetrics;
+  readonly turnedAway: Pick<TurnedAway, "note">;
   readonly log: Logger;
   /** Named ports of a pod, for proxies whose metadata does not say them. */
   readonly podPorts: (namespace: string, pod: string) => readonly PodPort[];
@@ -62,6 +67,7 @@ export class Pusher implements AdsServerHandlers {
   /** One push a proxy at most waits here; what comes meanwhile is merged into it. */
   readonly #pending = new Map<Entry, Pending>();
   #draining = false;
+  readonly #empty = new EmptyEndpoints();
 
   constructor(options: PusherOptions) {
     this.#options = options;
@@ -84,11 +90,11 @@ export class Pusher implements AdsServerHandlers {
   }
 
   onConnect(connection: AdsConnection): void {
-    const { log, metrics } = this.#options;
+    const { log, metrics, turnedAway } = this.#options;
     const parsed = parseNode(connection.node);
     if ("problem" in parsed) {
-      log.warning("a client was turned away", { peer: connection.peer, reason: parsed.problem });
-      connection.close(parsed.problem);
+      turnedAway.note(connection.peer, { status: "INVALID_ARGUMENT", details: parsed.problem });
+      connection.close("INVALID_ARGUMENT", parsed.problem);
       return;
     }
     const entry: Entry = {
@@ -99,6 +105,7 @@ export class Pusher implements AdsServerHandlers {
       wantedEndpoints: new Set(),
       endpoints: new Map(),
       wantedSecrets: new Set(),
+      isToldOfSecrets: false,
     };
     this.#entries.set(connection, entry);
     metrics.connections.set(this.#entries.size);
@@ -114,7 +121,8 @@ export class Pusher implements AdsServerHandlers {
       entry.wantedSecrets = names;
       this.#declareSecrets(entry);
       const reason = reasonForNoSecrets(entry);
-      if (reason !== undefined && names.size > 0) {
+      if (reason !== undefined && names.size > 0 && !entry.isToldOfSecrets) {
+        entry.isToldOfSecrets = true;
         this.#options.log.warning("a proxy asked for Secrets and gets none", { proxy: proxyId(entry.proxy), reason });
       }
     }
@@ -131,12 +139,14 @@ export class Pusher implements AdsServerHandlers {
     const entry = this.#entries.get(connection);
     if (entry === undefined) return;
     this.#options.metrics.rejects(rejection.type).increment();
-    for (const offender of rejection.offenders) {
+    const { type, offenders } = rejection;
+    for (const { name, message } of offenders.slice(0, maxToldOffenders)) {
       this.#options.log.warning("a proxy refused a resource", {
         proxy: proxyId(entry.proxy),
-        type: rejection.type,
-        resource: offender.name,
-        reason: offender.message,
+        type,
+        resource: name,
+        reason: message,
+        ...(offenders.length > maxToldOffenders ? { ofResources: offenders.length } : {}),
       });
     }
   }
@@ -209,9 +219,12 @@ export class Pusher implements AdsServerHandlers {
     const { cache, mesh } = this.#options;
     const current = cache.endpoints(view.clusters, mesh.endpoints);
     const gone = [...entry.wantedEndpoints].filter((name) => !current.has(name));
-    const kept = gone.map((name): [string, EncodedResource] => [name, entry.endpoints.get(name) ?? noEndpoints(name)]);
+    const kept = gone.map((name): [string, EncodedResource] => [
+      name,
+      entry.endpoints.get(name) ?? this.#empty.of(name),
+    ]);
     entry.endpoints = kept.length === 0 ? current : new Map([...current, ...kept]);
-    entry.connection.set("EDS", entry.endpoints);
+    entry.connection.set("EDS", entry.endpoints, current.size);
   }
 
   /**
@@ -259,8 +272,4 @@ function reasonForNoSecrets({ connection, view }: Entry): string | undefined {
 /** `<pod>.<namespace>`, as status listings and istioctl name a proxy. */
 export function proxyId(proxy: Pick<Proxy, "name" | "namespace">): string {
   return `${proxy.name}.${proxy.namespace}`;
-}
-
-function noEndpoints(clusterName: string): EncodedResource {
-  return encodeResource(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName }));
 }

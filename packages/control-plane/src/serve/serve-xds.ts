@@ -1,10 +1,11 @@
 // The two ports that a control plane serves xDS on: one for whoever may connect, and one with TLS for workloads that show their
 // certificate, or ask for it.
-import { type AdsServerLimits, type Clock, type RunningAdsServer, serveAds } from "@tulle/xds";
+import { type AdsServerLimits, type AdsServerOptions, type Clock, type RunningAdsServer, serveAds } from "@tulle/xds";
 import type { KnownPods } from "../ca/known-pods.ts";
 import type { Security } from "../ca/open-security.ts";
 import { serveProvenWorkloads } from "../ca/serve-proven-workloads.ts";
 import type { Pusher } from "./pusher.ts";
+import type { TurnedAway } from "./turned-away.ts";
 
 export interface Address {
   readonly host: string;
@@ -28,11 +29,12 @@ export interface XdsServers extends AsyncDisposable {
 export async function serveXds(
   { xdsAddress, xdsTlsAddress, xdsLimits: limits }: XdsAddresses,
   controlPlaneId: string,
-  { pusher, pods }: { readonly pusher: Pusher; readonly pods: KnownPods },
+  { pusher, pods, turnedAway }: { readonly pusher: Pusher; readonly pods: KnownPods; readonly turnedAway: TurnedAway },
   security: Security | undefined,
   clock: Clock,
 ): Promise<XdsServers> {
-  const shared = { controlPlaneId, clock, ...(limits === undefined ? {} : { limits }) };
+  const onTurnedAway: AdsServerOptions["onTurnedAway"] = (peer, refusal) => turnedAway.note(peer, refusal);
+  const shared = { controlPlaneId, clock, onTurnedAway, ...(limits === undefined ? {} : { limits }) };
   const open = new AsyncDisposableStack();
   const opened = (server: RunningAdsServer): Address | undefined => {
     open.defer(() => server.close());

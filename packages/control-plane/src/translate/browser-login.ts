@@ -44,6 +44,12 @@ export function cookieSecretResource({ namespace, name }: LoginName): string {
   return `browser-login://${namespace}/${name}/cookie-secret`;
 }
 
+/** Which login a resource of the two kinds is of; undefined for other names. */
+export function secretOfLogin(resource: string): (LoginName & { readonly isClient: boolean }) | undefined {
+  const [, namespace, name, kind] = /^browser-login:\/\/([^/]+)\/([^/]+)\/(client|cookie)-secret$/.exec(resource) ?? [];
+  return namespace === undefined || name === undefined ? undefined : { namespace, name, isClient: kind === "client" };
+}
+
 /** Cluster of a token endpoint outside the mesh. */
 export function tokenClusterName({ service, tokenEndpoint }: LoginProvider): string {
   return service === undefined

@@ -18,7 +18,11 @@ const maxMessageCharacters = 4096;
 /** A rejection's message, in Envoy's form for listeners and clusters. */
 export function rejectionMessage(type: ResourceTypeName, errors: readonly ResourceError[]): string {
   const reasons = errors.map((error) => `${error.name}: ${error.message}`).join(", ");
-  const message = `Error adding/updating ${nouns[type]} ${reasons}`;
+  return shortened(`Error adding/updating ${nouns[type]} ${reasons}`);
+}
+
+/** A rejection's message as long as it may be; a client may send anything. */
+export function shortened(message: string): string {
   return message.length > maxMessageCharacters ? `${message.slice(0, maxMessageCharacters - 1)}…` : message;
 }
 
