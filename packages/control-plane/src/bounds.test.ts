@@ -135,7 +135,7 @@ test("as many streams as are allowed in all, and one more", async (context) => {
 });
 
 test("ten streams with 150,000 invented clusters each: all are refused with words, and others are served", async (context) => {
-  const { running, url } = await start(context);
+  const { running } = await start(context);
   const request = (index: number): Buffer => {
     const message = toBinary(
       DiscoveryRequestSchema,
@@ -162,7 +162,7 @@ test("ten streams with 150,000 invented clusters each: all are refused with word
   });
   const refusal = "8 a request names 150000 resources of EDS, at most 4096 are taken";
   assert.deepEqual(new Set(streams.map(({ outcome }) => outcome())), new Set([refusal]));
-  const metrics = await (await fetch(`${url}/metrics`)).text();
+  const metrics = await (await fetch(`http://127.0.0.1:${running.httpAddress.port}/metrics`)).text();
   assert.match(metrics, /^tulle_xds_turned_away_total\{status="RESOURCE_EXHAUSTED"\} 10$/m);
 });
 
