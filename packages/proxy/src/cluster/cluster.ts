@@ -3,6 +3,7 @@
 import type { Counter, Gauge } from "@tulle/telemetry";
 import { ipPortText } from "../ip-port-text.ts";
 import type { UpstreamTransport } from "../tls/upstream-tls.ts";
+import type { ClusterLoad } from "./cluster-load.ts";
 import type { HostOutlierState, OutlierDetection } from "./outlier-detection.ts";
 
 export type ClusterType = "static" | "eds" | "strict_dns" | "logical_dns" | "dynamic_forward_proxy" | "original_dst";
@@ -91,7 +92,6 @@ export interface ClusterStats {
   readonly upstreamRequestPerTryIdleTimeouts: Counter;
   readonly upstreamRequestPendingOverflow: Counter;
   readonly upstreamRequestActiveOverflow: Counter;
-  /** Gauges that circuit breakers are checked against keep their value across updates of the cluster (same name, same handle). */
   readonly upstreamRequestsPendingTotal: Counter;
   readonly upstreamRequestsPendingActive: Gauge;
   /** Retries under way; not shown by Envoy but as `remaining_retries`. */
@@ -165,6 +165,8 @@ export interface Cluster {
   /** Source address for upstream connections (upstream_bind_config), undefined = the kernel chooses. */
   readonly sourceAddress: string | undefined;
   readonly circuitBreakers: CircuitBreakerLimits;
+  /** What the circuit breakers' limits are compared with; a cluster that takes the place of another goes on with its load. */
+  readonly load: ClusterLoad;
   /** Cluster metadata as plain JSON by filter name. */
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly loadBalancer: LoadBalancer;

@@ -1,5 +1,6 @@
 // The one class behind every cluster type. What differs is where hosts come from: configuration, EDS, DNS, or (dynamic
 // forward proxy) the authority of each request.
+import { ClusterLoad } from "./cluster-load.ts";
 import { drainHostPool } from "../upstream/host-pool.ts";
 import type {
   CircuitBreakerLimits,
@@ -18,7 +19,7 @@ import type { OutlierDetection } from "./outlier-detection.ts";
 /** What is known of a cluster before it has hosts: all of `Cluster` that configuration decides, and how to pick. */
 export interface ClusterSettings extends Omit<
   Cluster,
-  "loadBalancer" | "hosts" | "resolveAuthority" | "outlierDetection"
+  "loadBalancer" | "hosts" | "load" | "resolveAuthority" | "outlierDetection"
 > {
   readonly makePicker: MakePicker;
   readonly panicThresholdPercent: number;
@@ -50,6 +51,7 @@ export class RuntimeCluster implements Cluster {
   readonly isHttp2: boolean;
   readonly sourceAddress: string | undefined;
   readonly circuitBreakers: CircuitBreakerLimits;
+  #load = new ClusterLoad();
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly loadBalancer: LoadBalancer;
   readonly outlierDetection: OutlierDetection | undefined;
@@ -92,6 +94,15 @@ export class RuntimeCluster implements Cluster {
     this.#source = source;
     this.#dynamicHosts = dynamicHosts;
     if (dynamicHosts !== undefined) this.resolveAuthority = (authority) => dynamicHosts.resolve(authority);
+  }
+
+  get load(): ClusterLoad {
+    return this.#load;
+  }
+
+  /** Takes the place of an earlier version of itself, whose requests and connections go on. */
+  succeed(earlier: RuntimeCluster): void {
+    this.#load = earlier.#load;
   }
 
   get hosts(): readonly Host[] {

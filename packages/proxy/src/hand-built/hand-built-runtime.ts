@@ -1,5 +1,6 @@
 // Runtime objects made by hand, so that tests of the data path need neither xDS nor the compiler: one listener on a free port,
 // routes by path prefix, clusters with a fixed rotation of hosts.
+import { ClusterLoad } from "../cluster/cluster-load.ts";
 import { Counter, Gauge, Histogram } from "@tulle/telemetry";
 import { type Cluster, type ClusterStats, Host } from "../cluster/cluster.ts";
 import { createRouterFilter } from "../filters/router/router-filter.ts";
@@ -106,6 +107,7 @@ export function handBuiltCluster(name: string, ports: readonly number[], overrid
       maxRetries: 3,
       retryBudget: undefined,
     },
+    load: new ClusterLoad(),
     outlierDetection: undefined,
     metadata: {},
     hosts,

@@ -58,7 +58,10 @@ export class RuntimeOwner {
     const clusters = new Map(this.#current.clusters);
     for (const [name, next] of change.clusters ?? []) {
       const old = this.#clusters.get(name);
-      if (old !== undefined && old !== next) replaced.push(old);
+      if (old !== undefined && old !== next) {
+        replaced.push(old);
+        next?.succeed(old);
+      }
       put(clusters, this.clusterSlots.get(name), next);
       if (next === undefined) this.#clusters.delete(name);
       else this.#clusters.set(name, next);

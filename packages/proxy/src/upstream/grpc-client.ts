@@ -1,5 +1,6 @@
 // One call of a gRPC service over HTTP/2, at a host of a cluster: the proxy's own calls to authorizers (Envoy: `Grpc::AsyncClient`).
 // What the data path itself speaks to hosts is another matter; these are few and small, so that Node's HTTP/2 is good enough.
+import { countConnection, countRequest } from "../cluster/cluster-load.ts";
 import http2 from "node:http2";
 import net from "node:net";
 import type { Cluster, Host } from "../cluster/cluster.ts";
@@ -75,13 +76,13 @@ class GrpcCall implements AsyncCall {
     if (this.#isDone) return;
     const cluster = this.#cluster.current;
     if (cluster === undefined) return this.#end({ ok: false, reason: "cluster_not_found" });
-    const { stats, circuitBreakers } = cluster;
+    const { stats, load, circuitBreakers } = cluster;
     const host = cluster.loadBalancer.chooseHost(undefined);
     if (host === undefined) {
       stats.noHealthyHosts.increment();
       return this.#end({ ok: false, reason: "no_healthy_upstream" });
     }
-    if (stats.upstreamRequestsActive.value >= circuitBreakers.maxRequests) {
+    if (load.requests >= circuitBreakers.maxRequests) {
       stats.upstreamRequestActiveOverflow.increment();
       return this.#end({ ok: false, reason: "overflow" });
     }
@@ -99,11 +100,11 @@ class GrpcCall implements AsyncCall {
     const { path, authority, message } = this.#request;
     const { timeoutMs } = this.#options;
     cluster.stats.upstreamRequestsTotal.increment();
-    cluster.stats.upstreamRequestsActive.add(1);
+    countRequest(cluster, 1);
     host.stats.requestsTotal += 1;
     host.activeRequests += 1;
     this.#release = () => {
-      cluster.stats.upstreamRequestsActive.add(-1);
+      countRequest(cluster, -1);
       host.activeRequests -= 1;
     };
     const headers: http2.OutgoingHttpHeaders = {
@@ -216,7 +217,7 @@ function openSession(host: Host, cluster: Cluster, dataPath: DataPath): http2.Cl
   const tlsOptions = { serverName: undefined, verifiesServerName: false, defaultProtocols: ["h2"] };
   const socket = transport?.kind === "tls" ? connectTls(host, transport, tlsOptions, target) : net.connect(target);
   stats.upstreamConnectionsTotal.increment();
-  stats.upstreamConnectionsActive.add(1);
+  countConnection(cluster, 1);
   const scheme = transport?.kind === "tls" ? "https" : "http";
   // Before the session's own listener: it would take hold of a socket that is gone because its peer was refused, and Node would abort.
   socket.once("secureConnect", () => void (socket.destroyed && session.destroy(socket.errored ?? undefined)));
@@ -228,7 +229,7 @@ function openSession(host: Host, cluster: Cluster, dataPath: DataPath): http2.Cl
   session.on("error", () => stats.upstreamConnectFailures.increment());
   session.once("close", () => {
     dataPath.timers.disarm(timer);
-    stats.upstreamConnectionsActive.add(-1);
+    countConnection(cluster, -1);
   });
   if (cluster.idleTimeoutMs > 0) session.setTimeout(cluster.idleTimeoutMs, () => session.close());
   // It is the listeners that keep the process alive.

@@ -235,3 +235,28 @@ test("a connection that does not come about in time: 503 UF", async (t) => {
   assert.match(proxy.log[0]!, /^503 UF upstream_reset_before_response_started\{/);
   assert.equal(cluster.stats.upstreamConnectFailures.value, 1);
 });
+
+for (const limit of ["maxRequests", "maxConnections"] as const) {
+  test(`clusters that share a name in the statistics have each its own ${limit}`, async (t) => {
+    // The first request to each host hangs, so that what is under way there stays.
+    const [first, second] = [
+      await runBackend(t, () => undefined),
+      await runBackend(t, (socket) => void socket.write(ok)),
+    ];
+    const circuitBreakers = { ...breakers, [limit]: 1 };
+    const busy = handBuiltCluster("a", [first.port], { circuitBreakers });
+    const free = handBuiltCluster("b", [second.port], { circuitBreakers, stats: busy.stats });
+    const proxy = await runProxy(t, { routes: { "/a": forwardTo(busy), "/b": forwardTo(free) } });
+    const held = await Client.connect(t, proxy.port);
+    held.send(get("/a"));
+    await until(
+      () => busy.load.requests === 1,
+      () => "the request that hangs",
+    );
+    const client = await Client.connect(t, proxy.port);
+    client.send(get("/b"));
+    await client.receive(/ 200 OK[^]*ok$/);
+    assert.equal(busy.stats.upstreamRequestsActive.value, 1);
+    assert.equal(busy.stats.upstreamRequestActiveOverflow.value + busy.stats.upstreamConnectionOverflow.value, 0);
+  });
+}

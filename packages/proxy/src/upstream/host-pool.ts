@@ -1,5 +1,6 @@
 // The upstream connections of one host on one worker: idle ones are used again, last in first out, so that few stay warm;
 // requests that find none wait in a bounded queue for one that is being made (Envoy: `ConnPoolImplBase`).
+import { countConnection, countPendingRequest } from "../cluster/cluster-load.ts";
 import { type ClientConnectionOwner, Http1ClientConnection } from "../codec/http1/client-connection.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
@@ -62,7 +63,7 @@ export class PooledConnection implements ClientConnectionOwner, UpstreamConnecti
     this.#cluster = cluster;
     this.#dataPath = dataPath;
     cluster.stats.upstreamConnectionsTotal.increment();
-    cluster.stats.upstreamConnectionsActive.add(1);
+    countConnection(cluster, 1);
     pool.host.stats.connectionsTotal += 1;
     pool.host.stats.connectionsActive += 1;
     this.codec = new Http1ClientConnection(
@@ -136,7 +137,7 @@ export class PooledConnection implements ClientConnectionOwner, UpstreamConnecti
     const before = this.state;
     this.state = "closed";
     this.#dataPath.timers.disarm(this.#timer);
-    this.#cluster.stats.upstreamConnectionsActive.add(-1);
+    countConnection(this.#cluster, -1);
     this.#pool.host.stats.connectionsActive -= 1;
     if (before === "connecting") this.#connectFailed(error);
     else this.#pool.onConnectionClosed(this, before === "idle");
@@ -219,14 +220,14 @@ export class HostPool {
       connection.start(waiter);
       return connection;
     }
-    const { stats, circuitBreakers } = cluster;
-    if (stats.upstreamRequestsPendingActive.value >= circuitBreakers.maxPendingRequests) {
+    const { stats, load, circuitBreakers } = cluster;
+    if (load.pendingRequests >= circuitBreakers.maxPendingRequests) {
       stats.upstreamRequestPendingOverflow.increment();
       waiter.onConnectionFailure("overflow", "");
       return undefined;
     }
     stats.upstreamRequestsPendingTotal.increment();
-    stats.upstreamRequestsPendingActive.add(1);
+    countPendingRequest(cluster, 1);
     this.#waiters.push({ waiter, cluster });
     this.#connectFor(cluster);
     return undefined;
@@ -236,7 +237,7 @@ export class HostPool {
   cancel(waiter: PoolWaiter): void {
     const index = this.#waiters.findIndex((entry) => entry.waiter === waiter);
     if (index < 0) return;
-    this.#waiters[index]!.cluster.stats.upstreamRequestsPendingActive.add(-1);
+    countPendingRequest(this.#waiters[index]!.cluster, -1);
     this.#waiters.splice(index, 1);
   }
 
@@ -263,8 +264,8 @@ export class HostPool {
 
   #connectFor(cluster: Cluster): void {
     if (this.#connectingCount >= this.#waiters.length) return;
-    const { stats, circuitBreakers } = cluster;
-    if (stats.upstreamConnectionsActive.value >= circuitBreakers.maxConnections) {
+    const { stats, load, circuitBreakers } = cluster;
+    if (load.connections >= circuitBreakers.maxConnections) {
       stats.upstreamConnectionOverflow.increment();
       // A pool without any connection may always make one, or its requests would wait for ever (as Envoy).
       if (this.#all.size > 0) return;
@@ -287,7 +288,7 @@ export class HostPool {
       else connection.codec.destroy();
       return;
     }
-    next.cluster.stats.upstreamRequestsPendingActive.add(-1);
+    countPendingRequest(next.cluster, -1);
     connection.start(next.waiter);
     next.waiter.onConnectionReady(connection);
   }
@@ -308,7 +309,7 @@ export class HostPool {
     this.#connectingCount -= 1;
     const failed = this.#waiters.splice(0);
     for (const { waiter, cluster } of failed) {
-      cluster.stats.upstreamRequestsPendingActive.add(-1);
+      countPendingRequest(cluster, -1);
       waiter.onConnectionFailure(reason, detail);
     }
   }
@@ -352,8 +353,8 @@ class PoolsOfHost {
   }
 
   /** A pool without any connection may always make one, and server names come from requests: each would leave one behind. */
-  #makeRoom({ stats, circuitBreakers }: Cluster): void {
-    if (stats.upstreamConnectionsActive.value < circuitBreakers.maxConnections) return;
+  #makeRoom({ load, circuitBreakers }: Cluster): void {
+    if (load.connections < circuitBreakers.maxConnections) return;
     for (const pool of this.#pools) if (pool.closeIdleConnection()) return;
   }
 }

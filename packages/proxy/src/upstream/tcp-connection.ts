@@ -1,5 +1,6 @@
 // One connection to a host whose bytes are passed on as they are: the far side of the TCP proxy and of a CONNECT that ends here
 // (Envoy: `TcpUpstream`, `Tcp::ConnPool`). Each side can be ended by itself.
+import { countConnection } from "../cluster/cluster-load.ts";
 import type { Socket } from "node:net";
 import { SocketOutput } from "../codec/http1/socket-output.ts";
 import type { StreamResetReason } from "../codec/stream-codec.ts";
@@ -49,7 +50,7 @@ export class TcpConnection {
     this.#owner = owner;
     this.#dataPath = dataPath;
     cluster.stats.upstreamConnectionsTotal.increment();
-    cluster.stats.upstreamConnectionsActive.add(1);
+    countConnection(cluster, 1);
     host.stats.connectionsTotal += 1;
     host.stats.connectionsActive += 1;
     const socket = connectSocket(host, cluster, dataPath, (chunk) => this.#onData(chunk));
@@ -126,7 +127,7 @@ export class TcpConnection {
 
   #onClose(): void {
     const { stats } = this.#cluster;
-    stats.upstreamConnectionsActive.add(-1);
+    countConnection(this.#cluster, -1);
     this.#host.stats.connectionsActive -= 1;
     this.#dataPath.timers.disarm(this.#connectTimer);
     if (this.#connected) {

@@ -1,5 +1,6 @@
 // One try of a request at one host: gets a connection, sends the request, reads the response, and is cut off when its own
 // time-out is over (Envoy: `UpstreamRequest`).
+import { countRequest } from "../cluster/cluster-load.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { DataPath } from "../connection/data-path.ts";
@@ -65,12 +66,12 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
 
   /** Asks for a connection; `tunnel` for one of bytes, behind a CONNECT that ends here. */
   start(tunnel: boolean, authority: string): void {
-    const { stats, circuitBreakers } = this.#cluster;
+    const { stats, load, circuitBreakers } = this.#cluster;
     if (tunnel) {
       this.#tcp = new TcpUpstream(this.host, this.#cluster, this, this.#dataPath);
       return;
     }
-    if (stats.upstreamRequestsActive.value >= circuitBreakers.maxRequests) {
+    if (load.requests >= circuitBreakers.maxRequests) {
       stats.upstreamRequestActiveOverflow.increment();
       this.onConnectionFailure("overflow", "");
       return;
@@ -114,7 +115,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     const { host } = this;
     const { stats } = this.#cluster;
     stats.upstreamRequestsTotal.increment();
-    stats.upstreamRequestsActive.add(1);
+    countRequest(this.#cluster, 1);
     host.stats.requestsTotal += 1;
     host.activeRequests += 1;
     this.#cluster.outlierDetection?.onConnected(host);
@@ -198,7 +199,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#dataPath.timers.disarm(this);
     if (this.#idleTimer !== undefined) this.#dataPath.timers.disarm(this.#idleTimer);
     if (this.#durationTimer !== undefined) this.#dataPath.timers.disarm(this.#durationTimer);
-    this.#cluster.stats.upstreamRequestsActive.add(-1);
+    countRequest(this.#cluster, -1);
     this.host.activeRequests -= 1;
   }
 

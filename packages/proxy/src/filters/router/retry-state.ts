@@ -1,6 +1,7 @@
 // Whether and when one request is tried again: conditions and number from the route's policy and from the headers of a
 // trusted client, the cluster's limit of retries, back-off with full jitter (Envoy: `RetryStateImpl`).
-import type { CircuitBreakerLimits, Cluster, ClusterStats } from "../../cluster/cluster.ts";
+import { type ClusterLoad, countRetry } from "../../cluster/cluster-load.ts";
+import type { CircuitBreakerLimits, Cluster } from "../../cluster/cluster.ts";
 import type { StreamResetReason } from "../../codec/stream-codec.ts";
 import type { RequestHead, ResponseHead } from "../../http/message.ts";
 import { retryConditions, type RetryPolicy } from "../../route/route-table.ts";
@@ -108,11 +109,11 @@ export class RetryState {
   release(): void {
     if (!this.#holdsRetry) return;
     this.#holdsRetry = false;
-    this.#cluster.stats.upstreamRetriesActive.add(-1);
+    countRetry(this.#cluster, -1);
   }
 
   #decide(wanted: boolean): RetryDecision {
-    const { stats, circuitBreakers } = this.#cluster;
+    const { stats, load, circuitBreakers } = this.#cluster;
     if (this.#holdsRetry && !wanted) stats.upstreamRequestRetrySuccess.increment();
     this.release();
     if (!wanted) return "no";
@@ -121,12 +122,12 @@ export class RetryState {
       return "limit-exceeded";
     }
     this.#retriesLeft -= 1;
-    if (stats.upstreamRetriesActive.value >= retryLimit(circuitBreakers, stats)) {
+    if (load.retries >= retryLimit(circuitBreakers, load)) {
       stats.upstreamRequestRetryOverflow.increment();
       return "overflow";
     }
     this.#holdsRetry = true;
-    stats.upstreamRetriesActive.add(1);
+    countRetry(this.#cluster, 1);
     stats.upstreamRequestRetries.increment();
     return "retry";
   }
@@ -160,9 +161,9 @@ export class RetryState {
 }
 
 /** A budget follows the traffic (Envoy: `RetryBudgetImpl`). */
-function retryLimit({ maxRetries, retryBudget }: CircuitBreakerLimits, stats: ClusterStats): number {
+function retryLimit({ maxRetries, retryBudget }: CircuitBreakerLimits, load: ClusterLoad): number {
   if (retryBudget === undefined) return maxRetries;
-  const active = stats.upstreamRequestsActive.value + stats.upstreamRequestsPendingActive.value;
+  const active = load.requests + load.pendingRequests;
   return Math.max(retryBudget.minConcurrency, (active * retryBudget.percent) / 100);
 }
 

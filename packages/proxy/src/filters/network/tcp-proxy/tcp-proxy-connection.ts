@@ -1,5 +1,6 @@
 // One downstream connection of a TCP proxy: finds a host, passes bytes both ways within the buffer limits, passes each side's end
 // on by itself, and tells metrics and access logs in the end, once (Envoy: `TcpProxy::Filter`).
+import { countRequest } from "../../../cluster/cluster-load.ts";
 import type { Socket } from "node:net";
 import type { Cluster } from "../../../cluster/cluster.ts";
 import { SocketOutput } from "../../../codec/http1/socket-output.ts";
@@ -91,7 +92,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     if (cluster === undefined) {
       this.#settings.stats.noRoute.increment();
       this.#fail("NC");
-    } else if (cluster.stats.upstreamConnectionsActive.value >= cluster.circuitBreakers.maxConnections) {
+    } else if (cluster.load.connections >= cluster.circuitBreakers.maxConnections) {
       cluster.stats.upstreamConnectionOverflow.increment();
       this.#fail("UO");
     } else if (this.#info.attemptCount >= this.#settings.maxConnectAttempts) {
@@ -145,7 +146,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     this.#info.upstreamLocalAddress = this.#upstream!.localAddress;
     this.#info.upstreamTls = this.#upstream!.tls;
     stats.upstreamRequestsTotal.increment();
-    stats.upstreamRequestsActive.add(1);
+    countRequest(this.#cluster!, 1);
     host.stats.requestsTotal += 1;
     host.activeRequests += 1;
     this.#touch();
@@ -321,7 +322,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
 
   #forgetHost(): void {
     if (this.#state === "connecting") return;
-    this.#cluster!.stats.upstreamRequestsActive.add(-1);
+    countRequest(this.#cluster!, -1);
     this.#info.upstreamHost!.activeRequests -= 1;
   }
 }

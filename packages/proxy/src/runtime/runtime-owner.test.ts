@@ -1,0 +1,33 @@
+// The step in which a new configuration takes the place of the old one.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { countRequest } from "../cluster/cluster-load.ts";
+import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
+import { compileCluster } from "../compile/compile-cluster.ts";
+import { detachedScope } from "../compile/compile-scope.ts";
+import { accepted, fromConfiguration } from "../hand-built/from-configuration.ts";
+import type { ListenerHost } from "../listener/listener-host.ts";
+import { RuntimeOwner } from "./runtime-owner.ts";
+
+const scope = detachedScope({});
+const clusterOf = (name: string): RuntimeCluster =>
+  accepted(compileCluster(fromConfiguration(ClusterSchema, { name, alt_stat_name: "shared" }), scope)).cluster;
+
+test("a cluster goes on with the load of the one whose place it takes, and another does not", () => {
+  const owner = new RuntimeOwner({ listenerHost: {} as ListenerHost, drainTimeMs: 0 });
+  const [old, next, other] = [clusterOf("a"), clusterOf("a"), clusterOf("b")];
+  owner.swap({ clusters: new Map([["a", old]]) });
+  countRequest(old, 1);
+  owner.swap({
+    clusters: new Map([
+      ["a", next],
+      ["b", other],
+    ]),
+  });
+  assert.deepEqual([next.load.requests, other.load.requests], [1, 0]);
+  // The request ends on the cluster that it has chosen.
+  countRequest(old, -1);
+  assert.equal(next.load.requests, 0);
+  assert.equal(next.stats.upstreamRequestsActive.value, 0);
+});
