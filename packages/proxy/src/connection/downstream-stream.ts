@@ -346,6 +346,11 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
 
   sendResponseTrailers(trailers: HeaderMap): void {
     if (this.#responseState !== "started") return;
+    this.info.responseTrailers = trailers;
+    const filters = this.#config.filters;
+    for (let index = filters.length - 1; index >= 0; index -= 1) {
+      filters[index]!.onResponseTrailers?.(this, trailers);
+    }
     this.#end();
     this.#sender.sendResponseTrailers(trailers);
   }

@@ -389,3 +389,28 @@ test("a head that does not come to its end gets 408", async (t) => {
   assert.match(await client.receiveEnd(), /^HTTP\/1\.1 408 /);
   assert.deepEqual(proxy.log, ["408 - request_header_timeout"]);
 });
+
+test("trailers of an answer pass the filters in reverse, before the stream is complete", async (t) => {
+  const chunked =
+    "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\ngrpc-status: 5\r\nx-t: 1\r\n\r\n";
+  const backend = await runBackend(t, (socket) => void socket.write(chunked));
+  const cluster = handBuiltCluster("c", [backend.port], { enableTrailers: true });
+  const heard: string[] = [];
+  const listening = (name: string): HttpFilter => ({
+    name,
+    onResponseTrailers(_stream, trailers) {
+      heard.push(`${name} ${trailers.get("x-t")}`);
+      trailers.set("x-t", name);
+    },
+    onComplete: ({ info }) => void heard.push(`${name} complete ${info.responseTrailers?.get("grpc-status")}`),
+  });
+  const proxy = await runProxy(t, {
+    routes: { "/": forwardTo(cluster) },
+    filters: [listening("first"), listening("second")],
+    config: { enableTrailers: true },
+  });
+  const client = await Client.connect(t, proxy.port);
+  client.send(get("/"));
+  await client.receive(/\r\n0\r\ngrpc-status: 5\r\nx-t: first\r\n\r\n$/);
+  assert.deepEqual(heard, ["second 1", "first second", "first complete 5", "second complete 5"]);
+});

@@ -1,5 +1,6 @@
 // The table of operators of Envoy's substitution format (docs: configuration/observability/access_log). What the proxy
 // cannot know yet (traces) is a missing value; an operator that is not in the table is an error.
+import { grpcStatus, grpcStatusName } from "../http/grpc-status.ts";
 import { randomUUID } from "node:crypto";
 import { withoutControlCharacters } from "../http/header-value.ts";
 import { type ResponseFlag, connectionFlagsText, responseFlagsText } from "../http/response-flags.ts";
@@ -66,6 +67,29 @@ function responseHeaderValue(name: string): FormatValue {
   if (lower === ":status") return (_info, _request, response) => response && String(response.status);
   return (_info, _request, response) => response?.headers.get(lower);
 }
+
+function responseTrailerValue(name: string): FormatValue {
+  const lower = name.toLowerCase();
+  return (info) => info.responseTrailers?.get(lower);
+}
+
+const grpcStatusNumber: FormatValue = (info, request, response) => {
+  const status = grpcStatus(info, request, response);
+  return status === undefined ? undefined : String(status);
+};
+
+const compileGrpcStatus: OperatorCompiler = (argument = "CAMEL_STRING") => {
+  if (argument === "NUMBER") return { value: grpcStatusNumber, isNumber: false };
+  const spelling = argument === "CAMEL_STRING" ? "camel" : argument === "SNAKE_STRING" ? "snake" : undefined;
+  if (spelling === undefined) return { error: "knows CAMEL_STRING, SNAKE_STRING and NUMBER" };
+  return {
+    value: (info, request, response) => {
+      const status = grpcStatus(info, request, response);
+      return status === undefined ? undefined : grpcStatusName(status, spelling);
+    },
+    isNumber: false,
+  };
+};
 
 /** `X?Y`: the value of X, or of Y where X is absent. */
 function headerOperator(read: (name: string) => FormatValue): OperatorCompiler {
@@ -208,7 +232,8 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   REQUEST_HEADER: headerOperator(requestHeaderValue),
   RESPONSE_HEADER: headerOperator(responseHeaderValue),
   REQ_WITHOUT_QUERY: pathHeader,
-  TRAILER: missing,
+  TRAILER: headerOperator(responseTrailerValue),
+  RESPONSE_TRAILER: headerOperator(responseTrailerValue),
   QUERY_PARAM: compileQueryParameter,
   START_TIME: compileTime,
   // What was no request came on an HTTP/1.1 connection all the same, whatever version it claimed.
@@ -251,8 +276,8 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   UPSTREAM_METADATA: metadataOperator((info) => info.upstreamHost?.metadata),
   METADATA: compileMetadata,
   TRACE_ID: missing,
-  GRPC_STATUS: text((_info, _request, response) => response?.headers.get("grpc-status")),
-  GRPC_STATUS_NUMBER: number((_info, _request, response) => response?.headers.get("grpc-status")),
+  GRPC_STATUS: compileGrpcStatus,
+  GRPC_STATUS_NUMBER: number(grpcStatusNumber),
   LOCAL_REPLY_BODY: text((info) => info.localReplyBody),
   VIRTUAL_CLUSTER_NAME: missing,
   ACCESS_LOG_TYPE: text((info) => info.accessLogType),

@@ -26,6 +26,8 @@ export interface HttpFilter {
   onRequestWaiting?(stream: HttpStream, endStream: boolean): void;
   onResponseHead?(stream: HttpStream, response: ResponseHead, endStream: boolean): void;
   onResponseData?(stream: HttpStream, chunk: Buffer, endStream: boolean): void;
+  /** They end the response. A filter may change them; where the client's connection carries none they go no further. */
+  onResponseTrailers?(stream: HttpStream, trailers: HeaderMap): void;
   /** What waited for the client has been taken by it (see `isOverHighWatermark`). */
   onDownstreamDrained?(stream: HttpStream): void;
   /** The stream has ended in whatever way; `stream.info` is complete. */

@@ -4,6 +4,7 @@ import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { PeerCertificate } from "../connection/tls-info.ts";
 import type { TlsInfo } from "../connection/tls-info.ts";
 import type { Route } from "../route/route-table.ts";
+import type { HeaderMap } from "./header-map.ts";
 import type { RequestHead, ResponseHead } from "./message.ts";
 
 export class StreamInfo {
@@ -35,6 +36,8 @@ export class StreamInfo {
   request: RequestHead | undefined = undefined;
   /** The head that went to the client, once it did. */
   response: ResponseHead | undefined = undefined;
+  /** What came behind the response's body, as filters left it. */
+  responseTrailers: HeaderMap | undefined = undefined;
   route: Route | undefined = undefined;
   cluster: Cluster | undefined = undefined;
   /** Host of the last try. */

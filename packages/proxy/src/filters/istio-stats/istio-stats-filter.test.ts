@@ -20,6 +20,7 @@ import {
 import { finishedHandshake } from "../../hand-built/finished-handshake.ts";
 import type { TlsInfo } from "../../connection/tls-info.ts";
 import type { HttpFilter, HttpStream } from "../../http/filter.ts";
+import { HeaderMap } from "../../http/header-map.ts";
 import { responseFlags } from "../../http/response-flags.ts";
 import { filterOfType } from "../table.ts";
 import { unwrapTypedConfig } from "../../compile/typed-config.ts";
@@ -92,6 +93,7 @@ interface Run {
   readonly flags?: number;
   readonly tls?: TlsInfo;
   readonly upstreamTls?: TlsInfo;
+  readonly trailers?: readonly string[];
 }
 
 /** Passes one request through the filter; the header list that goes on to the next filter. */
@@ -102,6 +104,7 @@ function pass(hooks: HttpFilter, run: Run): readonly string[] {
   info.downstreamTls = run.tls;
   info.upstreamTls = run.upstreamTls;
   if (run.hasHost !== false) info.upstreamHost = run.cluster?.hosts[0];
+  if (run.trailers !== undefined) info.responseTrailers = new HeaderMap([...run.trailers]);
   info.responseCode = run.code ?? 200;
   info.responseFlags = run.flags ?? 0;
   info.durationMs = 7;
@@ -154,6 +157,20 @@ test("as source: own labels, the endpoint's, the cluster's service", () => {
     connection_security_policy: "unknown",
   });
 });
+
+for (const [said, label] of [
+  ["0", "0"],
+  ["14", "14"],
+  ["nonsense", "unknown"],
+] as const) {
+  test(`a gRPC status in the trailers: ${said}`, () => {
+    const metrics = new MetricRegistry();
+    const request = { headers: { "content-type": "application/grpc" } };
+    pass(filter(metrics, false), { cluster: catalog, request, trailers: ["grpc-status", said] });
+    const { labels } = series(metrics)[0]!;
+    assert.deepEqual([labels["request_protocol"], labels["grpc_response_status"]], ["grpc", label]);
+  });
+}
 
 test("as destination: the caller's labels by header, which goes no further", () => {
   const metrics = new MetricRegistry();

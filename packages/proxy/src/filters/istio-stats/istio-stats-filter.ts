@@ -4,6 +4,7 @@
 import type { Counter, Histogram, MetricRegistry } from "@tulle/telemetry";
 import type { Cluster } from "../../cluster/cluster.ts";
 import type { TlsInfo } from "../../connection/tls-info.ts";
+import { toldGrpcStatus } from "../../http/grpc-status.ts";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts";
 import { responseFlagsText } from "../../http/response-flags.ts";
 import type { StreamInfo } from "../../http/stream-info.ts";
@@ -238,7 +239,7 @@ const noGrpcStatus = grpcStatusCount;
 const unknownGrpcStatus = grpcStatusCount + 1;
 
 function grpcStatusOf(info: StreamInfo): number {
-  const text = info.response?.headers.get("grpc-status");
+  const text = toldGrpcStatus(info, info.response);
   if (text === undefined) return noGrpcStatus;
   return /^\d{1,2}$/.test(text) && Number(text) < grpcStatusCount ? Number(text) : unknownGrpcStatus;
 }

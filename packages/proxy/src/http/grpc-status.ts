@@ -1,0 +1,63 @@
+// How a gRPC call ended: in the answer's trailers, in its head where it has no body, or as what its HTTP status means
+// (Envoy: `Grpc::Common::getGrpcStatus`).
+import type { RequestHead, ResponseHead } from "./message.ts";
+import type { StreamInfo } from "./stream-info.ts";
+
+/** By number (https://grpc.github.io/grpc/core/md_doc_statuscodes.html); Envoy's spelling of both. */
+const names: readonly (readonly [camel: string, snake: string])[] = [
+  ["OK", "OK"],
+  ["Canceled", "CANCELLED"],
+  ["Unknown", "UNKNOWN"],
+  ["InvalidArgument", "INVALID_ARGUMENT"],
+  ["DeadlineExceeded", "DEADLINE_EXCEEDED"],
+  ["NotFound", "NOT_FOUND"],
+  ["AlreadyExists", "ALREADY_EXISTS"],
+  ["PermissionDenied", "PERMISSION_DENIED"],
+  ["ResourceExhausted", "RESOURCE_EXHAUSTED"],
+  ["FailedPrecondition", "FAILED_PRECONDITION"],
+  ["Aborted", "ABORTED"],
+  ["OutOfRange", "OUT_OF_RANGE"],
+  ["Unimplemented", "UNIMPLEMENTED"],
+  ["Internal", "INTERNAL"],
+  ["Unavailable", "UNAVAILABLE"],
+  ["DataLoss", "DATA_LOSS"],
+  ["Unauthenticated", "UNAUTHENTICATED"],
+];
+
+const unknown = 2;
+const unavailable = 14;
+const byHttpStatus: Readonly<Record<number, number>> = {
+  400: 13,
+  401: 16,
+  403: 7,
+  404: 12,
+  429: unavailable,
+  502: unavailable,
+  503: unavailable,
+  504: unavailable,
+};
+
+/** What stands in place of a number that is none. */
+const invalid = -1;
+
+/** What the host said, as it came. */
+export function toldGrpcStatus(info: StreamInfo, response: ResponseHead | undefined): string | undefined {
+  return info.responseTrailers?.get("grpc-status") ?? response?.headers.get("grpc-status");
+}
+
+/** Undefined for what is no gRPC call, and while there is no answer. */
+export function grpcStatus(
+  info: StreamInfo,
+  request: RequestHead | undefined,
+  response: ResponseHead | undefined,
+): number | undefined {
+  if (!/^application\/grpc(?:\+|$)/.test(request?.headers.get("content-type") ?? "")) return undefined;
+  const told = toldGrpcStatus(info, response);
+  if (told !== undefined) return /^\d{1,9}$/.test(told) ? Number(told) : invalid;
+  const status = info.responseCode === 0 ? response?.status : info.responseCode;
+  return status === undefined ? undefined : (byHttpStatus[status] ?? unknown);
+}
+
+export function grpcStatusName(status: number, spelling: "camel" | "snake"): string {
+  return names[status]?.[spelling === "camel" ? 0 : 1] ?? String(status);
+}
