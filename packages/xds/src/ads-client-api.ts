@@ -4,6 +4,8 @@ import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
 import type { BackOffLimits } from "./back-off.ts";
 import type { Clock } from "./clock.ts";
 import type { SubscribedNames } from "./ads-server-api.ts";
+import type { ByteStream, ByteStreamEvents } from "./byte-stream.ts";
+import type { RateLimit } from "./request-pace.ts";
 import type { ResourceMessages, ResourceTypeName } from "./resource-types.ts";
 import type { ClientTlsSource } from "./transport-security.ts";
 import type { XdsService } from "./wire.ts";
@@ -31,9 +33,14 @@ export type AdsResponse = {
     readonly resources: ReadonlyMap<string, ReceivedMessages[T]>;
     /** Content hash of each resource, as control planes of Tulle compute it too. */
     readonly versions: ReadonlyMap<string, string>;
-    /** CDS and LDS: names of earlier responses that this one leaves out, so that they are to be deleted. */
+    /**
+     * To be deleted. CDS and LDS: names of earlier responses that this one leaves out, none where `errors` are. All types: what had a
+     * time to live that is over; such a removal stands alone.
+     */
     readonly removed: readonly string[];
     readonly errors: readonly ResourceError[];
+    /** control_plane.identifier; empty where the server does not say. */
+    readonly controlPlaneId: string;
   };
 }[ResourceTypeName];
 
@@ -65,10 +72,15 @@ export interface AdsClientHandlers {
    */
   holds?(type: ResourceTypeName, name: string, version: string): boolean;
   onState?(state: AdsClientState): void;
+  /** How many types have a request that is held back; `isHeldBack` when one has just begun to wait. */
+  onPending?(pending: number, isHeldBack: boolean): void;
 }
 
 /** `http://host:port`, `https://host:port` (with TLS) or `unix:/path`. */
 export type AdsTarget = string;
+
+/** One try to open the stream: of who has clusters, TLS and connections of its own. Returns at once and reports by events. */
+export type OpenByteStream = (events: ByteStreamEvents) => ByteStream;
 
 export interface AdsClient {
   /** Sets the whole subscription of a type: names, or `*` for all (CDS and LDS). Sent at the end of this turn. */
@@ -78,7 +90,8 @@ export interface AdsClient {
 }
 
 export interface AdsClientOptions {
-  readonly target: AdsTarget;
+  /** `service` and `tls` are for a target that is named; a function brings them along. */
+  readonly target: AdsTarget | OpenByteStream;
   readonly node: Node;
   readonly handlers: AdsClientHandlers;
   /** Between tries to connect; 200 ms doubled up to 10 s, jittered, by default. */
@@ -87,6 +100,8 @@ export interface AdsClientOptions {
   readonly service?: XdsService;
   /** With it the target is `https://host:port`; read for each connection anew. */
   readonly tls?: ClientTlsSource;
+  /** Of requests; those that refuse something are limited in any case. */
+  readonly rateLimit?: RateLimit | undefined;
   /** For tests; the system's clock and `Math.random` otherwise. */
   readonly clock?: Clock;
   readonly random?: () => number;

@@ -11,7 +11,7 @@ import type {
   Verdict,
 } from "./ads-client-api.ts";
 import type { SubscribedNames } from "./ads-server-api.ts";
-import { type ByteStream, openByteStream } from "./byte-stream.ts";
+import { type ByteStream, type ByteStreamEvents, openByteStream } from "./byte-stream.ts";
 import type { Clock } from "./clock.ts";
 import { systemClock } from "./clock.ts";
 import { decodeInSlices } from "./decode-in-slices.ts";
@@ -20,10 +20,19 @@ import { Pauses } from "./pauses.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 import { resourceType } from "./resource-types.ts";
 import { type SotwClientAction, type SotwClientEvent, SotwClientStream } from "./sotw/client-stream.ts";
-import { decodeResponse, encodeRequest, resourceName } from "./wire.ts";
+import { RequestPace } from "./request-pace.ts";
+import { ResourceTtls } from "./resource-ttls.ts";
+import { decodeResponseParts, encodeRequest, resourceName } from "./wire.ts";
 
 type Schemas = Readonly<Record<ResourceTypeName, DescMessage>>;
-type Content = readonly Any[];
+interface Content {
+  readonly resources: readonly Any[];
+  readonly heartbeats: readonly string[];
+  readonly timesToLiveMs: ReadonlyMap<string, number>;
+  readonly controlPlaneId: string;
+}
+
+type Expiry = SotwClientAction<Content> & { kind: "expire" };
 type Delivery = SotwClientAction<Content> & { kind: "deliver" };
 
 export const defaultBackOff = { baseMs: 200, maxMs: 10_000 } as const;
@@ -41,6 +50,8 @@ class GrpcAdsClient implements AdsClient {
   readonly #machine: SotwClientStream<Content>;
   #subscriptions = new Map<ResourceTypeName, SubscribedNames>();
   #stream: ByteStream | undefined;
+  readonly #pace: RequestPace;
+  readonly #ttls: ResourceTtls;
   #cancelWake: () => void = () => undefined;
   #schemas: Promise<Schemas> | undefined;
 
@@ -51,6 +62,13 @@ class GrpcAdsClient implements AdsClient {
       backOff: options.backOff ?? defaultBackOff,
       random: options.random ?? Math.random,
     });
+    this.#pace = new RequestPace({
+      clock: this.#clock,
+      limit: options.rateLimit,
+      send: (request) => this.#stream?.write(encodeRequest(request, options.node)),
+      onPending: (pending, isHeldBack) => options.handlers.onPending?.(pending, isHeldBack),
+    });
+    this.#ttls = new ResourceTtls(this.#clock, (type, name) => this.#step({ kind: "expired", type, names: [name] }));
   }
 
   get state(): AdsClientState {
@@ -88,10 +106,13 @@ class GrpcAdsClient implements AdsClient {
           this.#open();
           break;
         case "send":
-          this.#stream?.write(encodeRequest(action.request, this.#options.node));
+          this.#pace.push(action.request);
           break;
         case "deliver":
           void this.#deliver(action);
+          break;
+        case "expire":
+          void this.#expire(action);
           break;
         case "state":
           this.#enter(action.state);
@@ -101,6 +122,7 @@ class GrpcAdsClient implements AdsClient {
         case "end":
           this.#cancelWake();
           this.#closeStream();
+          this.#ttls.close();
           break;
       }
     }
@@ -124,21 +146,25 @@ class GrpcAdsClient implements AdsClient {
       if (this.#stream === stream) work();
     };
     const { target, tls, service } = this.#options;
-    const stream = openByteStream(
-      target,
-      {
-        onOpen: () => ifCurrent(() => this.#step({ kind: "opened" })),
-        onMessage: (bytes) => ifCurrent(() => this.#received(bytes)),
-        onEnd: (reason) => ifCurrent(() => this.#ended(reason)),
-      },
-      { ...(tls === undefined ? {} : { tls }), ...(service === undefined ? {} : { service }) },
-    );
+    const events: ByteStreamEvents = {
+      onOpen: () => ifCurrent(() => this.#step({ kind: "opened" })),
+      onMessage: (bytes) => ifCurrent(() => this.#received(bytes)),
+      onEnd: (reason) => ifCurrent(() => this.#ended(reason)),
+    };
+    const stream =
+      typeof target === "function"
+        ? target(events)
+        : openByteStream(target, events, {
+            ...(tls === undefined ? {} : { tls }),
+            ...(service === undefined ? {} : { service }),
+          });
     this.#stream = stream;
   }
 
   #closeStream(): void {
     const stream = this.#stream;
     this.#stream = undefined;
+    this.#pace.clear();
     stream?.close();
   }
 
@@ -148,23 +174,30 @@ class GrpcAdsClient implements AdsClient {
   }
 
   #received(bytes: Uint8Array): void {
-    let response;
+    let parts;
     try {
-      response = decodeResponse(bytes);
+      parts = decodeResponseParts(bytes);
     } catch (error) {
       this.#ended(`not a DiscoveryResponse: ${String(error)}`);
       return;
     }
+    const { response, heartbeats, timesToLiveMs } = parts;
     const { typeUrl, versionInfo, nonce, resources } = response;
-    const names = resources.map((any) => resourceName(any.value));
-    this.#step({ kind: "response", response: { typeUrl, versionInfo, nonce, names, content: resources } });
+    const names = [...resources.map((any) => resourceName(any.value)), ...heartbeats];
+    const isHeartbeat = resources.length === 0 && heartbeats.length > 0;
+    const controlPlaneId = response.controlPlane?.identifier ?? "";
+    const content = { resources, heartbeats, timesToLiveMs, controlPlaneId };
+    this.#step({ kind: "response", response: { typeUrl, versionInfo, nonce, names, isHeartbeat, content } });
   }
 
   async #deliver(action: Delivery): Promise<void> {
     this.#schemas ??= import("./resource-schemas.ts").then((module) => module.resourceSchemas);
     let errors: readonly ResourceError[];
+    let kept: readonly string[] = [];
+    this.#renew(action);
     try {
       const response = await decodeResources(action, await this.#schemas, this.#options.handlers);
+      kept = action.removed.filter((name) => !response.removed.includes(name));
       const verdict: Verdict = await this.#options.handlers.onResponse(response);
       errors = [...response.errors, ...verdict];
     } catch (error) {
@@ -174,7 +207,27 @@ class GrpcAdsClient implements AdsClient {
     }
     // Names that the consumer subscribed to while it looked at the response go out before the ACK.
     this.#flushSubscriptions();
-    this.#step({ kind: "verdict", nonce: action.response.nonce, stream: action.stream, errors });
+    this.#step({ kind: "verdict", nonce: action.response.nonce, stream: action.stream, errors, kept });
+  }
+
+  /** Times to live begin anew when a response comes, whatever is thought of it. */
+  #renew({ type, response, removed }: Delivery): void {
+    const { timesToLiveMs } = response.content;
+    for (const name of response.names) if (name !== "") this.#ttls.renew(type, name, timesToLiveMs.get(name));
+    for (const name of removed) this.#ttls.forget(type, name);
+  }
+
+  async #expire({ type, names, versionInfo, stream }: Expiry): Promise<void> {
+    // It may have come again while it waited for its turn.
+    const removed = names.filter((name) => this.#ttls.isExpired(type, name));
+    for (const name of removed) this.#ttls.forget(type, name);
+    const kept = names.filter((name) => !removed.includes(name));
+    const nothing = { resources: new Map(), versions: new Map(), errors: [], nonce: "", controlPlaneId: "" };
+    try {
+      if (removed.length > 0) await this.#options.handlers.onResponse({ ...nothing, type, versionInfo, removed });
+    } finally {
+      this.#step({ kind: "verdict", nonce: "", stream, errors: [], kept });
+    }
   }
 }
 
@@ -186,7 +239,7 @@ async function decodeResources(action: Delivery, schemas: Schemas, handlers: Ads
   const errors: ResourceError[] = [];
   const seen = new Set<string>();
   const pauses = new Pauses();
-  for (const [index, any] of response.content.entries()) {
+  for (const [index, any] of response.content.resources.entries()) {
     const name = response.names[index]!;
     const refuse = (message: string): void => void errors.push({ name: name || `#${index}`, message });
     if (any.typeUrl !== typeUrl) refuse(`is a ${any.typeUrl}, not a ${typeUrl}`);
@@ -208,7 +261,19 @@ async function decodeResources(action: Delivery, schemas: Schemas, handlers: Ads
   }
   const { versionInfo, nonce } = response;
   // The schema table pairs each type with its message, which TypeScript cannot follow through the index.
-  return { type, versionInfo, nonce, resources, versions, removed, errors } as unknown as AdsResponse;
+  // What cannot be read may be what seems to be left out.
+  const gone = errors.length === 0 ? removed : [];
+  const { controlPlaneId } = response.content;
+  return {
+    type,
+    versionInfo,
+    nonce,
+    resources,
+    versions,
+    removed: gone,
+    errors,
+    controlPlaneId,
+  } as unknown as AdsResponse;
 }
 
 /**

@@ -76,16 +76,39 @@ export function encodeResponse(parts: ResponseParts): Uint8Array {
 
 /** @throws if the bytes are no DiscoveryResponse */
 export function decodeResponse(bytes: Uint8Array): DiscoveryResponse {
-  const response = fromBinary(DiscoveryResponseSchema, bytes);
-  response.resources = response.resources.map(unwrapped);
-  return response;
+  return decodeResponseParts(bytes).response;
 }
 
-/** A resource may stand in a `Resource` wrapper, which carries a time to live (xDS protocol, "TTL"). */
-function unwrapped(any: Any): Any {
-  if (any.typeUrl !== `type.googleapis.com/${ResourceSchema.typeName}`) return any;
-  return fromBinary(ResourceSchema, any.value).resource ?? any;
+/** What stands around the resources of a response. */
+export interface DecodedResponse {
+  /** Its resources are those that came, without their wrappers. */
+  readonly response: DiscoveryResponse;
+  /** Names of resources that are said to live on, without being sent again (xDS protocol, "TTL"). */
+  readonly heartbeats: readonly string[];
+  /** Milliseconds by name, of both. */
+  readonly timesToLiveMs: ReadonlyMap<string, number>;
 }
+
+/**
+ * A resource may stand in a `Resource` wrapper, which carries a time to live; without a resource in it, it is a heartbeat.
+ * @throws if the bytes are no DiscoveryResponse
+ */
+export function decodeResponseParts(bytes: Uint8Array): DecodedResponse {
+  const response = fromBinary(DiscoveryResponseSchema, bytes);
+  const heartbeats: string[] = [];
+  const timesToLiveMs = new Map<string, number>();
+  response.resources = response.resources.flatMap((any) => {
+    if (any.typeUrl !== wrapperUrl) return [any];
+    const { name, resource, ttl } = fromBinary(ResourceSchema, any.value);
+    const own = resource === undefined ? name : resourceName(resource.value) || name;
+    if (ttl !== undefined) timesToLiveMs.set(own, Number(ttl.seconds) * 1000 + ttl.nanos / 1_000_000);
+    if (resource === undefined) heartbeats.push(name);
+    return resource === undefined ? [] : [resource];
+  });
+  return { response, heartbeats, timesToLiveMs };
+}
+
+const wrapperUrl = `type.googleapis.com/${ResourceSchema.typeName}`;
 
 /**
  * A resource's name: the first field of every xDS resource message (`name`, or `cluster_name` in a

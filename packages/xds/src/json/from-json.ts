@@ -2,6 +2,7 @@
 // nearest known name, all of them at once, because a setting that is dropped in silence is the worst kind.
 import { type DescField, type DescMessage, type JsonValue, type MessageShape, fromJson } from "@bufbuild/protobuf";
 import { anyRegistry, anyTypeNames, typeNameOfUrl } from "./any-registry.ts";
+import { canonicalJson, maxDepth } from "./canonical-json.ts";
 import { didYouMean } from "./nearest-name.ts";
 
 export interface JsonProblem {
@@ -12,27 +13,72 @@ export interface JsonProblem {
 
 export type JsonResult<T> =
   | { readonly ok: true; readonly message: T }
-  | { readonly ok: false; readonly problems: readonly JsonProblem[] };
-
-// protobuf-es stops at 100 as well; this walk must not overflow before it.
-const maxDepth = 100;
+  | {
+      readonly ok: false;
+      readonly problems: readonly JsonProblem[];
+      /** The message without what is wrong in it, for whoever has more to say about the rest; undefined = there is no rest. */
+      readonly rest: T | undefined;
+    };
 
 /**
  * Reads a message from proto3 JSON. Field names may be camelCase or snake_case; an Any has `@type` and, beside it, the
  * fields of its message.
  */
 export function messageFromJson<D extends DescMessage>(schema: D, json: unknown): JsonResult<MessageShape<D>> {
+  const canonical = canonicalJson(schema, json);
   const problems: JsonProblem[] = [];
-  checkMessage(schema, json, "", 0, problems);
-  if (problems.length > 0) return { ok: false, problems };
+  checkMessage(schema, canonical, "", 0, problems);
   try {
-    return { ok: true, message: fromJson(schema, json as JsonValue, { registry: anyRegistry }) };
+    if (problems.length === 0) {
+      return { ok: true, message: fromJson(schema, canonical as JsonValue, { registry: anyRegistry }) };
+    }
   } catch (error) {
-    const found: JsonProblem[] = [];
-    locate(schema, json, "", found);
-    if (found.length === 0) found.push({ path: "", message: reason(error) });
-    return { ok: false, problems: found };
+    locate(schema, canonical, "", problems);
+    if (problems.length === 0) problems.push({ path: "", message: reason(error) });
+    return { ok: false, problems, rest: readRest(schema, canonical, problems) };
   }
+  if (problems.some(({ message }) => message === tooDeep)) return { ok: false, problems, rest: undefined };
+  // What is misspelt does not hide what is wrong elsewhere.
+  const rest = without(canonical, problems);
+  const values: JsonProblem[] = [];
+  locate(schema, rest, "", values);
+  const all = [...problems, ...values];
+  return { ok: false, problems: all, rest: readRest(schema, rest, values) };
+}
+
+function readRest<D extends DescMessage>(
+  schema: D,
+  json: unknown,
+  problems: readonly JsonProblem[],
+): MessageShape<D> | undefined {
+  try {
+    return fromJson(schema, without(json, problems) as JsonValue, { registry: anyRegistry });
+  } catch {
+    return undefined;
+  }
+}
+
+/** A copy without the values at the problems' paths. Elements of lists are emptied, so that the others keep their places. */
+function without(json: unknown, problems: readonly JsonProblem[]): unknown {
+  const copy = structuredClone(json);
+  for (const { path } of problems) {
+    const steps = pathSteps(path);
+    const last = steps.pop();
+    let parent: unknown = copy;
+    for (const step of steps) parent = (parent as Record<string | number, unknown> | undefined)?.[step];
+    if (last === undefined || typeof parent !== "object" || parent === null) continue;
+    if (Array.isArray(parent)) parent[Number(last)] = {};
+    else delete (parent as Record<string, unknown>)[last];
+  }
+  return copy;
+}
+
+/** The steps of a problem's path: keys as text, places in lists as numbers. */
+export function pathSteps(path: string): (string | number)[] {
+  return [...path.matchAll(/\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.[\]]+)/g)].map((match) => {
+    if (match[1] !== undefined) return JSON.parse(`"${match[1]}"`) as string;
+    return match[2] === undefined ? match[3]! : Number(match[2]);
+  });
 }
 
 /** protobuf-es puts the message's or field's name before the reason, which the path says better. */
@@ -40,6 +86,9 @@ function reason(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text.replace(/^cannot decode (message|field) \S+ from JSON: /, "");
 }
+
+/** protobuf-es would overflow the stack. */
+const tooDeep = `nested deeper than ${maxDepth} messages`;
 
 function isObject(json: unknown): json is Readonly<Record<string, unknown>> {
   return typeof json === "object" && json !== null && !Array.isArray(json);
@@ -72,7 +121,7 @@ function checkMessage(schema: DescMessage, json: unknown, path: string, depth: n
     return;
   }
   if (depth > maxDepth) {
-    problems.push({ path, message: `nested deeper than ${maxDepth} messages` });
+    problems.push({ path, message: tooDeep });
     return;
   }
   const seen = new Map<string, string>();

@@ -2,7 +2,7 @@
 import { createRequire } from "node:module";
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { Document } from "yaml";
-import { messageFromJson } from "./from-json.ts";
+import { messageFromJson, pathSteps } from "./from-json.ts";
 
 export interface DocumentProblem {
   readonly file: string;
@@ -15,7 +15,12 @@ export interface DocumentProblem {
 
 export type DocumentResult<T> =
   | { readonly ok: true; readonly message: T }
-  | { readonly ok: false; readonly problems: readonly DocumentProblem[] };
+  | {
+      readonly ok: false;
+      readonly problems: readonly DocumentProblem[];
+      /** As of `JsonResult`; undefined where the document cannot be read at all. */
+      readonly rest: T | undefined;
+    };
 
 const load = createRequire(import.meta.url);
 
@@ -55,25 +60,21 @@ export function messageFromYaml<D extends DescMessage>(
       const message = error.message.split("\n")[0]!.replace(/ at line \d+, column \d+:?$/, "");
       return { file, ...place(error.pos[0]), path: "", message };
     });
-    return { ok: false, problems };
+    return { ok: false, problems, rest: undefined };
   }
   const result = messageFromJson(schema, document.toJS({ maxAliasCount: 100 }));
   if (result.ok) return result;
   const problems = result.problems.map(({ path, message }) => {
     return { file, ...place(offsetOf(document, path)), path, message };
   });
-  return { ok: false, problems };
+  return { ok: false, problems, rest: result.rest };
 }
 
 /** The place of the deepest part of `path` that the document holds. */
 function offsetOf(document: Document, path: string): number {
-  const steps = [...path.matchAll(/\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.[\]]+)/g)].map((match) => {
-    if (match[1] !== undefined) return JSON.parse(`"${match[1]}"`) as string;
-    return match[2] === undefined ? match[3]! : Number(match[2]);
-  });
   let node: unknown = document.contents;
   let offset = 0;
-  for (const step of steps) {
+  for (const step of pathSteps(path)) {
     const pair = pairOf(node, step);
     if (pair === undefined) break;
     offset = pair.offset;

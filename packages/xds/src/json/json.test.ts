@@ -103,10 +103,10 @@ const refusals = [
   },
   {
     name: "list where an object belongs, and the reverse",
-    json: { node: [], static_resources: { clusters: {} } },
+    json: { node: [], static_resources: { clusters: 7 } },
     expected: [
       "node: expected an object (envoy.config.core.v3.Node), found a list",
-      "static_resources.clusters: expected a list, found an object",
+      "static_resources.clusters[0]: expected an object (envoy.config.cluster.v3.Cluster), found 7",
     ],
   },
   {
@@ -120,6 +120,29 @@ const refusals = [
     expected: [`static_resources.clusters[0].cluster_type: cannot stand beside "type"`],
   },
 ];
+
+test("what Envoy takes beyond the standard: enums in any case, a number in quotes, one value for a list", () => {
+  const result = messageFromJson(BootstrapSchema, {
+    static_resources: {
+      clusters: [
+        { name: "a", type: "strict_dns" },
+        { name: "b", type: "Static" },
+        { name: "c", type: "3" },
+      ],
+    },
+    dynamic_resources: { ads_config: { api_type: "grpc", grpc_services: { envoy_grpc: { cluster_name: "a" } } } },
+  });
+  assert.ok(result.ok);
+  const { staticResources, dynamicResources } = result.message;
+  assert.deepEqual(
+    staticResources?.clusters.map(({ clusterDiscoveryType }) => clusterDiscoveryType.value),
+    [1, 0, 3],
+  );
+  assert.equal(dynamicResources?.adsConfig?.apiType, 2);
+  assert.equal(dynamicResources?.adsConfig?.grpcServices.length, 1);
+  // Envoy knows no dashes.
+  assert.ok(!messageFromJson(BootstrapSchema, { static_resources: { clusters: [{ type: "strict-dns" }] } }).ok);
+});
 
 for (const { name, json, expected } of refusals) {
   test(`refuses ${name}`, () => {

@@ -40,6 +40,7 @@ const shows: { readonly [K in Action["kind"]]: (action: Action & { kind: K }) =>
     `send ${type.shortName}${first ? " node" : ""} [${names.join(" ")}] version=${versionInfo} nonce=${nonce}${error === undefined ? "" : ` error=${error}`}`,
   deliver: ({ type, stream, response: { nonce, names }, removed }) =>
     `deliver ${type} ${nonce} on ${stream}: ${names.join(" ")}${removed.length === 0 ? "" : ` removed: ${removed.join(" ")}`}`,
+  expire: ({ type, stream, names }) => `expire ${type} on ${stream}: ${names.join(" ")}`,
   state: ({ state }) => (state.kind === "waiting" ? `waiting until ${state.retryAtMs}` : state.kind),
   ignored: ({ typeUrl }) => `ignored ${typeUrl}`,
 };

@@ -15,12 +15,14 @@ import { type BackOffLimits, backOffMs } from "../back-off.ts";
 import { type ResourceType, type ResourceTypeName, resourceTypeOfUrl, resourceTypes } from "../resource-types.ts";
 import { rejectionMessage } from "./rejected-names.ts";
 
-/** A response in the protocol's terms; `names` are those of its resources. */
+/** A response in the protocol's terms; `names` are those of its resources, as far as they can be read. */
 export interface ReceivedResponse<Content> {
   readonly typeUrl: string;
   readonly versionInfo: string;
   readonly nonce: string;
   readonly names: readonly string[];
+  /** It only tells that resources live on (xDS protocol, "TTL"), and so says nothing about those that it leaves out. */
+  readonly isHeartbeat?: boolean;
   readonly content: Content;
 }
 
@@ -33,7 +35,11 @@ export type SotwClientEvent<Content> =
       readonly nonce: string;
       readonly stream: number;
       readonly errors: readonly ResourceError[];
+      /** Of `removed`: what the consumer was not told to remove after all, because the response could not be read whole. */
+      readonly kept?: readonly string[];
     }
+  /** The time to live of these resources is over. Answered by a verdict with an empty nonce, which nobody is told of. */
+  | { readonly kind: "expired"; readonly type: ResourceTypeName; readonly names: readonly string[] }
   | { readonly kind: "ended"; readonly reason: string }
   /** The time of `retryAtMs` has come. */
   | { readonly kind: "wake" }
@@ -59,6 +65,13 @@ export type SotwClientAction<Content> =
       readonly response: ReceivedResponse<Content>;
       readonly removed: readonly string[];
     }
+  | {
+      readonly kind: "expire";
+      readonly type: ResourceTypeName;
+      readonly stream: number;
+      readonly versionInfo: string;
+      readonly names: readonly string[];
+    }
   | { readonly kind: "state"; readonly state: AdsClientState }
   | { readonly kind: "ignored"; readonly typeUrl: string }
   | { readonly kind: "end" };
@@ -71,7 +84,7 @@ interface ClientTypeState {
   nonce: string;
   /** Names were asked for on this stream: an empty list would now mean "nothing" instead of the wildcard. */
   named: boolean;
-  /** Full state: what the newest response held. */
+  /** Full state: what the newest response held, and what was kept of earlier ones. */
   known: ReadonlySet<string>;
 }
 
@@ -89,9 +102,11 @@ export class SotwClientStream<Content> {
   #stream = 0;
   #attempt = 0;
   #nodeSent = false;
-  #deciding: { readonly type: ClientTypeState; readonly response: ReceivedResponse<Content> } | undefined;
+  #deciding: { readonly type: ClientTypeState; readonly response: ReceivedResponse<Content> | undefined } | undefined;
   /** Behind the one being decided. The shell stops reading meanwhile, so that there are a few at most. */
   readonly #queue: ReceivedResponse<Content>[] = [];
+  /** Likewise: at most as many as there are resources. */
+  readonly #expired: { readonly type: ClientTypeState; readonly names: readonly string[] }[] = [];
 
   constructor(options: { readonly backOff: BackOffLimits; readonly random: () => number }) {
     this.#backOff = options.backOff;
@@ -126,6 +141,9 @@ export class SotwClientStream<Content> {
       case "response":
         this.#attempt = 0;
         this.#queue.push(event.response);
+        break;
+      case "expired":
+        this.#expired.push({ type: this.#types.get(event.type)!, names: event.names });
         break;
       case "verdict":
         this.#decide(event, actions);
@@ -190,6 +208,7 @@ export class SotwClientStream<Content> {
 
   #deliver(actions: SotwClientAction<Content>[]): void {
     while (this.#deciding === undefined) {
+      if (this.#expire(actions)) return;
       const response = this.#queue.shift();
       if (response === undefined) return;
       const type = resourceTypeOfUrl(response.typeUrl);
@@ -199,18 +218,32 @@ export class SotwClientStream<Content> {
         continue;
       }
       const names = new Set(response.names);
-      const removed = state.type.fullState ? [...state.known].filter((name) => !names.has(name)) : [];
-      if (state.type.fullState) state.known = names;
+      const isWhole = state.type.fullState && response.isHeartbeat !== true;
+      const removed = isWhole ? [...state.known].filter((name) => !names.has(name)) : [];
+      if (isWhole) state.known = names;
       this.#deciding = { type: state, response };
       actions.push({ kind: "deliver", type: state.type.shortName, stream: this.#stream, response, removed });
     }
   }
 
+  #expire(actions: SotwClientAction<Content>[]): boolean {
+    const expired = this.#expired.shift();
+    if (expired === undefined) return false;
+    const { type, names } = expired;
+    type.known = type.known.difference(new Set(names));
+    this.#deciding = { type, response: undefined };
+    const versionInfo = type.acceptedVersion;
+    actions.push({ kind: "expire", type: type.type.shortName, stream: this.#stream, versionInfo, names });
+    return true;
+  }
+
   #decide(event: SotwClientEvent<Content> & { kind: "verdict" }, actions: SotwClientAction<Content>[]): void {
     const decided = this.#deciding;
-    if (decided === undefined || decided.response.nonce !== event.nonce) return;
+    if (decided === undefined || (decided.response?.nonce ?? "") !== event.nonce) return;
     this.#deciding = undefined;
     const { type, response } = decided;
+    if (event.kept !== undefined) type.known = type.known.union(new Set(event.kept));
+    if (response === undefined) return;
     const accepted = event.errors.length === 0;
     if (accepted) type.acceptedVersion = response.versionInfo;
     // The verdict of a lost stream: its effect stays, its nonce means nothing to the next peer.

@@ -1,0 +1,97 @@
+// Holds requests of a stream back that would come too fast: all of them where a bootstrap says so (rate_limit_settings), refusals always. A
+// server that answers each refusal with the same bad resource, as those without a memory do, would otherwise keep both ends busy for ever.
+import type { Clock } from "./clock.ts";
+import type { ResourceTypeName } from "./resource-types.ts";
+import type { SotwRequest } from "./sotw/client-stream.ts";
+
+/** Envoy: RateLimitSettings. */
+export interface RateLimit {
+  /** Sent at once after a long silence. */
+  readonly maxTokens: number;
+  readonly perSecond: number;
+}
+
+/** Envoy's, where the settings are given without numbers. */
+export const defaultRateLimit: RateLimit = { maxTokens: 100, perSecond: 10 };
+
+export interface RequestPaceOptions {
+  readonly clock: Clock;
+  /** Of all requests; undefined = those alone that refuse something are held back. */
+  readonly limit: RateLimit | undefined;
+  readonly send: (request: SotwRequest) => void;
+  /** How many types have a request that waits; `isHeldBack` when one has just begun to. */
+  readonly onPending: (pending: number, isHeldBack: boolean) => void;
+}
+
+/** A request says everything about its type, so that the newest of each is all that has to wait. */
+export class RequestPace {
+  readonly #options: RequestPaceOptions;
+  readonly #limit: RateLimit;
+  readonly #waiting = new Map<ResourceTypeName, SotwRequest>();
+  #tokens: number;
+  #filledAtMs: number;
+  #cancel: (() => void) | undefined;
+
+  constructor(options: RequestPaceOptions) {
+    this.#options = options;
+    this.#limit = options.limit ?? defaultRateLimit;
+    this.#tokens = this.#limit.maxTokens;
+    this.#filledAtMs = options.clock.nowMs();
+  }
+
+  push(request: SotwRequest): void {
+    const { send, onPending, limit } = this.#options;
+    const { shortName } = request.type;
+    const before = this.#waiting.get(shortName);
+    if (before !== undefined) {
+      // The refusal of the response that is answered still holds when the names have changed meanwhile.
+      const error = request.error ?? (before.nonce === request.nonce ? before.error : undefined);
+      this.#waiting.set(shortName, { ...request, error, first: before.first || request.first });
+      return;
+    }
+    const costs = limit !== undefined || request.error !== undefined;
+    // The first request of a stream carries the node: none may overtake it.
+    const isBehindFirst = [...this.#waiting.values()].some(({ first }) => first);
+    if (!isBehindFirst && (!costs || this.#take())) {
+      send(request);
+      return;
+    }
+    this.#waiting.set(shortName, request);
+    onPending(this.#waiting.size, true);
+    this.#wakeLater();
+  }
+
+  /** What waits belongs to a stream that has ended. Tokens stay spent, or reconnecting would be a way around them. */
+  clear(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    if (this.#waiting.size === 0) return;
+    this.#waiting.clear();
+    this.#options.onPending(0, false);
+  }
+
+  #take(): boolean {
+    const nowMs = this.#options.clock.nowMs();
+    const { maxTokens, perSecond } = this.#limit;
+    this.#tokens = Math.min(maxTokens, this.#tokens + ((nowMs - this.#filledAtMs) / 1000) * perSecond);
+    this.#filledAtMs = nowMs;
+    if (this.#tokens < 1) return false;
+    this.#tokens -= 1;
+    return true;
+  }
+
+  #wakeLater(): void {
+    if (this.#cancel !== undefined) return;
+    const waitMs = Math.max(1, Math.ceil(((1 - this.#tokens) / this.#limit.perSecond) * 1000));
+    this.#cancel = this.#options.clock.after(waitMs, () => {
+      this.#cancel = undefined;
+      for (const [type, request] of this.#waiting) {
+        if (!this.#take()) break;
+        this.#waiting.delete(type);
+        this.#options.send(request);
+      }
+      this.#options.onPending(this.#waiting.size, false);
+      if (this.#waiting.size > 0) this.#wakeLater();
+    });
+  }
+}
