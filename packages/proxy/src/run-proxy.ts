@@ -2,17 +2,16 @@
 // and the agent both run it.
 import { hostname } from "node:os";
 import { type LogLevel, type LogSink, Logging, MetricRegistry } from "@tulle/telemetry";
-import { beforeEachSlice, connectAds, systemClock as streamClock } from "@tulle/xds";
+import { beforeEachSlice, connectAds, systemClock as streamClock, xdsMethods } from "@tulle/xds";
 import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { AccessLogFiles } from "./access-log/access-log-file.ts";
 import { type AdminServer, startAdmin } from "./admin/admin-server.ts";
 import { ServerState } from "./admin/server-state.ts";
-import { compileBootstrap, targetOf } from "./bootstrap/compile-bootstrap.ts";
+import type { ProxyBootstrap } from "./bootstrap/compile-bootstrap.ts";
 import { BootstrapError } from "./bootstrap/read-bootstrap.ts";
 import { tuneCollector } from "./collector.ts";
 import { systemDnsLookup } from "./cluster/dns-lookup.ts";
 import type { CompileScope } from "./compile/compile-scope.ts";
-import { problemText } from "./compile/problems.ts";
 import { systemClock } from "./connection/clock.ts";
 import { DataPath } from "./connection/data-path.ts";
 import { parseListenDescriptors } from "./listener/inherited-descriptors.ts";
@@ -20,9 +19,12 @@ import { ListenerHost } from "./listener/listener-host.ts";
 import { OverloadControl } from "./overload/overload-control.ts";
 import { ConfigRecords } from "./runtime/config-records.ts";
 import { RuntimeOwner } from "./runtime/runtime-owner.ts";
+import { checkBootstrap } from "./subscribe/check-bootstrap.ts";
 import { type LoadedStaticResources, loadStaticResources } from "./subscribe/load-static-resources.ts";
 import { SecretSubscription } from "./subscribe/secret-subscription.ts";
+import type { OpenStream } from "./subscribe/open-stream.ts";
 import { type Subscriber, startSubscriber, withUserAgent } from "./subscribe/subscriber.ts";
+import { grpcStreamOpener } from "./upstream/grpc-stream.ts";
 
 export interface ProxyOptions {
   readonly bootstrap: Bootstrap;
@@ -98,11 +100,6 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   for (const name of loggerNames) logging.logger(name);
   for (const [name, own] of Object.entries(options.componentLogLevels ?? {})) logging.logger(name).level = own;
   const log = logging.logger("main");
-  const result = compileBootstrap(options.bootstrap);
-  if (!result.ok) throw new BootstrapError(result.problems.map(problemText));
-  const bootstrap = result.value;
-  for (const warning of result.warnings)
-    log.info("a setting of the bootstrap has no effect", { place: warning.place, problem: warning.message });
   if ((options.concurrency ?? 1) > 1)
     log.warning("one worker thread serves all connections", { asked: options.concurrency });
 
@@ -115,21 +112,14 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   });
   const owner = new RuntimeOwner({ listenerHost, drainTimeMs: options.drainTimeMs ?? defaultDrainTimeMs });
   const records = new ConfigRecords();
-  const scope: CompileScope = {
-    clusterSlot: (name) => owner.clusterSlots.get(name),
-    knownClusterSlot: (name) => owner.clusterSlots.known(name),
-    routeTableSlot: (name) => owner.routeTableSlots.get(name),
-    secretSlot: (name, source, timeoutMs) => owner.secretSlots.get(name, source, timeoutMs),
-    metrics,
-    logging,
-    openAccessLog: (path) => accessLogs.open(path),
-    lookup: systemDnsLookup,
-    random: Math.random,
-    clock: systemClock,
-    defaultSourceAddress: bootstrap.sourceAddress,
-    environment,
-    hostname: hostname(),
-  };
+  const { bootstrap, scope, resources, problems, warnings } = checkBootstrap(options.bootstrap, (known) =>
+    proxyScope(known, owner, accessLogs, { metrics, logging, environment }),
+  );
+  if (problems.length > 0) {
+    accessLogs.closeAll();
+    throw new BootstrapError(problems);
+  }
+  for (const problem of warnings) log.warning("a setting of the bootstrap has no effect", { problem });
   const state = new ServerState({
     bootstrap,
     commandLineOptions: options.commandLineOptions ?? {},
@@ -137,15 +127,14 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   });
 
   const targets = { scope, owner, records };
+  const openStream: OpenStream = (target, service) =>
+    grpcStreamOpener(owner.clusterSlots.get(target.clusterName), target, xdsMethods[service].sotw, dataPath);
   const secrets = new SecretSubscription({
     ...targets,
     clock: streamClock,
     connect: connectAds,
     node: withUserAgent(bootstrap.node),
-    targetOf: (clusterName) => {
-      const cluster = bootstrap.clusters.find(({ name }) => name === clusterName);
-      return cluster && targetOf(cluster);
-    },
+    openStream,
   });
   const overload = new OverloadControl({
     settings: bootstrap.overload,
@@ -180,7 +169,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     return listenerHost.drain(graceMs);
   };
   try {
-    statics = await loadStaticResources(bootstrap, targets, secrets, streamClock);
+    statics = await loadStaticResources(bootstrap, resources, targets, secrets, streamClock);
     if (statics.problems.length > 0) throw new BootstrapError(statics.problems);
     if (bootstrap.adminAddress !== undefined) {
       admin = await startAdmin(bootstrap.adminAddress, {
@@ -201,7 +190,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     throw error;
   }
   const isInheritedPort = (port: number): boolean => inheritedDescriptors.has(port);
-  subscriber = startSubscriber(bootstrap, targets, secrets, {
+  subscriber = startSubscriber(bootstrap, targets, secrets, openStream, {
     isInheritedPort,
     onClustersWarm: () => state.clustersAreWarm(),
   });
@@ -222,5 +211,28 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
       await close();
     },
     close,
+  };
+}
+
+/** What is compiled leads to the slots of this proxy. */
+function proxyScope(
+  { sourceAddress, clusters }: ProxyBootstrap,
+  owner: RuntimeOwner,
+  accessLogs: AccessLogFiles,
+  process: Pick<CompileScope, "metrics" | "logging" | "environment">,
+): CompileScope {
+  return {
+    ...process,
+    clusterSlot: (name) => owner.clusterSlots.get(name),
+    knownClusterSlot: (name) => owner.clusterSlots.known(name),
+    routeTableSlot: (name) => owner.routeTableSlots.get(name),
+    secretSlot: (name, source, timeoutMs) => owner.secretSlots.get(name, source, timeoutMs),
+    openAccessLog: (path) => accessLogs.open(path),
+    lookup: systemDnsLookup,
+    random: Math.random,
+    clock: systemClock,
+    defaultSourceAddress: sourceAddress,
+    staticClusterNames: new Set(clusters.map(({ name }) => name)),
+    hostname: hostname(),
   };
 }

@@ -20,6 +20,7 @@ interface ProxyOptions {
   readonly logPath?: string;
   readonly serviceNode?: string;
   readonly serviceCluster?: string;
+  readonly serviceZone?: string;
   readonly drainTimeS: number;
   readonly mode: "serve" | "validate";
 }
@@ -38,6 +39,7 @@ export function register(command: Command, context: CommandContext): void {
     .option("--log-path <file>", "write the log to a file in place of standard error")
     .option("--service-node <id>", "node id, in place of the bootstrap's")
     .option("--service-cluster <name>", "node cluster, in place of the bootstrap's")
+    .option("--service-zone <zone>", "zone of the node's locality, in place of the bootstrap's")
     .option("--drain-time-s <seconds>", "how long old connections may go on after a change", wholeNumber, 600)
     .addOption(
       new Option("--mode <mode>", "validate only checks the bootstrap").choices(["serve", "validate"]).default("serve"),
@@ -64,11 +66,10 @@ async function run(options: ProxyOptions, context: CommandContext): Promise<void
   try {
     const bootstrap =
       options.configYaml === undefined
-        ? await readBootstrap(options.configPath!)
-        : parseBootstrap(options.configYaml, "--config-yaml");
-    nameNode(bootstrap, options);
+        ? await readBootstrap(options.configPath!, options)
+        : parseBootstrap(options.configYaml, "--config-yaml", options);
     if (options.mode === "validate") {
-      validateBootstrap(bootstrap);
+      for (const warning of validateBootstrap(bootstrap)) context.stdout(`warning: ${warning}\n`);
       context.stdout(`configuration '${options.configPath ?? "--config-yaml"}' OK\n`);
       return;
     }
@@ -109,12 +110,6 @@ async function untilEnded(proxy: RunningProxy, stopped: Promise<void>): Promise<
   await proxy.ended;
   clearTimeout(flush);
   clearInterval(keepAlive);
-}
-
-function nameNode(bootstrap: { node?: { id: string; cluster: string } | undefined }, options: ProxyOptions): void {
-  if (bootstrap.node === undefined) return;
-  if (options.serviceNode !== undefined) bootstrap.node.id = options.serviceNode;
-  if (options.serviceCluster !== undefined) bootstrap.node.cluster = options.serviceCluster;
 }
 
 /** @throws {CommandFailure} when the file cannot be opened */

@@ -1,16 +1,22 @@
 // Bootstrap documents: what is read from them, and what refuses a start, with its place.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accepted, problemsOf } from "../hand-built/from-configuration.ts";
+import { problemText } from "../compile/problems.ts";
 import { validateBootstrap } from "../subscribe/validate-bootstrap.ts";
 import { compileBootstrap } from "./compile-bootstrap.ts";
 import { BootstrapError, parseBootstrap, readBootstrap } from "./read-bootstrap.ts";
 
-const ads = `
+const node = "node: {id: n, cluster: c}\n";
+const ads = `${node}
 dynamic_resources:
   ads_config: {api_type: GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
   cds_config: {ads: {}, initial_fetch_timeout: 2s}
   lds_config: {ads: {}}
+`;
+const google = (fields: string): string => `${node}
+dynamic_resources:
+  ads_config: {api_type: GRPC, grpc_services: [{google_grpc: {stat_prefix: x, ${fields}}}]}
+  cds_config: {ads: {}}
 `;
 const xds = (address: string): string => `
 static_resources:
@@ -19,25 +25,28 @@ static_resources:
     load_assignment: {cluster_name: xds, endpoints: [{lb_endpoints: [{endpoint: {address: ${address}}}]}]}
 `;
 
+const target = { clusterName: "xds", authority: "xds", metadata: [], maxMessageBytes: undefined };
 for (const { name, text, expected } of [
-  { name: "nothing but a node", text: "node: {id: n, cluster: c}", expected: undefined },
+  { name: "nothing but a node", text: node, expected: undefined },
   {
     name: "a Unix socket",
     text: ads + xds("{pipe: {path: /run/xds.sock}}"),
     expected: {
-      target: "unix:/run/xds.sock",
-      clusterName: "xds",
+      target,
+      rateLimit: undefined,
       subscribesClusters: true,
       subscribesListeners: true,
       initialFetchTimeoutMs: 2000,
     },
   },
   {
-    name: "a name and a port, and only clusters",
-    text: ads.replace(/ {2}lds.*\n/, "") + xds("{socket_address: {address: istiod, port_value: 15010}}"),
+    name: "only clusters, and a limit of requests",
+    text:
+      ads.replace(/ {2}lds.*\n/, "").replace("V3,", "V3, rate_limit_settings: {fill_rate: 0.5},") +
+      xds("{socket_address: {address: 127.0.0.1, port_value: 15010}}"),
     expected: {
-      target: "http://istiod:15010",
-      clusterName: "xds",
+      target,
+      rateLimit: { maxTokens: 100, perSecond: 0.5 },
       subscribesClusters: true,
       subscribesListeners: false,
       initialFetchTimeoutMs: 2000,
@@ -45,7 +54,9 @@ for (const { name, text, expected } of [
   },
 ]) {
   test(`dynamic resources: ${name}`, () => {
-    assert.deepEqual(accepted(compileBootstrap(parseBootstrap(text, "b.yaml"))).dynamic, expected);
+    const { bootstrap, problems } = compileBootstrap(parseBootstrap(text, "b.yaml"));
+    assert.deepEqual(problems, []);
+    assert.deepEqual(bootstrap.dynamic, expected);
   });
 }
 
@@ -56,13 +67,13 @@ test("JSON is read too, and the rest is taken apart", () => {
     cluster_manager: { upstream_bind_config: { source_address: { address: "127.1.0.5", port_value: 0 } } },
     layered_runtime: { layers: [{ name: "l", static_layer: {} }] },
   };
-  const result = compileBootstrap(parseBootstrap(JSON.stringify(json), "b.json"));
-  const { adminAddress, sourceAddress } = accepted(result);
+  const { bootstrap, problems } = compileBootstrap(parseBootstrap(JSON.stringify(json), "b.json"));
+  const { adminAddress, sourceAddress } = bootstrap;
   assert.deepEqual(
     { adminAddress, sourceAddress },
     { adminAddress: { ip: "127.1.0.5", port: 15_000 }, sourceAddress: "127.1.0.5" },
   );
-  assert.deepEqual(problemsOf(result), ["layered_runtime: ignored: no runtime key is read"]);
+  assert.deepEqual(problems.map(problemText), ["layered_runtime: ignored: no runtime key is read"]);
 });
 
 for (const { name, text, expected } of [
@@ -107,6 +118,60 @@ for (const { name, text, expected } of [
     expected:
       "dynamic_resources.cds_config: only the aggregated stream (ads) is supported\ndynamic_resources.ads_config: is required by cds_config and lds_config",
   },
+  ...[
+    ["xds:///a", "'xds:' is not supported; use host:port, dns:///host:port, ipv4:, ipv6: or unix:"],
+    ["dns://8.8.8.8/a:1", "a DNS server of its own is not supported; leave it out: dns:///host:port"],
+    ["ipv4:a:1", "addresses with ports are required: ipv4:192.0.2.1:18000"],
+    ["a:0", "expected host:port, dns:///host:port, ipv4:, ipv6: or unix:"],
+  ].map(([uri, words]) => ({
+    name: `google_grpc at ${uri}`,
+    text: google(`target_uri: "${uri}"`),
+    expected: `dynamic_resources.ads_config.grpc_services[0].google_grpc.target_uri: ${words}`,
+  })),
+  {
+    name: "credentials that cannot be had",
+    text: google(`target_uri: "a:1", channel_credentials: {google_default: {}}`),
+    expected:
+      "dynamic_resources.ads_config.grpc_services[0].google_grpc.channel_credentials.google_default: is not supported; use ssl_credentials",
+  },
+  {
+    name: "local credentials for another machine",
+    text: google(`target_uri: "ipv4:192.0.2.1:1", channel_credentials: {local_credentials: {}}`),
+    expected:
+      "dynamic_resources.ads_config.grpc_services[0].google_grpc.channel_credentials.local_credentials: need a Unix socket or a loopback address",
+  },
+  {
+    name: "a token in the clear",
+    text: google(`target_uri: "a:1", call_credentials: [{access_token: x}]`),
+    expected:
+      "dynamic_resources.ads_config.grpc_services[0].google_grpc.call_credentials[0]: a token needs ssl_credentials: it would be sent in the clear",
+  },
+  {
+    name: "options of the channel, which may change who is believed",
+    text: google(`target_uri: "a:1", channel_args: {args: {grpc.ssl_target_name_override: {string_value: b}}}`),
+    expected: "dynamic_resources.ads_config.grpc_services[0].google_grpc.channel_args: this field is not supported",
+  },
+  {
+    name: "metadata that cannot be sent",
+    text:
+      ads.replace(
+        "cluster_name: xds}",
+        "cluster_name: xds}, initial_metadata: [{key: te, value: x}, {key: a, value: '%REQ(b)%'}]",
+      ) + xds("{pipe: {path: /x}}"),
+    expected:
+      "dynamic_resources.ads_config.grpc_services[0].initial_metadata[0].key: 'te' cannot be the name of metadata\ndynamic_resources.ads_config.grpc_services[0].initial_metadata[1].value: command operators (%…%) are not supported here; a percent sign is written %%",
+  },
+  {
+    name: "a stream without a node",
+    text: ads.replace(node, "") + xds("{pipe: {path: /x}}"),
+    expected:
+      "node: id and cluster are required by ads_config: set them in 'node', or by --service-node and --service-cluster",
+  },
+  {
+    name: "a transport that is not built",
+    text: ads + xds("{pipe: {path: /x}}") + "    transport_socket: {name: envoy.transport_sockets.starttls}\n",
+    expected: "static_resources.clusters[0].transport_socket: 'envoy.transport_sockets.starttls' is not supported",
+  },
   {
     name: "extensions that act on traffic",
     text: "hds_config: {api_type: GRPC}",
@@ -130,3 +195,43 @@ for (const { name, text, expected } of [
     });
   });
 }
+
+test("everything that is wrong is told at once, but for what a misspelt field may be the cause of", () => {
+  const text = `${ads.replace("envoy_grpc", "envoi_grpc")}
+static_resources:
+  clusters:
+  - {name: a, lb_policy: MAGLEV, connect_timout: 1s}
+  - {name: b, lb_policy: MAGLEV, connect_timeout: fast}
+  - {name: c, lb_policy: MAGLEV}
+`;
+  assert.throws(
+    () => parseBootstrap(text, "b.yaml"),
+    (error) => {
+      assert.ok(error instanceof BootstrapError);
+      assert.deepEqual(
+        error.lines.map((line) => /^b\.yaml:(\d*).*?([a-z]+_[a-z]+): /.exec(line)?.slice(1)),
+        [
+          ["4", "envoi_grpc"],
+          ["10", "connect_timout"],
+          ["11", "connect_timeout"],
+          ["", "lb_policy"],
+        ],
+      );
+      return true;
+    },
+  );
+});
+
+test("no problem is told twice, and what is ignored is told", () => {
+  const text = "static_resources: {clusters: [{name: a, typed_dns_resolver_config: {name: x}}]}\nlayered_runtime: {}\n";
+  assert.deepEqual(validateBootstrap(parseBootstrap(text, "b.yaml")), [
+    "layered_runtime: ignored: no runtime key is read",
+    "static_resources.clusters[0].typed_dns_resolver_config: ignored: the system's resolver is used",
+  ]);
+});
+
+test("names from the command line make a node where there is none", () => {
+  const names = { serviceNode: "a", serviceCluster: "b", serviceZone: "z" };
+  const { node: made } = parseBootstrap(ads.replace(node, "") + xds("{pipe: {path: /x}}"), "b.yaml", names);
+  assert.deepEqual([made?.id, made?.cluster, made?.locality?.zone], ["a", "b", "z"]);
+});

@@ -8,12 +8,17 @@ import {
   type ApiConfigSource,
   ApiConfigSource_ApiType as ApiType,
   type ConfigSource,
+  type RateLimitSettings,
 } from "@tulle/xds/envoy/config/core/v3/config_source_pb";
 import type { Listener } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import type { Secret } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
+import { type RateLimit, defaultRateLimit } from "@tulle/xds";
 import { checkFields } from "../compile/check-fields.ts";
+import { compileGoogleGrpc } from "../compile/compile-google-grpc.ts";
+import { compileGrpcService } from "../compile/compile-grpc-service.ts";
 import { durationMs } from "../compile/duration.ts";
-import { type Compiled, Place, Problems, compiled } from "../compile/problems.ts";
+import { type CompileProblem, Place, Problems } from "../compile/problems.ts";
+import type { GrpcTarget } from "../upstream/grpc-target.ts";
 import { compileOverload } from "../overload/compile-overload.ts";
 import type { OverloadSettings } from "../overload/overload-control.ts";
 
@@ -21,10 +26,9 @@ import type { OverloadSettings } from "../overload/overload-control.ts";
 const defaultInitialFetchTimeoutMs = 15_000;
 
 export interface DynamicSource {
-  /** `http://host:port` or `unix:/path` of the ADS server. */
-  readonly target: string;
-  /** The bootstrap's cluster that leads there; undefined for google_grpc. It is no cluster of the data path. */
-  readonly clusterName: string | undefined;
+  readonly target: GrpcTarget;
+  /** Of requests on the stream (rate_limit_settings). */
+  readonly rateLimit: RateLimit | undefined;
   readonly subscribesClusters: boolean;
   readonly subscribesListeners: boolean;
   /** How long the start waits for a resource type before it goes on without; 0 = for ever. */
@@ -35,6 +39,7 @@ export interface ProxyBootstrap {
   readonly message: Bootstrap;
   readonly node: Node | undefined;
   readonly adminAddress: { readonly ip: string; readonly port: number } | undefined;
+  /** The bootstrap's own, and behind them the one that google_grpc makes. */
   readonly clusters: readonly Cluster[];
   readonly listeners: readonly Listener[];
   readonly secrets: readonly Secret[];
@@ -44,23 +49,36 @@ export interface ProxyBootstrap {
   readonly overload: OverloadSettings;
 }
 
-export function compileBootstrap(message: Bootstrap): Compiled<ProxyBootstrap> {
+export interface CompiledBootstrap {
+  /** As far as it can be read; to be used where no problem is an error. */
+  readonly bootstrap: ProxyBootstrap;
+  readonly problems: readonly CompileProblem[];
+}
+
+export function compileBootstrap(message: Bootstrap): CompiledBootstrap {
   const problems = new Problems();
   const place = Place.root;
   // Listeners and clusters are checked with their own places when they are compiled.
   checkFields({ ...message, staticResources: undefined }, place, problems);
-  const value: ProxyBootstrap = {
+  for (const [index, { name }] of message.bootstrapExtensions.entries()) {
+    const at = place.field("bootstrap_extensions", index);
+    // It says how much memory internal listeners take, which Istio's bootstrap has for all.
+    if (name === "envoy.bootstrap.internal_listener") problems.warning(at, "ignored: there are no internal listeners");
+    else problems.error(at, `'${name}' is not supported`);
+  }
+  const clusters = [...(message.staticResources?.clusters ?? [])];
+  const bootstrap: ProxyBootstrap = {
     message,
     node: message.node,
     adminAddress: adminAddress(message, place.field("admin").field("address"), problems),
-    clusters: message.staticResources?.clusters ?? [],
+    clusters,
     listeners: message.staticResources?.listeners ?? [],
     secrets: message.staticResources?.secrets ?? [],
-    dynamic: dynamicSource(message, place.field("dynamic_resources"), problems),
+    dynamic: dynamicSource(message, clusters, place.field("dynamic_resources"), problems),
     sourceAddress: message.clusterManager?.upstreamBindConfig?.sourceAddress?.address || undefined,
     overload: compileOverload(message.overloadManager, place.field("overload_manager"), problems),
   };
-  return compiled(value, problems);
+  return { bootstrap, problems: problems.list };
 }
 
 function adminAddress(message: Bootstrap, place: Place, problems: Problems): ProxyBootstrap["adminAddress"] {
@@ -79,7 +97,12 @@ function adminAddress(message: Bootstrap, place: Place, problems: Problems): Pro
   return { ip, port: address.value.portSpecifier.value };
 }
 
-function dynamicSource(message: Bootstrap, place: Place, problems: Problems): DynamicSource | undefined {
+function dynamicSource(
+  message: Bootstrap,
+  clusters: Cluster[],
+  place: Place,
+  problems: Problems,
+): DynamicSource | undefined {
   const resources = message.dynamicResources;
   if (resources === undefined) return undefined;
   const { cdsConfig, ldsConfig, adsConfig } = resources;
@@ -90,10 +113,16 @@ function dynamicSource(message: Bootstrap, place: Place, problems: Problems): Dy
     return undefined;
   }
   const at = place.field("ads_config");
-  const server = adsServer(adsConfig, message, at, problems);
-  if (server === undefined) return undefined;
+  const target = adsTarget(adsConfig, clusters, at, problems);
+  if (message.node === undefined || message.node.id === "" || message.node.cluster === "") {
+    const options = "set them in 'node', or by --service-node and --service-cluster";
+    problems.error(Place.root.field("node"), `id and cluster are required by ads_config: ${options}`);
+  }
+  const rateLimit = compileRateLimit(adsConfig.rateLimitSettings, at.field("rate_limit_settings"), problems);
+  if (target === undefined) return undefined;
   return {
-    ...server,
+    target,
+    rateLimit,
     subscribesClusters: cdsConfig !== undefined,
     subscribesListeners: ldsConfig !== undefined,
     initialFetchTimeoutMs: durationMs(
@@ -108,48 +137,47 @@ function checkAds(source: ConfigSource | undefined, place: Place, problems: Prob
   problems.error(place, "only the aggregated stream (ads) is supported");
 }
 
-function adsServer(
+function adsTarget(
   source: ApiConfigSource,
-  message: Bootstrap,
+  clusters: Cluster[],
   place: Place,
   problems: Problems,
-): Pick<DynamicSource, "target" | "clusterName"> | undefined {
+): GrpcTarget | undefined {
   if (source.apiType !== ApiType.GRPC && source.apiType !== ApiType.AGGREGATED_GRPC) {
     problems.error(place.field("api_type"), "only GRPC is supported");
   }
-  const service = source.grpcServices[0]?.targetSpecifier;
-  if (source.grpcServices.length > 1) {
-    problems.warning(place.field("grpc_services"), "only the first server is used");
+  const [service, second] = source.grpcServices;
+  if (second !== undefined) {
+    const advice = "give its cluster several endpoints: they are asked in turn";
+    problems.error(place.field("grpc_services"), `one server is supported; ${advice}`);
   }
   const at = place.field("grpc_services", 0);
-  switch (service?.case) {
-    case "googleGrpc": {
-      const uri = service.value.targetUri;
-      return { target: uri.startsWith("unix:") ? uri : `http://${uri}`, clusterName: undefined };
-    }
-    case "envoyGrpc": {
-      const clusterName = service.value.clusterName;
-      const cluster = message.staticResources?.clusters.find((candidate) => candidate.name === clusterName);
-      if (cluster === undefined) {
-        problems.error(at.field("envoy_grpc").field("cluster_name"), `unknown static cluster '${clusterName}'`);
-        return undefined;
-      }
-      const target = targetOf(cluster);
-      if (target === undefined) problems.error(at, `the cluster '${clusterName}' has no endpoint`);
-      return target === undefined ? undefined : { target, clusterName };
-    }
-    default:
-      problems.error(at, "an envoy_grpc or google_grpc service is required");
-      return undefined;
+  if (service === undefined) {
+    problems.error(at, "an envoy_grpc or google_grpc service is required");
+    return undefined;
   }
+  if (service.targetSpecifier.case === "googleGrpc") {
+    const compiledGoogle = compileGoogleGrpc(service, service.targetSpecifier.value, at, problems);
+    if (compiledGoogle !== undefined) clusters.push(compiledGoogle.cluster);
+    return compiledGoogle?.target;
+  }
+  const target = compileGrpcService(service, at, problems);
+  if (target === undefined) return undefined;
+  const name = target.clusterName;
+  if (clusters.every((cluster) => cluster.name !== name)) {
+    problems.error(at.field("envoy_grpc").field("cluster_name"), `unknown static cluster '${name}'`);
+  }
+  return target;
 }
 
-/** The address of a cluster's first endpoint as a gRPC target. */
-export function targetOf(cluster: Cluster): string | undefined {
-  const endpoint = cluster.loadAssignment?.endpoints[0]?.lbEndpoints[0]?.hostIdentifier;
-  const address = endpoint?.case === "endpoint" ? endpoint.value.address?.address : undefined;
-  if (address?.case === "pipe") return `unix:${address.value.path}`;
-  if (address?.case !== "socketAddress" || address.value.portSpecifier.case !== "portValue") return undefined;
-  const host = address.value.address;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${address.value.portSpecifier.value}`;
+/** RateLimitSettings, with Envoy's defaults. */
+function compileRateLimit(
+  message: RateLimitSettings | undefined,
+  place: Place,
+  problems: Problems,
+): RateLimit | undefined {
+  if (message === undefined) return undefined;
+  const perSecond = message.fillRate ?? defaultRateLimit.perSecond;
+  if (!(perSecond > 0)) problems.error(place.field("fill_rate"), "value must be greater than 0");
+  return { maxTokens: Math.max(1, message.maxTokens ?? defaultRateLimit.maxTokens), perSecond };
 }

@@ -4,6 +4,9 @@ import { readFile } from "node:fs/promises";
 import { type Bootstrap, BootstrapSchema } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { formatDocumentProblem, messageFromYaml } from "@tulle/xds/json";
 
+import { type NodeNames, nameNode } from "./name-node.ts";
+import { checkBootstrap } from "../subscribe/check-bootstrap.ts";
+
 /** Says, one a line and with places, why a proxy cannot start. */
 export class BootstrapError extends Error {
   override readonly name = "BootstrapError";
@@ -15,15 +18,31 @@ export class BootstrapError extends Error {
   }
 }
 
-/** `file` is only for the places in messages. @throws {BootstrapError} */
-export function parseBootstrap(text: string, file: string): Bootstrap {
+/**
+ * `file` is only for the places in messages; `names` come from the command line. What is wrong beyond the spelling is told in
+ * the same error, but for what a misspelt field may be the cause of. @throws {BootstrapError}
+ */
+export function parseBootstrap(text: string, file: string, names: NodeNames = {}): Bootstrap {
   const result = messageFromYaml(BootstrapSchema, text, file);
-  if (result.ok) return result.message;
-  throw new BootstrapError(result.problems.map(formatDocumentProblem));
+  if (result.ok) {
+    nameNode(result.message, names);
+    return result.message;
+  }
+  const { problems, rest } = result;
+  if (rest !== undefined) nameNode(rest, names);
+  const others = rest === undefined ? [] : checkBootstrap(rest).problems;
+  const spoilt = problems.map(({ path }) => parentOf(path));
+  const told = others.filter((line) => !spoilt.some((place) => line.startsWith(place)));
+  throw new BootstrapError([...problems.map(formatDocumentProblem), ...told.map((line) => `${file}: ${line}`)]);
+}
+
+/** The message in which a field stands; empty for the document itself, where anything may follow from a mistake. */
+function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf(".")));
 }
 
 /** @throws {BootstrapError} when the file cannot be read or is not a bootstrap. */
-export async function readBootstrap(path: string): Promise<Bootstrap> {
+export async function readBootstrap(path: string, names: NodeNames = {}): Promise<Bootstrap> {
   let text: string;
   try {
     text = await readFile(path, "utf8");
@@ -31,5 +50,5 @@ export async function readBootstrap(path: string): Promise<Bootstrap> {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new BootstrapError([code === "ENOENT" ? `there is no file ${path}` : `${path}: ${message}`]);
   }
-  return parseBootstrap(text, path);
+  return parseBootstrap(text, path, names);
 }

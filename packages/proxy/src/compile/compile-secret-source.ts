@@ -1,10 +1,14 @@
-// A reference to a secret (SdsSecretConfig) into its slot: static, over the aggregated stream, or over a static gRPC cluster.
+// A reference to a secret (SdsSecretConfig) into its slot: static, over the aggregated stream, or over a stream of its own, or from a file.
+import { existsSync } from "node:fs";
 import {
-  type ConfigSource,
+  type ApiConfigSource,
   ApiConfigSource_ApiType as ApiType,
+  type ConfigSource,
 } from "@tulle/xds/envoy/config/core/v3/config_source_pb";
 import type { SdsSecretConfig } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import type { SecretSlot, SecretSource } from "../tls/secret-slot.ts";
+import { checkFields } from "./check-fields.ts";
+import { compileGrpcService } from "./compile-grpc-service.ts";
 import type { CompileScope } from "./compile-scope.ts";
 import { durationMs } from "./duration.ts";
 import type { Place, Problems } from "./problems.ts";
@@ -24,7 +28,7 @@ export function compileSecretReference(
     problems.error(place.field("name"), "value length must be at least 1 characters");
     return undefined;
   }
-  const source = secretSource(config.sdsConfig, place.field("sds_config"), problems);
+  const source = secretSource(config.sdsConfig, scope, place.field("sds_config"), problems);
   if (source === undefined) return undefined;
   const timeoutMs = durationMs(config.sdsConfig?.initialFetchTimeout, defaultInitialFetchTimeoutMs);
   const slot = scope.secretSlot(config.name, source, timeoutMs);
@@ -36,23 +40,67 @@ export function compileSecretReference(
   return slot;
 }
 
-function secretSource(config: ConfigSource | undefined, place: Place, problems: Problems): SecretSource | undefined {
+function secretSource(
+  config: ConfigSource | undefined,
+  scope: CompileScope,
+  place: Place,
+  problems: Problems,
+): SecretSource | undefined {
   if (config === undefined) return { kind: "static" };
+  checkFields(config, place, problems);
   const specifier = config.configSourceSpecifier;
-  if (specifier.case === "ads" || specifier.case === "self") return { kind: "ads" };
-  const at = place.field("api_config_source");
-  if (specifier.case !== "apiConfigSource") {
-    problems.error(place, "ads, self or an api_config_source is required");
+  switch (specifier.case) {
+    case "ads":
+    case "self":
+      return { kind: "ads" };
+    case "apiConfigSource":
+      return grpcSource(specifier.value, scope, place.field("api_config_source"), problems);
+    case "path":
+      return fileSource(specifier.value, undefined, place.field("path"), problems);
+    case "pathConfigSource": {
+      const at = place.field("path_config_source");
+      const { path, watchedDirectory } = specifier.value;
+      const directory = watchedDirectory?.path;
+      if (directory === "") problems.error(at.field("watched_directory").field("path"), "value is required");
+      return fileSource(path, directory, at.field("path"), problems);
+    }
+    default:
+      problems.error(place, "ads, self, an api_config_source or a path_config_source is required");
+      return undefined;
+  }
+}
+
+function fileSource(
+  path: string,
+  watchedDirectory: string | undefined,
+  place: Place,
+  problems: Problems,
+): SecretSource | undefined {
+  if (existsSync(path)) return { kind: "path", path, watchedDirectory };
+  problems.error(place, `there is no file ${path === "" ? "without a name" : path}`);
+  return undefined;
+}
+
+function grpcSource(
+  source: ApiConfigSource,
+  scope: CompileScope,
+  place: Place,
+  problems: Problems,
+): SecretSource | undefined {
+  if (source.apiType !== ApiType.GRPC) {
+    problems.error(place.field("api_type"), "only GRPC is supported");
     return undefined;
   }
-  if (specifier.value.apiType !== ApiType.GRPC) {
-    problems.error(at.field("api_type"), "only GRPC is supported");
+  const at = place.field("grpc_services", 0);
+  const service = source.grpcServices[0];
+  if (service === undefined || source.grpcServices.length > 1) {
+    problems.error(place.field("grpc_services"), "exactly one service is required");
     return undefined;
   }
-  const service = specifier.value.grpcServices[0]?.targetSpecifier;
-  if (service?.case !== "envoyGrpc" || service.value.clusterName === "") {
-    problems.error(at.field("grpc_services", 0), "an envoy_grpc service is required");
-    return undefined;
+  const target = compileGrpcService(service, at, problems);
+  if (target === undefined) return undefined;
+  if (scope.staticClusterNames?.has(target.clusterName) === false) {
+    problems.error(at.field("envoy_grpc").field("cluster_name"), `unknown static cluster '${target.clusterName}'`);
   }
-  return { kind: "grpc", clusterName: service.value.clusterName };
+  return { kind: "grpc", target };
 }

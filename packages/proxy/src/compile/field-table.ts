@@ -376,7 +376,7 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
   },
 
   "envoy.config.bootstrap.v3.Bootstrap": {
-    used: "node static_resources dynamic_resources admin cluster_manager overload_manager",
+    used: "node static_resources dynamic_resources admin cluster_manager overload_manager bootstrap_extensions",
     harmless: {
       node_context_params: "for xDS-TP names, which are not used",
       flags_path: "names runtime flags of Envoy's own",
@@ -444,26 +444,31 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
     },
   },
   "envoy.config.core.v3.ApiConfigSource": {
-    used: "api_type transport_api_version grpc_services",
+    used: "api_type transport_api_version grpc_services rate_limit_settings",
     harmless: {
       set_node_on_first_message_only: "the node is sent once either way",
-      rate_limit_settings: "requests follow subscriptions, which are few",
       request_timeout: "REST only",
       refresh_delay: "REST only",
     },
   },
   "envoy.config.core.v3.GrpcService": {
-    used: "envoy_grpc google_grpc",
-    harmless: { timeout: "the stream is kept as long as it lives" },
-    warned: { initial_metadata: "no metadata is sent" },
+    used: "envoy_grpc google_grpc initial_metadata timeout",
+    warned: { retry_policy: "calls are not repeated; streams always are" },
   },
+  "envoy.config.core.v3.GrpcService.GoogleGrpc": {
+    used: "target_uri channel_credentials call_credentials stat_prefix",
+    harmless: { per_stream_buffer_limit_bytes: "performance only" },
+  },
+  "envoy.config.core.v3.GrpcService.GoogleGrpc.SslCredentials": { used: "root_certs private_key cert_chain" },
+  "envoy.config.core.v3.ConfigSource": {
+    used: "path path_config_source api_config_source ads self initial_fetch_timeout resource_api_version",
+  },
+  "envoy.config.core.v3.PathConfigSource": { used: "path watched_directory" },
+  "envoy.config.core.v3.RateLimitSettings": { used: "max_tokens fill_rate" },
   "envoy.config.core.v3.GrpcService.EnvoyGrpc": {
-    used: "cluster_name authority",
+    used: "cluster_name authority max_receive_message_length",
     harmless: { skip_envoy_headers: "none are sent" },
-    warned: {
-      retry_policy: "calls are not repeated",
-      max_receive_message_length: "messages have a limit of our own",
-    },
+    warned: { retry_policy: "calls are not repeated; streams always are" },
   },
   "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz": {
     used: `grpc_service http_service failure_mode_allow failure_mode_allow_header_add with_request_body clear_route_cache

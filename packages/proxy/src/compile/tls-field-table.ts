@@ -29,9 +29,8 @@ export const tlsFieldTable: Readonly<Record<string, FieldRow>> = {
     used: `tls_minimum_protocol_version tls_maximum_protocol_version cipher_suites ecdh_curves signature_algorithms`,
   },
   [`${tls}.TlsCertificate`]: {
-    used: "certificate_chain private_key password",
+    used: "certificate_chain private_key password watched_directory",
     warned: {
-      watched_directory: "files are read when the resource comes",
       ocsp_staple: "responses of OCSP are not stapled",
       signed_certificate_timestamp: "is not sent",
     },
@@ -39,9 +38,8 @@ export const tlsFieldTable: Readonly<Record<string, FieldRow>> = {
   [`${tls}.CertificateValidationContext`]: {
     used: `trusted_ca verify_certificate_spki verify_certificate_hash match_typed_subject_alt_names
       match_subject_alt_names crl allow_expired_certificate trust_chain_verification only_verify_leaf_cert_crl
-      max_verify_depth`,
+      max_verify_depth watched_directory`,
     warned: {
-      watched_directory: "files are read when the resource comes",
       suppress_client_ca_list: "the names of the trusted authorities are sent",
     },
   },

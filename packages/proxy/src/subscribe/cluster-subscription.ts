@@ -107,6 +107,7 @@ export class ClusterSubscription {
       record.active = { message, versionInfo, receivedAtMs: Date.now(), contentVersion };
       record.refused = undefined;
     }
+    for (const name of response.removed) this.#forgetAssignment(name);
     if (errors.length === 0) records.endpoints.versionInfo = response.versionInfo;
     void this.#warming.check();
     this.#noteWarm();
@@ -215,6 +216,13 @@ export class ClusterSubscription {
       if (endpoints.ok) compiled.cluster.updateEndpoints(endpoints.value);
     }
     return undefined;
+  }
+
+  /** The time of the endpoints is over: nobody vouches for them any more. */
+  #forgetAssignment(name: string): void {
+    this.#assignments.delete(name);
+    this.#options.records.endpoints.delete(name);
+    for (const { endpointsName, cluster } of this.#all()) if (endpointsName === name) cluster.updateEndpoints([]);
   }
 
   /** Those that serve and those that warm. */

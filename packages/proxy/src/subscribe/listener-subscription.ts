@@ -102,7 +102,7 @@ export class ListenerSubscription {
     const { records, scope, owner } = this.#options;
     const log = scope.logging.logger("config");
     const errors: ResourceError[] = [];
-    const tables = new Map<string, RouteTable>();
+    const tables = new Map<string, RouteTable | undefined>();
     const clusterExists = (cluster: string): boolean => owner.cluster(cluster) !== undefined;
     for (const [name, bytes] of response.resources) {
       if (!this.#routeNames.has(name)) continue;
@@ -121,6 +121,10 @@ export class ListenerSubscription {
       record.active = { message: bytes, versionInfo, receivedAtMs: Date.now(), contentVersion };
       record.refused = undefined;
       tables.set(name, result.value);
+    }
+    for (const name of response.removed) {
+      records.routes.delete(name);
+      tables.set(name, undefined);
     }
     owner.swap({ routeTables: tables });
     if (errors.length === 0) records.routes.versionInfo = response.versionInfo;

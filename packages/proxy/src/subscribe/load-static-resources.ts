@@ -1,11 +1,9 @@
 // Puts the bootstrap's own clusters and listeners in place. All of them must be good: Envoy does not start otherwise.
-import { type Cluster, ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
-import { anyUnpack } from "@bufbuild/protobuf/wkt";
 import { type Clock, contentVersion } from "@tulle/xds";
 import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
-import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
 import type { ProxyBootstrap } from "../bootstrap/compile-bootstrap.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { compileCluster } from "../compile/compile-cluster.ts";
@@ -34,9 +32,13 @@ function received<D extends DescMessage>(
   return { message, versionInfo, receivedAtMs: Date.now(), contentVersion: version };
 }
 
-function lines(prefix: string, problems: readonly CompileProblem[]): string[] {
+function lines(
+  prefix: string,
+  problems: readonly CompileProblem[],
+  severity: CompileProblem["severity"] = "error",
+): string[] {
   return problems
-    .filter((problem) => problem.severity === "error")
+    .filter((problem) => problem.severity === severity)
     .map((problem) => `${prefix}${problem.place === "" ? ": " : "."}${problemText(problem)}`);
 }
 
@@ -47,33 +49,40 @@ export interface StaticResources {
   readonly secretSlots: ReadonlySet<SecretSlot>;
   /** One a line, with places; then nothing may be used. */
   readonly problems: readonly string[];
+  /** What is ignored, likewise. */
+  readonly warnings: readonly string[];
 }
 
 /** Compiles everything static; nothing is opened but access logs. */
 export function compileStaticResources(bootstrap: ProxyBootstrap, scope: CompileScope): StaticResources {
-  const log = scope.logging.logger("config");
   const problems: string[] = [];
+  const warnings: string[] = [];
   const clusters = new Map<string, RuntimeCluster>();
   const secretSlots = new Set<SecretSlot>();
   for (const [index, message] of bootstrap.secrets.entries()) {
     const prefix = `static_resources.secrets[${index}]`;
     const result = compileSecret(message, scope.environment);
+    warnings.push(...lines(prefix, result.ok ? result.warnings : result.problems, "warning"));
     if (result.ok) scope.secretSlot(message.name, { kind: "static" }, 0).put(result.value);
     else problems.push(...lines(prefix, result.problems));
   }
   for (const [index, message] of bootstrap.clusters.entries()) {
     const prefix = `static_resources.clusters[${index}]`;
     if (clusters.has(message.name)) problems.push(`${prefix}: cluster '${message.name}' is there twice`);
-    // Those of xDS and SDS streams are gRPC's affair; they may have what others may not, and no route can choose them.
-    if (message.name === bootstrap.dynamic?.clusterName) continue;
     const result = compileCluster(message, scope);
+    // That HTTP/2 carries gRPC alone is no news to a cluster which is for gRPC.
+    const told = (result.ok ? result.warnings : result.problems).filter(({ place }) => !isOfHttp2(place));
+    warnings.push(...lines(prefix, told, "warning"));
     if (!result.ok) {
-      if (isForGrpc(message)) continue;
       problems.push(...lines(prefix, result.problems));
       continue;
     }
-    if (!isForGrpc(message)) {
-      for (const { place, message: words } of result.warnings) log.warning(words, { place: `${prefix}.${place}` });
+    if (message.name === bootstrap.dynamic?.target.clusterName) {
+      for (const { name, source } of result.value.secretSlots) {
+        if (source.kind === "ads") {
+          problems.push(`${prefix}.transport_socket: the secret '${name}' would come by the very stream that needs it`);
+        }
+      }
     }
     if (result.value.endpointsName !== undefined) problems.push(`${prefix}: EDS is for clusters that come by CDS`);
     clusters.set(message.name, result.value.cluster);
@@ -83,28 +92,24 @@ export function compileStaticResources(bootstrap: ProxyBootstrap, scope: Compile
   for (const [index, message] of bootstrap.listeners.entries()) {
     const prefix = `static_resources.listeners[${index}]`;
     const result = compileListener(message, scope, { clusterExists: (name) => clusters.has(name) });
+    warnings.push(...lines(prefix, result.ok ? result.warnings : result.problems, "warning"));
     if (!result.ok) {
       problems.push(...lines(prefix, result.problems));
       continue;
     }
-    for (const { place, message: words } of result.warnings) log.warning(words, { place: `${prefix}.${place}` });
     if (result.value.routeNames.size > 0) problems.push(`${prefix}: RDS is for listeners that come by LDS`);
     listeners.push(result.value);
     for (const slot of result.value.secretSlots) secretSlots.add(slot);
   }
-  return { clusters, listeners, secretSlots, problems };
+  return { clusters, listeners, secretSlots, problems, warnings };
 }
 
-/** HTTP/2 alone: for xDS, SDS and authorizers, since the data path speaks HTTP/1.1 to upstreams. */
-function isForGrpc(message: Cluster): boolean {
-  const any = message.typedExtensionProtocolOptions["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"];
-  if (any === undefined) return message.http2ProtocolOptions !== undefined;
-  const protocol = anyUnpack(any, HttpProtocolOptionsSchema)?.upstreamProtocolOptions;
-  return protocol?.case === "explicitHttpConfig" && protocol.value.protocolConfig.case === "http2ProtocolOptions";
+function isOfHttp2(place: string): boolean {
+  return place.endsWith("http2_protocol_options") || place.endsWith(".explicit_http_config");
 }
 
 export interface LoadedStaticResources {
-  /** One a line; none = everything serves, or will once its secrets have come. */
+  /** Listeners that cannot be bound, one a line; none = everything serves, or will once its secrets have come. */
   readonly problems: readonly string[];
   /** Resolves once listeners that wait for secrets serve too. */
   readonly ready: Promise<void>;
@@ -112,15 +117,16 @@ export interface LoadedStaticResources {
   close(): void;
 }
 
+/** Of a bootstrap without problems. */
 export async function loadStaticResources(
   bootstrap: ProxyBootstrap,
+  resources: StaticResources,
   targets: ConfigTargets,
   secrets: SecretSubscription,
   clock: Clock,
 ): Promise<LoadedStaticResources> {
   const { scope, owner, records } = targets;
-  const { clusters, listeners, secretSlots, problems } = compileStaticResources(bootstrap, scope);
-  if (problems.length > 0) return { problems, ready: Promise.resolve(), close: () => {} };
+  const { clusters, listeners, secretSlots } = resources;
   for (const message of bootstrap.secrets) {
     records.secrets.of(message.name, true).active = received(SecretSchema, message, "");
   }

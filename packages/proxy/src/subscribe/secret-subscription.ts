@@ -1,12 +1,29 @@
-// Secrets as they come by SDS, over the aggregated stream and over streams of their own to static clusters. What is compiled says which
-// slots it needs; a secret that is accepted is put into its slot, a bad one is refused by name and the one before it stays.
-import type { AdsClient, AdsResponse, Clock, connectAds, ResourceError, Verdict } from "@tulle/xds";
+// Secrets as they come by SDS, over the aggregated stream, over streams of their own to static clusters, and from files. What is compiled
+// says which slots it needs; a secret that is accepted is put into its slot, a bad one is refused by name and the one before it stays.
+import { toBinary } from "@bufbuild/protobuf";
+import {
+  type AdsClient,
+  type AdsResponse,
+  type Clock,
+  type connectAds,
+  contentVersion,
+  type ResourceError,
+  type Verdict,
+} from "@tulle/xds";
 import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import {
+  type Secret as SecretMessage,
+  SecretSchema,
+} from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import { compileSecret } from "../compile/compile-secret.ts";
 import { problemsText } from "../compile/problems.ts";
 import { type SecretSlot, type SecretSource, secretSourceKey } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
+import type { OpenStream } from "./open-stream.ts";
+import { directoriesOf, readSecretFile } from "./secret-files.ts";
+import { directoryOf, WatchedFiles } from "./watched-files.ts";
 
+type FileSource = Extract<SecretSource, { kind: "path" }>;
 type SecretResponse = Extract<AdsResponse, { type: "SDS" }>;
 
 /** What uses secrets; each says all that it needs whenever that has changed. */
@@ -16,8 +33,7 @@ export interface SecretSubscriptionOptions extends ConfigTargets {
   readonly clock: Clock;
   readonly connect: typeof connectAds;
   readonly node: Node;
-  /** Where a static cluster of the bootstrap leads; undefined = there is none. */
-  readonly targetOf: (clusterName: string) => string | undefined;
+  readonly openStream: OpenStream;
 }
 
 export class SecretSubscription {
@@ -26,12 +42,18 @@ export class SecretSubscription {
   /** Names asked for, by source. */
   readonly #names = new Map<string, ReadonlySet<string>>();
   readonly #clients = new Map<string, AdsClient>();
+  /** Names of secrets in files, by source. */
+  readonly #files = new Map<string, FileSource>();
+  readonly #watched: WatchedFiles;
   readonly #changeListeners: (() => void)[] = [];
   /** Set by whoever has an aggregated stream. */
   subscribeAggregated: (names: ReadonlySet<string>) => void = () => {};
 
   constructor(options: SecretSubscriptionOptions) {
     this.#options = options;
+    const { clock, scope } = options;
+    const log = scope.logging.logger("config");
+    this.#watched = new WatchedFiles({ clock, log, onChange: (user) => this.#filesChanged(user) });
   }
 
   /** Called after each response that brought something. */
@@ -61,40 +83,60 @@ export class SecretSubscription {
   /** Takes one response of that source. */
   onSecrets(response: SecretResponse, source: SecretSource): Verdict {
     const { owner, records, scope } = this.#options;
-    const log = scope.logging.logger("config");
     const errors: ResourceError[] = [];
-    const { versionInfo } = response;
     let hasChanged = false;
     for (const [name, message] of response.resources) {
       const slot = owner.secretSlots.known(name, source);
       // What nobody needs any more may still be on its way.
       if (slot === undefined) continue;
-      const record = records.secrets.of(name);
-      const contentVersion = response.versions.get(name) ?? "";
+      const version = response.versions.get(name) ?? "";
       // Another source may have brought the same under this name.
-      if (records.secrets.holds(name, contentVersion) && slot.current !== undefined) continue;
-      const result = compileSecret(message, scope.environment);
-      if (!result.ok) {
-        const reason = problemsText(result.problems);
-        record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
-        errors.push({ name, message: reason });
-        continue;
-      }
-      for (const warning of result.warnings) log.warning(warning.message, { secret: name, place: warning.place });
-      record.active = { message, versionInfo, receivedAtMs: Date.now(), contentVersion };
-      record.refused = undefined;
-      slot.put(result.value);
-      hasChanged = true;
+      if (records.secrets.holds(name, version) && slot.current !== undefined) continue;
+      const reason = this.#put(slot, message, response.versionInfo, version);
+      if (reason === undefined) hasChanged = true;
+      else errors.push({ name, message: reason });
     }
-    if (errors.length === 0) records.secrets.versionInfo = versionInfo;
+    for (const name of response.removed) {
+      // Its time is over: whoever needs it makes no new connections.
+      owner.secretSlots.known(name, source)?.put(undefined);
+      records.secrets.delete(name);
+    }
+    if (errors.length === 0) records.secrets.versionInfo = response.versionInfo;
+    const log = scope.logging.logger("config");
     log.debug("secrets received", { resources: response.resources.size, refused: errors.length });
-    if (hasChanged) for (const listener of this.#changeListeners) listener();
+    if (hasChanged) this.#tellChange();
     return errors;
   }
 
   close(): void {
     for (const client of this.#clients.values()) client.close();
     this.#clients.clear();
+    this.#watched.close();
+  }
+
+  #tellChange(): void {
+    for (const listener of this.#changeListeners) listener();
+  }
+
+  /** The reason why the secret is refused; undefined = it serves. */
+  #put(slot: SecretSlot, message: SecretMessage, versionInfo: string, version: string): string | undefined {
+    const { records, scope } = this.#options;
+    const log = scope.logging.logger("config");
+    const { name } = slot;
+    const record = records.secrets.of(name);
+    const result = compileSecret(message, scope.environment);
+    // A bad file may be a good one soon.
+    this.#watched.set(`secret ${secretSourceKey(slot.source)} ${name}`, directoriesOf(message));
+    if (!result.ok) {
+      const reason = problemsText(result.problems);
+      record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
+      return reason;
+    }
+    for (const warning of result.warnings) log.warning(warning.message, { secret: name, place: warning.place });
+    record.active = { message, versionInfo, receivedAtMs: Date.now(), contentVersion: version };
+    record.refused = undefined;
+    slot.put(result.value);
+    return undefined;
   }
 
   /** Slots that nothing names any more go, with the keys in them. */
@@ -104,6 +146,7 @@ export class SecretSubscription {
       if (needed.has(slot) || slot.source.kind === "static") continue;
       owner.secretSlots.delete(slot);
       records.secrets.delete(slot.name);
+      this.#watched.set(`secret ${secretSourceKey(slot.source)} ${slot.name}`, new Set());
     }
   }
 
@@ -111,8 +154,21 @@ export class SecretSubscription {
     const known = this.#names.get(key);
     if (known !== undefined && known.size === names.size && names.isSubsetOf(known)) return;
     this.#names.set(key, names);
-    if (source.kind === "ads") this.subscribeAggregated(names);
-    else if (source.kind === "grpc") this.#clientOf(source.clusterName, key)?.subscribe("SDS", names);
+    switch (source.kind) {
+      case "ads":
+        this.subscribeAggregated(names);
+        break;
+      case "grpc":
+        this.#clientOf(source, key).subscribe("SDS", names);
+        break;
+      case "path":
+        this.#files.set(key, source);
+        this.#watched.set(`file ${key}`, new Set([directoryOf(source.path, source.watchedDirectory)]));
+        this.#readFile(source, names);
+        break;
+      case "static":
+        break;
+    }
   }
 
   #unsubscribe(key: string): void {
@@ -120,23 +176,71 @@ export class SecretSubscription {
     if (key === "ads") this.subscribeAggregated(new Set());
     this.#clients.get(key)?.close();
     this.#clients.delete(key);
+    if (this.#files.delete(key)) this.#watched.set(`file ${key}`, new Set());
   }
 
-  #clientOf(clusterName: string, key: string): AdsClient | undefined {
+  #filesChanged(user: string): void {
+    const [kind, ...rest] = user.split(" ");
+    if (kind === "file") {
+      const key = rest.join(" ");
+      const source = this.#files.get(key);
+      if (source !== undefined) this.#readFile(source, this.#names.get(key) ?? new Set());
+      return;
+    }
+    for (const slot of this.#options.owner.secretSlots.values()) {
+      if (user === `secret ${secretSourceKey(slot.source)} ${slot.name}`) this.#readAgain(slot);
+    }
+  }
+
+  /** The secret is the same, the files that it names are not. */
+  #readAgain(slot: SecretSlot): void {
+    const log = this.#options.scope.logging.logger("config");
+    const record = this.#options.records.secrets.get(slot.name);
+    const message = record?.refused?.message ?? record?.active?.message;
+    if (record === undefined || message === undefined) return;
+    const version = contentVersion(toBinary(SecretSchema, message));
+    const reason = this.#put(slot, message, (record.refused ?? record.active)!.versionInfo, version);
+    if (reason === undefined) this.#tellChange();
+    else
+      log.warning("a secret's files have changed and cannot be used: the last ones stay", {
+        secret: slot.name,
+        reason,
+      });
+  }
+
+  #readFile(source: FileSource, names: ReadonlySet<string>): void {
+    const { owner, records, scope } = this.#options;
+    const log = scope.logging.logger("config");
+    const file = readSecretFile(source.path);
+    if (!file.ok) {
+      log.warning("a file of secrets cannot be used", { path: source.path, reason: file.reason });
+      return;
+    }
+    for (const name of names) {
+      const slot = owner.secretSlots.known(name, source);
+      const message = file.secrets.get(name);
+      if (slot === undefined) continue;
+      if (message === undefined) {
+        log.warning("a file of secrets lacks one that is needed", { path: source.path, secret: name });
+        continue;
+      }
+      const version = contentVersion(toBinary(SecretSchema, message));
+      if (slot.current !== undefined && records.secrets.holds(name, version)) continue;
+      const reason = this.#put(slot, message, file.versionInfo, version);
+      if (reason !== undefined) log.warning("a secret is refused", { path: source.path, secret: name, reason });
+    }
+    this.#tellChange();
+  }
+
+  #clientOf(source: Extract<SecretSource, { kind: "grpc" }>, key: string): AdsClient {
     const known = this.#clients.get(key);
     if (known !== undefined) return known;
-    const { clock, connect, node, scope, targetOf } = this.#options;
+    const { clock, connect, node, scope, openStream } = this.#options;
+    const { target } = source;
     const log = scope.logging.logger("config");
-    const target = targetOf(clusterName);
-    if (target === undefined) {
-      log.error("there is no static cluster to fetch secrets from", { cluster: clusterName });
-      return undefined;
-    }
-    const source: SecretSource = { kind: "grpc", clusterName };
     const client = connect({
-      target,
+      target: openStream(target, "sds"),
       node,
-      service: "sds",
       clock,
       handlers: {
         onResponse: (response) =>
@@ -145,7 +249,7 @@ export class SecretSubscription {
             : [...response.resources.keys()].map((name) => ({ name, message: "only secrets are asked for here" })),
         onState: (state) => {
           if (state.kind === "waiting")
-            log.warning("the SDS stream ended", { cluster: clusterName, reason: state.reason });
+            log.warning("the SDS stream ended", { cluster: target.clusterName, reason: state.reason });
         },
       },
     });

@@ -9,6 +9,7 @@ import { productVersion } from "../product-version.ts";
 import { ClusterSubscription } from "./cluster-subscription.ts";
 import { ListenerSubscription } from "./listener-subscription.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
+import type { OpenStream } from "./open-stream.ts";
 import type { SecretSubscription } from "./secret-subscription.ts";
 
 export interface SubscriberOptions {
@@ -32,10 +33,11 @@ export function startSubscriber(
   bootstrap: ProxyBootstrap,
   targets: ConfigTargets,
   secrets: SecretSubscription,
+  openStream: OpenStream,
   options: SubscriberOptions = {},
 ): Subscriber {
   if (bootstrap.dynamic === undefined) return { ready: Promise.resolve(), state: undefined, close: () => {} };
-  return new AdsSubscriber(bootstrap, targets, secrets, options);
+  return new AdsSubscriber(bootstrap, targets, secrets, openStream, options);
 }
 
 /**
@@ -60,6 +62,7 @@ class AdsSubscriber implements Subscriber {
     bootstrap: ProxyBootstrap,
     targets: ConfigTargets,
     secrets: SecretSubscription,
+    openStream: OpenStream,
     options: SubscriberOptions,
   ) {
     const dynamic = bootstrap.dynamic!;
@@ -87,7 +90,8 @@ class AdsSubscriber implements Subscriber {
       onAllWarm: () => this.#listenersAreWarm(),
     });
     this.#client = (options.connect ?? connectAds)({
-      target: dynamic.target,
+      target: openStream(dynamic.target, "ads"),
+      rateLimit: dynamic.rateLimit,
       node: withUserAgent(bootstrap.node),
       handlers: {
         onResponse: (response) => this.#onResponse(response),

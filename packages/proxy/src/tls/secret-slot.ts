@@ -1,5 +1,6 @@
 // Where a secret of a name and source stands. TLS contexts hold slots; a rotation puts the next version in, new connections find it,
 // and nothing else is compiled again.
+import { type GrpcTarget, grpcTargetKey } from "../upstream/grpc-target.ts";
 import type { Secret } from "./secret.ts";
 
 /** Where a secret comes from (SdsSecretConfig.sds_config). */
@@ -9,7 +10,9 @@ export type SecretSource =
   /** The aggregated stream. */
   | { readonly kind: "ads" }
   /** api_config_source with a static cluster of the bootstrap. */
-  | { readonly kind: "grpc"; readonly clusterName: string };
+  | { readonly kind: "grpc"; readonly target: GrpcTarget }
+  /** path_config_source: a file that is read again when it, or something in the watched directory, has changed. */
+  | { readonly kind: "path"; readonly path: string; readonly watchedDirectory: string | undefined };
 
 export class SecretSlot {
   readonly name: string;
@@ -49,7 +52,14 @@ export function filledSecretSlot(name: string, secret: Secret): SecretSlot {
 }
 
 export function secretSourceKey(source: SecretSource): string {
-  return source.kind === "grpc" ? `grpc:${source.clusterName}` : source.kind;
+  switch (source.kind) {
+    case "grpc":
+      return `grpc:${grpcTargetKey(source.target)}`;
+    case "path":
+      return `path:${JSON.stringify([source.path, source.watchedDirectory])}`;
+    default:
+      return source.kind;
+  }
 }
 
 /** Slots by source and name. */

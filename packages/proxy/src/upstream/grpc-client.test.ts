@@ -65,12 +65,14 @@ function clusterAt(port: number, extra: object = {}): Cluster {
   return compiled.value.cluster;
 }
 
+const target = { clusterName: "authorizer", authority: "a", metadata: [], maxMessageBytes: undefined };
+
 function call(cluster: Cluster | undefined, path = "/call"): Promise<GrpcResult> {
   const slot = new Slot<Cluster>("authorizer");
   if (cluster !== undefined) slot.current = cluster;
-  const request = { path, authority: "a", message: Buffer.from("m") };
+  const request = { path, message: Buffer.from("m") };
   return new Promise((resolve) => {
-    callGrpc(slot, request, { timeoutMs: 500, maxResponseBytes: 1024 }, dataPath, resolve);
+    callGrpc(slot, target, request, { timeoutMs: 500, maxResponseBytes: 1024 }, dataPath, resolve);
   });
 }
 
@@ -112,9 +114,9 @@ test("a call that is given up says nothing, and counts as over", async () => {
   const slot = new Slot<Cluster>("authorizer");
   slot.current = cluster;
   let said = 0;
-  const request = { path: "/late", authority: "a", message: Buffer.alloc(0) };
+  const request = { path: "/late", message: Buffer.alloc(0) };
   const options = { timeoutMs: 0, maxResponseBytes: 1 };
-  const given = callGrpc(slot, request, options, dataPath, () => (said += 1));
+  const given = callGrpc(slot, target, request, options, dataPath, () => (said += 1));
   await waitFor(() => cluster.stats.upstreamRequestsActive.value === 1, { what: "the call" });
   given.cancel();
   assert.equal(cluster.stats.upstreamRequestsActive.value, 0);

@@ -1,19 +1,19 @@
 // One call of a gRPC service over HTTP/2, at a host of a cluster: the proxy's own calls to authorizers (Envoy: `Grpc::AsyncClient`).
 // What the data path itself speaks to hosts is another matter; these are few and small, so that Node's HTTP/2 is good enough.
-import { countConnection, countRequest } from "../cluster/cluster-load.ts";
+import { countRequest } from "../cluster/cluster-load.ts";
 import http2 from "node:http2";
-import net from "node:net";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import type { Slot } from "../runtime/slot.ts";
 import type { AsyncCall } from "./async-call.ts";
-import { connectTls } from "./connect-tls.ts";
+import { framed, prefixBytes } from "./grpc-framing.ts";
+import { metadataHeaders, type GrpcTarget } from "./grpc-target.ts";
+import { openHttp2Session } from "./http2-session.ts";
 
 export interface GrpcRequest {
   /** `/package.Service/Method` */
   readonly path: string;
-  readonly authority: string;
   /** The message, encoded. */
   readonly message: Uint8Array;
 }
@@ -29,24 +29,23 @@ export type GrpcResult =
   | { readonly ok: true; readonly message: Buffer }
   | { readonly ok: false; readonly reason: string };
 
-/** A flag and four bytes of length before each message (gRPC over HTTP/2, "Length-Prefixed-Message"). */
-const prefixBytes = 5;
-
 /** The result comes in a later turn, never within this call. */
 export function callGrpc(
   cluster: Slot<Cluster>,
+  target: GrpcTarget,
   request: GrpcRequest,
   options: GrpcOptions,
   dataPath: DataPath,
   onResult: (result: GrpcResult) => void,
 ): AsyncCall {
-  const call = new GrpcCall(cluster, request, options, dataPath, onResult);
+  const call = new GrpcCall(cluster, target, request, options, dataPath, onResult);
   queueMicrotask(() => dataPath.turn.run(() => call.start()));
   return call;
 }
 
 class GrpcCall implements AsyncCall {
   readonly #cluster: Slot<Cluster>;
+  readonly #target: GrpcTarget;
   readonly #request: GrpcRequest;
   readonly #options: GrpcOptions;
   readonly #dataPath: DataPath;
@@ -60,12 +59,14 @@ class GrpcCall implements AsyncCall {
 
   constructor(
     cluster: Slot<Cluster>,
+    target: GrpcTarget,
     request: GrpcRequest,
     options: GrpcOptions,
     dataPath: DataPath,
     onResult: (result: GrpcResult) => void,
   ) {
     this.#cluster = cluster;
+    this.#target = target;
     this.#request = request;
     this.#options = options;
     this.#dataPath = dataPath;
@@ -97,7 +98,8 @@ class GrpcCall implements AsyncCall {
   }
 
   #send(cluster: Cluster, host: Host): void {
-    const { path, authority, message } = this.#request;
+    const { authority, metadata } = this.#target;
+    const { path, message } = this.#request;
     const { timeoutMs } = this.#options;
     cluster.stats.upstreamRequestsTotal.increment();
     countRequest(cluster, 1);
@@ -115,6 +117,7 @@ class GrpcCall implements AsyncCall {
       te: "trailers",
       "content-type": "application/grpc",
       ...(timeoutMs > 0 && { "grpc-timeout": `${timeoutMs}m` }),
+      ...metadataHeaders(metadata),
     };
     const stream = sessionTo(host, cluster, this.#dataPath).request(headers);
     this.#stream = stream;
@@ -166,14 +169,6 @@ class GrpcCall implements AsyncCall {
   }
 }
 
-function framed(message: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafe(prefixBytes + message.length);
-  bytes[0] = 0;
-  bytes.writeUInt32BE(message.length, 1);
-  bytes.set(message, prefixBytes);
-  return bytes;
-}
-
 interface Session {
   readonly session: http2.ClientHttp2Session;
   /** What the host's connections are made with: another one asks for another session. */
@@ -190,7 +185,8 @@ function sessionTo(host: Host, cluster: Cluster, dataPath: DataPath): http2.Clie
   const isUsable = kept !== undefined && !kept.session.closed && !kept.session.destroyed;
   if (isUsable && kept.material === material) return kept.session;
   if (isUsable) kept.session.close();
-  const session = openSession(host, cluster, dataPath);
+  const session = openHttp2Session(host, cluster, dataPath);
+  if (cluster.idleTimeoutMs > 0) session.setTimeout(cluster.idleTimeoutMs, () => session.close());
   sessions.set(host, { session, material });
   return session;
 }
@@ -199,40 +195,4 @@ function sessionTo(host: Host, cluster: Cluster, dataPath: DataPath): http2.Clie
 export function closeGrpcSession(host: Host): void {
   sessions.get(host)?.session.close();
   sessions.delete(host);
-}
-
-function openSession(host: Host, cluster: Cluster, dataPath: DataPath): http2.ClientHttp2Session {
-  const { stats } = cluster;
-  const { address } = host;
-  const target: net.NetConnectOpts =
-    address.type === "pipe"
-      ? { path: address.path }
-      : {
-          host: address.ip,
-          port: address.port,
-          noDelay: true,
-          ...(cluster.sourceAddress === undefined ? {} : { localAddress: cluster.sourceAddress }),
-        };
-  const transport = cluster.transportOf?.(host);
-  const tlsOptions = { serverName: undefined, verifiesServerName: false, defaultProtocols: ["h2"] };
-  const socket = transport?.kind === "tls" ? connectTls(host, transport, tlsOptions, target) : net.connect(target);
-  stats.upstreamConnectionsTotal.increment();
-  countConnection(cluster, 1);
-  const scheme = transport?.kind === "tls" ? "https" : "http";
-  // Before the session's own listener: it would take hold of a socket that is gone because its peer was refused, and Node would abort.
-  socket.once("secureConnect", () => void (socket.destroyed && session.destroy(socket.errored ?? undefined)));
-  const session = http2.connect(`${scheme}://grpc.invalid`, { createConnection: () => socket });
-  const timer = new CallbackTimer(() => session.destroy());
-  if (cluster.connectTimeoutMs > 0) dataPath.timers.arm(timer, cluster.connectTimeoutMs, dataPath.turn.nowMs);
-  session.once("connect", () => dataPath.timers.disarm(timer));
-  // Calls hear of it themselves.
-  session.on("error", () => stats.upstreamConnectFailures.increment());
-  session.once("close", () => {
-    dataPath.timers.disarm(timer);
-    countConnection(cluster, -1);
-  });
-  if (cluster.idleTimeoutMs > 0) session.setTimeout(cluster.idleTimeoutMs, () => session.close());
-  // It is the listeners that keep the process alive.
-  session.unref();
-  return session;
 }

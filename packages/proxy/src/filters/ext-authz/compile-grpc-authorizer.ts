@@ -1,6 +1,7 @@
 // GrpcService of an authorizer → how it is called (config.core.v3.GrpcService).
 import type { GrpcService } from "@tulle/xds/envoy/config/core/v3/grpc_service_pb";
 import type { ExtAuthz } from "@tulle/xds/envoy/extensions/filters/http/ext_authz/v3/ext_authz_pb";
+import { compileGrpcService } from "../../compile/compile-grpc-service.ts";
 import type { CompileScope } from "../../compile/compile-scope.ts";
 import { durationMs } from "../../compile/duration.ts";
 import type { Place, Problems } from "../../compile/problems.ts";
@@ -24,21 +25,12 @@ export function compileGrpcAuthorizer(
   { scope, clusterNames, problems }: GrpcBuild,
   place: Place,
 ): GrpcAuthorizer | undefined {
-  const target = service.targetSpecifier;
-  if (target.case !== "envoyGrpc") {
-    problems.error(place.field("google_grpc"), "is not supported");
-    return undefined;
-  }
-  const { clusterName, authority } = target.value;
-  if (clusterName === "") {
-    const at = place.field("envoy_grpc").field("cluster_name");
-    problems.error(at, "value length must be at least 1 characters");
-    return undefined;
-  }
-  clusterNames.add(clusterName);
+  const target = compileGrpcService(service, place, problems);
+  if (target === undefined) return undefined;
+  clusterNames.add(target.clusterName);
   return new GrpcAuthorizer({
-    cluster: scope.clusterSlot(clusterName),
-    authority: authority === "" ? clusterName : authority,
+    cluster: scope.clusterSlot(target.clusterName),
+    target,
     timeoutMs: durationMs(service.timeout, defaultTimeoutMs),
     attributes: {
       includesPeerCertificate: settings.includePeerCertificate,

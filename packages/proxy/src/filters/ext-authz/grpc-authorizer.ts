@@ -11,9 +11,10 @@ import {
 } from "@tulle/xds/envoy/service/auth/v3/external_auth_pb";
 import type { Cluster } from "../../cluster/cluster.ts";
 import { fieldValue, utf8AsLatin1 } from "../../http/header-value.ts";
-import type { Slot } from "../../runtime/slot.ts";
 import type { AsyncCall } from "../../upstream/async-call.ts";
+import type { Slot } from "../../runtime/slot.ts";
 import { callGrpc } from "../../upstream/grpc-client.ts";
+import type { GrpcTarget } from "../../upstream/grpc-target.ts";
 import {
   type Allowed,
   type AuthorizationOutcome,
@@ -27,7 +28,7 @@ import type { Authorizer } from "./ext-authz-config.ts";
 
 export interface GrpcAuthorizerConfig {
   readonly cluster: Slot<Cluster>;
-  readonly authority: string;
+  readonly target: GrpcTarget;
   readonly timeoutMs: number;
   readonly attributes: AttributeSettings;
 }
@@ -44,10 +45,10 @@ export class GrpcAuthorizer implements Authorizer {
   }
 
   check(check: CheckRequest, onOutcome: CheckOutcomeListener): AsyncCall {
-    const { cluster, authority, timeoutMs, attributes } = this.#config;
+    const { cluster, target, timeoutMs, attributes } = this.#config;
     const message = toBinary(CheckRequestSchema, attributesOf(check, attributes));
-    const request = { path: checkPath, authority, message };
-    return callGrpc(cluster, request, { timeoutMs, maxResponseBytes }, check.dataPath, (result) =>
+    const request = { path: checkPath, message };
+    return callGrpc(cluster, target, request, { timeoutMs, maxResponseBytes }, check.dataPath, (result) =>
       onOutcome(result.ok ? readResponse(result.message) : errorOutcome),
     );
   }

@@ -1,0 +1,84 @@
+// Files that are looked at again when they may have changed: secrets that come by files, and the certificates that secrets name. What is
+// watched are directories, because files are replaced by moving others into their place, and in Kubernetes by moving a link.
+import { type FSWatcher, watch } from "node:fs";
+import path from "node:path";
+import type { Logger } from "@tulle/telemetry";
+import type { Clock } from "@tulle/xds";
+
+/** Changes within this time are one: a certificate and its key are written one after another. */
+const settleMs = 100;
+
+export interface WatchedFilesOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Something in the directories of that user has changed. */
+  readonly onChange: (user: string) => void;
+}
+
+interface Watched {
+  readonly watcher: FSWatcher;
+  readonly users: Set<string>;
+}
+
+export class WatchedFiles {
+  readonly #options: WatchedFilesOptions;
+  readonly #directories = new Map<string, Watched>();
+  readonly #pending = new Map<string, () => void>();
+
+  constructor(options: WatchedFilesOptions) {
+    this.#options = options;
+  }
+
+  /** All that this user depends on, in the place of what it named before. */
+  set(user: string, directories: ReadonlySet<string>): void {
+    for (const [directory, watched] of this.#directories) {
+      if (directories.has(directory) || !watched.users.delete(user)) continue;
+      if (watched.users.size > 0) continue;
+      watched.watcher.close();
+      this.#directories.delete(directory);
+    }
+    for (const directory of directories) {
+      const known = this.#directories.get(directory);
+      if (known !== undefined) known.users.add(user);
+      else this.#watch(directory, user);
+    }
+  }
+
+  close(): void {
+    for (const { watcher } of this.#directories.values()) watcher.close();
+    for (const cancel of this.#pending.values()) cancel();
+    this.#directories.clear();
+    this.#pending.clear();
+  }
+
+  #watch(directory: string, user: string): void {
+    const { log } = this.#options;
+    const fail = (error: Error): void => {
+      log.warning("a directory cannot be watched: changes in it are not seen", { directory, reason: error.message });
+    };
+    try {
+      const users = new Set([user]);
+      const watcher = watch(directory, { persistent: false }, () => this.#changed(users));
+      watcher.on("error", fail);
+      this.#directories.set(directory, { watcher, users });
+    } catch (error) {
+      fail(error as Error);
+    }
+  }
+
+  #changed(users: ReadonlySet<string>): void {
+    for (const user of users) {
+      if (this.#pending.has(user)) continue;
+      const tell = (): void => {
+        this.#pending.delete(user);
+        this.#options.onChange(user);
+      };
+      this.#pending.set(user, this.#options.clock.after(settleMs, tell));
+    }
+  }
+}
+
+/** Where to look for changes of a file: in the directory that is named, or in its own. */
+export function directoryOf(file: string, watchedDirectory: string | undefined): string {
+  return watchedDirectory ?? path.dirname(file);
+}

@@ -1,0 +1,58 @@
+// One HTTP/2 connection to a host of a cluster, plain or with TLS as the cluster says, for gRPC of the proxy's own: calls of authorizers and
+// streams of configuration. Who answers is judged before a byte goes out, as for any upstream.
+import http2 from "node:http2";
+import net from "node:net";
+import { countConnection } from "../cluster/cluster-load.ts";
+import type { Cluster, Host } from "../cluster/cluster.ts";
+import type { DataPath } from "../connection/data-path.ts";
+import { CallbackTimer } from "../connection/timer-wheel.ts";
+import { connectTls } from "./connect-tls.ts";
+
+/** Of a stream and of the connection: a push of some hundred kilobytes needs few round trips. */
+const windowBytes = 1024 * 1024;
+
+/** Above what a window and a message being put together may hold; Node ends the session beyond it. */
+const maxSessionMegabytes = 128;
+
+/** The session reports a failure by `error` and `close`; calls made before it stands wait for it. */
+export function openHttp2Session(host: Host, cluster: Cluster, dataPath: DataPath): http2.ClientHttp2Session {
+  const { stats } = cluster;
+  const { address } = host;
+  const target: net.NetConnectOpts =
+    address.type === "pipe"
+      ? { path: address.path }
+      : {
+          host: address.ip,
+          port: address.port,
+          noDelay: true,
+          ...(cluster.sourceAddress === undefined ? {} : { localAddress: cluster.sourceAddress }),
+        };
+  const transport = cluster.transportOf?.(host);
+  const tlsOptions = { serverName: undefined, verifiesServerName: false, defaultProtocols: ["h2"] };
+  const socket = transport?.kind === "tls" ? connectTls(host, transport, tlsOptions, target) : net.connect(target);
+  stats.upstreamConnectionsTotal.increment();
+  countConnection(cluster, 1);
+  const scheme = transport?.kind === "tls" ? "https" : "http";
+  // Before the session's own listener: it would take hold of a socket that is gone because its peer was refused, and Node would abort.
+  socket.once("secureConnect", () => void (socket.destroyed && session.destroy(socket.errored ?? undefined)));
+  const session = http2.connect(`${scheme}://grpc.invalid`, {
+    createConnection: () => socket,
+    settings: { enablePush: false, initialWindowSize: windowBytes },
+    maxSessionMemory: maxSessionMegabytes,
+  });
+  const timer = new CallbackTimer(() => session.destroy());
+  if (cluster.connectTimeoutMs > 0) dataPath.timers.arm(timer, cluster.connectTimeoutMs, dataPath.turn.nowMs);
+  session.once("connect", () => {
+    dataPath.timers.disarm(timer);
+    if (!session.destroyed) session.setLocalWindowSize(windowBytes);
+  });
+  // Calls hear of it themselves.
+  session.on("error", () => stats.upstreamConnectFailures.increment());
+  session.once("close", () => {
+    dataPath.timers.disarm(timer);
+    countConnection(cluster, -1);
+  });
+  // It is the listeners that keep the process alive.
+  session.unref();
+  return session;
+}
