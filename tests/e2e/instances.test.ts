@@ -1,6 +1,7 @@
 // Several instances side by side, and what is left of one whose supervisor is killed: nothing.
 import assert from "node:assert/strict";
-import { appendFile } from "node:fs/promises";
+import { appendFile, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 import { freePort, startProcess, waitFor } from "../tools/processes.ts";
@@ -18,6 +19,21 @@ test("two instances run side by side and do not know each other", async () => {
   assert.match((await second.get("/api/catalog/items/1", dark)).body, /imageUrl/);
   const addresses = [...(await first.pods()), ...(await second.pods())].map(({ address }) => address);
   assert.equal(new Set(addresses).size, 10);
+});
+
+test("an instance runs in a folder whose path is too long for a socket", async (t) => {
+  const runtime = await mkdtemp(path.join(tmpdir(), "tulle-run-"));
+  t.after(() => rm(runtime, { recursive: true }));
+  await using shop = await ShopInstance.start({
+    folderName: "deep".repeat(40),
+    env: { XDG_RUNTIME_DIR: runtime },
+  });
+  await shop.applyRule("2-everything-to-v1");
+  assert.equal((await shop.get("/api/catalog")).status, 200);
+  // One folder for the instance, and one for each of its five pods.
+  assert.equal((await readdir(path.join(runtime, "tulle"))).length, 6);
+  assert.match(await shop.mustTulle("down"), /is down/);
+  assert.deepEqual(await readdir(path.join(runtime, "tulle")), []);
 });
 
 test("kill -9 of the supervisor leaves no process and no lock behind", async () => {

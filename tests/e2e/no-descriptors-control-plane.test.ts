@@ -14,24 +14,36 @@ import { ShopInstance } from "./shop-instance.ts";
 const maxDescriptors = 128;
 const refusal = "connections are refused: too many files are open";
 
-/** Replaces the control plane by one with few descriptors; returns where its proxies connect. */
-async function restartCrowded(shop: ShopInstance, log: () => Promise<string>): Promise<net.TcpNetConnectOpts> {
+interface Ports {
+  /** Where its proxies connect. */
+  readonly xds: net.TcpNetConnectOpts;
+  /** Its API, of which everybody reaches a little. */
+  readonly api: net.TcpNetConnectOpts;
+}
+
+/** Replaces the control plane by one with few descriptors. */
+async function restartCrowded(shop: ShopInstance, log: () => Promise<string>): Promise<Ports> {
   const supervisor = shop.up.child.pid!;
   const logged = (await log()).length;
   const before = (await shop.processes()).get("control-plane")!;
   // For it and for all that it starts from now on.
   await promisify(execFile)("prlimit", ["--pid", String(supervisor), `--nofile=${maxDescriptors}`]);
   process.kill(before, "SIGTERM");
-  const find = async (): Promise<RegExpExecArray | null> => / xdsTls=([\d.]+):(\d+)/.exec((await log()).slice(logged));
-  const [, host, port] = await waitFor(find, { what: "another control plane", timeoutMs: 60_000, intervalMs: 100 });
+  const find = async (): Promise<RegExpExecArray | null> =>
+    / xdsTls=([\d.]+):(\d+) http=[\d.]+:(\d+)/.exec((await log()).slice(logged));
+  const [, host, xdsPort, apiPort] = await waitFor(find, {
+    what: "another control plane",
+    timeoutMs: 60_000,
+    intervalMs: 100,
+  });
   await shop.waitForSync();
-  return { host: host!, port: Number(port) };
+  return { xds: { host: host!, port: Number(xdsPort) }, api: { host: host!, port: Number(apiPort) } };
 }
 
 test("a control plane without descriptors refuses newcomers, says so once, pushes, and recovers", async () => {
   await using shop = await ShopInstance.start();
   const log = (): Promise<string> => readFile(path.join(shop.folder, ".tulle", "logs", "control-plane.log"), "utf8");
-  const xds = await restartCrowded(shop, log);
+  const { xds, api } = await restartCrowded(shop, log);
   const controlPlane = (await shop.processes()).get("control-plane");
   const proxies = (await shop.syncRows()).map(({ proxy }) => proxy);
   assert.ok(proxies.length > 0);
@@ -39,8 +51,9 @@ test("a control plane without descriptors refuses newcomers, says so once, pushe
   const crowd = new Set<net.Socket>();
   let refused = 0;
   let connected = 0;
-  for (let count = 0; count < maxDescriptors + 20; count += 1) {
-    const socket = net.connect(xds, () => (connected += 1));
+  const attempts = 2 * (maxDescriptors + 20);
+  for (let count = 0; count < attempts; count += 1) {
+    const socket = net.connect(count % 2 === 0 ? api : xds, () => (connected += 1));
     crowd.add(socket);
     socket.on("error", () => undefined);
     socket.on("close", () => {
@@ -49,7 +62,7 @@ test("a control plane without descriptors refuses newcomers, says so once, pushe
     });
   }
   try {
-    await waitFor(() => connected + refused >= maxDescriptors + 20 && refused > 20, {
+    await waitFor(() => connected + refused >= attempts && refused > 20, {
       what: "newcomers to be refused",
     });
     await shop.applyRule("2-everything-to-v1");

@@ -43,6 +43,8 @@ export interface ShopOptions {
   /** Changes the copied manifests before the start. */
   readonly prepare?: (folder: string) => Promise<void>;
   readonly env?: Readonly<Record<string, string>>;
+  /** Of the copy. */
+  readonly folderName?: string;
 }
 
 /** What the sample runs besides the catalog and its front ends needs more than most tests are about. */
@@ -82,7 +84,7 @@ export class ShopInstance implements AsyncDisposable {
     const place = options.isWhole ? path.join(root, ".cache") : tmpdir();
     await mkdir(place, { recursive: true });
     const parent = await mkdtemp(path.join(place, "tulle-e2e-"));
-    const folder = path.join(parent, "shop");
+    const folder = path.join(parent, options.folderName ?? "shop");
     await cp(path.join(root, "samples", "shop"), folder, {
       recursive: true,
       filter: (source) => path.basename(source) !== ".tulle",

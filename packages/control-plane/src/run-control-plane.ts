@@ -2,7 +2,7 @@
 import path from "node:path";
 import { analyze, type AnalyzeOptions, apiSocketName, type Finding, type Store } from "@tulle/config";
 import { makeOwnFolder, makeSocketPath } from "@tulle/identity/own";
-import { type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
+import { descriptorLimit, DescriptorReserve, type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
 import { type Clock, systemClock } from "@tulle/xds";
 import { readOrMakeToken } from "./api/api-token.ts";
 import { debugRoutes } from "./api/debug-routes.ts";
@@ -102,7 +102,9 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const stages = connectStages(made);
     const { mesh, pusher, cache, accepted } = stages;
     open.defer(() => stages.close());
-    const servers = await serveXds(options, instanceId, stages, security, clock);
+    // Of both ports: what is told of a shortage is told once.
+    const descriptors = new DescriptorReserve(log, descriptorLimit());
+    const servers = await serveXds(options, instanceId, stages, security, clock, descriptors);
     open.use(servers);
     const resources = resourceRoutes({
       store,
@@ -124,7 +126,15 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const routes = [...resources.routes, ...caRoutes(security?.authority), ...debugRoutes(debug)];
     const authority = security?.authority;
     const credentials = authority?.credentials;
-    const http = await serveHttpApi({ address: options.httpAddress, socketPath, token, credentials, log, routes });
+    const http = await serveHttpApi({
+      address: options.httpAddress,
+      socketPath,
+      token,
+      credentials,
+      descriptors,
+      log,
+      routes,
+    });
     open.defer(() => http.close());
     authority?.follow(() => http.setCredentials(authority.credentials));
     open.defer(() => resources.close());

@@ -51,13 +51,14 @@ export class FoundSupervisor implements Disposable {
   readonly pid: number;
   readonly #startTime: string;
   readonly #connection: Socket;
-  #isConnected = true;
+  /** Its end of the connection is open. */
+  isConnected = true;
 
   private constructor(pid: number, startTime: string, connection: Socket) {
     this.pid = pid;
     this.#startTime = startTime;
     this.#connection = connection;
-    connection.on("close", () => (this.#isConnected = false));
+    connection.on("close", () => (this.isConnected = false));
     connection.resume();
   }
 
@@ -78,7 +79,7 @@ export class FoundSupervisor implements Disposable {
 
   /** To this very process: while its end of the connection is open, its number is nobody else's. */
   signal(signal: NodeJS.Signals): void {
-    if (this.#isConnected) process.kill(this.pid, signal);
+    if (this.isConnected) process.kill(this.pid, signal);
   }
 
   async isGone(): Promise<boolean> {

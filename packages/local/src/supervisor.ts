@@ -3,7 +3,7 @@ import { accessSync, constants } from "node:fs";
 import path from "node:path";
 import { socketLookup, type SocketLookup } from "@tulle/capture";
 import { ApiClient, apiSocketName } from "@tulle/config";
-import { makeSocketPath, NotOwn } from "@tulle/identity/own";
+import { makeSocketPath, NotOwn, removeSocketFolder } from "@tulle/identity/own";
 import { Logging, textSink, type Logger } from "@tulle/telemetry";
 import { apiPort, controlPlaneSpec, refusals, xdsPort } from "./control-plane-process.ts";
 import { DevelopmentCertificate, developmentRootFile } from "./development-certificate.ts";
@@ -352,6 +352,7 @@ export class Supervisor {
   async #release(): Promise<void> {
     await this.#ownUserTable?.close();
     this.#socket?.close();
+    removeSocketFolder(this.#state.path, this.#options.env);
     this.#block.close();
     await removeInstance(this.instance, this.#options.env);
     this.#logFile.close();

@@ -4,7 +4,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { chmodSync, rmSync } from "node:fs";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { ErrorResponse, Finding } from "@tulle/config";
-import type { Logger } from "@tulle/telemetry";
+import type { DescriptorReserve, Logger } from "@tulle/telemetry";
 import type { ServerTlsCredentials } from "@tulle/xds";
 import { apiServer } from "./api-server.ts";
 import { isLocalRequest, isLocalOrigin } from "./is-local-request.ts";
@@ -57,6 +57,7 @@ export interface HttpApiOptions {
   readonly token: string;
   /** For TLS on the TCP port; undefined in a mesh without an authority. */
   readonly credentials: ServerTlsCredentials | undefined;
+  readonly descriptors: DescriptorReserve;
   readonly routes: readonly ApiRoute[];
   readonly log: Logger;
 }

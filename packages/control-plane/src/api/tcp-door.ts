@@ -5,7 +5,7 @@ import { once } from "node:events";
 import type { IncomingMessage, RequestListener, Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer, type Socket } from "node:net";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
-import { descriptorLimit, descriptorOf, DescriptorReserve, type Logger } from "@tulle/telemetry";
+import { descriptorLimit, descriptorOf, type DescriptorReserve } from "@tulle/telemetry";
 import { minTlsVersion, type ServerTlsCredentials } from "@tulle/xds";
 import { apiServer } from "./api-server.ts";
 
@@ -15,7 +15,8 @@ export interface TcpDoorOptions {
   readonly credentials: ServerTlsCredentials | undefined;
   readonly onPlain: RequestListener;
   readonly onTls: RequestListener;
-  readonly log: Logger;
+  /** Kept for the Unix socket, for files, and for the proxies. */
+  readonly descriptors: DescriptorReserve;
 }
 
 export const tcpLimits = {
@@ -57,7 +58,7 @@ export class TcpDoor {
       socket.on("error", () => socket.destroy());
       this.#requests.emit("connection", socket);
     });
-    const descriptors = new DescriptorReserve(options.log, descriptorLimit());
+    const { descriptors } = options;
     this.#listening = createTcpServer((socket) => {
       if (descriptors.refuses(descriptorOf(socket), performance.now())) socket.destroy();
       else this.#take(socket);

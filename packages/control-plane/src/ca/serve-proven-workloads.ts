@@ -1,6 +1,6 @@
 // The port with TLS (15012): ADS and SDS for workloads that have proved who they are, and certificates for those that are about to.
 import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
-import { descriptorLimit, descriptorOf, DescriptorReserve, type Logger } from "@tulle/telemetry";
+import { descriptorOf, type DescriptorReserve, type Logger } from "@tulle/telemetry";
 import {
   type AdsServerHandlers,
   type AdsServerOptions,
@@ -24,12 +24,12 @@ export interface ProvenWorkloadsOptions {
   readonly pods: KnownPods;
   readonly metrics: CaMetrics;
   readonly log: Logger;
+  readonly descriptors: DescriptorReserve;
 }
 
 /** Rejects if the address cannot be bound. */
 export async function serveProvenWorkloads(options: ProvenWorkloadsOptions): Promise<RunningAdsServer> {
-  const { authority, handlers, metrics, log, pods } = options;
-  const descriptors = new DescriptorReserve(log, descriptorLimit());
+  const { authority, handlers, metrics, log, pods, descriptors } = options;
   const server = await serveAds({
     ...options.server,
     handlers: endingWithThePod(handlers, pods, log),

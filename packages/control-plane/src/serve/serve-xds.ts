@@ -1,5 +1,6 @@
 // The two ports that a control plane serves xDS on: one for whoever may connect, and one with TLS for workloads that show their
 // certificate, or ask for it.
+import type { DescriptorReserve } from "@tulle/telemetry";
 import { type AdsServerLimits, type AdsServerOptions, type Clock, type RunningAdsServer, serveAds } from "@tulle/xds";
 import type { KnownPods } from "../ca/known-pods.ts";
 import type { Security } from "../ca/open-security.ts";
@@ -32,6 +33,7 @@ export async function serveXds(
   { pusher, pods, turnedAway }: { readonly pusher: Pusher; readonly pods: KnownPods; readonly turnedAway: TurnedAway },
   security: Security | undefined,
   clock: Clock,
+  descriptors: DescriptorReserve,
 ): Promise<XdsServers> {
   const onTurnedAway: AdsServerOptions["onTurnedAway"] = (peer, refusal) => turnedAway.note(peer, refusal);
   const shared = { controlPlaneId, clock, onTurnedAway, ...(limits === undefined ? {} : { limits }) };
@@ -45,7 +47,7 @@ export async function serveXds(
     if (xdsTlsAddress === undefined || security === undefined) return disposable({ plaintext, tls: undefined }, open);
     const { authority, metrics, log, tokenKey } = security;
     const server = { ...shared, address: xdsTlsAddress };
-    const proven = { server, handlers: pusher, authority, tokenKeys: [tokenKey], pods, metrics, log };
+    const proven = { server, handlers: pusher, authority, tokenKeys: [tokenKey], pods, metrics, log, descriptors };
     return disposable({ plaintext, tls: opened(await serveProvenWorkloads(proven)) }, open);
   } catch (error) {
     await open.disposeAsync();
