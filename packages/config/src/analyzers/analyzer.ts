@@ -125,3 +125,13 @@ export function injectionOf(mesh: AnalyzedMesh, { namespace, labels, annotations
 export function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>): boolean {
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
+
+/** Whose pods are all gateways: its ports are for clients outside, whom a gateway answers in whatever it speaks itself. */
+export function isOfGateways(mesh: AnalyzedMesh, { metadata, spec }: Service): boolean {
+  const { selector } = spec;
+  if (selector === undefined) return false;
+  const behind = mesh.workloads.filter(
+    ({ namespace, labels }) => namespace === metadata.namespace && selects(selector, labels),
+  );
+  return behind.length > 0 && behind.every((workload) => injectionOf(mesh, workload) === "gateway");
+}

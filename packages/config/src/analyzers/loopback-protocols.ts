@@ -4,8 +4,7 @@
  * a gateway are for clients outside.
  */
 import { isHttp, portProtocol } from "../port-protocol.ts";
-import type { Service } from "../resource.ts";
-import { type AnalyzedMesh, type Analyzer, injectionOf, selects } from "./analyzer.ts";
+import { type Analyzer, isOfGateways } from "./analyzer.ts";
 
 export const loopbackProtocols: Analyzer = {
   name: "loopback-protocols",
@@ -39,12 +38,3 @@ export const loopbackProtocols: Analyzer = {
     }
   },
 };
-
-function isOfGateways(mesh: AnalyzedMesh, { metadata, spec }: Service): boolean {
-  const { selector } = spec;
-  if (selector === undefined) return false;
-  const behind = mesh.workloads.filter(
-    ({ namespace, labels }) => namespace === metadata.namespace && selects(selector, labels),
-  );
-  return behind.length > 0 && behind.every((workload) => injectionOf(mesh, workload) === "gateway");
-}

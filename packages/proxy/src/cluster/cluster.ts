@@ -160,7 +160,7 @@ export interface Cluster {
   readonly perConnectionBufferLimitBytes: number;
   /** Trailers of requests and responses pass; otherwise they are read and dropped (Http1ProtocolOptions.enable_trailers). */
   readonly enableTrailers: boolean;
-  /** Hosts are spoken to in HTTP/2. Requests that routes lead here are not carried; gRPC calls of the proxy's own are. */
+  /** Hosts are spoken to in HTTP/2. Requests that routes lead here are refused (`cluster_speaks_http2`); gRPC calls of the proxy's own are carried. */
   readonly isHttp2: boolean;
   /** Source address for upstream connections (upstream_bind_config), undefined = the kernel chooses. */
   readonly sourceAddress: string | undefined;

@@ -48,6 +48,7 @@ export interface AsyncOptions {
 
 export type AsyncFailure =
   | "cluster_not_found"
+  | "cluster_speaks_http2"
   | "no_healthy_upstream"
   | "upstream_response_timeout"
   | "response_too_large"
@@ -116,6 +117,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
   #try(): void {
     const cluster = this.#cluster.current;
     if (cluster === undefined) return this.#fail("cluster_not_found");
+    if (cluster.isHttp2) return this.#fail("cluster_speaks_http2");
     if (cluster.resolveAuthority === undefined) return this.#tryAt(cluster, cluster.loadBalancer.chooseHost(undefined));
     const onHost = (host: Host | undefined): void => {
       if (!this.#isDone) this.#dataPath.turn.run(() => this.#tryAt(cluster, host));

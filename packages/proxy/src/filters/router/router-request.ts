@@ -15,6 +15,7 @@ import { UpstreamAttempt } from "../../upstream/upstream-attempt.ts";
 import {
   flagOfReset,
   lastedTooLong,
+  clusterSpeaksHttp2,
   noCluster,
   noHealthyHost,
   resetBeforeResponse,
@@ -69,13 +70,17 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const { info, request, dataPath } = stream;
     const action = this.#action;
     const cluster = action.clusterSlot.current;
-    if (cluster === undefined || cluster.isHttp2) {
+    if (cluster === undefined) {
       this.#config.stats.noCluster.increment();
       stream.sendLocalReply(noCluster(action.clusterNotFoundStatus));
       return;
     }
     this.#cluster = cluster;
     info.cluster = cluster;
+    if (cluster.isHttp2) {
+      stream.sendLocalReply(clusterSpeaksHttp2);
+      return;
+    }
     const timeouts = takeTimeouts(request, action, this.#config);
     this.#totalTimeoutMs = timeouts.totalMs;
     this.#perTryTimeoutMs = timeouts.perTryMs;
