@@ -12,9 +12,14 @@ import type { ApplyResult, Store, StoreChange, StoreListener, Unwatch } from "./
 /** Changes kept for watchers that come back; beyond it they list anew. */
 export const defaultHistoryChanges = 4096;
 
+/** What is left of refused documents (see `AnalyzeOptions`). */
+interface Drafts {
+  readonly drafts: readonly MeshResource[];
+}
+
 export interface MemoryStoreOptions {
   /** Analysis that `findings` runs over all resources; none when missing. */
-  readonly analyze?: (resources: readonly MeshResource[], drafts: readonly MeshResource[]) => readonly Finding[];
+  readonly analyze?: (resources: readonly MeshResource[], options: Drafts) => readonly Finding[];
   readonly historyChanges?: number;
   /**
    * The version before the first change. The default is the time in microseconds, so that a version from before a restart
@@ -27,7 +32,7 @@ export interface MemoryStoreOptions {
 const unanalyzedKinds: ReadonlySet<Kind> = new Set(["EndpointSlice", "Pod"]);
 
 export class MemoryStore implements Store {
-  readonly #analyze: (resources: readonly MeshResource[], drafts: readonly MeshResource[]) => readonly Finding[];
+  readonly #analyze: (resources: readonly MeshResource[], options: Drafts) => readonly Finding[];
   readonly #historyChanges: number;
   /** Insertion order is the order in which objects were first seen. */
   readonly #resources = new Map<string, MeshResource>();
@@ -117,7 +122,7 @@ export class MemoryStore implements Store {
     if (this.#analysis?.resourceVersion !== this.#resourceVersion) {
       // The last good version of a document that is refused now is what counts.
       const drafts = this.#drafts.filter((draft) => !this.#resources.has(keyText(keyOf(draft))));
-      this.#analysis = { resourceVersion: this.#resourceVersion, findings: this.#analyze(this.all(), drafts) };
+      this.#analysis = { resourceVersion: this.#resourceVersion, findings: this.#analyze(this.all(), { drafts }) };
     }
     return [...this.#loadFindings, ...this.#analysis.findings];
   }

@@ -173,7 +173,7 @@ function openStore(options: ControlPlaneOptions, clock: Clock, log: Logger): Pro
     stateDirectory,
     fresh,
     runtimeOwner,
-    analyze: (resources, drafts) =>
+    analyze: (resources, { drafts }) =>
       analyze(resources, { drafts, networkMode, hasAuthority: options.xdsTlsAddress !== undefined }),
     clock,
     log,

@@ -7,6 +7,7 @@ import {
   type DeleteOptions,
   type Finding,
   type Kind,
+  type Loaded,
   keyOf,
   keyText,
   MemoryStore,
@@ -41,7 +42,7 @@ export interface LayeredStoreOptions {
   readonly fresh: boolean;
   /** Who runs the pods; empty when nobody says. Those of another owner are forgotten: their processes are gone. */
   readonly runtimeOwner: string;
-  readonly analyze: (resources: readonly MeshResource[], drafts: readonly MeshResource[]) => readonly Finding[];
+  readonly analyze: (resources: readonly MeshResource[], options: Pick<Loaded, "drafts">) => readonly Finding[];
   readonly clock: Clock;
   readonly log: Logger;
 }
