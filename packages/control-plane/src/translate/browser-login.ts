@@ -25,6 +25,7 @@ import type { LoginProvider, MeshBrowserLogin } from "../snapshot/browser-logins
 import { durationOfMs, pack } from "./messages.ts";
 import { outboundClusterName } from "./names.ts";
 import { routeMatch } from "./route-match.ts";
+import { signOutGuard } from "./sign-out-guard.ts";
 import { adsSecretConfig } from "./tls-context.ts";
 
 const tokenTimeoutMs = 10_000;
@@ -33,6 +34,10 @@ type LoginName = Pick<MeshBrowserLogin, "namespace" | "name">;
 
 function filterName({ namespace, name }: LoginName): string {
   return `envoy.filters.http.oauth2/${namespace}/${name}`;
+}
+
+function guardName({ namespace, name }: LoginName): string {
+  return `tulle.sign-out/${namespace}/${name}`;
 }
 
 /** SDS resources that are served to the gateways of the login alone. */
@@ -61,7 +66,14 @@ export function browserLoginFilters(logins: readonly MeshBrowserLogin[]): readon
   return logins.flatMap((login) => {
     const { provider } = login;
     if (provider === undefined) return [];
+    const authority = authorityExpression(login);
+    const atHosts = authority === undefined ? undefined : pseudoHeader(":authority", authority, false);
     return [
+      create(HttpFilterSchema, {
+        name: guardName(login),
+        disabled: true,
+        configType: { case: "typedConfig", value: signOutGuard(login.logoutPath, atHosts) },
+      }),
       create(HttpFilterSchema, {
         name: filterName(login),
         disabled: true,
@@ -78,7 +90,9 @@ export function browserLoginFilters(logins: readonly MeshBrowserLogin[]): readon
 export function enabledLogins(logins: readonly MeshBrowserLogin[]): { [filter: string]: Any } {
   const enabled = pack(FilterConfigSchema, { config: {} });
   return Object.fromEntries(
-    logins.filter(({ provider }) => provider !== undefined).map((login) => [filterName(login), enabled]),
+    logins
+      .filter(({ provider }) => provider !== undefined)
+      .flatMap((login) => [guardName(login), filterName(login)].map((name) => [name, enabled])),
   );
 }
 
