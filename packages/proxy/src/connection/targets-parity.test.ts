@@ -124,6 +124,7 @@ describe("paths", () => {
     ["base", "/x/y\\..;/admin", "/x/admin", "/x/y/..;/admin"],
     ["decode", "/x/y%5c..;/admin", "/x/admin", "/x/y/..;/admin"],
     ["base", "/%%7e", "/%25~", "/%~"],
+    ["base", "/..;%00/x", refusedPath, "/x"],
     ["merge", "//", "/", "//"],
   ];
   let outcomes: Awaited<ReturnType<typeof bothOf>>;
