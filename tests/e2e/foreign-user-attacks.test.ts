@@ -259,15 +259,22 @@ test("an instance that another user has planted is told of, sent nothing, and it
     },
     { name: "a link to a folder of ours", plant: link, why: /\.tulle is a symbolic link/ },
   ];
+  // Found upwards, and named.
+  const lines = [
+    ["pods"],
+    ["down", "--force"],
+    ["get", "svc", "--dir", root],
+    ["apply", "-f", manifest, "--dir", root],
+    ["down", "--dir", root],
+    ["logs", "control-plane", "--dir", root],
+  ];
   for (const { name, plant, why } of rows) {
     await context.test(name, async () => {
       await plant();
-      for (const choice of [[], ["--dir", root]]) {
-        for (const command of [["pods"], ["apply", "-f", manifest], ["get", "svc"], ["down"], ["down", "--force"]]) {
-          const { code, stderr } = await planted.tulle(...command, ...choice);
-          assert.equal(code, 3, stderr);
-          assert.match(stderr.replaceAll(/\s+/g, " "), why);
-        }
+      for (const line of lines) {
+        const { code, stderr } = await planted.tulle(...line);
+        assert.equal(code, 3, stderr);
+        assert.match(stderr.replaceAll(/\s+/g, " "), why);
       }
       assert.equal(planted.victim.exit, undefined, "nobody's process was ended");
     });
@@ -319,6 +326,7 @@ test("under umask 000, in a folder that was open to all, what is kept is its own
         await writeFile(path.join(state, "token"), "known-to-all\n", { mode: 0o666 });
       },
     });
+    assert.match(shop.up.output(), /other users could reach .*\.tulle: it is closed to them now/);
     await shop.applyRule("2-everything-to-v1");
     assert.notEqual((await readFile(path.join(state, "token"), "utf8")).trim(), "known-to-all");
     assert.equal(((await lstat(state)).mode & 0o777).toString(8), "700");

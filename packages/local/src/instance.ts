@@ -8,7 +8,7 @@ import { apiSocketName } from "@tulle/config/api";
 import { findSocketPath, isOwnFolder, NotOwn, readOwnFile, writeSecretFile } from "@tulle/identity/own";
 import { processStartTime } from "./process-start-time.ts";
 
-export { NotOwn } from "@tulle/identity/own";
+export { isOwnFolder, NotOwn } from "@tulle/identity/own";
 export { processStartTime } from "./process-start-time.ts";
 
 export const stateFolderName = ".tulle";

@@ -20,6 +20,8 @@ export interface StateDirectory {
   readonly dir: string;
   readonly path: string;
   readonly logsFolder: string;
+  /** Until it was opened: what was in it may be known. */
+  readonly wasOpenToOthers: boolean;
   /** The block of addresses of the last run, so that addresses stay the same across restarts. */
   readonly lastBlockIndex: number | undefined;
   rememberBlock(index: number): void;
@@ -61,6 +63,7 @@ export function openStateDirectory(dir: string): StateDirectory {
   return {
     dir,
     path: folder,
+    wasOpenToOthers,
     logsFolder,
     lastBlockIndex: readNumber(blockFile),
     rememberBlock: (index) => writeFileSync(blockFile, String(index), { mode: 0o600 }),

@@ -192,6 +192,10 @@ export class Supervisor {
     if (options.ownUserOnly === true) await supervisor.#keepOthersOut();
     await supervisor.#requirePorts();
     supervisor.#socket = await SupervisorSocket.listen(state.path, options.env);
+    if (state.wasOpenToOthers) {
+      const message = `other users could reach ${state.path}: it is closed to them now, and its token is a new one`;
+      supervisor.#take({ type: "trouble", message });
+    }
     await writeInstance(supervisor.instance);
     await registerInstance(supervisor.instance, options.env).catch((error: Error) => {
       const where = `this instance could not be entered into ${registryFolder(options.env)} (${error.message})`;

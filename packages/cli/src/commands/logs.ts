@@ -3,7 +3,7 @@ import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import path from "node:path";
 import type { Command } from "commander";
-import { stateFolderName } from "@tulle/local/instance";
+import { isOwnFolder, NotOwn, stateFolderName } from "@tulle/local/instance";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { requireHere } from "../control-plane-elsewhere.ts";
@@ -44,8 +44,18 @@ async function logsFolder(options: InstanceOption, context: CommandContext): Pro
     return path.join(instance.stateDir, "logs");
   } catch (error) {
     const named = options.dir ?? context.env["TULLE_DIR"];
-    const folder = path.resolve(context.cwd, named ?? ".", stateFolderName, "logs");
-    if (existsSync(folder)) return folder;
+    const state = path.resolve(context.cwd, named ?? ".", stateFolderName);
+    const folder = path.join(state, "logs");
+    if (isOwn(state) && existsSync(folder)) return folder;
+    throw error;
+  }
+}
+
+function isOwn(folder: string): boolean {
+  try {
+    return isOwnFolder(folder);
+  } catch (error) {
+    if (error instanceof NotOwn) return false; // told already
     throw error;
   }
 }

@@ -29,7 +29,13 @@ export function makeOwnFolder(folder: string): boolean {
     // By the descriptor: a name could mean something else by now.
     fchmodSync(descriptor, folderMode);
     if ((mode & openToOthers) === 0) return false;
-    closeToOthers(folder);
+    try {
+      closeToOthers(folder);
+    } catch (error) {
+      // Closed, it would be believed the next time.
+      fchmodSync(descriptor, mode & 0o7777);
+      throw error;
+    }
     return true;
   });
 }
