@@ -14,6 +14,25 @@ const cut: Expected = { status: 200, flags: "UPE", details: cutDetails, truncate
 
 const ok = (route: string, version: string): Expected => ({ status: 200, route, version });
 
+/** Paths that the route takes. */
+function taken(route: string, ...paths: readonly string[]): readonly Row[] {
+  return paths.map((path): Row => [`${path} is for ${route}`, path, {}, ok(route, "v2")]);
+}
+
+/** Paths that no condition takes. */
+function left(...paths: readonly string[]): readonly Row[] {
+  return paths.map((path): Row => [`${path} is for no condition`, path, {}, ok("rest", "v1")]);
+}
+
+/** The path with each of the headers. */
+function withEach(
+  path: string,
+  expected: Expected,
+  ...headers: readonly Readonly<Record<string, string>>[]
+): readonly Row[] {
+  return headers.map((each): Row => [`${path} with ${JSON.stringify(each)}`, path, { headers: each }, expected]);
+}
+
 const matching: readonly Row[] = [
   ["header exact", "/any", { headers: { "x-dark-launch": "v2" } }, ok("header-exact", "v2")],
   ["header exact is case-sensitive", "/v1", { headers: { "x-dark-launch": "V2" } }, ok("only-v1", "v1")],
@@ -56,6 +75,35 @@ const matching: readonly Row[] = [
   ["method", "/any", { method: "DELETE" }, ok("method", "v2")],
   ["authority", "/any", { host: "echo.example.com" }, ok("authority", "v2")],
   ["weights 0 and 100", "/weighted", {}, ok("weighted-all", "v2")],
+  ...taken("query", "/asks/query?a=b&c&d=xy&e=12", "/asks/query?e=1&d=x&c=&a=b&a=z"),
+  ...left("/asks/query", "/asks/query?a=b&d=x&e=1", "/asks/query?a=bb&c&d=x&e=1", "/asks/query?a=b&c&d=x&e=1a"),
+  ...left(
+    "/asks/query?A=b&c&d=x&e=1",
+    "/asks/query?a=z&a=b&c&d=x&e=1",
+    "/asks/query?a=b&c&d=%78&e=1",
+    "/asks/query?a=%62&c&d=x&e=1",
+  ),
+  ...taken("without", "/asks/without"),
+  ...withEach("/asks/without", ok("without", "v2"), { "x-b": "bb" }, { "x-c": "xc" }, { "x-d": "e" }),
+  ...withEach("/asks/without", ok("without", "v2"), { "x-b": "" }, { "x-d": "" }),
+  ...withEach("/asks/without", ok("rest", "v1"), { "x-any": "" }, { "x-star": "a" }, { "x-b": "b" }),
+  ...withEach("/asks/without", ok("rest", "v1"), { "x-c": "cd" }, { "x-d": "dd" }),
+  // A header that is not there counts as an empty one, where a value is asked for.
+  ...left("/asks/absent"),
+  ...withEach("/asks/absent", ok("without-empty", "v2"), { "x-e": "f" }),
+  ...taken("any-case", "/asks/case", "/ASKS/CASE/a", "/Asks/Case"),
+  ...taken("any-case-exact", "/asks/exact", "/ASKS/Exact?a"),
+  ...left("/ASKS/exactly"),
+  ...taken("any-case-regex", "/asks/regex1"),
+  ...left("/asks/REGEX1"),
+  ...taken("scheme-http", "/asks/scheme"),
+  ...left("/asks/secure"),
+  ...taken("port", "/asks/port"),
+  ...left("/asks/other-port"),
+  ...taken("anywhere", "/asks/anywhere"),
+  ...left("/asks/nowhere"),
+  ...taken("client", "/asks/client"),
+  ...left("/asks/other-client", "/asks/no-client"),
   ["POST with a body", "/v1", { method: "POST", body: "hello" }, ok("only-v1", "v1")],
   [
     "POST with a chunked body",

@@ -12,7 +12,7 @@ import {
   scope,
   TranslationCache,
 } from "@tulle/control-plane/stages";
-import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import { type Node, NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 
 const text = fc.oneof(fc.string({ maxLength: 12 }), fc.string({ unit: "binary", maxLength: 6 }));
 const regex = fc.constantFrom("a+", ".*", "[^/]{1,20}", "(?i)x|y", "\\d{2,}", "^$", "a\\.b", "[a-z]{1000}");
@@ -53,7 +53,18 @@ const route = fc.record(
               maxKeys: 2,
             },
           ),
-          port: fc.constant(80),
+          port: fc.constantFrom(80, 8080),
+          scheme: stringMatch,
+          ignoreUriCase: fc.boolean(),
+          withoutHeaders: fc.dictionary(
+            fc.constantFrom("x-a", "X-B", ":path", "@request.auth.claims[a]"),
+            fc.oneof(stringMatch, fc.constant({}), fc.constant({ regex: "*" })),
+            { maxKeys: 2 },
+          ),
+          queryParams: fc.dictionary(text, fc.oneof(stringMatch, fc.constant({})), { maxKeys: 2 }),
+          gateways: fc.array(fc.constantFrom("mesh", "shop/gateway"), { maxLength: 2 }),
+          sourceLabels: fc.constantFrom({ tulle: "ingressgateway" }, { app: "other" }),
+          sourceNamespace: fc.constantFrom("shop", "other"),
         },
         { requiredKeys: [] },
       ),
@@ -119,7 +130,12 @@ export interface RandomTables {
 }
 
 export async function tablesOf(documents: readonly unknown[]): Promise<RandomTables> {
-  const parsed = [...fixed, ...documents].map((document) => parseResource(document));
+  return tablesFor([...fixed, ...documents], nodes);
+}
+
+/** What each of `proxyNodes` gets of a mesh that is made of the documents. */
+export async function tablesFor(documents: readonly unknown[], proxyNodes: readonly Node[]): Promise<RandomTables> {
+  const parsed = documents.map((document) => parseResource(document));
   const store = new MemoryStore();
   await store.applyAll(
     parsed.flatMap(({ resource }): readonly MeshResource[] => (resource === undefined ? [] : [resource])),
@@ -127,7 +143,7 @@ export async function tablesOf(documents: readonly unknown[]): Promise<RandomTab
   const accepted = new AcceptedResources(store);
   accepted.refresh();
   const snapshot = buildSnapshot(accepted);
-  const proxies = nodes.map((node) => {
+  const proxies = proxyNodes.map((node) => {
     const parsedNode = parseNode(node);
     assert.ok("proxy" in parsedNode);
     return new TranslationCache("local").resources(

@@ -25,6 +25,7 @@ const byFormat: Readonly<Record<string, readonly string[]>> = {
   "label key": ["app", "version"],
   "header name": ["x-a", "x-b", "end-user"],
   "cluster address": ["None"],
+  "exported namespace": [".", "*", "shop", "tulle-system"],
   "DNS label": ["shop", "http-a", "web"],
   text: ["a", "/api", "http", "x-a", "shop"],
 };

@@ -4,7 +4,8 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import assert from "node:assert/strict";
 import { parse } from "yaml";
-import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf";
+import type { ProxyResources } from "@tulle/control-plane/stages";
 import {
   compileCluster,
   type Compiled,
@@ -27,6 +28,8 @@ export interface Call {
   readonly to: string;
   /** `GET` unless said. */
   readonly method?: string;
+  /** `http` unless said. */
+  readonly scheme?: string;
   readonly host: string;
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -50,6 +53,10 @@ export type Outcome =
       readonly peerMetadata: string | undefined;
     };
 
+type Messages = {
+  readonly [T in "CDS" | "EDS" | "LDS" | "RDS"]: readonly MessageShape<(typeof resourceSchemas)[T]>[];
+};
+
 type ListenerOf = Extract<ReturnType<typeof compileListener>, { ok: true }>["value"]["listener"];
 
 export class SimulatedProxy {
@@ -66,25 +73,42 @@ export class SimulatedProxy {
     await using files = await GoldenFiles.create();
     const text = files.place(await readFile(path.join(goldenFolder, caseName, file), "utf8"));
     const lists = parse(text) as Readonly<Record<"CDS" | "EDS" | "LDS" | "RDS", readonly unknown[]>>;
+    return SimulatedProxy.#compile({
+      CDS: lists.CDS.map((json) => read(resourceSchemas.CDS, json)),
+      EDS: lists.EDS.map((json) => read(resourceSchemas.EDS, json)),
+      LDS: lists.LDS.map((json) => read(resourceSchemas.LDS, json)),
+      RDS: lists.RDS.map((json) => read(resourceSchemas.RDS, json)),
+    });
+  }
+
+  /** The same of what the stage `translate` made. */
+  static of({ CDS, EDS, LDS, RDS }: ProxyResources): SimulatedProxy {
+    return SimulatedProxy.#compile({
+      CDS: [...CDS.values()].map(({ any }) => fromBinary(resourceSchemas.CDS, any.value)),
+      EDS: [...EDS.values()].map(({ any }) => fromBinary(resourceSchemas.EDS, any.value)),
+      LDS: [...LDS.values()].map(({ any }) => fromBinary(resourceSchemas.LDS, any.value)),
+      RDS: [...RDS.values()].map(({ any }) => fromBinary(resourceSchemas.RDS, any.value)),
+    });
+  }
+
+  static #compile({ CDS, EDS, LDS, RDS }: Messages): SimulatedProxy {
     const scope = detachedScope({ environment: { TULLE_PEER_METADATA: "who-is-calling" } });
-    const endpoints = new Map<string, readonly string[]>();
-    for (const json of lists.CDS) valueOf(compileCluster(read(resourceSchemas.CDS, json), scope));
-    for (const json of lists.EDS) {
-      const message = read(resourceSchemas.EDS, json);
-      const described = valueOf(compileEndpoints(message));
-      endpoints.set(
-        message.clusterName,
-        described.map(({ address }) => ("ip" in address ? `${address.ip}:${address.port}` : address.path)),
-      );
-    }
-    const listeners = lists.LDS.map(
-      (json) => valueOf(compileListener(read(resourceSchemas.LDS, json), scope)).listener,
+    for (const message of CDS) valueOf(compileCluster(message, scope));
+    const endpoints = new Map(
+      EDS.map((message) => {
+        const described = valueOf(compileEndpoints(message));
+        const texts = described.map(({ address }) =>
+          "ip" in address ? `${address.ip}:${address.port}` : address.path,
+        );
+        return [message.clusterName, texts] as const;
+      }),
     );
-    for (const json of lists.RDS) fillRouteTable(read(resourceSchemas.RDS, json), scope);
+    const listeners = LDS.map((message) => valueOf(compileListener(message, scope)).listener);
+    for (const message of RDS) fillRouteTable(message, scope);
     return new SimulatedProxy(listeners, endpoints);
   }
 
-  call({ to, method = "GET", host, path: target = "/", headers = {}, random = 0 }: Call): Outcome {
+  call({ to, method = "GET", scheme = "http", host, path: target = "/", headers = {}, random = 0 }: Call): Outcome {
     const listener = this.#listeners.find(({ addresses }) => addresses.some(({ ip, port }) => `${ip}:${port}` === to));
     assert.ok(listener, `no listener at ${to}`);
     const [localIp = "", localPort] = to.split(":");
@@ -104,7 +128,7 @@ export class SimulatedProxy {
     const isConnect = method === "CONNECT";
     const request = {
       method,
-      scheme: "http",
+      scheme,
       authority: host,
       path: isConnect ? "" : target,
       protocol: "HTTP/1.1" as const,

@@ -431,12 +431,12 @@ const groups: readonly Group[] = [
       },
       {
         name: "another host of the wildcard",
-        to: "127.200.1.9:8080",
-        host: "other.example.com",
+        to: "127.200.1.9:9000",
+        host: "other.example.net",
         path: "/items/1",
-        expected: { virtualHost: "*.example.com:80", cluster: v1 },
+        expected: { virtualHost: "*.example.net:9000", cluster: v1 },
       },
-      { name: "a path without a route", to: "127.200.1.9:8080", host: "other.example.com", expected: notFound },
+      { name: "a path without a route", to: "127.200.1.9:9000", host: "other.example.net", expected: notFound },
       {
         name: "a host without a route",
         to: "127.200.1.9:8080",
@@ -463,10 +463,10 @@ const groups: readonly Group[] = [
     proxy: "gateway-1.tulle-system.xds.yaml",
     rows: [
       {
-        name: "localhost is a host of its own at a gateway",
+        name: "a name below localhost",
         to: "127.200.1.9:18443",
-        host: "localhost:8080",
-        expected: { virtualHost: "localhost:18443" },
+        host: "odd.localhost:8080",
+        expected: { virtualHost: "odd.localhost:18443" },
       },
       {
         name: "a wildcard in capitals",

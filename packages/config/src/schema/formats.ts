@@ -347,6 +347,17 @@ export function isClaim(name: string): boolean {
   return /^@request\.auth\.claims(?:(?:\.[^.]+)+|(?:\[[^[\]]+\])+)$/.test(name);
 }
 
+/** Envoy takes no other (QueryParameterMatcher.name). */
+export const queryParameterName: Format = {
+  name: "query parameter",
+  description: "the name of a query parameter, of 1 to 1024 bytes",
+  check: (value) =>
+    value !== "" && Buffer.byteLength(value) <= 1024
+      ? undefined
+      : `${quote(value.slice(0, 40))} is not ${queryParameterName.description}`,
+  jsonSchema: { minLength: 1, maxLength: 1024 },
+};
+
 /** The address of a Service: proxies match the Host header with it, so that it may be nothing else. */
 export const clusterAddress: Format = {
   name: "cluster address",

@@ -19,7 +19,8 @@ export function routeMatch(match: HttpMatch | undefined): RouteMatch {
   const { claims: unwantedClaims, fields: unwantedFields } = claimsAndFields(withoutHeaders);
   return create(RouteMatchSchema, {
     pathSpecifier: pathSpecifier(uri),
-    ...(match?.ignoreUriCase === true ? { caseSensitive: false } : {}),
+    // A regular expression says itself what it takes.
+    ...(match?.ignoreUriCase === true && uri?.regex === undefined ? { caseSensitive: false } : {}),
     headers: [
       ...fields.map(([name, value]) => headerMatcher(name, value)),
       ...unwantedFields.map(([name, value]) => absentHeaderMatcher(name, value)),
