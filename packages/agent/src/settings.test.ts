@@ -32,6 +32,7 @@ test("five variables are enough", () => {
       listenerDrainMs: 45_000,
       memoryLimitBytes: 0,
       ownUserPorts: new Set(),
+      ownUserRange: undefined,
     },
   });
 });
@@ -67,6 +68,11 @@ const refusals = [
     name: "names that make no identity",
     env: { ...complete, TULLE_CA_ROOT_FILE: "/r", TRUST_DOMAIN: "Not A Domain" },
     expected: [/make no identity: Not A Domain, shop, default/],
+  },
+  {
+    name: "a range without bits",
+    env: { ...complete, TULLE_OWN_USER_RANGE: "127.16.4.0" },
+    expected: [/not a.b.c.d\/bits/],
   },
   { name: "a wrong level", env: { ...complete, TULLE_PROXY_LOG_LEVEL: "loud" }, expected: [/no log level/] },
 ];

@@ -1,5 +1,6 @@
 // What the platform tells an agent about its pod, by environment variables. The table below is the whole contract between
 // `tulle up` (or an injected pod template) and `tulle agent`.
+import { isIPv4 } from "node:net";
 import path from "node:path";
 import { isSpiffeId, type SpiffeId } from "@tulle/identity";
 import { type LogLevel, isLogLevel } from "@tulle/telemetry";
@@ -28,6 +29,8 @@ export interface AgentSettings {
   readonly drainMs: number;
   /** Ports of Tulle's proxy that only programs of this user may connect to. */
   readonly ownUserPorts: ReadonlySet<number>;
+  /** Addresses (`127.16.4.0/22`) at which Tulle's proxy talks to programs of this user alone. */
+  readonly ownUserRange: string | undefined;
   /** Of the proxy; near it requests and connections are given up. 0 = no limit is known. */
   readonly memoryLimitBytes: number;
   /** How long connections of a listener that was removed or changed may go on (Istio: drainDuration). */
@@ -94,6 +97,11 @@ export const agentVariables = [
     meaning: "ports of the proxy that only programs of this user may connect to, with commas between",
     fallback: "",
   },
+  {
+    name: "TULLE_OWN_USER_RANGE",
+    meaning: "IPv4 addresses (a.b.c.d/bits) at which the proxy talks to programs of this user alone",
+    fallback: "",
+  },
   { name: "TULLE_DRAIN_MS", meaning: "how long requests may go on after SIGTERM", fallback: "5000" },
   {
     name: "TULLE_LISTENER_DRAIN_MS",
@@ -144,6 +152,7 @@ export function parseSettings(env: Environment): ParsedSettings {
     logLevel: isLogLevel(logLevel) ? logLevel : "info",
     drainMs: whole("TULLE_DRAIN_MS", 0, 3_600_000),
     ownUserPorts: parsePorts(text("TULLE_OWN_USER_PORTS"), problems),
+    ownUserRange: parseRange(text("TULLE_OWN_USER_RANGE"), problems),
     memoryLimitBytes: whole("TULLE_PROXY_MEMORY_LIMIT_BYTES", 0, Number.MAX_SAFE_INTEGER),
     listenerDrainMs: whole("TULLE_LISTENER_DRAIN_MS", 0, 3_600_000),
   };
@@ -185,6 +194,15 @@ function parsePorts(text: string, problems: string[]): ReadonlySet<number> {
   const bad = ports.find((part) => !/^\d{1,5}$/.test(part) || Number(part) > 65_535);
   if (bad !== undefined) problems.push(`TULLE_OWN_USER_PORTS: ${JSON.stringify(bad)} is no port`);
   return new Set(ports.map(Number));
+}
+
+function parseRange(text: string, problems: string[]): string | undefined {
+  if (text === "") return undefined;
+  const [address = "", bits = ""] = text.split("/");
+  if (!isIPv4(address) || !/^\d{1,2}$/.test(bits) || Number(bits) > 32) {
+    problems.push(`TULLE_OWN_USER_RANGE is ${JSON.stringify(text)}, not a.b.c.d/bits`);
+  }
+  return text;
 }
 
 function parseAddress(address: string, isSecure: boolean, problems: string[]): string {

@@ -1,2 +1,3 @@
 // The public face of the capture package: what the machine's kernel tells of connections.
 export * from "./socket-owner.ts";
+export * from "./processes.ts";

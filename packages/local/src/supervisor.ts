@@ -132,6 +132,7 @@ export class Supervisor {
       podSettings: {
         ...shared,
         xdsAddress,
+        addressRange: block.range,
         rootsFile: path.join(state.path, "ca", "root-cert.pem"),
         tokens: this.#tokens,
         appCompileCache: path.join(state.path, "compile-cache"),

@@ -43,6 +43,8 @@ export interface ProxyOptions {
    * user of the machine could speak in the workload's name otherwise.
    */
   readonly ownUserPorts?: ReadonlySet<number>;
+  /** `127.16.4.0/22`: at hosts there only programs of this process's own user are talked to, for the same reason. */
+  readonly ownUserRange?: string | undefined;
   /** How long connections of a removed listener, or of a proxy that drains, may go on (Envoy: --drain-time-s). */
   readonly drainTimeMs?: number;
   /** Shown by `/server_info`. */
@@ -95,7 +97,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   const { logLevel: level, logSink: sink } = options;
   const logging = options.logging ?? new Logging({ ...(level && { level }), ...(sink && { sink }) });
   const metrics = new MetricRegistry();
-  const dataPath = new DataPath({ logging });
+  const dataPath = new DataPath({ logging, ownUserRange: options.ownUserRange });
   beforeEachSlice(() => dataPath.turn.flushRound());
   for (const name of loggerNames) logging.logger(name);
   for (const [name, own] of Object.entries(options.componentLogLevels ?? {})) logging.logger(name).level = own;

@@ -4,7 +4,7 @@ import type { StartDataPlane } from "./data-plane.ts";
 export const startTulle: StartDataPlane = async ({ settings, bootstrap, env, logging }) => {
   // Loaded only when it is wanted: an agent beside Envoy has no use for it.
   const { runProxy } = await import("@tulle/proxy");
-  const { concurrency, logLevel, listenerDrainMs, ownUserPorts } = settings;
+  const { concurrency, logLevel, listenerDrainMs, ownUserPorts, ownUserRange } = settings;
   const proxy = await runProxy({
     bootstrap,
     concurrency,
@@ -13,6 +13,7 @@ export const startTulle: StartDataPlane = async ({ settings, bootstrap, env, log
     env,
     drainTimeMs: listenerDrainMs,
     ownUserPorts,
+    ownUserRange,
   });
   // Whether it is ready is asked of its admin page.
   proxy.ready.catch(() => undefined);

@@ -83,6 +83,7 @@ async function setStage(
     tulleCompileCache: path.join(folder, "cache"),
     appCompileCache: path.join(folder, "cache"),
     xdsAddress: "127.0.0.1:1",
+    addressRange: "127.16.4.0/22",
     rootsFile: "/nowhere/root-cert.pem",
     tokens: { begin: () => Promise.resolve(), end: () => undefined },
     clusterId: "local",

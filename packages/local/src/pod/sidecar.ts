@@ -30,6 +30,8 @@ export interface SidecarSettings {
   /** The mesh's roots in PEM, by which a proxy knows its control plane. */
   readonly rootsFile: string;
   readonly clusterId: string;
+  /** All addresses of the instance, as `127.16.4.0/22`. */
+  readonly addressRange: string;
   readonly podStateFolder: (podName: string) => string;
   /** Published ports of a gateway's pod. A descriptor is there unless the proxy has to bind the port itself. */
   readonly publishedPorts: readonly {
@@ -78,6 +80,7 @@ export function sidecarSpec(
       TULLE_PROXY: plan.proxy,
       TULLE_DRAIN_MS: String(terminationDrainMs(plan)),
       TULLE_OWN_USER_PORTS: ownUserPorts.join(","),
+      TULLE_OWN_USER_RANGE: settings.addressRange,
       TULLE_PROXY_MEMORY_LIMIT_BYTES: String(plan.proxyMemoryBytes ?? 0),
       ...(plan.proxyConfig.drainMs === undefined ? {} : { TULLE_LISTENER_DRAIN_MS: String(plan.proxyConfig.drainMs) }),
       ...(settings.env["TULLE_ENVOY"] === undefined ? {} : { TULLE_ENVOY: settings.env["TULLE_ENVOY"] }),

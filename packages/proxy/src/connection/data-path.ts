@@ -3,6 +3,7 @@
 import type { Logger, Logging } from "@tulle/telemetry";
 import { BufferPool } from "./buffer-pool.ts";
 import { OverloadState } from "../overload/overload-state.ts";
+import { OwnUserHosts } from "../upstream/own-user-hosts.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { TimerWheel } from "./timer-wheel.ts";
 import { Turn } from "./turn.ts";
@@ -17,6 +18,8 @@ export interface DataPathOptions {
   readonly clock?: Clock;
   /** In [0, 1): weighted clusters, jitter. */
   readonly random?: () => number;
+  /** `127.16.4.0/22`: hosts at which only programs of this process's own user are talked to. */
+  readonly ownUserRange?: string | undefined;
 }
 
 export class DataPath {
@@ -31,6 +34,7 @@ export class DataPath {
   readonly random: () => number;
   /** What overload asks for; the overload manager writes it. */
   readonly overload = new OverloadState();
+  readonly ownUserHosts: OwnUserHosts | undefined;
   readonly httpLog: Logger;
   readonly routerLog: Logger;
   readonly poolLog: Logger;
@@ -49,6 +53,8 @@ export class DataPath {
     this.connectionLog = options.logging.logger("connection");
     this.filterLog = options.logging.logger("filter");
     this.upstreamLog = options.logging.logger("upstream");
+    this.ownUserHosts =
+      options.ownUserRange === undefined ? undefined : new OwnUserHosts(options.ownUserRange, this.upstreamLog);
   }
 
   /** What a read of so many bytes has left in the buffer. */

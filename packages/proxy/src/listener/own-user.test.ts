@@ -28,7 +28,7 @@ interface GatedPort {
 async function openGate(t: TestContext): Promise<GatedPort> {
   const told: number[] = [];
   const gate = new OwnUserGate(
-    { warning: (_message, fields) => void told.push(fields!["connections"] as number) },
+    { warning: (_message, fields) => void told.push(fields!["times"] as number) },
     () => gated.nowMs,
   );
   const verdicts: boolean[] = [];

@@ -3,32 +3,20 @@
 import type { Socket } from "node:net";
 import { connectedSocket, type SocketOwner } from "@tulle/capture";
 import type { Logger } from "@tulle/telemetry";
-
-/** Whoever is turned away may come again at once: the log says so no more often than this. */
-const tellEveryMs = 1000;
+import { SeldomWarning } from "../seldom-warning.ts";
 
 export class OwnUserGate {
-  readonly #log: Pick<Logger, "warning">;
-  readonly #nowMs: () => number;
-  #refused = 0;
-  #tellAtMs = 0;
+  readonly #warning: SeldomWarning;
 
-  constructor(log: Pick<Logger, "warning">, nowMs: () => number = () => performance.now()) {
-    this.#log = log;
-    this.#nowMs = nowMs;
+  constructor(log: Pick<Logger, "warning">, nowMs?: () => number) {
+    this.#warning = new SeldomWarning(log, nowMs);
   }
 
   /** A connection that is turned away is closed. `port` is what it came to, for the log. */
   admits(socket: Socket, port: string): boolean {
     if (isOfOwnUser(ownerOfPeer(socket))) return true;
     socket.destroy();
-    this.#refused += 1;
-    const nowMs = this.#nowMs();
-    if (nowMs >= this.#tellAtMs) {
-      this.#log.warning("a program of another user was refused", { port, connections: this.#refused });
-      this.#refused = 0;
-      this.#tellAtMs = nowMs + tellEveryMs;
-    }
+    this.#warning.tell("a program of another user was refused", { port });
     return false;
   }
 }

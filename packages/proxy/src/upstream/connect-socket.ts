@@ -4,6 +4,7 @@ import type { Cluster, Host, TcpKeepAlive } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { tlsErrorText } from "../tls/transport-failure.ts";
 import { connectTls, type TlsConnectOptions } from "./connect-tls.ts";
+import { otherUsersHost } from "./own-user-hosts.ts";
 
 /** Where nothing is known of what the bytes mean. */
 const anyBytes: TlsConnectOptions = { serverName: undefined, verifiesServerName: false, defaultProtocols: [] };
@@ -40,6 +41,7 @@ export function connectSocket(
   };
   const isTls = transport?.kind === "tls";
   const socket = isTls ? connectTls(host, transport, tlsOptions, options) : net.connect(options as net.NetConnectOpts);
+  if (address.type === "ip") dataPath.ownUserHosts?.watch(socket, address);
   if (cluster.tcpKeepAlive !== undefined && address.type === "ip") keepAlive(socket, cluster.tcpKeepAlive);
   return socket;
 }
@@ -65,6 +67,7 @@ const errorTexts: Readonly<Record<string, string>> = {
   ENOENT: "No_such_file_or_directory",
   EACCES: "Permission_denied",
   EADDRNOTAVAIL: "Cannot_assign_requested_address",
+  [otherUsersHost]: "Host_of_another_user",
 };
 
 /** Why there is no connection: it began at the host, or already here (Envoy tells a socket that could not be made apart). */

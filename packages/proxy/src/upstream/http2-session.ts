@@ -33,8 +33,10 @@ export function openHttp2Session(host: Host, cluster: Cluster, dataPath: DataPat
   stats.upstreamConnectionsTotal.increment();
   countConnection(cluster, 1);
   const scheme = transport?.kind === "tls" ? "https" : "http";
+  if (address.type === "ip") dataPath.ownUserHosts?.watch(socket, address);
   // Before the session's own listener: it would take hold of a socket that is gone because its peer was refused, and Node would abort.
-  socket.once("secureConnect", () => void (socket.destroyed && session.destroy(socket.errored ?? undefined)));
+  const unlessRefused = (): void => void (socket.destroyed && session.destroy(socket.errored ?? undefined));
+  socket.once("connect", unlessRefused).once("secureConnect", unlessRefused);
   const session = http2.connect(`${scheme}://grpc.invalid`, {
     createConnection: () => socket,
     settings: { enablePush: false, initialWindowSize: windowBytes },

@@ -1,0 +1,87 @@
+// Keeps requests from programs of other users that have taken the address of one of this user's: an app's while it starts again, or a
+// pod's. Where all of the mesh is on loopback an address proves nothing. Two questions to the kernel for each new connection (8 µs each), none for
+// a request.
+//
+// A socket that listened before the connection was begun, and still does when it stands, is the one that it was made to: no second one can
+// be bound beside it by another user. Who has the far end itself cannot always be said, since nobody has it until it is accepted.
+import { BlockList, type Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import { connectedSocket, familyOf, holdersOf, listeningSocket, listProcesses } from "@tulle/capture";
+import type { OwnedSocket, SocketEnd, SocketOwner } from "@tulle/capture";
+import type { Logger } from "@tulle/telemetry";
+import { isOfOwnUser } from "../listener/own-user.ts";
+import { SeldomWarning } from "../seldom-warning.ts";
+import { awaitVerification, verifiedEvent } from "../tls/ready-event.ts";
+
+/** The code of the error that ends such a connection. */
+export const otherUsersHost = "EOTHERUSER";
+
+/** To look through all processes costs tens of milliseconds, and others could make it necessary again and again. */
+const searchEveryMs = 100;
+const maxSearched = 256;
+const initProcess = 1;
+
+export class OwnUserHosts {
+  readonly #range = new BlockList();
+  readonly #warning: SeldomWarning;
+  /** By the cookies of sockets that processes were looked through for: whether one of ours has it. */
+  readonly #searched = new Map<bigint, boolean>();
+  #searchAtMs = 0;
+
+  /** The process that has started all of the mesh here. */
+  readonly #starter: number;
+
+  /** `range` is written as `127.16.4.0/22`. */
+  constructor(range: string, log: Pick<Logger, "warning">, starter = process.ppid) {
+    this.#starter = starter;
+    const [network = "", bits = "32"] = range.split("/");
+    this.#range.addSubnet(network, Number(bits));
+    this.#warning = new SeldomWarning(log);
+  }
+
+  /** Call it before the socket, which is to connect to `host`, gets listeners: a wrong host ends it with `otherUsersHost`. */
+  watch(socket: Socket, host: SocketEnd): void {
+    if (!this.#range.check(host.ip)) return;
+    const before = listeningSocket(host);
+    const isPlain = !(socket instanceof TLSSocket);
+    if (isPlain) awaitVerification(socket);
+    socket.prependOnceListener("connect", () => {
+      const { localAddress: ip = "", localPort: port = 0 } = socket;
+      const after = listeningSocket(host);
+      if (this.#isOneOfOurs(before, after) || this.#isOurs(connectedSocket(host, { ip, port }))) {
+        if (isPlain) socket.emit(verifiedEvent);
+        return;
+      }
+      const uid = typeof after === "object" ? after.uid : undefined;
+      const text = `${host.ip}:${host.port}`;
+      this.#warning.tell("a program of another user listens at a host's address; nothing was sent to it", {
+        host: text,
+        uid,
+      });
+      const error = new Error(`a program of another user listens at ${text}`);
+      socket.destroy(Object.assign(error, { code: otherUsersHost }));
+    });
+  }
+
+  #isOneOfOurs(before: SocketOwner, after: SocketOwner): boolean {
+    return (
+      typeof before === "object" && typeof after === "object" && before.cookie === after.cookie && this.#isOurs(after)
+    );
+  }
+
+  #isOurs(owner: SocketOwner): boolean {
+    return isOfOwnUser(owner) || (typeof owner === "object" && process.getuid?.() === 0 && this.#isOfOurMesh(owner));
+  }
+
+  /** What root runs here may have gone over to another user, as a database does: what has started this process has started it too. */
+  #isOfOurMesh({ inode, cookie }: OwnedSocket): boolean {
+    const known = this.#searched.get(cookie);
+    const nowMs = performance.now();
+    if (known !== undefined || nowMs < this.#searchAtMs || this.#starter === initProcess) return known ?? false;
+    this.#searchAtMs = nowMs + searchEveryMs;
+    const isOurs = holdersOf(inode, familyOf(this.#starter, listProcesses())).length > 0;
+    if (this.#searched.size >= maxSearched) this.#searched.clear();
+    this.#searched.set(cookie, isOurs);
+    return isOurs;
+  }
+}
