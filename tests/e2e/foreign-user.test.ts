@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
-import { startProcess } from "../tools/processes.ts";
+import { startProcess, waitFor } from "../tools/processes.ts";
 import { ToolUnavailable } from "../tools/tool-unavailable.ts";
 import type { BlindRequests } from "./blind-sender.ts";
 import type { Knowledge, Outcomes } from "./foreign-user-program.ts";
@@ -100,4 +100,42 @@ test("requests of another user that nobody waits for reach nothing in the worklo
   assert.equal(await proxyPid(), pid);
   // Ours alone, which is counted at both ends.
   assert.equal((await countOf()) - before, 2);
+});
+
+test("another user that takes an app's address while the app starts again gets no request, and the pod is not ready", async () => {
+  needRoot();
+  await using shop = await ShopInstance.start();
+  const pod = await shop.pod("catalog-v1");
+  const app = pod.app!;
+  const target = `http://${pod.address}:${app.port}/items`;
+  const headers = { host: "catalog", authorization: "Bearer secret" };
+  const ask = async (): Promise<number> => (await httpRequest(target, { headers })).status;
+  const readiness = async (): Promise<string> => {
+    const { items } = await shop.api().list("Pod");
+    const found = items.find(({ metadata }) => metadata.name === pod.name);
+    const ready = found?.status?.conditions?.find(({ type }) => type === "Ready");
+    return `${ready?.status} ${ready?.message ?? ""}`;
+  };
+  assert.equal(await ask(), 200);
+  const program = path.join(import.meta.dirname, "squatter.ts");
+  await using squatter = await startProcess(process.execPath, [program, String(nobody), app.address, String(app.port)]);
+  await squatter.waitForOutput(/^tries$/m);
+  process.kill((await shop.processes()).get(`${pod.name} app`)!, "SIGKILL");
+  await squatter.waitForOutput(/^listens$/m);
+
+  for (let time = 0; time < 20; time += 1) assert.equal(await ask(), 503);
+  const reason = await waitFor(async () => /^False .*held by user nobody.*$/.exec(await readiness())?.[0], {
+    what: "the reason why the pod is not ready",
+    timeoutMs: 30_000,
+  });
+  assert.match(
+    reason,
+    new RegExp(`${app.address}:${app.port} is held by user nobody \\(${nobody}\\), process ${squatter.pid} `),
+  );
+  assert.equal(await ask(), 503);
+  assert.doesNotMatch(squatter.output(), /got|asked/);
+
+  await squatter.stop();
+  await waitFor(async () => (await readiness()).startsWith("True"), { what: "the pod to be ready", timeoutMs: 60_000 });
+  assert.equal(await ask(), 200);
 });

@@ -47,9 +47,11 @@ export function environmentOf(pid: number): ReadonlyMap<string, string> {
   return new Map(variables.map((variable) => variable.split(/=(.*)/s) as [string, string]));
 }
 
-/** The command line with spaces between its words; empty when it may not be seen. */
+/** The command line in one printable line, whatever its program may have written there; empty when it may not be seen. */
 export function commandOf(pid: number): string {
-  return textOf(`/proc/${pid}/cmdline`).replaceAll("\0", " ").trim();
+  return textOf(`/proc/${pid}/cmdline`)
+    .replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, " ")
+    .trim();
 }
 
 function namesIn(folder: string): readonly string[] {

@@ -39,6 +39,12 @@ export function checkOf(probe: Probe, target: CheckTarget): Check | undefined {
   return undefined;
 }
 
+/** The port that a probe asks at; undefined where it cannot be asked here. */
+export function probedPort(probe: Probe, ports: readonly ContainerPort[]): number | undefined {
+  const port = (probe.httpGet ?? probe.tcpSocket)?.port;
+  return port === undefined ? undefined : portNumber(port, ports);
+}
+
 function portNumber(port: number | string, ports: readonly ContainerPort[]): number | undefined {
   return typeof port === "number" ? port : ports.find(({ name }) => name === port)?.port;
 }

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
+import { startProcess, type StartedProcess } from "../../../../tests/tools/processes.ts";
 import { claimBlock } from "../network/address-block.ts";
 import { waitUntil } from "../process/wait-until.ts";
 import { LocalPod, type PodPhase } from "./local-pod.ts";
@@ -12,7 +13,7 @@ import type { ContainerPlan, PodPlan } from "./pod-plan.ts";
 // Both programs write what they do into one file, so that its lines tell the order. The stand-in for `tulle agent` answers the
 // health port once a file says that it may.
 const stage = `
-import { appendFileSync, existsSync } from "node:fs";
+import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 const [, , who, folder] = process.argv;
 const tell = (what) => appendFileSync(folder + "/story", who + " " + what + "\\n");
@@ -23,6 +24,7 @@ const server = createServer((request, response) => {
   response.writeHead(well ? 200 : 503).end(existsSync(folder + "/" + who + "-leaves") ? "the agent is stopping" : "");
 });
 server.listen(port, address, () => tell("listens"));
+writeFileSync(folder + "/" + who + ".pid", String(process.pid));
 process.on("SIGTERM", () => { tell("ends"); process.exit(0); });
 `;
 
@@ -33,6 +35,8 @@ interface Stage {
   /** Lets `who` answer well from now on, or no more. */
   say(who: "proxy-well" | "proxy-leaves" | "app-well" | "dead", isSo?: boolean): void;
   until(what: string, condition: () => boolean): Promise<void>;
+  /** Ends the app by its own process id, where it has left the supervisor's reach. */
+  endDaemon(): void;
   withdrawals: number;
 }
 
@@ -40,6 +44,7 @@ async function setStage(
   t: TestContext,
   changes: Partial<ContainerPlan> = {},
   plan: Partial<PodPlan> = {},
+  argv = (stageFolder: string, stageProgram: string): readonly string[] => ["node", stageProgram, "app", stageFolder],
 ): Promise<Stage> {
   const folder = mkdtempSync(path.join(tmpdir(), "tulle-pod-"));
   const program = path.join(folder, "stage.mjs");
@@ -48,7 +53,7 @@ async function setStage(
   const block = await claimBlock(folder);
   const container: ContainerPlan = {
     name: "app",
-    argv: ["node", program, "app", folder],
+    argv: argv(folder, program),
     env: {},
     ports: [{ name: "http", port: 3000 }],
     readinessProbe: { httpGet: { path: "/", port: "http" }, periodSeconds: 1, failureThreshold: 1 },
@@ -117,6 +122,13 @@ async function setStage(
     say: (who: string, isSo = true) => {
       if (isSo) writeFileSync(path.join(folder, who), "");
       else rmSync(path.join(folder, who), { force: true });
+    },
+    endDaemon: () => {
+      try {
+        process.kill(Number(readFileSync(path.join(folder, "app.pid"), "utf8")), "SIGKILL");
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      }
     },
     until: (what: string, condition: () => boolean) => waitUntil(condition, { timeoutMs: 10_000, what: () => what }),
   });
@@ -260,3 +272,113 @@ test("a proxy that says that it leaves takes the pod out at its first word", asy
   await on.until("the pod to be not ready", () => !on.pod.ready);
   assert.equal(on.pod.restarts, 0);
 });
+
+interface Squatter {
+  readonly name: string;
+  readonly uid: number;
+  readonly env: Readonly<Record<string, string>>;
+  readonly message: RegExp;
+}
+
+const own = process.getuid!();
+const squatters: readonly Squatter[] = [
+  {
+    name: "another pod's program",
+    uid: own,
+    env: { POD_NAME: "other-hash-1" },
+    message:
+      /^Readiness probe of container app failed: 127\.\S+:3000 is held by process \d+ \(.*\), which is not of this pod; end it$/,
+  },
+  {
+    name: "a program of another user",
+    uid: 65_534,
+    // It may say of itself what it likes.
+    env: { POD_NAME: "app-hash-1" },
+    message: /:3000 is held by user nobody \(65534\), process \d+ \(/,
+  },
+];
+
+/** Answers everything well at the address, and says that it was asked. */
+function squat({ uid, env }: Squatter, address: string): Promise<StartedProcess> {
+  const script = `
+    process.setgroups?.([]); process.setuid(${uid});
+    require("node:http").createServer((request, response) => { console.log("asked"); response.end(); })
+      .listen(3000, ${JSON.stringify(address)}, () => console.log("listens"));`;
+  return startProcess(process.execPath, ["-e", script], { env, group: true });
+}
+
+/** As soon as nobody else listens there. */
+async function squatWhenFree(squatter: Squatter, address: string): Promise<StartedProcess> {
+  for (;;) {
+    const holder = await squat(squatter, address);
+    const [outcome] = await Promise.race([
+      holder.waitForOutput(/^listens$/m),
+      holder.exited.then(() => ["taken"] as const),
+    ]);
+    if (outcome === "listens") return holder;
+  }
+}
+
+// Only root can start a program as another user.
+for (const squatter of squatters.filter(({ uid }) => own === 0 || uid === own)) {
+  for (const readinessProbe of [undefined, { httpGet: { path: "/", port: "http" }, periodSeconds: 1 }]) {
+    const how = readinessProbe === undefined ? "no" : "a";
+    test(`${squatter.name} at the app's address makes no pod ready with ${how} probe, is not asked, and is told of`, async (t) => {
+      const on = await setStage(t, { readinessProbe }, { injection: "none" });
+      await using holder = await squat(squatter, on.pod.addresses.app);
+      await holder.waitForOutput(/^listens$/m);
+      on.say("app-well");
+      on.pod.start();
+      await on.until("a restart, since the address is taken", () => on.pod.restarts > 2);
+      await on.until("the reason", () => on.pod.failure !== undefined);
+      assert.match(on.pod.failure!, squatter.message);
+      assert.equal(on.pod.ready, false);
+      assert.doesNotMatch(holder.output(), /asked/);
+      await holder.stop();
+      await on.until("the pod to be ready", () => on.pod.ready);
+      assert.equal(on.pod.failure, undefined);
+    });
+  }
+}
+
+test("an address that is lost while the program goes on takes the pod out at once, whatever the probe's threshold", async (t) => {
+  const readinessProbe = { httpGet: { path: "/", port: "http" }, periodSeconds: 1, failureThreshold: 1000 };
+  const script = `
+    const http = require("node:http"), fs = require("node:fs"), folder = process.argv[1];
+    const server = http.createServer((_request, response) => response.end()).listen(3000, process.env.HOST);
+    const timer = setInterval(() => fs.existsSync(folder + "/dead") && (clearInterval(timer), server.close()), 10);
+    setInterval(() => {}, 1000);`;
+  const argv = (folder: string): readonly string[] => ["node", "-e", script, folder];
+  const on = await setStage(t, { readinessProbe }, { injection: "none" }, argv);
+  on.pod.start();
+  await on.until("the pod to be ready", () => on.pod.ready);
+  on.say("dead");
+  const [squatter] = squatters;
+  await using holder = await squatWhenFree(squatter!, on.pod.addresses.app);
+  await on.until("the pod to be not ready", () => !on.pod.ready);
+  assert.doesNotMatch(holder.output(), /asked/);
+});
+
+const families: readonly { readonly name: string; readonly argv: (command: string) => readonly string[] }[] = [
+  { name: "a child of the program", argv: (command) => ["sh", "-c", `${command} & wait`] },
+  {
+    name: "a grandchild in a process group of its own",
+    argv: (command) => ["sh", "-c", `sh -c 'set -m; ${command} & wait' & wait`],
+  },
+  {
+    name: "a daemon that has left the program's session",
+    argv: (command) => ["sh", "-c", `setsid -f ${command}; exec sleep 600`],
+  },
+];
+for (const { name, argv } of families) {
+  test(`${name} counts as the pod's own`, async (t) => {
+    const on = await setStage(t, {}, { injection: "none" }, (folder, program) => argv(`node ${program} app ${folder}`));
+    on.say("app-well");
+    on.pod.start();
+    try {
+      await on.until("the pod to be ready", () => on.pod.ready);
+    } finally {
+      on.endDaemon();
+    }
+  });
+}

@@ -16,10 +16,11 @@ import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { SupervisedProcess } from "../process/supervised-process.ts";
 import { appEnvironment, isPartOfTulle } from "./environment.ts";
-import { checkOf, tcpCheck, type Check, type OnFailure } from "./health-check.ts";
+import { checkOf, probedPort, tcpCheck, type Check, type OnFailure } from "./health-check.ts";
+import { OwnPorts } from "./own-ports.ts";
 import { proxyCheck } from "./proxy-check.ts";
 import type { ContainerPlan, ContainerPort, PodPlan } from "./pod-plan.ts";
-import { startProbeLoop, timingOf, type ProbeLoop } from "./probe-loop.ts";
+import { startProbeLoop, timingOf, type CheckResult, type ProbeLoop } from "./probe-loop.ts";
 import { sidecarSpec, terminationDrainMs, tokenFile, type SidecarSettings } from "./sidecar.ts";
 import { untilQuiet } from "./until-quiet.ts";
 import type { WorkloadTokens } from "./workload-tokens.ts";
@@ -62,6 +63,8 @@ export interface PodAddresses {
 /** How the injected container is called (Istio: `istio-proxy`). */
 const proxyContainer = "istio-proxy";
 const proxyTiming = { initialDelayMs: 0, periodMs: 1000, successThreshold: 1, failureThreshold: 5 };
+/** What the proxy and its agent listen at besides the pod's own ports: admin pages, the way out, metrics, health. */
+const proxyPorts = [15_000, 15_007, 15_020, 15_021];
 /** What is left of a proxy this long after it should have drained is stuck. */
 const proxyStopGraceMs = 5000;
 
@@ -315,11 +318,8 @@ export class LocalPod {
       // One that says that it leaves means it: others have to know before its drain is over.
       const onLeaving = (): void => this.#setReady(program, false);
       const check: Check = (onFailure) => proxyCheck(this.addresses.pod, onLeaving, onFailure);
-      program.loops = [
-        startProbeLoop(this.#explained(program, "Readiness", check), proxyTiming, (well) =>
-          this.#setReady(program, well),
-        ),
-      ];
+      const own = this.#byItself(program, check, this.#proxyPorts());
+      program.loops = [startProbeLoop(own, proxyTiming, (well) => this.#setReady(program, well))];
       return;
     }
     const startup = this.#checkOf(plan, plan.startupProbe);
@@ -345,7 +345,9 @@ export class LocalPod {
       this.#setReady(program, true);
     } else {
       const timing = timingOf(plan.readinessProbe ?? {});
-      const check = this.#explained(program, "Readiness", readiness);
+      const asked = plan.readinessProbe && probedPort(plan.readinessProbe, plan.ports);
+      const ports = [...plan.ports.map(({ port }) => port), ...(asked === undefined ? [] : [asked])];
+      const check = this.#byItself(program, readiness, ports);
       program.loops.push(startProbeLoop(check, timing, (well) => this.#setReady(program, well)));
     }
     const liveness = this.#checkOf(plan, plan.livenessProbe);
@@ -365,22 +367,46 @@ export class LocalPod {
     return probe === undefined ? undefined : checkOf(probe, { address: this.addresses.app, ports: plan.ports });
   }
 
+  /** All that may be listened at for the proxy's part: what does not listen there yet is no matter. */
+  #proxyPorts(): readonly number[] {
+    return this.plan.injection === "gateway" ? proxyPorts : [...proxyPorts, ...this.ports.map(({ port }) => port)];
+  }
+
+  /** A readiness check that passes only where it is the pod's own programs that take connections; others are not even asked. */
+  #byItself(program: Program, check: Check, ports: readonly number[]): () => Promise<CheckResult> {
+    const ownPorts = new OwnPorts({
+      podName: this.name,
+      address: program.plan === undefined ? this.addresses.pod : this.addresses.app,
+      leaders: () =>
+        (program.plan === undefined ? [program] : this.#programs).flatMap((each) => each.process.pid ?? []),
+    });
+    const explained = this.#explained(program, "Readiness", check);
+    return async () => {
+      const foreign = ownPorts.foreignHolder(ports);
+      if (foreign === undefined) return explained();
+      // At once: its own program can only end for want of the address, and the reason would end with it.
+      this.#takeFailure(program, "Readiness", foreign, 0);
+      return "foreign";
+    };
+  }
+
   /** The check, whose failures are kept for people as a kubelet's events are. */
-  #explained(program: Program, probe: string, check: Check): Check {
+  #explained(program: Program, probe: string, check: Check): () => Promise<boolean> {
     return async () => {
       let answer = "";
       const isWell = await check((text) => (answer = text));
-      if (isWell) {
-        if (program.failure?.probe === probe) program.failure = undefined;
-        return true;
-      }
-      const container = program.plan?.name ?? proxyContainer;
-      const nowMs = performance.now();
-      const text = `${probe} probe of container ${container} failed: ${answer}`;
-      program.failure = { probe, text, sinceMs: program.failure?.sinceMs ?? nowMs };
-      if (nowMs - program.failure.sinceMs >= tellFailureAfterMs && !this.ready) this.#tellFailure(program);
-      return false;
+      if (!isWell) this.#takeFailure(program, probe, answer);
+      else if (program.failure?.probe === probe) program.failure = undefined;
+      return isWell;
     };
+  }
+
+  #takeFailure(program: Program, probe: string, answer: string, tellAfterMs = tellFailureAfterMs): void {
+    const container = program.plan?.name ?? proxyContainer;
+    const nowMs = performance.now();
+    const text = `${probe} probe of container ${container} failed: ${answer}`;
+    program.failure = { probe, text, sinceMs: program.failure?.sinceMs ?? nowMs };
+    if (nowMs - program.failure.sinceMs >= tellAfterMs && !this.ready) this.#tellFailure(program);
   }
 
   #tellFailure(program: Program): void {

@@ -1,18 +1,18 @@
 // Thresholds and pauses of probes, on a clock of the test's own.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { startProbeLoop, timingOf, type ProbeTiming } from "./probe-loop.ts";
+import { startProbeLoop, timingOf, type CheckResult, type ProbeTiming } from "./probe-loop.ts";
 
 /** Runs a loop over scripted answers; the last one repeats. Gives the verdicts told and a way to let time pass. */
 function run(
   t: TestContext,
-  answers: readonly boolean[],
+  answers: readonly CheckResult[],
   timing: Partial<ProbeTiming> = {},
 ): { verdicts: boolean[]; asked: () => number; pass: (timeMs: number) => Promise<void>; stop: () => void } {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let count = 0;
   const verdicts: boolean[] = [];
-  const check = (): Promise<boolean> => {
+  const check = (): Promise<CheckResult> => {
     count += 1;
     return Promise.resolve(answers[Math.min(count, answers.length) - 1]!);
   };
@@ -43,6 +43,14 @@ test("one failure does not change a verdict, three in a row do", async (t) => {
   const { verdicts, pass } = run(t, [true, false, true, false, false, false, true], { periodMs: 1000 });
   await pass(20_000);
   assert.deepEqual(verdicts, [true, false, true]);
+});
+
+test("an answer of somebody else changes it at once, and back again", async (t) => {
+  const { verdicts, pass } = run(t, [true, "foreign", "foreign", true], { periodMs: 1000 });
+  await pass(1100);
+  assert.deepEqual(verdicts, [true, false]);
+  await pass(3000);
+  assert.deepEqual(verdicts, [true, false, false, true]);
 });
 
 test("each further round of failures is told again", async (t) => {

@@ -1,5 +1,7 @@
 // Asks a check again and again and tells when its verdict changes, by Kubernetes' thresholds.
-import type { Check } from "./health-check.ts";
+
+/** `foreign`: somebody else answers in the program's place, which is no matter of thresholds. */
+export type CheckResult = boolean | "foreign";
 
 export interface ProbeTiming {
   readonly initialDelayMs: number;
@@ -39,7 +41,11 @@ export interface ProbeLoop {
  * Runs until stopped. The verdict is unknown at first; `onVerdict` is told of each change of it, and of every further failure
  * that completes the threshold again (a liveness probe restarts its container each time).
  */
-export function startProbeLoop(check: Check, timing: ProbeTiming, onVerdict: (well: boolean) => void): ProbeLoop {
+export function startProbeLoop(
+  check: () => Promise<CheckResult>,
+  timing: ProbeTiming,
+  onVerdict: (well: boolean) => void,
+): ProbeLoop {
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let verdict: boolean | undefined;
@@ -49,15 +55,19 @@ export function startProbeLoop(check: Check, timing: ProbeTiming, onVerdict: (we
   let pauseMs = Math.min(firstPauseMs, timing.periodMs);
 
   const ask = async (): Promise<void> => {
-    const well = await check();
+    const result = await check();
     if (stopped) return;
+    const well = result === true;
     successesInARow = well ? successesInARow + 1 : 0;
     // Failures count by time: at first the questions come much faster than once a period.
     failingForMs = well ? undefined : failingForMs === undefined ? 0 : failingForMs + pauseMs;
     if (well && verdict !== true && successesInARow >= timing.successThreshold) {
       verdict = true;
       onVerdict(true);
-    } else if (failingForMs !== undefined && failingForMs >= (timing.failureThreshold - 1) * timing.periodMs) {
+    } else if (
+      result === "foreign" ||
+      (failingForMs !== undefined && failingForMs >= (timing.failureThreshold - 1) * timing.periodMs)
+    ) {
       verdict = false;
       failingForMs = undefined;
       onVerdict(false);
