@@ -5,8 +5,12 @@ import net from "node:net";
 import { test, type TestContext } from "node:test";
 import tls from "node:tls";
 import { listeningSocket } from "@tulle/capture";
+import { Logging } from "@tulle/telemetry";
 import { startProcess, waitFor, type StartedProcess } from "../../../../tests/tools/processes.ts";
+import { DataPath } from "../connection/data-path.ts";
+import { handBuiltCluster } from "../hand-built/hand-built-runtime.ts";
 import { verifiedEvent } from "../tls/ready-event.ts";
+import { openHttp2Session } from "./http2-session.ts";
 import { OwnUserHosts, otherUsersHost } from "./own-user-hosts.ts";
 
 const range = "127.77.0.0/16";
@@ -108,6 +112,21 @@ if (isRoot) {
       assert.deepEqual(told, [{ host: `127.77.0.2:${port}`, uid: 65_534, times: 1 }]);
     });
   }
+
+  test("one in an authorizer's place gets no preface of HTTP/2", async (t) => {
+    const elsewhere = await startProcess("sleep", ["60"]);
+    t.after(() => elsewhere.stop());
+    const { port, program } = await listenAs(t, 65_534, "127.0.0.1");
+    const log = { warning: () => undefined };
+    const dataPath = Object.assign(new DataPath({ logging: new Logging({ level: "off" }) }), {
+      ownUserHosts: new OwnUserHosts("127.0.0.1/32", log, starterOf(elsewhere)),
+    });
+    const cluster = handBuiltCluster("authorizer", [port]);
+    const session = openHttp2Session(cluster.hosts[0]!, cluster, dataPath);
+    const [error] = (await once(session, "error")) as [NodeJS.ErrnoException];
+    assert.equal(error.code, otherUsersHost);
+    await program.waitForOutput(/^got 0$/m);
+  });
 
   test("one that takes the address over while the connection is being made gets nothing", async (t) => {
     const elsewhere = await startProcess("sleep", ["60"]);
