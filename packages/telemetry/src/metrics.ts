@@ -2,7 +2,7 @@
 // an add on a number (prom-client took 480 ns for an increment with 8 labels, which is why this is our own).
 
 export type Labels = Readonly<Record<string, string>>;
-export type MetricType = "counter" | "gauge" | "histogram";
+export type MetricType = "counter" | "gauge" | "histogram" | "text";
 
 /** Upper bounds of Envoy's default histogram buckets (Envoy: `HistogramSettingsImpl::defaultBuckets`). */
 export const defaultHistogramBuckets: readonly number[] = [
@@ -43,6 +43,15 @@ export class Gauge {
   }
 }
 
+/** A word of Envoy's statistics, such as a version; Prometheus has no such thing and is not shown it. */
+export class Text {
+  value = "";
+
+  set(value: string): void {
+    this.value = value;
+  }
+}
+
 export class Histogram {
   readonly bounds: readonly number[];
   readonly bucketCounts: Float64Array;
@@ -64,7 +73,7 @@ export class Histogram {
   }
 }
 
-export type Metric = Counter | Gauge | Histogram;
+export type Metric = Counter | Gauge | Histogram | Text;
 
 export interface Series {
   readonly name: string;
@@ -118,6 +127,10 @@ export class MetricRegistry {
     return this.#handle(description, "gauge", () => new Gauge());
   }
 
+  text(description: MetricDescription): Text {
+    return this.#handle(description, "text", () => new Text());
+  }
+
   histogram(description: MetricDescription, bounds: readonly number[] = defaultHistogramBuckets): Histogram {
     return this.#handle(description, "histogram", () => new Histogram(bounds));
   }
@@ -141,6 +154,7 @@ export class MetricRegistry {
   renderPrometheus(accepts: (series: Series) => boolean = () => true): string {
     const lines: string[] = [];
     for (const family of [...this.#families.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      if (family.type === "text") continue;
       const chosen = [...family.series.values()].filter(accepts);
       if (chosen.length === 0) continue;
       if (family.help !== "") lines.push(`# HELP ${family.name} ${escapeHelp(family.help)}`);

@@ -1,5 +1,5 @@
 // `/stats` and `/stats/prometheus`: every counter, gauge and histogram under Envoy's names.
-import { Histogram, type Metric, type Series } from "@tulle/telemetry";
+import { Histogram, type Metric, type Series, Text } from "@tulle/telemetry";
 import { RE2JS } from "re2js";
 import { type AdminPage, type AdminResponse, type AdminTargets, parameter, text } from "./admin-page.ts";
 
@@ -22,7 +22,8 @@ function nameFilter(query: URLSearchParams): NameFilter | AdminResponse {
 }
 
 function wasUsed(metric: Metric): boolean {
-  return metric instanceof Histogram ? metric.count > 0 : metric.value !== 0;
+  if (metric instanceof Histogram) return metric.count > 0;
+  return metric instanceof Text ? metric.value !== "" : metric.value !== 0;
 }
 
 /** The value below which `percent` of the recorded ones lie, interpolated within its bucket. */
@@ -72,13 +73,20 @@ const typeNames: Readonly<Record<Series["type"], string>> = {
   counter: "Counters",
   gauge: "Gauges",
   histogram: "Histograms",
+  text: "TextReadouts",
 };
 
+function valueText(metric: Metric): string {
+  if (metric instanceof Histogram) return quantileText(metric);
+  return metric instanceof Text ? `"${metric.value}"` : String(metric.value);
+}
+
 function statsText(series: readonly NamedSeries[]): AdminResponse {
-  const plain = series.filter(({ metric }) => !(metric instanceof Histogram));
+  const texts = series.filter(({ metric }) => metric instanceof Text);
+  const plain = series.filter(({ metric }) => !(metric instanceof Histogram) && !(metric instanceof Text));
   const histograms = series.filter(({ metric }) => metric instanceof Histogram);
-  const lines = [...plain, ...histograms].map(({ name, metric }) => {
-    return `${name}: ${metric instanceof Histogram ? quantileText(metric) : metric.value}\n`;
+  const lines = [...texts, ...plain, ...histograms].map(({ name, metric }) => {
+    return `${name}: ${valueText(metric)}\n`;
   });
   return text(lines.join(""));
 }
@@ -127,7 +135,7 @@ export const statsPage: AdminPage = {
   parameters: [
     ...parameters,
     ["format", "Format to use; One of (text, json, prometheus)"],
-    ["type", "Stat types to include.; One of (All, Counters, Histograms, Gauges)"],
+    ["type", "Stat types to include.; One of (All, Counters, Histograms, Gauges, TextReadouts)"],
   ],
   handle: (query, targets) => {
     const accepts = nameFilter(query);

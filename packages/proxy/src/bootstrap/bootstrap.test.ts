@@ -36,7 +36,8 @@ for (const { name, text, expected } of [
       rateLimit: undefined,
       subscribesClusters: true,
       subscribesListeners: true,
-      initialFetchTimeoutMs: 2000,
+      clustersTimeoutMs: 2000,
+      listenersTimeoutMs: 15_000,
     },
   },
   {
@@ -49,7 +50,8 @@ for (const { name, text, expected } of [
       rateLimit: { maxTokens: 100, perSecond: 0.5 },
       subscribesClusters: true,
       subscribesListeners: false,
-      initialFetchTimeoutMs: 2000,
+      clustersTimeoutMs: 2000,
+      listenersTimeoutMs: 15_000,
     },
   },
 ]) {

@@ -16,14 +16,11 @@ import { type RateLimit, defaultRateLimit } from "@tulle/xds";
 import { checkFields } from "../compile/check-fields.ts";
 import { compileGoogleGrpc } from "../compile/compile-google-grpc.ts";
 import { compileGrpcService } from "../compile/compile-grpc-service.ts";
-import { durationMs } from "../compile/duration.ts";
+import { initialFetchTimeoutMs } from "../compile/check-resource-source.ts";
 import { type CompileProblem, Place, Problems } from "../compile/problems.ts";
 import type { GrpcTarget } from "../upstream/grpc-target.ts";
 import { compileOverload } from "../overload/compile-overload.ts";
 import type { OverloadSettings } from "../overload/overload-control.ts";
-
-/** ConfigSource.initial_fetch_timeout. */
-const defaultInitialFetchTimeoutMs = 15_000;
 
 export interface DynamicSource {
   readonly target: GrpcTarget;
@@ -32,7 +29,8 @@ export interface DynamicSource {
   readonly subscribesClusters: boolean;
   readonly subscribesListeners: boolean;
   /** How long the start waits for a resource type before it goes on without; 0 = for ever. */
-  readonly initialFetchTimeoutMs: number;
+  readonly clustersTimeoutMs: number;
+  readonly listenersTimeoutMs: number;
 }
 
 export interface ProxyBootstrap {
@@ -125,10 +123,8 @@ function dynamicSource(
     rateLimit,
     subscribesClusters: cdsConfig !== undefined,
     subscribesListeners: ldsConfig !== undefined,
-    initialFetchTimeoutMs: durationMs(
-      cdsConfig?.initialFetchTimeout ?? ldsConfig?.initialFetchTimeout,
-      defaultInitialFetchTimeoutMs,
-    ),
+    clustersTimeoutMs: initialFetchTimeoutMs(cdsConfig),
+    listenersTimeoutMs: initialFetchTimeoutMs(ldsConfig),
   };
 }
 

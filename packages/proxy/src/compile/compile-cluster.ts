@@ -18,7 +18,7 @@ import { DynamicForwardHosts } from "../cluster/dynamic-forward-hosts.ts";
 import { type ClusterSettings, RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import { checkFields } from "./check-fields.ts";
-import { checkResourceSource } from "./check-resource-source.ts";
+import { checkResourceSource, initialFetchTimeoutMs } from "./check-resource-source.ts";
 import { buildEndpoints, buildNamedEndpoints } from "./compile-endpoints.ts";
 import { compileOutlierDetection } from "./compile-outlier-detection.ts";
 import { compileLoadBalancing } from "./compile-load-balancing.ts";
@@ -41,6 +41,8 @@ export interface CompiledCluster {
   readonly cluster: RuntimeCluster;
   /** Resource name of its endpoints where they come by EDS: the cluster is warm once they have. */
   readonly endpointsName: string | undefined;
+  /** How long it waits for them (EdsClusterConfig.eds_config.initial_fetch_timeout); 0 = for ever. */
+  readonly endpointsTimeoutMs: number;
   readonly usesLocalityWeights: boolean;
   /** What its TLS needs: the cluster is warm once they have come. */
   readonly secretSlots: ReadonlySet<SecretSlot>;
@@ -211,7 +213,7 @@ function withHosts(
   problems: Problems,
 ): Omit<CompiledCluster, "secretSlots"> | undefined {
   const usesLocalityWeights = message.commonLbConfig?.localityConfigSpecifier.case === "localityWeightedLbConfig";
-  const bare = { endpointsName: undefined, usesLocalityWeights };
+  const bare = { endpointsName: undefined, endpointsTimeoutMs: 0, usesLocalityWeights };
   const assignment = message.loadAssignment;
   const at = place.field("load_assignment");
   switch (type) {
@@ -224,7 +226,8 @@ function withHosts(
       }
       checkResourceSource(eds.edsConfig, place.field("eds_cluster_config").field("eds_config"), problems);
       const endpointsName = eds.serviceName === "" ? message.name : eds.serviceName;
-      return { cluster: new RuntimeCluster(settings), endpointsName, usesLocalityWeights };
+      const endpointsTimeoutMs = initialFetchTimeoutMs(eds.edsConfig);
+      return { cluster: new RuntimeCluster(settings), endpointsName, endpointsTimeoutMs, usesLocalityWeights };
     }
     case "static": {
       const endpoints =

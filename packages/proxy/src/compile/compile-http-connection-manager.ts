@@ -17,7 +17,7 @@ import type { RouteTable } from "../route/route-table.ts";
 import type { HttpConnectionManagerConfig, HttpConnectionManagerStats } from "../runtime/proxy-runtime.ts";
 import { Slot } from "../runtime/slot.ts";
 import { compileCidr } from "./cidr.ts";
-import { checkResourceSource } from "./check-resource-source.ts";
+import { checkResourceSource, initialFetchTimeoutMs } from "./check-resource-source.ts";
 import { checkHeaderText } from "./check-header-text.ts";
 import { compileAccessLog } from "./compile-access-log.ts";
 import { compileLocalReplies } from "./compile-local-replies.ts";
@@ -185,7 +185,8 @@ function compileRouteSource(
       checkResourceSource(source.value.configSource, at.field("config_source"), problems);
       const name = source.value.routeConfigName;
       if (name === "") problems.error(at.field("route_config_name"), "value length must be at least 1 characters");
-      build.routeNames.add(name);
+      const timeoutMs = initialFetchTimeoutMs(source.value.configSource);
+      build.routes.set(name, { timeoutMs, statPrefix: message.statPrefix });
       return scope.routeTableSlot(name);
     }
     case "routeConfig": {

@@ -104,7 +104,7 @@ for (const { name, matches, connection: properties, expected } of chains) {
 }
 
 test("Envoy's defaults of a connection manager", () => {
-  const { listener, routeNames } = accepted(compile({ filter_chains: [chain("a")] }));
+  const { listener, routes } = accepted(compile({ filter_chains: [chain("a")] }));
   const network = managerOf(listener.filterChains[0]);
   const { routeTable, filters, accessLogs, stats, upgradeTypes, ...rest } = network;
   const plain = Object.fromEntries(Object.entries(rest).filter(([, value]) => typeof value !== "function"));
@@ -143,7 +143,7 @@ test("Envoy's defaults of a connection manager", () => {
     rewriteLocalReply: undefined,
   });
   assert.equal(routeTable.current?.name, "inline");
-  assert.deepEqual([filters.length, accessLogs.length, upgradeTypes.size, routeNames.size], [1, 0, 0, 0]);
+  assert.deepEqual([filters.length, accessLogs.length, upgradeTypes.size, routes.size], [1, 0, 0, 0]);
   assert.equal(stats.downstreamRequestsTotal.value, 0);
   assert.equal(network.isInternalAddress("127.0.0.1"), false);
   assert.equal(listener.perConnectionBufferLimitBytes, 1024 * 1024);
@@ -182,8 +182,8 @@ test("settings of a connection manager", () => {
 
 test("routes by RDS lead to the slot of that name, and the listener asks for it", () => {
   const rds = { route_config_name: "http.8080", config_source: { ads: {} } };
-  const { listener, routeNames } = accepted(compile({ filter_chains: [chain("a", undefined, { rds })] }));
-  assert.deepEqual([...routeNames], ["http.8080"]);
+  const { listener, routes } = accepted(compile({ filter_chains: [chain("a", undefined, { rds })] }));
+  assert.deepEqual([...routes.keys()], ["http.8080"]);
   assert.equal(managerOf(listener.filterChains[0]).routeTable.name, "http.8080");
   assert.equal(managerOf(listener.filterChains[0]).routeTable.current, undefined);
 });

@@ -36,10 +36,17 @@ import { unwrapTypedConfig } from "./typed-config.ts";
 const defaultBufferLimitBytes = 1024 * 1024;
 const defaultListenerFiltersTimeoutMs = 15_000;
 
+export interface RouteSubscription {
+  /** How long the listener waits for them; 0 = for ever. */
+  readonly timeoutMs: number;
+  /** Of the connection manager that asks for them. */
+  readonly statPrefix: string;
+}
+
 export interface CompiledListener {
   readonly listener: Listener;
-  /** Route configurations that come by RDS: the listener is warm once they have. */
-  readonly routeNames: ReadonlySet<string>;
+  /** Route configurations that come by RDS, by name: the listener is warm once they have. */
+  readonly routes: ReadonlyMap<string, RouteSubscription>;
   /** Clusters that its inline route tables may choose. */
   readonly clusterNames: ReadonlySet<string>;
   /** Secrets of its filter chains and filters: the listener is warm once they have come. */
@@ -69,7 +76,7 @@ export interface ListenerBuild {
   readonly isInbound: boolean;
   /** Of the listener in the tree of statistics. */
   readonly statName: string;
-  readonly routeNames: Set<string>;
+  readonly routes: Map<string, RouteSubscription>;
   readonly clusterNames: Set<string>;
   readonly secretSlots: Set<SecretSlot>;
 }
@@ -99,7 +106,7 @@ export function buildListener(
     options,
     isInbound: message.trafficDirection === TrafficDirection.INBOUND,
     statName,
-    routeNames: new Set(),
+    routes: new Map(),
     clusterNames: new Set(),
     secretSlots: new Set(),
   };
@@ -129,7 +136,7 @@ export function buildListener(
     stats: listenerStats(scope, statName),
   };
   if (problems.hasErrors) return undefined;
-  return { listener, routeNames: build.routeNames, clusterNames: build.clusterNames, secretSlots: build.secretSlots };
+  return { listener, routes: build.routes, clusterNames: build.clusterNames, secretSlots: build.secretSlots };
 }
 
 function needsProtocols(chains: readonly ChainLinks[], message: ListenerMessage): boolean {

@@ -10,11 +10,8 @@ import type { SecretSlot, SecretSource } from "../tls/secret-slot.ts";
 import { checkFields } from "./check-fields.ts";
 import { compileGrpcService } from "./compile-grpc-service.ts";
 import type { CompileScope } from "./compile-scope.ts";
-import { durationMs } from "./duration.ts";
+import { initialFetchTimeoutMs } from "./check-resource-source.ts";
 import type { Place, Problems } from "./problems.ts";
-
-/** ConfigSource.initial_fetch_timeout. */
-const defaultInitialFetchTimeoutMs = 15_000;
 
 /** The slot, noted in `secrets`: what is compiled warms until they are all filled. */
 export function compileSecretReference(
@@ -30,7 +27,7 @@ export function compileSecretReference(
   }
   const source = secretSource(config.sdsConfig, scope, place.field("sds_config"), problems);
   if (source === undefined) return undefined;
-  const timeoutMs = durationMs(config.sdsConfig?.initialFetchTimeout, defaultInitialFetchTimeoutMs);
+  const timeoutMs = initialFetchTimeoutMs(config.sdsConfig);
   const slot = scope.secretSlot(config.name, source, timeoutMs);
   if (source.kind === "static" && slot.current === undefined) {
     problems.error(place.field("name"), `Unknown static secret: ${config.name}`);

@@ -112,7 +112,7 @@ async function frontDoor(t: TestContext, options: FrontDoorOptions = {}, clock?:
     },
     counter: (name) => {
       for (const { statName, metric } of metrics.allSeries()) {
-        if (statName === `listener.door.${name}` && "value" in metric) return metric.value;
+        if (statName === `listener.door.${name}` && "value" in metric) return Number(metric.value);
       }
       return 0;
     },

@@ -9,6 +9,7 @@ import { problemsText } from "../compile/problems.ts";
 import type { ReceivedResource, ResourceRecord } from "../runtime/config-records.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
+import { endpointsPlace, SubscriptionStats } from "./subscription-stats.ts";
 import { pending, secretWaits, type Wait, Warming } from "./warming.ts";
 
 type Response<T extends AdsResponse["type"]> = Extract<AdsResponse, { type: T }>;
@@ -98,6 +99,11 @@ export class ClusterSubscription {
       const reason = this.#takeAssignment(name, message);
       const record = records.endpoints.of(name);
       const { versionInfo } = response;
+      for (const compiled of this.#all()) {
+        if (compiled.endpointsName !== name) continue;
+        if (reason === undefined) this.#endpointStats(compiled.cluster).onSuccess(versionInfo);
+        else this.#endpointStats(compiled.cluster).onRejected();
+      }
       if (reason !== undefined) {
         record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
         errors.push({ name, message: reason });
@@ -112,6 +118,17 @@ export class ClusterSubscription {
     void this.#warming.check();
     this.#noteWarm();
     return errors;
+  }
+
+  /** The stream has ended; it will be opened again. */
+  onStreamEnd(): void {
+    for (const { endpointsName, cluster } of this.#all()) {
+      if (endpointsName !== undefined) this.#endpointStats(cluster).onFailure();
+    }
+  }
+
+  #endpointStats({ observabilityName }: RuntimeCluster): SubscriptionStats {
+    return new SubscriptionStats(this.#options.scope.metrics, endpointsPlace(observabilityName));
   }
 
   /** A secret has come. */
@@ -153,12 +170,19 @@ export class ClusterSubscription {
   }
 
   /** What a cluster's hosts come from, begun where that is the cluster's own work. */
-  #hostWaits({ cluster, endpointsName }: CompiledCluster): readonly Wait[] {
-    const timeoutMs = this.#options.initialFetchTimeoutMs;
+  #hostWaits({ cluster, endpointsName, endpointsTimeoutMs }: CompiledCluster): readonly Wait[] {
     if (endpointsName !== undefined) {
-      return [{ what: "endpoints", timeoutMs, isOver: () => this.#assignments.has(endpointsName) }];
+      return [
+        {
+          what: "endpoints",
+          timeoutMs: endpointsTimeoutMs,
+          isOver: () => this.#assignments.has(endpointsName),
+          onTimeout: () => this.#endpointStats(cluster).onTimeout(),
+        },
+      ];
     }
     if (cluster.type === "static" || cluster.type === "dynamic_forward_proxy") return [];
+    const timeoutMs = this.#options.initialFetchTimeoutMs;
     let isResolved = false;
     void cluster.start().then(() => {
       isResolved = true;
@@ -238,6 +262,10 @@ export class ClusterSubscription {
     const names = new Set<string>();
     for (const { endpointsName } of this.#all()) if (endpointsName !== undefined) names.add(endpointsName);
     if (names.size === this.#endpointNames.size && names.isSubsetOf(this.#endpointNames)) return;
+    for (const { endpointsName, cluster } of this.#all()) {
+      if (endpointsName !== undefined && !this.#endpointNames.has(endpointsName))
+        this.#endpointStats(cluster).onAttempt();
+    }
     this.#endpointNames = names;
     for (const name of this.#assignments.keys()) {
       if (names.has(name)) continue;

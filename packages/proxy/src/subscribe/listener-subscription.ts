@@ -2,20 +2,20 @@
 // secrets have come, so that it never answers 404 for want of them; the version before it serves meanwhile.
 import { createServer } from "node:net";
 import { type AdsResponse, type Clock, Pauses, type ResourceError, type Verdict } from "@tulle/xds";
-import { type CompiledListener, compileListener } from "../compile/compile-listener.ts";
+import { type CompiledListener, compileListener, type RouteSubscription } from "../compile/compile-listener.ts";
 import { compileEncodedRoutes } from "../compile/compile-route-configuration.ts";
 import { problemsText } from "../compile/problems.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { ListenAddress } from "../runtime/proxy-runtime.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
+import { routesPlace, SubscriptionStats } from "./subscription-stats.ts";
 import { pending, secretWaits, type Wait, Warming } from "./warming.ts";
 
 type Response<T extends AdsResponse["type"]> = Extract<AdsResponse, { type: T }>;
 
 export interface ListenerSubscriptionOptions extends ConfigTargets {
   readonly clock: Clock;
-  readonly initialFetchTimeoutMs: number;
   /** Ports whose socket the parent has bound for us: they cannot be tried. */
   readonly isInheritedPort: (port: number) => boolean;
   /** The set of route configurations to ask for has changed. */
@@ -29,7 +29,7 @@ export class ListenerSubscription {
   readonly #options: ListenerSubscriptionOptions;
   readonly #active = new Map<string, CompiledListener>();
   readonly #warming: Warming<CompiledListener>;
-  #routeNames: ReadonlySet<string> = new Set();
+  #routes: ReadonlyMap<string, RouteSubscription> = new Map();
   /** Listeners whose addresses are being bound. */
   #activating = 0;
   #hasResponse = false;
@@ -105,7 +105,7 @@ export class ListenerSubscription {
     const tables = new Map<string, RouteTable | undefined>();
     const clusterExists = (cluster: string): boolean => owner.cluster(cluster) !== undefined;
     for (const [name, bytes] of response.resources) {
-      if (!this.#routeNames.has(name)) continue;
+      if (!this.#routes.has(name)) continue;
       const record = records.routes.of(name);
       const contentVersion = response.versions.get(name) ?? "";
       const previous = owner.current.routeTables.get(name)?.current;
@@ -114,6 +114,7 @@ export class ListenerSubscription {
       if (!result.ok) {
         const reason = problemsText(result.problems);
         record.refused = { message: bytes, versionInfo, refusedAtMs: Date.now(), reason };
+        this.#routeStats(name)?.onRejected();
         errors.push({ name, message: reason });
         continue;
       }
@@ -121,6 +122,7 @@ export class ListenerSubscription {
       record.active = { message: bytes, versionInfo, receivedAtMs: Date.now(), contentVersion };
       record.refused = undefined;
       tables.set(name, result.value);
+      this.#routeStats(name)?.onSuccess(versionInfo);
     }
     for (const name of response.removed) {
       records.routes.delete(name);
@@ -148,13 +150,26 @@ export class ListenerSubscription {
     this.#warming.close();
   }
 
-  #waits({ routeNames, secretSlots }: CompiledListener): readonly Wait[] {
-    const hasRoutes = (): boolean => {
-      const { routeTables } = this.#options.owner.current;
-      return [...routeNames].every((name) => routeTables.has(name));
-    };
-    const timeoutMs = this.#options.initialFetchTimeoutMs;
-    return [...secretWaits(secretSlots), { what: "routes", timeoutMs, isOver: hasRoutes }];
+  #waits({ routes, secretSlots }: CompiledListener): readonly Wait[] {
+    const { owner } = this.#options;
+    const ofRoutes = [...routes].map(([name, { timeoutMs }]) => ({
+      what: `the routes '${name}'`,
+      timeoutMs,
+      isOver: () => owner.current.routeTables.has(name),
+      onTimeout: () => this.#routeStats(name)?.onTimeout(),
+    }));
+    return [...secretWaits(secretSlots), ...ofRoutes];
+  }
+
+  /** The stream has ended; it will be opened again. */
+  onStreamEnd(): void {
+    for (const name of this.#routes.keys()) this.#routeStats(name)?.onFailure();
+  }
+
+  #routeStats(name: string): SubscriptionStats | undefined {
+    const subscription = this.#routes.get(name);
+    if (subscription === undefined) return undefined;
+    return new SubscriptionStats(this.#options.scope.metrics, routesPlace(subscription.statPrefix, name));
   }
 
   /** The reason why its addresses cannot be bound; undefined = it serves, or will when it is warm. */
@@ -232,13 +247,17 @@ export class ListenerSubscription {
   }
 
   #noteRouteNames(): void {
-    const { records, owner } = this.#options;
-    const names = new Set<string>();
-    for (const { routeNames } of this.#all()) for (const name of routeNames) names.add(name);
-    if (names.size === this.#routeNames.size && names.isSubsetOf(this.#routeNames)) return;
-    const gone = [...this.#routeNames].filter((name) => !names.has(name));
-    this.#routeNames = names;
+    const { records, owner, scope } = this.#options;
+    const wanted = new Map<string, RouteSubscription>();
+    for (const { routes } of this.#all()) for (const [name, subscription] of routes) wanted.set(name, subscription);
+    const names = new Set(wanted.keys());
+    const before = new Set(this.#routes.keys());
+    this.#routes = wanted;
+    if (names.size === before.size && names.isSubsetOf(before)) return;
+    for (const name of names.difference(before)) this.#routeStats(name)?.onAttempt();
+    const gone = [...before].filter((name) => !names.has(name));
     for (const name of gone) records.routes.delete(name);
+    scope.metrics.removeSeries(({ labels }) => gone.includes(labels["envoy_rds_route_config"] ?? ""));
     owner.swap({ routeTables: new Map(gone.map((name) => [name, undefined])) });
     this.#options.onRouteNames(names);
   }

@@ -97,7 +97,7 @@ export function compileStaticResources(bootstrap: ProxyBootstrap, scope: Compile
       problems.push(...lines(prefix, result.problems));
       continue;
     }
-    if (result.value.routeNames.size > 0) problems.push(`${prefix}: RDS is for listeners that come by LDS`);
+    if (result.value.routes.size > 0) problems.push(`${prefix}: RDS is for listeners that come by LDS`);
     listeners.push(result.value);
     for (const slot of result.value.secretSlots) secretSlots.add(slot);
   }

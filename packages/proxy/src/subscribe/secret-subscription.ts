@@ -21,6 +21,7 @@ import { type SecretSlot, type SecretSource, secretSourceKey } from "../tls/secr
 import type { ConfigTargets } from "./load-static-resources.ts";
 import type { OpenStream } from "./open-stream.ts";
 import { directoriesOf, readSecretFile } from "./secret-files.ts";
+import { secretPlace, SubscriptionStats } from "./subscription-stats.ts";
 import { directoryOf, WatchedFiles } from "./watched-files.ts";
 
 type FileSource = Extract<SecretSource, { kind: "path" }>;
@@ -70,6 +71,7 @@ export class SecretSubscription {
       if (slot.source.kind === "static") continue;
       // Shown as warming until it has come.
       this.#options.records.secrets.of(slot.name);
+      slot.onTimeout = () => this.#statsOf(slot).onTimeout();
       const key = secretSourceKey(slot.source);
       const known = bySource.get(key);
       if (known === undefined) bySource.set(key, [slot]);
@@ -127,25 +129,33 @@ export class SecretSubscription {
     const result = compileSecret(message, scope.environment);
     // A bad file may be a good one soon.
     this.#watched.set(`secret ${secretSourceKey(slot.source)} ${name}`, directoriesOf(message));
+    const stats = this.#statsOf(slot);
     if (!result.ok) {
       const reason = problemsText(result.problems);
       record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
+      stats.onRejected();
       return reason;
     }
     for (const warning of result.warnings) log.warning(warning.message, { secret: name, place: warning.place });
     record.active = { message, versionInfo, receivedAtMs: Date.now(), contentVersion: version };
     record.refused = undefined;
     slot.put(result.value);
+    stats.onSuccess(versionInfo);
     return undefined;
+  }
+
+  #statsOf({ name }: Pick<SecretSlot, "name">): SubscriptionStats {
+    return new SubscriptionStats(this.#options.scope.metrics, secretPlace(name));
   }
 
   /** Slots that nothing names any more go, with the keys in them. */
   #forget(needed: ReadonlySet<SecretSlot>): void {
-    const { owner, records } = this.#options;
+    const { owner, records, scope } = this.#options;
     for (const slot of owner.secretSlots.values()) {
       if (needed.has(slot) || slot.source.kind === "static") continue;
       owner.secretSlots.delete(slot);
       records.secrets.delete(slot.name);
+      scope.metrics.removeSeries(({ labels }) => labels["envoy_xds_resource_name"] === slot.name);
       this.#watched.set(`secret ${secretSourceKey(slot.source)} ${slot.name}`, new Set());
     }
   }
@@ -154,6 +164,7 @@ export class SecretSubscription {
     const known = this.#names.get(key);
     if (known !== undefined && known.size === names.size && names.isSubsetOf(known)) return;
     this.#names.set(key, names);
+    for (const name of known === undefined ? names : names.difference(known)) this.#statsOf({ name }).onAttempt();
     switch (source.kind) {
       case "ads":
         this.subscribeAggregated(names);

@@ -10,6 +10,7 @@ import { ClusterSubscription } from "./cluster-subscription.ts";
 import { ListenerSubscription } from "./listener-subscription.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
 import type { OpenStream } from "./open-stream.ts";
+import { clustersPlace, ControlPlaneStats, listenersPlace, SubscriptionStats } from "./subscription-stats.ts";
 import type { SecretSubscription } from "./secret-subscription.ts";
 
 export interface SubscriberOptions {
@@ -53,6 +54,11 @@ class AdsSubscriber implements Subscriber {
   readonly #clock: Clock;
   readonly #targets: ConfigTargets;
   readonly #secrets: SecretSubscription;
+  readonly #clusterStats: SubscriptionStats;
+  readonly #listenerStats: SubscriptionStats;
+  readonly #controlPlane: ControlPlaneStats;
+  /** Types of which a response has come. */
+  readonly #heard = new Set<ResourceTypeName>();
   readonly #markReady: () => void;
   readonly #onClustersWarm: () => void;
   #phase: "clusters" | "listeners" | "ready" = "clusters";
@@ -75,9 +81,14 @@ class AdsSubscriber implements Subscriber {
     this.#markReady = resolve;
     this.#onClustersWarm = options.onClustersWarm ?? ((): void => {});
     const log = targets.scope.logging.logger("config");
-    const shared = { ...targets, clock: this.#clock, initialFetchTimeoutMs: dynamic.initialFetchTimeoutMs };
+    const { metrics } = targets.scope;
+    this.#clusterStats = new SubscriptionStats(metrics, clustersPlace).show();
+    this.#listenerStats = new SubscriptionStats(metrics, listenersPlace).show();
+    this.#controlPlane = new ControlPlaneStats(metrics);
+    const shared = { ...targets, clock: this.#clock };
     this.#clusters = new ClusterSubscription({
       ...shared,
+      initialFetchTimeoutMs: dynamic.clustersTimeoutMs,
       onEndpointNames: (names) => this.#client.subscribe("EDS", names),
       onSecretSlots: (slots) => secrets.need("clusters", slots),
       onAllWarm: () => this.#clustersAreWarm(),
@@ -95,9 +106,11 @@ class AdsSubscriber implements Subscriber {
       node: withUserAgent(bootstrap.node),
       handlers: {
         onResponse: (response) => this.#onResponse(response),
+        onPending: (pending, isHeldBack) => this.#controlPlane.onPending(pending, isHeldBack),
         holds: (type, name, version) => this.#holds(type, name, version),
         onState: (state) => {
-          if (state.kind === "waiting") log.warning("the xDS stream ended", { reason: state.reason });
+          this.#controlPlane.onConnected(state.kind === "streaming");
+          if (state.kind === "waiting") this.#streamEnded(state.reason);
           else log.debug("the xDS stream", { state: state.kind });
         },
       },
@@ -109,7 +122,8 @@ class AdsSubscriber implements Subscriber {
     secrets.subscribeAggregated = (names) => this.#client.subscribe("SDS", names);
     if (dynamic.subscribesClusters) {
       this.#client.subscribe("CDS", "*");
-      this.#waitFor(() => this.#clusters.giveUpWaiting());
+      this.#clusterStats.onAttempt();
+      this.#waitFor(dynamic.clustersTimeoutMs, this.#clusterStats, () => this.#clusters.giveUpWaiting());
     } else {
       this.#clusters.giveUpWaiting();
     }
@@ -143,6 +157,7 @@ class AdsSubscriber implements Subscriber {
 
   async #onResponse(response: AdsResponse): Promise<Verdict> {
     const verdict = await this.#take(response);
+    this.#count(response, verdict);
     this.#pruneSlots();
     return verdict;
   }
@@ -177,10 +192,37 @@ class AdsSubscriber implements Subscriber {
     }
   }
 
-  #waitFor(giveUp: () => void): void {
+  /** 0 = for ever. */
+  #waitFor(timeoutMs: number, stats: SubscriptionStats, giveUp: () => void): void {
     this.#cancelTimeout();
-    const { initialFetchTimeoutMs } = this.#dynamic;
-    if (initialFetchTimeoutMs > 0) this.#cancelTimeout = this.#clock.after(initialFetchTimeoutMs, giveUp);
+    if (timeoutMs === 0) return;
+    const heard = this.#heard.size;
+    this.#cancelTimeout = this.#clock.after(timeoutMs, () => {
+      // What has come may warm yet.
+      if (this.#heard.size === heard) stats.onTimeout();
+      giveUp();
+    });
+  }
+
+  #streamEnded(reason: string): void {
+    const log = this.#targets.scope.logging.logger("config");
+    log.warning("the xDS stream ended", { reason });
+    if (this.#dynamic.subscribesClusters) this.#clusterStats.onFailure();
+    if (this.#dynamic.subscribesListeners && this.#phase !== "clusters") this.#listenerStats.onFailure();
+    this.#clusters.onStreamEnd();
+    this.#listeners.onStreamEnd();
+  }
+
+  /** Of a response that was looked at, good or not. */
+  #count(response: AdsResponse, verdict: Verdict): void {
+    if (response.controlPlaneId !== "") this.#controlPlane.onIdentifier(response.controlPlaneId);
+    if (response.type !== "CDS" && response.type !== "LDS") return;
+    // A time to live that is over is no response.
+    if (response.nonce === "" && response.resources.size === 0 && response.removed.length > 0) return;
+    this.#heard.add(response.type);
+    const stats = response.type === "CDS" ? this.#clusterStats : this.#listenerStats;
+    if (response.errors.length + verdict.length === 0) stats.onSuccess(response.versionInfo);
+    else stats.onRejected();
   }
 
   #clustersAreWarm(): void {
@@ -189,7 +231,8 @@ class AdsSubscriber implements Subscriber {
     this.#onClustersWarm();
     if (this.#dynamic.subscribesListeners) {
       this.#client.subscribe("LDS", "*");
-      this.#waitFor(() => this.#listeners.giveUpWaiting());
+      this.#listenerStats.onAttempt();
+      this.#waitFor(this.#dynamic.listenersTimeoutMs, this.#listenerStats, () => this.#listeners.giveUpWaiting());
     } else {
       this.#listenersAreWarm();
     }

@@ -10,6 +10,8 @@ export interface Wait {
   /** initial_fetch_timeout; 0 = for ever. */
   readonly timeoutMs: number;
   isOver(): boolean;
+  /** It was waited for long enough. */
+  onTimeout?(): void;
 }
 
 export interface WarmingOptions<C> {
@@ -65,7 +67,10 @@ export class Warming<C> {
     for (const wait of waits) {
       if (wait.timeoutMs === 0) continue;
       const giveUp = (): void => {
-        if (!wait.isOver()) log.warning(`${wait.what} did not come in time`, { [kind]: name });
+        if (!wait.isOver()) {
+          log.warning(`${wait.what} did not come in time`, { [kind]: name });
+          wait.onTimeout?.();
+        }
         entry.waits.delete(wait);
         void this.check();
       };
@@ -109,5 +114,6 @@ export function secretWaits(slots: ReadonlySet<SecretSlot>): readonly Wait[] {
     what: `the secret '${slot.name}'`,
     timeoutMs: slot.initialFetchTimeoutMs,
     isOver: () => slot.current !== undefined,
+    onTimeout: () => slot.onTimeout(),
   }));
 }

@@ -21,6 +21,8 @@ export class SecretSlot {
   readonly initialFetchTimeoutMs: number;
   #current: Secret | undefined = undefined;
   #version = 0;
+  /** Set by whoever fetches it: somebody has waited for it long enough. */
+  onTimeout: () => void = () => {};
 
   constructor(name: string, source: SecretSource, initialFetchTimeoutMs: number) {
     this.name = name;
