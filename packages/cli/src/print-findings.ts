@@ -1,10 +1,17 @@
 // Findings as a command shows them: sorted, each once, with colour on a terminal.
-import { findingPages, renderFinding, sortFindings, type Finding } from "@tulle/config";
+import { findingPages, renderFinding, sortFindings, type Finding, type FindingCode } from "@tulle/config";
 import { createColors } from "picocolors";
 import type { CommandContext } from "./command-module.ts";
 
-/** One text a finding, most serious first. Findings that say the same twice are shown once. */
-export function renderFindings(findings: readonly Finding[], context: CommandContext): string {
+/**
+ * One text a finding, most serious first. Findings that say the same twice are shown once. `told` are codes whose page was named
+ * before; who shows findings one by one keeps it.
+ */
+export function renderFindings(
+  findings: readonly Finding[],
+  context: Pick<CommandContext, "isTerminal" | "env" | "columns">,
+  told = new Set<FindingCode>(),
+): string {
   const useColor = context.isTerminal && (context.env["NO_COLOR"] ?? "") === "";
   const { red, yellow, cyan } = createColors(useColor);
   const colors = { error: red, warning: yellow, info: cyan } as const;
@@ -15,12 +22,14 @@ export function renderFindings(findings: readonly Finding[], context: CommandCon
     });
     return `${text}\n`;
   });
-  return [...texts, ...pagesOf(findings)].join("");
+  return [...texts, ...pagesOf(findings, told)].join("");
 }
 
 /** Where more is said of the codes, once for each code. */
-function pagesOf(findings: readonly Finding[]): readonly string[] {
-  return [...new Set(findings.map(({ code }) => code))].flatMap((code) => {
+function pagesOf(findings: readonly Finding[], told: Set<FindingCode>): readonly string[] {
+  const codes = new Set(findings.map(({ code }) => code)).difference(told);
+  return [...codes].flatMap((code) => {
+    told.add(code);
     const page = findingPages[code];
     return page === undefined ? [] : [`[${code}] What takes effect of Istio's API, field by field: ${page}\n`];
   });

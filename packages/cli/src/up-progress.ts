@@ -2,7 +2,7 @@
 // of the start both print "Ready", as far as that is true, and a table of URLs.
 import path from "node:path";
 import { createColors } from "picocolors";
-import type { Finding } from "@tulle/config";
+import type { Finding, FindingCode } from "@tulle/config";
 import type { LocalPod, PodPhase, Supervisor, SupervisorEvent } from "@tulle/local";
 import { type Instance, publishedUrl } from "@tulle/local/instance";
 import type { CommandContext } from "./command-module.ts";
@@ -41,6 +41,8 @@ export class UpProgress {
   #awaited: readonly string[] = [];
   /** Processes whose log file was named already. */
   readonly #namedLogs = new Set<string>();
+  /** Codes of findings whose page was named already. */
+  readonly #namedPages = new Set<FindingCode>();
   /** Last text told of each pod, by its label, where changes are told line by line. */
   readonly #told = new Map<string, string>();
 
@@ -69,7 +71,7 @@ export class UpProgress {
         return;
       case "finding":
         if (event.finding.severity !== "info")
-          this.#block(renderFindings([fromHere(event.finding, this.#context.cwd)], this.#context));
+          this.#block(renderFindings([fromHere(event.finding, this.#context.cwd)], this.#context, this.#namedPages));
         return;
       case "repaired":
         this.#line(this.#colors.green("The manifests have no errors any more."));

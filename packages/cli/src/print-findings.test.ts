@@ -1,0 +1,22 @@
+// Findings as commands show them.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Finding, FindingCode } from "@tulle/config";
+import { renderFindings } from "./print-findings.ts";
+
+const context = { isTerminal: false, env: {}, columns: 80 };
+const notImplemented = (message: string): Finding => ({ code: "TUL0001", severity: "warning", message });
+const page = "[TUL0001] What takes effect of Istio's API, field by field: docs/istio-api.md\n";
+
+test("what is not implemented names the page that says what is, once", () => {
+  const text = renderFindings([notImplemented("a"), notImplemented("b")], context);
+  assert.equal(text, `Warning [TUL0001] a\nWarning [TUL0001] b\n${page}`);
+  const told = new Set<FindingCode>();
+  assert.equal(renderFindings([notImplemented("a")], context, told), `Warning [TUL0001] a\n${page}`);
+  assert.equal(renderFindings([notImplemented("b")], context, told), "Warning [TUL0001] b\n");
+});
+
+test("other findings name no page", () => {
+  const text = renderFindings([{ code: "IST0106", severity: "error", message: "a" }], context);
+  assert.equal(text, "Error [IST0106] a\n");
+});
