@@ -1,5 +1,6 @@
 // Resources as a table for people: the columns of each kind, in one place.
-import { kindDefinitions, type Kind, type MeshResource, type ResourceOf } from "@tulle/config";
+import { kindDefinitions, type Kind, type MeshResource, type Pod, type ResourceOf } from "@tulle/config";
+import { ageText } from "./age-text.ts";
 import { formatTable } from "./format-table.ts";
 
 interface Column<R> {
@@ -30,12 +31,13 @@ const columns: Columns = {
   ],
   Pod: [
     { title: "READY", value: ({ status }) => readiness(status?.containerStatuses) },
-    { title: "STATUS", value: ({ status }) => status?.phase ?? "Unknown" },
+    { title: "STATUS", value: podStatus },
     {
       title: "RESTARTS",
       value: ({ status }) =>
         String((status?.containerStatuses ?? []).reduce((sum, { restartCount = 0 }) => sum + restartCount, 0)),
     },
+    { title: "AGE", value: ({ metadata }) => ageText(metadata.creationTimestamp) },
     { title: "IP", isWide: true, value: ({ status }) => status?.podIP ?? "<none>" },
   ],
   Deployment: [
@@ -137,4 +139,15 @@ function injection(namespaceLabels: Readonly<Record<string, string>>): string {
 
 function readiness(statuses: readonly { readonly ready?: boolean }[] = []): string {
   return `${statuses.filter(({ ready }) => ready === true).length}/${statuses.length}`;
+}
+
+/** What a container is held up by, as kubectl shows it, else the phase. */
+function podStatus({ metadata, status }: Pod): string {
+  if (metadata.deletionTimestamp !== undefined) return "Terminating";
+  const reasons = (status?.containerStatuses ?? []).map(
+    ({ state }) => state?.waiting?.reason ?? state?.terminated?.reason,
+  );
+  // Of a pod that starts, most is what it waits for; what has failed says more.
+  const held = reasons.filter((reason) => reason !== undefined);
+  return held.find((reason) => reason !== "PodInitializing") ?? held[0] ?? status?.phase ?? "Unknown";
 }

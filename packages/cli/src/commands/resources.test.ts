@@ -238,3 +238,57 @@ test("analyze checks files alone, files against what runs, and what runs", async
   assert.equal((await shell.run("analyze - --network-mode loopback", port)).exitCode, 0);
   assert.equal((await shell.run("analyze - --network-mode loopback --fail-on warning", port)).exitCode, 4);
 });
+
+
+test("writes carry the token, and a wrong one is told", async (t) => {
+  const shell = await startShell(t, { "service.yaml": service });
+  const token = path.join(shell.dir, "other-token");
+  await writeFile(token, "wrong");
+  assert.notEqual(await readFile(shell.instance!.tokenFile, "utf8"), "wrong");
+  const refused = await new Shell(shell.dir, { ...shell.instance!, tokenFile: token }).run("apply -f @service.yaml");
+  assert.equal(refused.exitCode, 1);
+  assert.match(refused.stderr, /Writes need the token in @other-token/);
+});
+
+const podStates: readonly { name: string; status: object; metadata?: object; expected: RegExp }[] = [
+  { name: "that runs", status: { phase: "Running" }, expected: /^web +1\/2 +Running +3 +/m },
+  {
+    name: "whose program ends again and again",
+    status: { phase: "Pending", state: { waiting: { reason: "CrashLoopBackOff" } } },
+    expected: /^web +1\/2 +CrashLoopBackOff +3 +/m,
+  },
+  {
+    name: "whose program starts",
+    status: { phase: "Pending", state: { waiting: { reason: "PodInitializing" } } },
+    expected: /^web +1\/2 +PodInitializing +3 +/m,
+  },
+  {
+    name: "that leaves",
+    status: { phase: "Running" },
+    metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" },
+    expected: /^web +1\/2 +Terminating +3 +/m,
+  },
+];
+for (const { name, status, metadata, expected } of podStates) {
+  test(`get shows a pod ${name}, and its age`, async (t) => {
+    const shell = await startShell(t);
+    const { state, ...rest } = status as { state?: object };
+    const containerStatuses = [
+      { name: "istio-proxy", ready: true, restartCount: 1 },
+      { name: "web", ready: false, restartCount: 2, ...(state === undefined ? {} : { state }) },
+    ];
+    const creationTimestamp = new Date(Date.now() - 49 * 3_600_000).toISOString();
+    const pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "web", creationTimestamp, ...metadata },
+      spec: { containers: [{ name: "web" }] },
+      status: { ...rest, containerStatuses },
+    };
+    const applied = await shell.run("apply -f -", JSON.stringify(pod));
+    assert.equal(applied.exitCode, 0, applied.stderr);
+    const { stdout } = await shell.run("get pods");
+    assert.match(stdout, expected);
+    assert.match(stdout, /AGE\n.* 2d1h$/m);
+  });
+}

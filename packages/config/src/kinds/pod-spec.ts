@@ -13,7 +13,7 @@ import {
   string,
 } from "../schema/schema.ts";
 import type { Infer } from "../schema/schema.ts";
-import { dnsLabel, labelKey, nonEmpty } from "../schema/formats.ts";
+import { dnsLabel, labelKey, nonEmpty, podFieldPath } from "../schema/formats.ts";
 
 const port = integer({ minimum: 1, maximum: 65_535 });
 
@@ -45,6 +45,19 @@ const probe = object(
   { unread: ["grpc", "terminationGracePeriodSeconds"] },
 );
 
+const valueSource = object(
+  {
+    fieldRef: optional(
+      object({
+        apiVersion: optional(string(), "Version of the field's schema."),
+        fieldPath: required(string(podFieldPath), "Path of the field."),
+      }),
+      "A field of the pod.",
+    ),
+  },
+  { unread: ["configMapKeyRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"] },
+);
+
 const container = object(
   {
     name: required(string(dnsLabel), "Name."),
@@ -67,10 +80,11 @@ const container = object(
     ),
     env: optional(
       list(
-        object(
-          { name: required(string(nonEmpty), "Name."), value: optional(string(), "Value; empty when missing.") },
-          { unread: ["valueFrom"] },
-        ),
+        object({
+          name: required(string(nonEmpty), "Name."),
+          value: optional(string(), "Value; empty when missing. `$(NAME)` stands for a variable before it."),
+          valueFrom: optional(valueSource, "Where the value comes from instead."),
+        }),
       ),
       "Environment variables.",
     ),

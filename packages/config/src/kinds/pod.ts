@@ -4,6 +4,31 @@ import { defineKind } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
 import { podSpec } from "./pod-spec.ts";
 
+const containerState = object(
+  {
+    waiting: optional(
+      object({
+        reason: optional(string(), "Reason in one word."),
+        message: optional(string(), "Reason in a sentence."),
+      }),
+      "It does not run yet, or not now.",
+    ),
+    terminated: optional(
+      object(
+        {
+          exitCode: optional(integer(), "Exit status."),
+          signal: optional(integer(), "Signal that ended it."),
+          reason: optional(string(), "Reason in one word."),
+          message: optional(string(), "Reason in a sentence."),
+        },
+        { unread: ["containerID", "finishedAt", "startedAt"] },
+      ),
+      "It has ended.",
+    ),
+  },
+  { unread: ["running"] },
+);
+
 const podStatus = object(
   {
     phase: optional(enumeration(["Pending", "Running", "Succeeded", "Failed", "Unknown"]), "Phase."),
@@ -31,6 +56,7 @@ const podStatus = object(
             name: required(string(), "Container."),
             ready: optional(boolean(), "Whether it is ready."),
             restartCount: optional(integer({ minimum: 0 }), "Restarts."),
+            state: optional(containerState, "What it does now."),
           },
           {
             unread: [
@@ -42,7 +68,6 @@ const podStatus = object(
               "lastState",
               "resources",
               "started",
-              "state",
               "stopSignal",
               "user",
               "volumeMounts",

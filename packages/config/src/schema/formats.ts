@@ -174,6 +174,22 @@ export const gatewayReference: Format = {
   jsonSchema: { minLength: 1 },
 };
 
+const podFieldPathPattern =
+  "(metadata\\.(name|namespace|uid|(labels|annotations)\\['[^']+'\\])|spec\\.(nodeName|serviceAccountName)|status\\.(host|pod)IPs?)";
+const podFieldPathExpression = new RegExp(`^${podFieldPathPattern}$`);
+
+/** The fields of a pod that Kubernetes gives to environment variables. */
+export const podFieldPath: Format = {
+  name: "field of a pod",
+  description:
+    "metadata.name, namespace, uid, labels['<key>'] or annotations['<key>'], spec.nodeName or serviceAccountName, status.podIP, podIPs, hostIP or hostIPs",
+  check: (value) =>
+    podFieldPathExpression.test(value)
+      ? undefined
+      : `${quote(value)} is no field of a pod that a variable can have: ${podFieldPath.description}`,
+  jsonSchema: { pattern: `^${podFieldPathPattern}$` },
+};
+
 /** A duration of at least 1 ms, in Go's spelling. */
 export const duration: Format = {
   name: "duration",

@@ -7,7 +7,7 @@ const input: AppEnvironmentInput = {
   container: {
     name: "app",
     argv: ["node"],
-    env: { SHOW_IMAGE: "true" },
+    variables: [{ name: "SHOW_IMAGE", value: "true" }],
     ports: [
       { name: "http-web", port: 3000 },
       { name: undefined, port: 9000 },
@@ -16,8 +16,17 @@ const input: AppEnvironmentInput = {
     livenessProbe: undefined,
     startupProbe: undefined,
   },
-  podName: "app-1",
-  namespace: "shop",
+  pod: {
+    name: "app-1",
+    namespace: "shop",
+    uid: "u",
+    labels: {},
+    annotations: {},
+    nodeName: "laptop",
+    serviceAccount: "default",
+    podAddress: "127.20.0.2",
+    hostAddress: "127.0.0.1",
+  },
   appAddress: "127.20.0.3",
   sidecarAddress: "127.20.0.2",
   inherited: { PATH: "/bin", HOME: "/home/a", TULLE_DIR: "/x", NODE_TEST_CONTEXT: "child", http_proxy: "http://corp" },
@@ -51,7 +60,13 @@ test("a pod without a sidecar keeps the user's proxy", () => {
 });
 
 test("the manifest's variables win", () => {
-  const container = { ...input.container, env: { PORT: "1", NO_PROXY: "*" } };
+  const container = {
+    ...input.container,
+    variables: [
+      { name: "PORT", value: "1" },
+      { name: "NO_PROXY", value: "*" },
+    ],
+  };
   const env = appEnvironment({ ...input, container });
   assert.equal(env["PORT"], "1");
   assert.equal(env["NO_PROXY"], "*");

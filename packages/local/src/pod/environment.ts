@@ -1,14 +1,14 @@
 // The environment of a pod's programs: what tells them where to listen, and sends their calls through the sidecar.
 import path from "node:path";
 import type { ContainerPlan } from "./pod-plan.ts";
+import { type PodFields, resolveVariables } from "./variables.ts";
 
 /** The sidecar's explicit proxy listener for the app's outgoing requests (`proxyHttpPort`). */
 export const outboundProxyPort = 15_007;
 
 export interface AppEnvironmentInput {
   readonly container: ContainerPlan;
-  readonly podName: string;
-  readonly namespace: string;
+  readonly pod: PodFields;
   readonly appAddress: string;
   /** Address of the sidecar; undefined when the pod has none. */
   readonly sidecarAddress: string | undefined;
@@ -36,12 +36,12 @@ export function inheritedEnvironment(
 }
 
 export function appEnvironment(input: AppEnvironmentInput): Record<string, string> {
-  const { container, appAddress, sidecarAddress } = input;
-  const env = inheritedEnvironment(input.inherited, input.nodePath);
+  const { container, appAddress, sidecarAddress, pod } = input;
+  const env: Record<string, string> = {};
   env["HOST"] = appAddress;
-  env["HOSTNAME"] = input.podName;
-  env["POD_NAME"] = input.podName;
-  env["POD_NAMESPACE"] = input.namespace;
+  env["HOSTNAME"] = pod.name;
+  env["POD_NAME"] = pod.name;
+  env["POD_NAMESPACE"] = pod.namespace;
   env["NODE_COMPILE_CACHE"] = input.compileCache;
   const [first] = container.ports;
   if (first !== undefined) env["PORT"] = String(first.port);
@@ -58,7 +58,8 @@ export function appEnvironment(input: AppEnvironmentInput): Record<string, strin
     env["no_proxy"] = direct;
     env["NODE_USE_ENV_PROXY"] = "1";
   }
-  return { ...env, ...container.env };
+  const inherited = inheritedEnvironment(input.inherited, input.nodePath);
+  return { ...inherited, ...env, ...resolveVariables(container.variables, pod, env) };
 }
 
 /**

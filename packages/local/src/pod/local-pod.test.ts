@@ -7,6 +7,7 @@ import { test, type TestContext } from "node:test";
 import { startProcess, type StartedProcess } from "../../../../tests/tools/processes.ts";
 import { claimBlock } from "../network/address-block.ts";
 import { waitUntil } from "../process/wait-until.ts";
+import { buildPod } from "../reconcile/pod-resource.ts";
 import { LocalPod, type PodPhase } from "./local-pod.ts";
 import type { ContainerPlan, PodPlan } from "./pod-plan.ts";
 
@@ -54,7 +55,7 @@ async function setStage(
   const container: ContainerPlan = {
     name: "app",
     argv: argv(folder, program),
-    env: {},
+    variables: [],
     ports: [{ name: "http", port: 3000 }],
     readinessProbe: { httpGet: { path: "/", port: "http" }, periodSeconds: 1, failureThreshold: 1 },
     livenessProbe: undefined,
@@ -382,3 +383,23 @@ for (const { name, argv } of families) {
     }
   });
 }
+
+test("a program that listens on a port of its own is told which, and what to do", async (t) => {
+  const on = await setStage(t, { variables: [{ name: "PORT", value: "3001" }] }, { injection: "none" });
+  on.pod.start();
+  await on.until("the failure to be told", () => on.pod.failure !== undefined);
+  const { app } = on.pod.addresses;
+  const expected = `; the program listens at ${app}:3001, and is expected at ${app}:3000 (containerPort): let it listen where its variables HOST and PORT say`;
+  assert.ok(on.pod.failure?.endsWith(expected) === true, String(on.pod.failure));
+});
+
+test("a program that ends again and again is told to wait for its next start", async (t) => {
+  const argv = (): readonly string[] => ["node", "-e", "console.error('no database'); process.exit(4)"];
+  const on = await setStage(t, {}, { injection: "none" }, argv);
+  on.pod.start();
+  const waiting = () => on.pod.programs[0]!.state.waiting;
+  await on.until("the pause before a start", () => waiting()?.reason === "CrashLoopBackOff");
+  assert.match(waiting()!.message ?? "", /exit status 4.*no database/);
+  const { spec: _spec, status } = buildPod(on.pod);
+  assert.equal(status?.containerStatuses?.[0]?.state?.waiting?.reason, "CrashLoopBackOff");
+});

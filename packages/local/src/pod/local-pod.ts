@@ -19,7 +19,10 @@ import { appEnvironment, isPartOfTulle } from "./environment.ts";
 import { checkOf, probedPort, tcpCheck, type Check, type OnFailure } from "./health-check.ts";
 import { OwnPorts } from "./own-ports.ts";
 import { proxyCheck } from "./proxy-check.ts";
-import type { ContainerPlan, ContainerPort, PodPlan } from "./pod-plan.ts";
+import type { Pod } from "@tulle/config";
+import { groupListeners } from "../network/group-listeners.ts";
+import { hostAddress, nodeName } from "./node.ts";
+import { type ContainerPlan, type ContainerPort, podLabels, type PodPlan } from "./pod-plan.ts";
 import { startProbeLoop, timingOf, type CheckResult, type ProbeLoop } from "./probe-loop.ts";
 import { sidecarSpec, terminationDrainMs, tokenFile, type SidecarSettings } from "./sidecar.ts";
 import { untilQuiet } from "./until-quiet.ts";
@@ -70,6 +73,15 @@ const proxyStopGraceMs = 5000;
 
 /** A failure that stands for longer is told; programs that have only just begun refuse connections. */
 const tellFailureAfterMs = 3000;
+
+/** As Kubernetes tells of a container. */
+export interface ProgramState {
+  readonly name: string;
+  readonly ready: boolean;
+  readonly restarts: number;
+  readonly pid: number | undefined;
+  readonly state: NonNullable<NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number]["state"]>;
+}
 
 interface Program {
   readonly process: SupervisedProcess;
@@ -149,18 +161,20 @@ export class LocalPod {
     );
   }
 
-  /** Ready, restarts and process id of each program, the proxy first; of a blocked pod those that it would have. */
-  get programs(): readonly { name: string; ready: boolean; restarts: number; pid: number | undefined }[] {
+  /** The state of each program, the proxy first; of a blocked pod of those that it would have. */
+  get programs(): readonly ProgramState[] {
     if (this.#phase === "blocked") {
       const names = this.plan.containers.map(({ name }) => name);
       const all = this.plan.injection === "none" ? names : [proxyContainer, ...names];
-      return all.map((name) => ({ name, ready: false, restarts: 0, pid: undefined }));
+      const state = { waiting: { reason: "CannotRunHere" } };
+      return all.map((name) => ({ name, ready: false, restarts: 0, pid: undefined, state }));
     }
     return this.#all.map(({ process, ready, plan }) => ({
       name: plan?.name ?? proxyContainer,
       ready,
       restarts: process.restarts,
       pid: process.pid,
+      state: stateOf(process),
     }));
   }
 
@@ -272,8 +286,17 @@ export class LocalPod {
       cwd,
       env: appEnvironment({
         container,
-        podName: this.name,
-        namespace: this.plan.namespace,
+        pod: {
+          name: this.name,
+          namespace: this.plan.namespace,
+          uid: this.uid,
+          labels: podLabels(this.plan),
+          annotations: this.plan.annotations,
+          nodeName,
+          serviceAccount: this.plan.serviceAccount,
+          podAddress: this.addresses.pod,
+          hostAddress,
+        },
         appAddress: this.addresses.app,
         sidecarAddress: this.plan.injection === "none" ? undefined : this.addresses.pod,
         inherited: settings.env,
@@ -295,10 +318,14 @@ export class LocalPod {
       failure: undefined,
       toldFailure: undefined,
       process: new SupervisedProcess(spec, {
-        onStart: () => this.#startProbes(program),
+        onStart: () => {
+          this.#startProbes(program);
+          if (program.process.restarts > 0) this.#listener.onChange(this);
+        },
         onUnexpectedEnd: (end) => {
           this.#stopProbes([program]);
           this.#setReady(program, false);
+          this.#listener.onChange(this);
           this.#listener.onUnexpectedEnd(this, plan === undefined ? "proxy" : plan.name, end, spec.logFile);
         },
       }),
@@ -395,7 +422,7 @@ export class LocalPod {
     return async () => {
       let answer = "";
       const isWell = await check((text) => (answer = text));
-      if (!isWell) this.#takeFailure(program, probe, answer);
+      if (!isWell) this.#takeFailure(program, probe, answer + (await this.#listensElsewhere(program, answer)));
       else if (program.failure?.probe === probe) program.failure = undefined;
       return isWell;
     };
@@ -407,6 +434,19 @@ export class LocalPod {
     const text = `${probe} probe of container ${container} failed: ${answer}`;
     program.failure = { probe, text, sinceMs: program.failure?.sinceMs ?? nowMs };
     if (nowMs - program.failure.sinceMs >= tellAfterMs && !this.ready) this.#tellFailure(program);
+  }
+
+  /** Of a program that takes no notice of what its environment says: where it listens, and what to do. */
+  async #listensElsewhere({ plan, process: { pid }, failure }: Program, answer: string): Promise<string> {
+    const [port] = plan?.ports ?? [];
+    if (failure === undefined || performance.now() - failure.sinceMs < tellFailureAfterMs) return "";
+    if (port === undefined || pid === undefined || !answer.includes("ECONNREFUSED")) return "";
+    const places = await groupListeners(pid);
+    if (places.length === 0) return "";
+    return (
+      `; the program listens at ${places.join(", ")}, and is expected at ${this.addresses.app}:${port.port}` +
+      " (containerPort): let it listen where its variables HOST and PORT say"
+    );
   }
 
   #tellFailure(program: Program): void {
@@ -437,4 +477,13 @@ export class LocalPod {
     this.#enter("running");
     return true;
   }
+}
+
+function stateOf({ state, lastEnd }: SupervisedProcess): ProgramState["state"] {
+  if (state === "idle") return { waiting: { reason: "PodInitializing" } };
+  // Between an end that was asked for and the next start there is no time, so that a wait is one for the back-off.
+  const { code = null, description: message = "" } = lastEnd ?? {};
+  if (state === "waiting") return { waiting: { reason: "CrashLoopBackOff", message } };
+  if (state !== "failed") return {};
+  return { terminated: { reason: "Error", message, ...(code === null ? {} : { exitCode: code }) } };
 }

@@ -100,14 +100,21 @@ test("fields of a container that no process here is given are remarked on, and a
   const app = {
     name: "app",
     workingDir: "/srv",
-    env: [{ name: "IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }, { name: "EMPTY" }],
+    env: [
+      { name: "PASSWORD", valueFrom: { secretKeyRef: { name: "db", key: "password" } } },
+      { name: "IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
+      { name: "EMPTY" },
+    ],
     envFrom: [{ configMapRef: { name: "settings" } }],
     lifecycle: { preStop: { exec: { command: ["sleep", "5"] } } },
     volumeMounts: [{ name: "data", mountPath: "/data" }],
   };
   const template = { ...each.spec.template, spec: { containers: [app] } };
   const plan = planPods({ ...each, spec: { ...each.spec, paused: true, template } }, undefined, settings);
-  assert.deepEqual(plan.containers[0]!.env, { EMPTY: "" });
+  assert.deepEqual(plan.containers[0]!.variables, [
+    { name: "IP", fieldPath: "status.podIP" },
+    { name: "EMPTY", value: "" },
+  ]);
   assert.deepEqual(
     plan.remarks.map(({ message }) => message),
     [
@@ -116,7 +123,7 @@ test("fields of a container that no process here is given are remarked on, and a
       'lifecycle of container "app" has no effect here',
       'volumeMounts of container "app" has no effect here',
       'workingDir of container "app" has no effect here',
-      'the variable IP of container "app" is not set: its valueFrom cannot be read here',
+      'the variable PASSWORD of container "app" is not set: of valueFrom only fieldRef is read here',
     ],
   );
 });

@@ -11,6 +11,7 @@ import {
   type ProxyConfig,
   readProxyConfig,
 } from "@tulle/config";
+import { type Variable, variableOf } from "./variables.ts";
 import { memoryQuantityBytes } from "./memory-quantity.ts";
 
 export type ProxyKind = "tulle" | "envoy";
@@ -24,7 +25,7 @@ export interface ContainerPort {
 export interface ContainerPlan {
   readonly name: string;
   readonly argv: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
+  readonly variables: readonly Variable[];
   readonly ports: readonly ContainerPort[];
   readonly readinessProbe: Probe | undefined;
   readonly livenessProbe: Probe | undefined;
@@ -141,11 +142,6 @@ const containerRemarks: readonly (readonly [field: string, suggestion: string])[
   ["workingDir", "Programs run in the folder of their manifest."],
 ];
 
-/** `valueFrom` is not read: an empty variable would be something else than a missing one. */
-function isFromElsewhere(variable: object): boolean {
-  return "valueFrom" in variable;
-}
-
 function remarksOnDeployment({ spec }: Deployment): readonly PlanProblem[] {
   if (spec.paused !== true) return [];
   const suggestion = "Its pods follow each change at once.";
@@ -164,8 +160,9 @@ function remarksOnFields(container: Container): readonly PlanProblem[] {
       message: `${field} of container "${container.name}" has no effect here`,
       suggestion,
     }));
-  const variables = (container.env ?? []).filter(isFromElsewhere).map(({ name }) => ({
-    message: `the variable ${name} of container "${container.name}" is not set: its valueFrom cannot be read here`,
+  const unread = (container.env ?? []).filter((variable) => variableOf(variable) === undefined);
+  const variables = unread.map(({ name }) => ({
+    message: `the variable ${name} of container "${container.name}" is not set: of valueFrom only fieldRef is read here`,
     suggestion: "Give it a value, or set it for tulle up: programs inherit its environment.",
   }));
   return [...remarks, ...variables];
@@ -201,9 +198,7 @@ function planContainers(
   return spec.containers.map((container) => ({
     name: container.name,
     argv: commandOf(container, annotations, problems),
-    env: Object.fromEntries(
-      (container.env ?? []).filter((each) => !isFromElsewhere(each)).map(({ name, value }) => [name, value ?? ""]),
-    ),
+    variables: (container.env ?? []).flatMap((variable) => variableOf(variable) ?? []),
     ports: (container.ports ?? []).map(({ name, containerPort }) => ({ name, port: containerPort })),
     readinessProbe: container.readinessProbe,
     livenessProbe: container.livenessProbe,
@@ -285,4 +280,12 @@ export function planName(plan: PodPlan): string {
 /** `<deployment>-<hash>-<5>`, as a ReplicaSet of Kubernetes names its pods. */
 export function podName(plan: PodPlan, randomBytes: Uint8Array): string {
   return `${planName(plan)}-${nameFrom(randomBytes.subarray(0, 5))}`;
+}
+
+/**
+ * As Kubernetes and Istio's injector label a pod: callers learn that its proxy takes mutual TLS. A template's own word counts.
+ */
+export function podLabels({ injection, labels, templateHash: hash }: PodPlan): Readonly<Record<string, string>> {
+  const tlsMode = injection === "sidecar" ? { "security.istio.io/tlsMode": "istio" } : {};
+  return { ...tlsMode, ...labels, "pod-template-hash": hash };
 }

@@ -46,6 +46,8 @@ export class SupervisedProcess {
   #state: ProcessState = "idle";
   #guarded: GuardedProcess | undefined;
   #startedAtMs = 0;
+  /** The last end that nobody asked for. */
+  #lastEnd: ProcessEnd | undefined;
   #failuresInARow = 0;
   #restartTimer: NodeJS.Timeout | undefined;
   readonly #ended = Promise.withResolvers<void>();
@@ -58,6 +60,10 @@ export class SupervisedProcess {
 
   get state(): ProcessState {
     return this.#state;
+  }
+
+  get lastEnd(): ProcessEnd | undefined {
+    return this.#lastEnd;
   }
 
   get pid(): number | undefined {
@@ -152,7 +158,8 @@ export class SupervisedProcess {
     const how = problem ?? (signal === null ? `exit status ${code}` : `signal ${signal}`);
     const last = this.#log.lastWords();
     const description = last === "" ? how : `${how}: ${last}`;
-    this.#listener.onUnexpectedEnd?.({ code, signal, description, restartInMs });
+    this.#lastEnd = { code, signal, description, restartInMs };
+    this.#listener.onUnexpectedEnd?.(this.#lastEnd);
   }
 
   #finish(): void {

@@ -1,8 +1,8 @@
 // A running pod as an object of the store: what the control plane, `tulle pods` and `tulle get` know of it.
-import os from "node:os";
 import type { Pod } from "@tulle/config";
 import type { LocalPod } from "../pod/local-pod.ts";
-import { planName } from "../pod/pod-plan.ts";
+import { nodeName } from "../pod/node.ts";
+import { planName, podLabels } from "../pod/pod-plan.ts";
 
 /** Where the app itself listens, past its sidecar. */
 export const appAddressAnnotation = "local.tulle.io/app-address";
@@ -13,14 +13,6 @@ export const appAddressAnnotation = "local.tulle.io/app-address";
  */
 export const restartAnnotation = "local.tulle.io/restarted-at";
 export const proxyRestartAnnotation = "local.tulle.io/proxy-restarted-at";
-
-/** This machine. It is also how the store tells a pod that runs from one that was only written down. */
-export const nodeName = os.hostname().toLowerCase();
-
-/** As Istio's injector labels it: callers learn that the proxy takes mutual TLS. A template's own word counts. */
-function tlsMode({ injection }: LocalPod["plan"]): Readonly<Record<string, string>> {
-  return injection === "sidecar" ? { "security.istio.io/tlsMode": "istio" } : {};
-}
 
 /** `wishes` are annotations that its pod has beyond those of its template. */
 export function buildPod(pod: LocalPod, wishes: Readonly<Record<string, string>> = {}): Pod {
@@ -33,7 +25,7 @@ export function buildPod(pod: LocalPod, wishes: Readonly<Record<string, string>>
       name: pod.name,
       namespace: plan.namespace,
       uid: pod.uid,
-      labels: { ...tlsMode(plan), ...plan.labels, "pod-template-hash": plan.templateHash },
+      labels: podLabels(plan),
       annotations: { ...plan.annotations, ...wishes, [appAddressAnnotation]: pod.addresses.app },
       creationTimestamp: pod.createdAt,
       ...(pod.leavingSince === undefined ? {} : { deletionTimestamp: pod.leavingSince }),
@@ -53,7 +45,12 @@ export function buildPod(pod: LocalPod, wishes: Readonly<Record<string, string>>
             : { reason: "CannotRunHere", message: plan.problems.map((problem) => problem.message).join("; ") }),
         },
       ],
-      containerStatuses: pod.programs.map(({ name, ready, restarts }) => ({ name, ready, restartCount: restarts })),
+      containerStatuses: pod.programs.map(({ name, ready, restarts: restartCount, state }) => ({
+        name,
+        ready,
+        restartCount,
+        state,
+      })),
       startTime: pod.createdAt,
     },
   };
