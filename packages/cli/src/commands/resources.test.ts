@@ -239,17 +239,6 @@ test("analyze checks files alone, files against what runs, and what runs", async
   assert.equal((await shell.run("analyze - --network-mode loopback --fail-on warning", port)).exitCode, 4);
 });
 
-
-test("writes carry the token, and a wrong one is told", async (t) => {
-  const shell = await startShell(t, { "service.yaml": service });
-  const token = path.join(shell.dir, "other-token");
-  await writeFile(token, "wrong");
-  assert.notEqual(await readFile(shell.instance!.tokenFile, "utf8"), "wrong");
-  const refused = await new Shell(shell.dir, { ...shell.instance!, tokenFile: token }).run("apply -f @service.yaml");
-  assert.equal(refused.exitCode, 1);
-  assert.match(refused.stderr, /Writes need the token in @other-token/);
-});
-
 const podStates: readonly { name: string; status: object; metadata?: object; expected: RegExp }[] = [
   { name: "that runs", status: { phase: "Running" }, expected: /^web +1\/2 +Running +3 +/m },
   {
