@@ -3,6 +3,8 @@ import { isatty } from "node:tty";
 import type { CommandContext } from "./command-module.ts";
 import { chooseInstance } from "./choose-instance.ts";
 
+const usualColumns = 80;
+
 export function processContext(): CommandContext {
   // A reader that has seen enough (`tulle logs | head`) closes the pipe: that is no failure of ours.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -20,7 +22,7 @@ export function processContext(): CommandContext {
     isTerminal: isatty(process.stdout.fd) && process.env["TERM"] !== "dumb",
     // A getter too: the window may be made narrower while a command runs.
     get columns() {
-      return process.stdout.columns;
+      return columnsOf(process.stdout);
     },
     stdout: (text) => void process.stdout.write(text),
     stderr: (text) => void process.stderr.write(text),
@@ -41,4 +43,16 @@ async function formatData(data: unknown, format: "json" | "yaml"): Promise<strin
   if (format === "json") return `${JSON.stringify(data, null, 2)}\n`;
   const { stringify } = await import("yaml");
   return stringify(data);
+}
+
+/** A terminal that does not know its width says 0; whoever made it means the usual one. */
+export function columnsOf({
+  isTTY,
+  columns,
+}: {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}): number | undefined {
+  if (columns === undefined || columns > 0) return columns;
+  return isTTY === true ? usualColumns : undefined;
 }

@@ -3,14 +3,17 @@ import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import path from "node:path";
 import type { Command } from "commander";
-import { isOwnFolder, NotOwn, stateFolderName } from "@tulle/local/instance";
+import { type Instance, isOwnFolder, NotOwn, stateFolderName } from "@tulle/local/instance";
+import { choosePod, type NamedPod, podArgumentText, podsNamed } from "../choose-pod.ts";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { requireHere } from "../control-plane-elsewhere.ts";
 import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
+import { connect } from "../instance-client.ts";
 
 interface LogsOptions extends InstanceOption {
   readonly container?: string;
+  readonly namespace?: string;
   readonly follow?: boolean;
   readonly tail?: number;
 }
@@ -21,8 +24,9 @@ const followIntervalMs = 200;
 const chunkBytes = 64 * 1024;
 
 export function register(command: Command, context: CommandContext): void {
-  command.argument("<pod>", `name of a pod or the start of one, or one of: ${instanceLogs.join(", ")}`);
+  command.argument("<pod>", `${podArgumentText}; or one of: ${instanceLogs.join(", ")}`);
   addInstanceOption(command);
+  command.option("-n, --namespace <namespace>", "namespace of the pod");
   command.option("-c, --container <name>", "app, proxy, or a further container's name (default: app, else proxy)");
   command.option("-f, --follow", "go on as more is written, until Ctrl-C");
   command.option("--tail <lines>", "only the last lines", wholeNumber(0));
@@ -31,22 +35,21 @@ export function register(command: Command, context: CommandContext): void {
     ["tulle logs tulle-ingressgateway -c proxy -f", "the gateway's access log as it grows"],
   ]);
   command.action(async (pod: string, options: LogsOptions) => {
-    const file = await logFile(await logsFolder(options, context), pod, options.container);
+    const file = await logFile(pod, options, context);
     await show(file, options, context);
   });
 }
 
-/** The logs of the chosen instance; those of a named folder also when nothing runs there any more, which is when they are needed. */
-async function logsFolder(options: InstanceOption, context: CommandContext): Promise<string> {
+/** The chosen instance; none where nothing runs any more in a named folder, whose logs are then needed most. */
+async function findInstance(options: InstanceOption, context: CommandContext): Promise<Instance | string> {
   try {
     const instance = await context.instance(options);
     requireHere(instance);
-    return path.join(instance.stateDir, "logs");
+    return instance;
   } catch (error) {
     const named = options.dir ?? context.env["TULLE_DIR"];
     const state = path.resolve(context.cwd, named ?? ".", stateFolderName);
-    const folder = path.join(state, "logs");
-    if (isOwn(state) && existsSync(folder)) return folder;
+    if (isOwn(state) && existsSync(path.join(state, "logs"))) return state;
     throw error;
   }
 }
@@ -60,30 +63,43 @@ function isOwn(folder: string): boolean {
   }
 }
 
-async function logFile(folder: string, pod: string, container: string | undefined): Promise<string> {
-  if (instanceLogs.includes(pod)) return path.join(folder, `${pod}.log`);
-  const entries = await readdir(folder, { withFileTypes: true });
-  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
-  const matching = names.includes(pod) ? [pod] : names.filter((name) => name.startsWith(pod));
-  if (matching.length !== 1) throw await unclearPod(pod, matching, names);
-  const logs = (await readdir(path.join(folder, matching[0]!)))
-    .filter((name) => name.endsWith(".log"))
-    .map((name) => name.slice(0, -".log".length));
-  const wanted = container ?? (logs.includes("app") ? "app" : "proxy");
-  if (logs.includes(wanted)) return path.join(folder, matching[0]!, `${wanted}.log`);
-  throw new CommandFailure(`${matching[0]} has no log "${wanted}"`, { hint: `It has: ${logs.join(", ")}` });
+async function logFile(text: string, options: LogsOptions, context: CommandContext): Promise<string> {
+  const instance = await findInstance(options, context);
+  const folder = path.join(typeof instance === "string" ? instance : instance.stateDir, "logs");
+  if (instanceLogs.includes(text)) return path.join(folder, `${text}.log`);
+  const live = typeof instance === "string" ? [] : await livePods(instance);
+  const { name } = choosePod(await withLogs(folder, live, text, options), { text, ...options }, context);
+  const logs = (await readdir(path.join(folder, name)))
+    .filter((file) => file.endsWith(".log"))
+    .map((file) => file.slice(0, -".log".length));
+  const wanted = options.container ?? (logs.includes("app") ? "app" : "proxy");
+  if (logs.includes(wanted)) return path.join(folder, name, `${wanted}.log`);
+  throw new CommandFailure(`${name} has no log "${wanted}"`, { hint: `It has: ${logs.join(", ")}` });
 }
 
-async function unclearPod(pod: string, matching: readonly string[], names: readonly string[]): Promise<CommandFailure> {
-  if (matching.length > 1) {
-    return new CommandFailure(`"${pod}" is the start of several pods' names`, {
-      hint: `Choose one:\n${matching.map((name) => `  ${name}`).join("\n")}`,
-    });
+/** Those that run before those that have left: a name's beginning means a pod of today, where there is one. */
+async function withLogs(
+  folder: string,
+  live: readonly NamedPod[],
+  text: string,
+  { namespace }: LogsOptions,
+): Promise<readonly NamedPod[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  const running = live.filter(({ name }) => names.includes(name));
+  if (podsNamed(running, { text, namespace }).length > 0) return running;
+  const known = new Map(live.map((pod) => [pod.name, pod]));
+  return names.map((name) => known.get(name) ?? { name, namespace: undefined });
+}
+
+/** Logs are there without a control plane too. */
+async function livePods(instance: Instance): Promise<readonly NamedPod[]> {
+  try {
+    const { items } = await connect(instance).list("Pod");
+    return items.map(({ metadata: { name, namespace } }) => ({ name, namespace }));
+  } catch {
+    return [];
   }
-  const { nearestName } = await import("@tulle/config");
-  const near = nearestName(pod, names);
-  const hint = near === undefined ? "'tulle pods' lists them." : `Did you mean "${near}"?`;
-  return new CommandFailure(`no pod is called "${pod}"`, { hint });
 }
 
 async function show(file: string, options: LogsOptions, context: CommandContext): Promise<void> {

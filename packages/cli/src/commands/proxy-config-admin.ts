@@ -1,6 +1,7 @@
 // The admin interface of one pod's proxy, as the sub-commands of `proxy-config` reach it.
 import type { Command } from "commander";
 import { ApiClient, ApiError, type Pod } from "@tulle/config";
+import { choosePod, podArgumentText } from "../choose-pod.ts";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addInstanceOption } from "../command-options.ts";
@@ -23,17 +24,15 @@ export interface ProxyAdmin {
 /** Arguments and options that say which proxy is meant. */
 export function addPodArgument(command: Command): Command {
   addInstanceOption(command);
-  return command
-    .argument("<pod>", "pod, or <pod>.<namespace>, or the start of one")
-    .option("-n, --namespace <namespace>", "namespace of the pod");
+  return command.argument("<pod>", podArgumentText).option("-n, --namespace <namespace>", "namespace of the pod");
 }
 
 /** @throws {CommandFailure} when there is no such pod, or more than one */
 export async function proxyAdmin(context: CommandContext, name: string, options: PodOptions): Promise<ProxyAdmin> {
   const instance = await context.instance(options);
   const client = connect(instance);
-  const { items } = await withApiFailures(instance, () => client.list("Pod", options.namespace));
-  return proxyAdminOf(choosePod(items, name));
+  const { items } = await withApiFailures(instance, () => client.list("Pod"));
+  return proxyAdminOf(podOf(items, name, options, context));
 }
 
 /** @throws {CommandFailure} when the pod has no address yet */
@@ -55,18 +54,15 @@ export function proxyAdminOf(pod: Pod): ProxyAdmin {
   };
 }
 
-export function choosePod(pods: readonly Pod[], name: string): Pod {
-  const exact = pods.filter(
-    ({ metadata }) => metadata.name === name || `${metadata.name}.${metadata.namespace}` === name,
-  );
-  // As `tulle logs`: the rest of a pod's name is nothing that a person knows.
-  const found = exact.length > 0 ? exact : pods.filter(({ metadata }) => metadata.name.startsWith(name));
-  if (found.length === 1) return found[0]!;
-  const list = (found.length === 0 ? pods : found)
-    .map(({ metadata }) => `  ${metadata.name}.${metadata.namespace}`)
-    .join("\n");
-  if (found.length > 1) throw new CommandFailure(`there are several pods ${name}`, { hint: `Say which:\n${list}` });
-  throw new CommandFailure(`there is no pod ${name}`, list === "" ? {} : { hint: `Pods:\n${list}` });
+/** The one of `pods` that is meant. @throws {CommandFailure} */
+export function podOf(
+  pods: readonly Pod[],
+  text: string,
+  { namespace }: PodOptions,
+  context: Pick<CommandContext, "stderr">,
+): Pod {
+  const named = pods.map((pod) => ({ pod, name: pod.metadata.name, namespace: pod.metadata.namespace }));
+  return choosePod(named, { text, namespace }, context).pod;
 }
 
 /** One request and its whole answer. @throws {ApiError} with what the server said */

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
+import { onlyMatching } from "./only-matching.ts";
 import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
 import { type ClusterDump, clustersOf, configName } from "./proxy-config-dump.ts";
 
@@ -11,8 +12,10 @@ const header = ["SERVICE FQDN", "PORT", "SUBSET", "DIRECTION", "TYPE", "DESTINAT
 export function registerCluster(command: Command, context: CommandContext): void {
   addOutputOption(addPodArgument(command)).option("--fqdn <host>", "only clusters of this Service");
   command.action(async (name: string, options: PodOptions & OutputOption & { readonly fqdn?: string }) => {
-    const all = await clustersOf(await proxyAdmin(context, name, options));
-    const clusters = all.filter((cluster) => options.fqdn === undefined || cluster.name.endsWith(`|${options.fqdn}`));
+    const admin = await proxyAdmin(context, name, options);
+    const nameOf = (cluster: ClusterDump): string => cluster.name.split("|")[3] ?? "";
+    const filter = { nameOf, what: "cluster of", id: admin.id };
+    const clusters = onlyMatching(await clustersOf(admin), options.fqdn, filter);
     await context.printData(clusters, options.output, () =>
       formatFitting(header, clusters.map(clusterRow).sort(byCells), {
         columns: context.columns,

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
+import { onlyMatching } from "./only-matching.ts";
 import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
 import { addressText, type ClusterStatusDump, clusterStatusesOf } from "./proxy-config-dump.ts";
 
@@ -11,8 +12,9 @@ const header = ["ENDPOINT", "STATUS", "OUTLIER CHECK", "CLUSTER"];
 export function registerEndpoint(command: Command, context: CommandContext): void {
   addOutputOption(addPodArgument(command)).option("--cluster <name>", "only this cluster");
   command.action(async (name: string, options: PodOptions & OutputOption & { readonly cluster?: string }) => {
-    const all = await clusterStatusesOf(await proxyAdmin(context, name, options));
-    const statuses = all.filter((each) => options.cluster === undefined || each.name === options.cluster);
+    const admin = await proxyAdmin(context, name, options);
+    const filter = { nameOf: (status: ClusterStatusDump) => status.name, what: "cluster", id: admin.id };
+    const statuses = onlyMatching(await clusterStatusesOf(admin), options.cluster, filter);
     await context.printData(statuses, options.output, () =>
       formatFitting(header, statuses.flatMap(endpointRows), { columns: context.columns, gaps: [5, 2], title: 3 }),
     );

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
+import { onlyMatching } from "./only-matching.ts";
 import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
 import { configName, type RouteDump, type RouteTableDump, routeTablesOf } from "./proxy-config-dump.ts";
 
@@ -13,8 +14,9 @@ const matchColumn = 3;
 export function registerRoute(command: Command, context: CommandContext): void {
   addOutputOption(addPodArgument(command)).option("--name <route>", "only this route table");
   command.action(async (pod: string, options: PodOptions & OutputOption & { readonly name?: string }) => {
-    const all = await routeTablesOf(await proxyAdmin(context, pod, options));
-    const tables = all.filter((table) => options.name === undefined || table.name === options.name);
+    const admin = await proxyAdmin(context, pod, options);
+    const filter = { nameOf: ({ name = "" }: RouteTableDump) => name, what: "route table", id: admin.id };
+    const tables = onlyMatching(await routeTablesOf(admin), options.name, filter);
     await context.printData(tables, options.output, () => routeTable(tables, context.columns));
   });
 }

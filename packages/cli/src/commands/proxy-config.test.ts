@@ -1,8 +1,7 @@
 // What the tables of `proxy-config` say of a dump, and how pods and levels are named.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Pod } from "@tulle/config";
-import { choosePod } from "./proxy-config-admin.ts";
+import { onlyMatching } from "./only-matching.ts";
 import { clusterRow } from "./proxy-config-cluster.ts";
 import { endpointRows } from "./proxy-config-endpoint.ts";
 import { listenerRows } from "./proxy-config-listener.ts";
@@ -129,19 +128,14 @@ for (const { name, hosts, paths, expected } of narrowRoutes) {
   });
 }
 
-function pod(name: string, namespace: string): Pod {
-  return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace }, spec: { containers: [] } };
-}
-
-test("a pod is found by its name, alone or with its namespace, or by how it begins", () => {
-  const pods = [pod("a", "shop"), pod("a", "other"), pod("b", "shop"), pod("bee-1", "shop"), pod("bee-2", "shop")];
-  assert.equal(choosePod(pods, "bee-1"), pods[3]);
-  assert.equal(choosePod(pods.slice(3, 4), "bee"), pods[3]);
-  assert.throws(() => choosePod(pods, "bee"), { message: "there are several pods bee" });
-  assert.equal(choosePod(pods, "b"), pods[2]);
-  assert.equal(choosePod(pods, "a.other"), pods[1]);
-  assert.throws(() => choosePod(pods, "a"), { message: "there are several pods a" });
-  assert.throws(() => choosePod(pods, "c"), { message: "there is no pod c" });
+test("a filter that leaves nothing says so, with what there is", () => {
+  const filter = { nameOf: (name: string) => name, what: "cluster of", id: "web.shop" };
+  assert.deepEqual(onlyMatching(["a", "b", "a"], "a", filter), ["a", "a"]);
+  assert.deepEqual(onlyMatching(["a", "b"], undefined, filter), ["a", "b"]);
+  assert.throws(() => onlyMatching(["catalog.shop.svc", "web"], "catalog", filter), {
+    message: "the proxy of web.shop has no cluster of catalog",
+    hint: "It has:\n  catalog.shop.svc",
+  });
 });
 
 const levelCases: readonly { text: string; expected: unknown }[] = [

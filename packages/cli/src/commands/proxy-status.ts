@@ -1,11 +1,12 @@
 // `tulle proxy-status`: whether each proxy holds the newest configuration of each kind, and why not.
 import type { Command } from "commander";
 import type { ProxySync } from "@tulle/control-plane";
-import { CommandFailure } from "../command-failure.ts";
-import type { CommandContext, InstanceOption, OutputOption } from "../command-module.ts";
+import { choosePod, podArgumentText } from "../choose-pod.ts";
+import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
 import { connect, withApiFailures } from "../instance-client.ts";
+import type { PodOptions } from "./proxy-config-admin.ts";
 
 // Not imported from the control plane: loading it for five words would make this command slow.
 const types = ["CDS", "LDS", "EDS", "RDS", "ECDS"] as const;
@@ -14,25 +15,40 @@ const header = ["NAME", "CLUSTER", ...types, "TULLED", "VERSION"];
 export function register(command: Command, context: CommandContext): void {
   addInstanceOption(command);
   addOutputOption(command);
-  command.argument("[proxy]", "only this proxy: <pod>.<namespace>, or <pod>");
+  command.argument("[proxy]", `only this one: ${podArgumentText}`);
+  command.option("-n, --namespace <namespace>", "only proxies of this namespace");
   addExamples(command, [
     ["tulle proxy-status", "all proxies"],
     ["tulle proxy-status -o json", "with nonces, times and reasons, for a program"],
   ]);
-  command.action(async (name: string | undefined, options: InstanceOption & OutputOption) => {
+  command.action(async (name: string | undefined, options: PodOptions & OutputOption) => {
     const instance = await context.instance(options);
     const all = (await withApiFailures(instance, () =>
       connect(instance).ask("GET", "/debug/syncz"),
     )) as readonly ProxySync[];
-    const rows = name === undefined ? all : all.filter(({ proxy }) => proxy === name || proxy.startsWith(`${name}.`));
-    if (name !== undefined && rows.length === 0) {
-      const known = all.map(({ proxy }) => `  ${proxy}`).join("\n");
-      throw new CommandFailure(`no proxy ${name} is connected`, {
-        hint: known === "" ? "None is." : `Connected:\n${known}`,
-      });
-    }
+    const { namespace } = options;
+    const rows =
+      name === undefined
+        ? all.filter(({ proxy }) => namespace === undefined || namedProxy(proxy).namespace === namespace)
+        : [chooseProxy(all, name, namespace, context)];
     await context.printData(rows, options.output, () => statusText(rows, context.columns));
   });
+}
+
+function chooseProxy(
+  all: readonly ProxySync[],
+  text: string,
+  namespace: string | undefined,
+  context: CommandContext,
+): ProxySync {
+  const named = all.map((row) => ({ row, ...namedProxy(row.proxy) }));
+  return choosePod(named, { text, namespace, what: "connected proxy", heading: "Connected" }, context).row;
+}
+
+/** `<pod>.<namespace>`; a namespace has no dot. */
+function namedProxy(proxy: string): { readonly name: string; readonly namespace: string } {
+  const dot = proxy.lastIndexOf(".");
+  return { name: proxy.slice(0, dot), namespace: proxy.slice(dot + 1) };
 }
 
 /** The table, and below it the reasons of what is refused. `columns` is the width of the terminal, if there is one. */

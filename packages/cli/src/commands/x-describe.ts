@@ -9,7 +9,7 @@ import { connect, withApiFailures } from "../instance-client.ts";
 import { enforcedPolicies } from "./authz-check.ts";
 import { describePod, describeService, isSelected, type DescribedMesh } from "./describe-facts.ts";
 import { podText, serviceText } from "./describe-text.ts";
-import { addPodArgument, choosePod, type PodOptions, proxyAdminOf } from "./proxy-config-admin.ts";
+import { addPodArgument, podOf, type PodOptions, proxyAdminOf } from "./proxy-config-admin.ts";
 import { listenersOf } from "./proxy-config-dump.ts";
 
 export function registerDescribePod(command: Command, context: CommandContext): void {
@@ -17,9 +17,7 @@ export function registerDescribePod(command: Command, context: CommandContext): 
   command.action(async (name: string, options: PodOptions & OutputOption) => {
     const instance = await context.instance(options);
     const mesh = await readMesh(instance);
-    const inNamespace = ({ metadata }: Pod): boolean =>
-      options.namespace === undefined || metadata.namespace === options.namespace;
-    const pod = choosePod(mesh.pods.filter(inNamespace), name);
+    const pod = podOf(mesh.pods, name, options, context);
     const facts = { ...describePod(mesh, pod), policies: await policiesOf(pod) };
     await context.printData(facts, options.output, () => podText(facts, context.columns));
   });

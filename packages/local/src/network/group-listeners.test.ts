@@ -24,7 +24,7 @@ test("all sockets of a group that listen are found, and those of others are not"
     stdio: ["ignore", "pipe", "inherit"],
   });
   t.after(() => process.kill(-child.pid!, "SIGKILL"));
-  const [text] = (await once(child.stdout!, "data")) as [Buffer];
+  const [text] = (await once(child.stdout, "data")) as [Buffer];
   const expected = JSON.parse(text.toString()) as string[];
   assert.deepEqual((await groupListeners(child.pid!)).toSorted(), expected.toSorted());
 });
