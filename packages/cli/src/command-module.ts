@@ -40,8 +40,11 @@ export interface CommandContext {
   readonly isTerminal: boolean;
   /** Width of the terminal; undefined when there is none. */
   readonly columns: number | undefined;
+  /** Lines; a terminal gets colours, and nothing else that steers it. */
   stdout(text: string): void;
   stderr(text: string): void;
+  /** Takes the last lines of standard output back, which is a terminal. */
+  eraseLines(count: number): void;
   /**
    * The running instance that the command is about: `--dir`, `TULLE_API`, `TULLE_DIR`, a `.tulle` found upwards, else the only live one.
    * @throws {CommandFailure} exit status 3 when there is none or more than one

@@ -1,5 +1,6 @@
 // The command context of a real process.
 import { isatty } from "node:tty";
+import { terminalText } from "@tulle/telemetry";
 import type { CommandContext } from "./command-module.ts";
 import { chooseInstance } from "./choose-instance.ts";
 
@@ -24,17 +25,19 @@ export function processContext(): CommandContext {
     get columns() {
       return columnsOf(process.stdout);
     },
-    stdout: (text) => void process.stdout.write(text),
-    stderr: (text) => void process.stderr.write(text),
+    // Names, reasons and logs come from others, and a terminal obeys what it reads. A pipe gets them as they are.
+    stdout: (text) => void process.stdout.write(isatty(process.stdout.fd) ? terminalText(text) : text),
+    stderr: (text) => void process.stderr.write(isatty(process.stderr.fd) ? terminalText(text) : text),
+    eraseLines: (count) => void process.stdout.write(`\u001b[${count}A\u001b[0J`),
     instance: (options) =>
       chooseInstance({
         ...options,
         env: process.env,
         cwd: process.cwd(),
-        onRefused: (reason) => void process.stderr.write(`tulle: passed over: ${reason}\n`),
+        onRefused: (reason) => void process.stderr.write(terminalText(`tulle: passed over: ${reason}\n`)),
       }),
     async printData(data, format, text) {
-      process.stdout.write(format === undefined ? text() : await formatData(data, format));
+      this.stdout(format === undefined ? text() : await formatData(data, format));
     },
   };
 }

@@ -46,6 +46,7 @@ async function run(...args: readonly string[]): Promise<{ code: number; stdout: 
     columns: undefined,
     stdout: (text) => void (out.stdout += text),
     stderr: (text) => void (out.stderr += text),
+    eraseLines: () => undefined,
     instance: () => Promise.reject(new Error("no instance in this test")),
     printData: () => Promise.resolve(),
   };

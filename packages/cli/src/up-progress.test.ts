@@ -35,6 +35,7 @@ function show(
       shown += text;
     },
     stderr: (text: string) => void (shown += text),
+    eraseLines: (count: number) => void (shown += `\u001b[${count}A\u001b[0J`),
   };
   const pods: FakePod[] = [];
   const progress = new UpProgress(context as unknown as CommandContext, "/srv/mesh/shop");

@@ -230,7 +230,7 @@ export class UpProgress {
   }
 
   #erase(): void {
-    if (this.#drawnLines > 0) this.#context.stdout(`\u001b[${this.#drawnLines}A\u001b[0J`);
+    if (this.#drawnLines > 0) this.#context.eraseLines(this.#drawnLines);
     this.#drawnLines = 0;
   }
 

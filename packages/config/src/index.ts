@@ -109,6 +109,7 @@ export type { ApiClientOptions, ApiEndpoint, ApplyAnswer } from "./api-client.ts
 export { ApiClient, ApiError, controlPlaneName } from "./api-client.ts";
 export type { ResourceWatch, ResourceWatchOptions } from "./resource-watch.ts";
 export type { Loaded } from "./load.ts";
+export { defaultRedactedParameters } from "./mesh-config/mesh-config.ts";
 export { serverCredentialNames, usableCipherSuites } from "./kinds/gateway-tls.ts";
 export { loadPaths, loadText, maxFileBytes } from "./load.ts";
 export { unreadKinds } from "./kinds/unread-kinds.ts";

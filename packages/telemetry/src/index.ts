@@ -2,5 +2,6 @@
 export * from "./descriptor-reserve.ts";
 export * from "./log.ts";
 export * from "./metrics.ts";
+export * from "./printable.ts";
 export * from "./trouble.ts";
 export * from "./write-lines.ts";

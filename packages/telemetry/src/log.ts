@@ -1,5 +1,6 @@
 // The structured log of every Tulle process: named loggers with Envoy's levels, changeable while the process runs
 // (the proxy's admin `/logging` does). One `Logging` is made in main and handed down; nothing here is global.
+import { printable } from "./printable.ts";
 import { lineWriter } from "./write-lines.ts";
 
 /** Envoy's level names, least severe first (Envoy: `/logging?level=`). */
@@ -142,15 +143,9 @@ function shortened(text: string): string {
   return `${text.slice(0, maxFieldCharacters)}… (${text.length} characters)`;
 }
 
-// A log line must stay one line whatever a peer sent, or a client could forge entries.
-function oneLine(long: string): string {
-  const text = shortened(long);
-  // oxlint-disable-next-line no-control-regex -- control characters are what is being escaped
-  return text.replace(/[\u0000-\u001f\u007f\u2028\u2029]/g, (character) => JSON.stringify(character).slice(1, -1));
-}
-
 function fieldText(value: LogFields[string]): string {
-  const text = oneLine(String(value));
+  // A log line must stay one line whatever a peer sent, or a client could forge entries.
+  const text = printable(shortened(String(value)));
   return /[\s"=]/.test(text) || text === "" ? JSON.stringify(text) : text;
 }
 
@@ -158,7 +153,7 @@ function fieldText(value: LogFields[string]): string {
 export function textSink(write: (line: string) => void): LogSink {
   return (entry) => {
     const time = new Date(entry.timeMs).toISOString().replace("T", " ").slice(0, -1);
-    let line = `[${time}][${entry.level}][${entry.logger}] ${oneLine(entry.message)}`;
+    let line = `[${time}][${entry.level}][${entry.logger}] ${printable(shortened(entry.message))}`;
     if (entry.fields !== undefined) {
       for (const [name, value] of Object.entries(entry.fields)) {
         if (value !== undefined) line += ` ${name}=${fieldText(value)}`;
@@ -178,6 +173,7 @@ export function jsonSink(write: (line: string) => void): LogSink {
       ]),
     );
     const head = { time: new Date(entry.timeMs).toISOString(), level: entry.level, logger: entry.logger };
-    write(`${JSON.stringify({ ...head, message: shortened(entry.message), ...fields })}\n`);
+    // What JSON leaves as it is gets its escape of JSON.
+    write(`${printable(JSON.stringify({ ...head, message: shortened(entry.message), ...fields }))}\n`);
   };
 }

@@ -32,6 +32,7 @@ async function auth(
     columns: undefined,
     stdout: (text) => void (out.stdout += text),
     stderr: (text) => void (out.stderr += text),
+    eraseLines: () => undefined,
     instance: () => Promise.reject(new Error("no instance in this test")),
     printData: (data, format, text) => {
       out.stdout += format === "json" ? JSON.stringify(data) : text();

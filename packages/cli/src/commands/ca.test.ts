@@ -84,6 +84,7 @@ async function startShell(t: TestContext, hasAuthority: boolean): Promise<Run> {
       columns: undefined,
       stdout: (text) => void (stdout += text),
       stderr: (text) => void (stderr += text),
+      eraseLines: () => undefined,
       instance: async () => instance,
       printData: async (data, format, text) => {
         stdout += format === undefined ? text() : JSON.stringify(data);

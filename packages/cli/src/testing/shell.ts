@@ -40,6 +40,7 @@ export class Shell {
       columns: undefined,
       stdout: (text) => void (stdout += text),
       stderr: (text) => void (stderr += text),
+      eraseLines: () => undefined,
       instance: async () => {
         if (this.instance === undefined) throw new CommandFailure("no instance", { exitCode: exitCodes.noInstance });
         return this.instance;

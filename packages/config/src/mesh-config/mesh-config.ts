@@ -102,7 +102,30 @@ const extensionProvider = object(
 
 const exportTo = list(string(exportedNamespace));
 
+/**
+ * Codes, tokens and hints of sign-ins (RFC 6749, RFC 7009, RFC 8628, RFC 9126, OpenID Connect, SAML 2.0 bindings), which stand in queries
+ * for as long as a page loads and in logs for good.
+ */
+export const defaultRedactedParameters: readonly string[] = [
+  ...["access_token", "assertion", "client_assertion", "client_secret", "code", "code_verifier", "device_code"],
+  ...["id_token", "id_token_hint", "login_hint", "logout_token", "nonce", "password", "refresh_token", "request"],
+  ...["request_uri", "samlrequest", "samlresponse", "relaystate", "session_state", "sid", "state", "subject_token"],
+  ...["token", "user_code"],
+];
+
+const parameterName: Format = {
+  name: "parameter",
+  description: "the name of a parameter of a query",
+  check: (value) =>
+    /^[^,&;=?#\s]+$/.test(value) ? undefined : `${quote(value)} cannot be the name of a parameter of a query`,
+  jsonSchema: { minLength: 1 },
+};
+
 const meshConfigFields = {
+  redactedQueryParameters: optional(
+    list(string(parameterName)),
+    "Parameters of queries whose values stand in no access log; those of sign-ins when missing, none when empty.",
+  ),
   extensionProviders: optional(list(extensionProvider, { uniqueBy: "name" }), "Services that policies may ask."),
   pathNormalization: optional(
     object({

@@ -125,6 +125,8 @@ export interface SidecarOwn {
   readonly publishedPorts: readonly PublishedPort[];
   /** Missing = BASE. */
   readonly pathNormalization?: PathNormalization;
+  /** Missing = those of sign-ins. */
+  readonly redactedParameters?: readonly string[];
   /** Missing when no policy holds for the workload. */
   readonly security?: WorkloadSecurity;
 }
@@ -140,6 +142,8 @@ export interface GatewayOwn {
   readonly publishedPorts: readonly PublishedPort[];
   /** Missing = BASE. */
   readonly pathNormalization?: PathNormalization;
+  /** Missing = those of sign-ins. */
+  readonly redactedParameters?: readonly string[];
   /** Missing when no policy holds for the workload. */
   readonly security?: WorkloadSecurity;
 }

@@ -43,9 +43,15 @@ export function workloadTls({
   return { trustDomain, ...(minimumTls === undefined ? {} : { minimumTls }) };
 }
 
-/** What paths become before anything looks at them. */
-export function pathsOf({ pathNormalization }: MeshSnapshot): Pick<MeshSnapshot, "pathNormalization"> {
-  return pathNormalization === undefined ? {} : { pathNormalization };
+/** What paths become before anything looks at them, and what of them is logged. */
+export function pathsOf({
+  pathNormalization,
+  redactedParameters,
+}: MeshSnapshot): Pick<MeshSnapshot, "pathNormalization" | "redactedParameters"> {
+  return {
+    ...(pathNormalization === undefined ? {} : { pathNormalization }),
+    ...(redactedParameters === undefined ? {} : { redactedParameters }),
+  };
 }
 
 export function scopedService(

@@ -52,6 +52,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
     meshBrowserLogin(resource, services, options.discoveredEndpoints ?? new Map()),
   );
   const authorizers = meshAuthorizers(meshConfig, services);
+  const redactedParameters = meshConfig.redactedQueryParameters;
   const pathNormalization = meshConfig.pathNormalization?.normalization;
   const hostnames = new Set(services.map((service) => service.hostname));
   const isService = (hostname: string): boolean => hostnames.has(hostname);
@@ -76,6 +77,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
     ...(browserLogins.length === 0 ? {} : { browserLogins }),
     ...(authorizers.length === 0 ? {} : { authorizers }),
     ...(pathNormalization === undefined ? {} : { pathNormalization }),
+    ...(redactedParameters === undefined ? {} : { redactedParameters }),
     ...(meshConfig.outboundTrafficPolicy?.mode === "REGISTRY_ONLY" ? { registryOnly: true } : {}),
     ...(peerAuthentications.length === 0 ? {} : { peerAuthentications }),
   });

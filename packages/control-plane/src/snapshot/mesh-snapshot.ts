@@ -138,6 +138,8 @@ export interface MeshSnapshot {
   readonly authorizers?: readonly MeshAuthorizer[];
   /** Missing = BASE. */
   readonly pathNormalization?: PathNormalization;
+  /** Parameters of queries whose values stand in no access log; missing = `defaultRedactedParameters`. */
+  readonly redactedParameters?: readonly string[];
   /** Workloads reach the hosts of the mesh alone; missing where they reach others too. */
   readonly registryOnly?: true;
   /** Oldest first, as `mutualTlsModes` wants them. */

@@ -15,7 +15,8 @@ import {
   HttpConnectionManagerSchema,
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
-import type { PathNormalization } from "@tulle/config";
+import { defaultRedactedParameters, type PathNormalization } from "@tulle/config";
+import { ReqWithoutQuerySchema } from "@tulle/xds/envoy/extensions/formatter/req_without_query/v3/req_without_query_pb";
 import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
 import { httpFilters } from "./http-filters.ts";
 import { inboundRoute } from "./http-routes.ts";
@@ -37,13 +38,13 @@ export const accessLogFormat =
 type ConnectionManagerInit = MessageInitShape<typeof HttpConnectionManagerSchema>;
 
 /** What all three have in common. Streams have no idle limit, since Istio leaves long polls and gRPC streams alone. */
-function base(statPrefix: string, paths: PathNormalization = "BASE"): ConnectionManagerInit & { $typeName?: never } {
+function base(statPrefix: string, own: OwnSettings): ConnectionManagerInit & { $typeName?: never } {
   return {
     codecType: HttpConnectionManager_CodecType.AUTO,
     statPrefix,
-    accessLog: [accessLog()],
+    accessLog: [accessLog({ redactedParameters: own.redactedParameters ?? defaultRedactedParameters })],
     streamIdleTimeout: noTimeout(),
-    ...pathSettings(paths),
+    ...pathSettings(own.pathNormalization ?? "BASE"),
     requestIdExtension: { typedConfig: pack(UuidRequestIdConfigSchema, { useRequestIdForTraceSampling: true }) },
     upgradeConfigs: [{ upgradeType: "websocket" }],
   };
@@ -60,7 +61,7 @@ function pathSettings(paths: PathNormalization) {
 }
 
 /** What the proxy's own part of the view says of it. */
-type OwnSettings = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization">;
+type OwnSettings = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization" | "redactedParameters">;
 
 /** What goes with the filters that judge requests. */
 function judged({ security }: OwnSettings): Pick<ConnectionManagerInit, "localReplyConfig"> {
@@ -70,7 +71,7 @@ function judged({ security }: OwnSettings): Pick<ConnectionManagerInit, "localRe
 
 export function outboundConnectionManager(statPrefix: string, routeName: string, own: OwnSettings): Any {
   return pack(HttpConnectionManagerSchema, {
-    ...base(statPrefix, own.pathNormalization),
+    ...base(statPrefix, own),
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
     useRemoteAddress: false,
     httpProtocolOptions: { allowAbsoluteUrl: true },
@@ -96,7 +97,7 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort, 
     validateClusters: false,
   });
   return pack(HttpConnectionManagerSchema, {
-    ...base(statPrefix, own.pathNormalization),
+    ...base(statPrefix, own),
     routeSpecifier: { case: "routeConfig", value: routeConfig },
     serverName,
     useRemoteAddress: false,
@@ -119,7 +120,7 @@ const noInternalAddress = { cidrRanges: [{ addressPrefix: "0.0.0.0", prefixLen: 
  */
 export function gatewayConnectionManager(statPrefix: string, routeName: string, own: OwnSettings): Any {
   return pack(HttpConnectionManagerSchema, {
-    ...base(statPrefix, own.pathNormalization),
+    ...base(statPrefix, own),
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
     serverName,
     useRemoteAddress: true,
@@ -131,16 +132,39 @@ export function gatewayConnectionManager(statPrefix: string, routeName: string, 
   });
 }
 
+/** Where the path stands in the log; Envoy has no way to leave single parameters out, and leaves the query out as a whole. */
+const loggedPath = "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%";
+const loggedPathWithoutQuery = "%REQ_WITHOUT_QUERY(X-ENVOY-ORIGINAL-PATH?:PATH)%";
+
+interface LogOptions {
+  readonly filter?: MessageInitShape<typeof AccessLogFilterSchema>;
+  /** None where the line has no path. */
+  readonly redactedParameters?: readonly string[];
+}
+
 /** Istio opens the file /dev/stdout, which Linux refuses where standard output is a socket, as under Node's `spawn`. */
-export function accessLog(filter?: MessageInitShape<typeof AccessLogFilterSchema>): AccessLog {
-  const textFormat = { specifier: { case: "inlineString", value: accessLogFormat } } as const;
+export function accessLog({ filter, redactedParameters = [] }: LogOptions = {}): AccessLog {
+  const isRedacted = redactedParameters.length > 0;
+  const line = isRedacted ? accessLogFormat.replace(loggedPath, loggedPathWithoutQuery) : accessLogFormat;
+  const textFormat = { specifier: { case: "inlineString", value: line } } as const;
+  // Tulle's proxy reads the name; to Envoy it is one like another.
+  const formatter = {
+    name: `tulle.redacted_query:${redactedParameters.join(",")}`,
+    typedConfig: pack(ReqWithoutQuerySchema, {}),
+  };
   return create(AccessLogSchema, {
     name: "envoy.access_loggers.stdout",
     ...(filter === undefined ? {} : { filter }),
     configType: {
       case: "typedConfig",
       value: pack(StdoutAccessLogSchema, {
-        accessLogFormat: { case: "logFormat", value: { format: { case: "textFormatSource", value: textFormat } } },
+        accessLogFormat: {
+          case: "logFormat",
+          value: {
+            format: { case: "textFormatSource", value: textFormat },
+            formatters: isRedacted ? [formatter] : [],
+          },
+        },
       }),
     },
   });

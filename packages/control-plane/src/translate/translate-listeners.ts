@@ -38,7 +38,7 @@ export function translateOutboundListener(own: SidecarOwn): Listener {
 }
 
 /** Connections that no chain takes, such as plain text at a STRICT port: no request of theirs is ever logged (as Istio). */
-const turnedAway: Parameters<typeof accessLog>[0] = {
+const turnedAway: NonNullable<Parameters<typeof accessLog>[0]>["filter"] & object = {
   filterSpecifier: { case: "responseFlagFilter", value: { flags: ["NR"] } },
 };
 
@@ -51,7 +51,7 @@ export function translateInboundListener(own: SidecarOwn, port: InboundPort): Li
     address: socketAddress(own.address, port.targetPort),
     additionalAddresses: publishedAddresses(own, port.targetPort),
     trafficDirection: TrafficDirection.INBOUND,
-    accessLog: port.mutualTls === undefined ? [] : [accessLog(turnedAway)],
+    accessLog: port.mutualTls === undefined ? [] : [accessLog({ filter: turnedAway })],
     ...inboundFilterChains(protocol, port.mutualTls, inboundFilters(own, port, name)),
   });
 }

@@ -10,13 +10,22 @@ const knownFormatters = new Set([
   "type.googleapis.com/envoy.extensions.formatter.metadata.v3.Metadata",
 ]);
 
+/** Of a formatter that leaves queries out: the parameters, joined by commas, whose values alone are to be left out. Envoy does not read names. */
+const redactedPrefix = "tulle.redacted_query:";
+
 /** Missing values are `-`, or nothing with `omit_empty_values`. */
 export function compileFormatString(
   message: SubstitutionFormatString,
-  scope: FormatEnvironment,
+  environment: FormatEnvironment,
   place: Place,
   problems: Problems,
 ): TextFormat {
+  const redacted = message.formatters.find(({ name }) => name.startsWith(redactedPrefix))?.name;
+  const names = redacted?.slice(redactedPrefix.length).toLowerCase().split(",");
+  const scope: FormatEnvironment =
+    names === undefined
+      ? environment
+      : { environment: environment.environment, hostname: environment.hostname, redactedParameters: new Set(names) };
   for (const [index, formatter] of message.formatters.entries()) {
     if (knownFormatters.has(formatter.typedConfig?.typeUrl ?? "")) continue;
     problems.error(place.field("formatters", index), `formatter '${formatter.name}' is not supported`);

@@ -20,6 +20,8 @@ export interface CompiledOperator {
 export interface FormatEnvironment {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly hostname: string;
+  /** Where REQ_WITHOUT_QUERY leaves out the values of these parameters alone, not the whole query; names in lower case. */
+  readonly redactedParameters?: ReadonlySet<string>;
 }
 
 /** An operator's compile function: `argument` stands in parentheses after its name, undefined without them. */

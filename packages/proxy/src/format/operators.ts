@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { withoutControlCharacters } from "../http/header-value.ts";
 import { type ResponseFlag, connectionFlagsText, responseFlagsText } from "../http/response-flags.ts";
 import type { CompiledOperator, FormatValue, OperatorCompiler } from "./operator.ts";
+import { redactQuery } from "./redact-query.ts";
 import { compileTimeFormat, isoTime } from "./start-time.ts";
 import { tlsOperators } from "./tls-operators.ts";
 
@@ -219,6 +220,16 @@ const pathHeader: OperatorCompiler = (argument, environment) => {
   const inner = headerOperator(requestHeaderValue)(argument, environment);
   if ("error" in inner) return inner;
   const read = inner.value;
+  const names = environment.redactedParameters;
+  if (names !== undefined) {
+    return {
+      value: (info, request, response) => {
+        const path = read(info, request, response);
+        return path === undefined ? undefined : redactQuery(path, names);
+      },
+      isNumber: false,
+    };
+  }
   return { value: (info, request, response) => pathWithoutQuery(read(info, request, response)), isNumber: false };
 };
 

@@ -32,6 +32,13 @@ export function textOfBytes(value: string): string {
   }
 }
 
+const runsBeyondAscii = /[\x80-\xff]+/g;
+
+/** The same for a line of several texts: what is UTF-8 in it is said once, in the characters that it means. */
+export function textOfRuns(line: string): string {
+  return beyondAscii.test(line) ? line.replace(runsBeyondAscii, textOfBytes) : line;
+}
+
 /** Control characters become spaces, as RFC 9110 §5.5 has it for fields. */
 export function withoutControlCharacters(text: string): string {
   return controlCharacter.test(text) ? text.replace(controlCharacters, " ") : text;

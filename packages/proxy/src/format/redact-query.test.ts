@@ -1,0 +1,52 @@
+// Values that stand in no log, and those that do.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { SubstitutionFormatStringSchema } from "@tulle/xds/envoy/config/core/v3/substitution_format_string_pb";
+import { compileFormatString } from "../compile/compile-format-string.ts";
+import { Place, Problems } from "../compile/problems.ts";
+import { requestHead, streamInfo } from "../hand-built/from-configuration.ts";
+import { redactQuery } from "./redact-query.ts";
+
+const names = new Set(["code", "state", "access_token"]);
+for (const [path, expected] of [
+  ["/a", "/a"],
+  ["/a?", "/a?"],
+  ["/a?q=1&code=secret", "/a?q=1&code=redacted"],
+  ["/a?code=s&state=t#x", "/a?code=redacted&state=redacted"],
+  ["/a?CODE=s&%63ode=t&c%6Fde=u", "/a?CODE=redacted&%63ode=redacted&c%6Fde=redacted"],
+  ["/a?x=1;access_token=s", "/a?x=1;access_token=redacted"],
+  ["/a??code=s", "/a??code=redacted"],
+  ["/a?code=a=b&codes=c&code", "/a?code=redacted&codes=c&code"],
+  ["/a?x=%&%=1&code=s", "/a?x=%&%=1&code=redacted"],
+  ["/code=s?x=y", "/code=s?x=y"],
+] as const) {
+  test(`in a log: ${path}`, () => assert.equal(redactQuery(path, names), expected));
+}
+
+test("the formatter's name says which parameters are left out, where Envoy leaves out the whole query", () => {
+  const format = (name: string): string => {
+    const message = create(SubstitutionFormatStringSchema, {
+      format: {
+        case: "textFormatSource",
+        value: { specifier: { case: "inlineString", value: "%REQ_WITHOUT_QUERY(X-ENVOY-ORIGINAL-PATH?:PATH)%" } },
+      },
+      formatters: [
+        {
+          name,
+          typedConfig: {
+            typeUrl: "type.googleapis.com/envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery",
+          },
+        },
+      ],
+    });
+    assert.ok(toBinary(SubstitutionFormatStringSchema, message).length > 0);
+    const problems = new Problems();
+    const request = requestHead({ path: "/a?q=1&code=secret" });
+    const compiled = compileFormatString(message, { environment: {}, hostname: "" }, Place.root, problems);
+    assert.deepEqual(problems.list, []);
+    return compiled(streamInfo(request), request, undefined);
+  };
+  assert.equal(format("tulle.redacted_query:code,state"), "/a?q=1&code=redacted");
+  assert.equal(format("envoy.formatter.req_without_query"), "/a");
+});
