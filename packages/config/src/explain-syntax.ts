@@ -23,11 +23,6 @@ export function explainSyntax(error: YAMLError, text: string, lineIndex: number)
         message: `the indentation of this line fits no line above it: ${excerpt(line)}`,
         suggestion: 'Begin it in the column of its neighbours, and close every "[" and "{" above.',
       };
-    case "DUPLICATE_KEY":
-      return {
-        message: `the field ${excerpt(keyOfLine(line))} is there twice`,
-        suggestion: "Remove one of the two, or indent it below the object it belongs to.",
-      };
     case "BLOCK_AS_IMPLICIT_KEY":
       return {
         message: `this line has two ": ", or a line below it is indented too far: ${excerpt(line)}`,
@@ -68,12 +63,16 @@ export function explainSyntax(error: YAMLError, text: string, lineIndex: number)
   }
 }
 
-function lower(message: string): string {
-  return message.charAt(0).toLowerCase() + message.slice(1);
+export function explainDuplicateKey(key: string, text: string): Explanation {
+  const shown = secretDocument.test(text) ? "(a line near a Secret is not shown)" : quoted(key);
+  return {
+    message: `the field ${shown} is there twice`,
+    suggestion: "Remove one of the two, or indent it below the object it belongs to.",
+  };
 }
 
-function keyOfLine(line: string): string {
-  return line.replace(/^(?:- )+/, "").split(":")[0] ?? line;
+function lower(message: string): string {
+  return message.charAt(0).toLowerCase() + message.slice(1);
 }
 
 /** A key that was pasted with the wrong indentation must not stand in a message, which goes to logs and to every reader. */

@@ -112,6 +112,8 @@ export type { Loaded } from "./load.ts";
 export { defaultRedactedParameters } from "./mesh-config/mesh-config.ts";
 export { serverCredentialNames, usableCipherSuites } from "./kinds/gateway-tls.ts";
 export { loadPaths, loadText, maxFileBytes } from "./load.ts";
+export { loadPathsApart } from "./load-apart.ts";
+export { beyondBounds } from "./document-bounds.ts";
 export { unreadKinds } from "./kinds/unread-kinds.ts";
 export type { FieldNode, Node } from "./schema/schema.ts";
 export type { ParsedResource } from "./parse-resource.ts";

@@ -4,17 +4,18 @@
  */
 import { LineCounter, isAlias, isMap, isNode, isScalar, isSeq, parseDocument, visit } from "yaml";
 import type { Alias, Document, Node, Pair, YAMLError, YAMLMap } from "yaml";
+import { maxDocumentCharacters, maxDocumentDepth, maxDocumentValues } from "./document-bounds.ts";
 import type { Finding, Place } from "./finding.ts";
 import { jsonPointer } from "./places.ts";
 import type { PlaceTable } from "./places.ts";
 import type { Path } from "./schema/schema.ts";
 import { isMapping } from "./schema/check.ts";
-import { explainSyntax } from "./explain-syntax.ts";
+import { explainDuplicateKey, explainSyntax } from "./explain-syntax.ts";
 
-/** Values of one document once its aliases are expanded: a bomb of anchors ends here. */
-export const maxDocumentValues = 200_000;
-/** Deepest nesting; the deepest schema needs 14. */
-export const maxDocumentDepth = 64;
+/** Of one file. */
+export const maxFileDocuments = 20_000;
+/** Told of one document's text; a file that is something else altogether would give thousands. */
+const maxTextFindings = 20;
 
 export interface ParsedDocument {
   readonly value: unknown;
@@ -37,12 +38,27 @@ export function parseDocuments(text: string | Uint8Array, file: string): ParsedD
   }
   const documents: ParsedDocument[] = [];
   const findings: Finding[] = [];
+  let read = 0;
   for (const chunk of splitDocuments(decoded)) {
-    const parsed = parseOne(chunk.text, file, chunk.firstLine);
-    documents.push(...parsed.documents);
+    if (!chunk.hasContent) continue;
+    const at = { file, line: chunk.firstLine, column: 1 };
+    read += 1;
+    if (read > maxFileDocuments) {
+      const message = `the file has more than ${maxFileDocuments} documents; the others are not read`;
+      findings.push(unreadable(at, message, "Split it into several files."));
+      break;
+    }
+    const parsed = parseChunk(chunk.lines.join("\n"), at);
+    for (const document of parsed.documents) documents.push(document);
     findings.push(...parsed.findings);
   }
   return { documents, findings };
+}
+
+function parseChunk(text: string, at: Place): ParsedDocuments {
+  if (text.length <= maxDocumentCharacters) return parseOne(text, at.file, at.line);
+  const message = `the document has ${text.length} characters, the limit is ${maxDocumentCharacters}`;
+  return { documents: [], findings: [unreadable(at, message, "Split it into several documents.")] };
 }
 
 function decode(bytes: Uint8Array): string | undefined {
@@ -57,24 +73,34 @@ function decode(bytes: Uint8Array): string | undefined {
  * Cuts at document markers before anything is parsed, so that an unclosed quote or bracket ends with its document. `---` and
  * `...` at the beginning of a line are markers wherever they stand, even inside a quoted text (YAML 1.2, rule c-forbidden).
  */
-function splitDocuments(text: string): readonly { readonly text: string; readonly firstLine: number }[] {
-  const chunks: { text: string; firstLine: number }[] = [];
-  let lines: string[] = [];
-  let firstLine = 1;
+function splitDocuments(text: string): readonly Chunk[] {
+  let chunk: Chunk = { lines: [], firstLine: 1, hasContent: false };
+  const chunks = [chunk];
   text.split(/\r?\n/).forEach((line, index) => {
     if (/^(---|\.\.\.)(?=\s|$)/.test(line)) {
-      chunks.push({ text: lines.join("\n"), firstLine });
       // What follows the marker on its line belongs to the document; spaces keep its column.
-      lines = [line.startsWith("-") ? `   ${line.slice(3)}` : ""];
-      firstLine = index + 1;
-    } else if (line.startsWith("%") && lines.every((earlier) => /^\s*(#|$)/.test(earlier))) {
-      lines.push(""); // a directive (%YAML, %TAG) in front of a document
+      const rest = line.startsWith("-") ? `   ${line.slice(3)}` : "";
+      chunk = { lines: [rest], firstLine: index + 1, hasContent: !isBlank(rest) };
+      chunks.push(chunk);
+    } else if (line.startsWith("%") && !chunk.hasContent) {
+      chunk.lines.push(""); // a directive (%YAML, %TAG) in front of a document
     } else {
-      lines.push(line);
+      chunk.lines.push(line);
+      chunk.hasContent ||= !isBlank(line);
     }
   });
-  chunks.push({ text: lines.join("\n"), firstLine });
   return chunks;
+}
+
+interface Chunk {
+  readonly lines: string[];
+  readonly firstLine: number;
+  /** There is more than blank lines and comments. */
+  hasContent: boolean;
+}
+
+function isBlank(line: string): boolean {
+  return /^\s*(#|$)/.test(line);
 }
 
 function parseOne(text: string, file: string, firstLine: number): ParsedDocuments {
@@ -83,41 +109,40 @@ function parseOne(text: string, file: string, firstLine: number): ParsedDocument
     const { line, col } = counter.linePos(offset);
     return { file, line: Math.max(line, 1) + firstLine - 1, column: Math.max(col, 1) };
   };
-  // The positions are our own, and a duplicate key is an error as in kubectl.
+  // The positions are our own. So is the search for keys that are there twice: the parser compares each with all before it.
   const document = parseDocument(text, {
     lineCounter: counter,
     prettyErrors: false,
-    uniqueKeys: true,
+    uniqueKeys: false,
     logLevel: "silent",
   });
-  const errors = significantErrors(document.errors);
-  if (errors.length > 0) {
-    const findings = errors.map((error) => {
-      const at = place(isUnendedQuote(error) ? beginOfLastQuote(document, error.pos[0]) : error.pos[0]);
-      const { message, suggestion } = explainSyntax(error, text, at.line - firstLine);
-      return unreadable(at, message, suggestion);
-    });
-    return { documents: [], findings };
+  // The first error: the others mostly follow from it.
+  const [error] = document.errors;
+  if (error !== undefined) {
+    const at = place(isUnendedQuote(error) ? beginOfLastQuote(document, error.pos[0]) : error.pos[0]);
+    const { message, suggestion } = explainSyntax(error, text, at.line - firstLine);
+    return { documents: [], findings: [unreadable(at, message, suggestion)] };
   }
   if (document.contents === null) return { documents: [], findings: [] };
-  const warnings = document.warnings.map((warning): Finding => {
+  const warnings = document.warnings.slice(0, maxTextFindings).map((warning): Finding => {
     const { message } = explainSyntax(warning, text, 0);
     return { ...unreadable(place(warning.pos[0]), message, "Leave the tag out."), severity: "warning" };
   });
   try {
     const reader = new Reader(place);
     const value = reader.read(document.contents, []);
+    if (reader.duplicates.length > 0) {
+      const findings = reader.duplicates.slice(0, maxTextFindings).map(({ key, offset }) => {
+        const { message, suggestion } = explainDuplicateKey(key, text);
+        return unreadable(place(offset), message, suggestion);
+      });
+      return { documents: [], findings };
+    }
     return { documents: value === null ? [] : flattenList(value, { file, at: reader.at }), findings: warnings };
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
     return { documents: [], findings: [unreadable(error.place, error.message, error.suggestion)] };
   }
-}
-
-/** The first error, since the others mostly follow from it, and all keys that are there twice. */
-function significantErrors(errors: readonly YAMLError[]): readonly YAMLError[] {
-  const duplicates = errors.filter((error) => error.code === "DUPLICATE_KEY");
-  return duplicates.length === errors.length ? duplicates : errors.slice(0, 1);
 }
 
 function isUnendedQuote(error: YAMLError): boolean {
@@ -150,6 +175,8 @@ class Unreadable extends Error {
 /** Turns a YAML tree into plain values and notes where each stood: a value of a mapping where its key stands. */
 class Reader {
   readonly at: Record<string, readonly [number, number]> = {};
+  /** Keys that their mapping has already: an error, as in kubectl. */
+  readonly duplicates: { readonly key: string; readonly offset: number }[] = [];
   readonly #place: (offset: number) => Place;
   /** Anchors as far as they have been read; a later one of the same name takes over (YAML 1.2 §3.2.2.2). */
   readonly #anchors = new Map<string, Node>();
@@ -213,8 +240,12 @@ class Reader {
   #readMap(map: YAMLMap, path: Path): unknown {
     const entries = new Map<string, unknown>();
     const merged = new Map<string, unknown>();
+    const seen = new Set<string>();
     for (const pair of map.items as readonly Pair[]) {
       const key = this.#readKey(pair);
+      // What an alias stands for has been looked at where it was written.
+      if (seen.has(key) && this.#insideAlias === 0) this.duplicates.push({ key, offset: offsetOf(pair.key) });
+      seen.add(key);
       if (key === "<<" && this.#isMergeSource(pair.value)) {
         for (const [name, value] of this.#readMerge(pair.value, path)) if (!merged.has(name)) merged.set(name, value);
         continue;
@@ -272,14 +303,12 @@ function offsetOf(node: unknown): number {
 /** The items of a `kind: List`, each with its own places; any other value is a document by itself. */
 function flattenList(value: unknown, places: PlaceTable): readonly ParsedDocument[] {
   if (!isMapping(value) || value.kind !== "List" || !Array.isArray(value.items)) return [{ value, places }];
-  return value.items.flatMap((item: unknown, index) => {
-    const prefix = jsonPointer(["items", index]);
-    const at: Record<string, readonly [number, number]> = {};
-    for (const [pointer, position] of Object.entries(places.at)) {
-      if (pointer === prefix || pointer.startsWith(`${prefix}/`)) at[pointer.slice(prefix.length)] = position;
-    }
-    return flattenList(item, { file: places.file, at });
-  });
+  const tables = value.items.map((): Record<string, readonly [number, number]> => ({}));
+  for (const [pointer, position] of Object.entries(places.at)) {
+    const [, index, rest = ""] = /^\/items\/(\d+)(.*)$/s.exec(pointer) ?? [];
+    if (index !== undefined) tables[Number(index)]![rest] = position;
+  }
+  return value.items.flatMap((item: unknown, index) => flattenList(item, { file: places.file, at: tables[index]! }));
 }
 
 function unreadable(place: Place, message: string, suggestion: string): Finding {

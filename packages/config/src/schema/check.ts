@@ -23,18 +23,20 @@ export interface Checked {
   readonly problems: readonly Problem[];
 }
 
-/** Problems told of one document; a file that is something else altogether would give thousands. */
+/** Problems of each severity that are told of one document; a file that is something else altogether would give thousands. */
 export const maxProblems = 50;
 
 export function check(node: Node, value: unknown, options: { readonly unknownField: "error" | "warning" }): Checked {
   const checker = new Checker(options.unknownField);
   const checked = checker.check(node, value, [], []);
-  return { value: checked, failed: checker.failed, problems: checker.problems };
+  return { value: checked, failed: checker.failed, problems: [...checker.problems, ...checker.leftOut()] };
 }
 
 class Checker {
   readonly problems: Problem[] = [];
   failed = false;
+  /** All that there are of each severity, told or not. */
+  readonly #counts = { error: 0, warning: 0 };
   readonly #unknownField: "error" | "warning";
   /** Above zero inside a field that is not implemented: its parts are not warned of one by one. */
   #insideNotImplemented = 0;
@@ -85,7 +87,7 @@ class Checker {
       (candidate) => candidate === value || (node.ignoreCase && candidate === value.toUpperCase()),
     );
     if (known === undefined) {
-      const nearest = nearestName(value, node.values);
+      const nearest = this.#isFull("error") ? undefined : nearestName(value, node.values);
       const suggestion = nearest === undefined ? undefined : `Did you mean ${nearest}?`;
       this.#error(path, `${quote(value)} is not one of ${node.values.join(", ")}`, suggestion);
       return value;
@@ -165,7 +167,7 @@ class Checker {
 
   #checkObject(node: ObjectNode, value: unknown, path: Path, parents: readonly ObjectNode[]): unknown {
     if (!isMapping(value)) return this.#wrongType("a mapping", value, path);
-    const errorsBefore = this.#errorCount;
+    const errorsBefore = this.#counts.error;
     const entries: [string, unknown][] = [];
     for (const [name, item] of Object.entries(value)) {
       const field = Object.hasOwn(node.fields, name) ? node.fields[name] : undefined;
@@ -188,12 +190,12 @@ class Checker {
       if (isNotImplemented) this.#insideNotImplemented -= 1;
     }
     const checked = Object.fromEntries(entries);
-    this.#checkPresence(node, checked, path, this.#errorCount > errorsBefore);
+    this.#checkPresence(node, checked, path, this.#counts.error > errorsBefore);
     for (const [name, field] of Object.entries(node.fields)) {
       if (checked[name] === undefined && field.default !== undefined) checked[name] = field.default;
     }
     // Rules read the value by its type, which holds only when all its parts are fine.
-    if (this.#errorCount === errorsBefore) this.#runRules(node, checked, path);
+    if (this.#counts.error === errorsBefore) this.#runRules(node, checked, path);
     return checked;
   }
 
@@ -236,7 +238,9 @@ class Checker {
 
   #unknown(node: ObjectNode, name: string, path: Path, parents: readonly ObjectNode[]): void {
     const names = [...Object.keys(node.fields), ...node.unread];
-    const nearest = nearestName(name, names);
+    // To look for what was meant takes much longer than to see that it is unknown.
+    const isTold = !this.#isFull(this.#unknownField);
+    const nearest = isTold ? nearestName(name, names) : undefined;
     const suggestion =
       homeOf(node, name, parents) ?? (nearest === undefined ? undefined : `Did you mean "${nearest}"?`);
     const known = names.length <= 12 ? `; known are ${names.join(", ")}` : "";
@@ -256,20 +260,32 @@ class Checker {
     return value;
   }
 
-  #errorCount = 0;
-
   #error(path: Path, message: string, suggestion?: string): void {
     this.#add("IST0106", "error", path, message, suggestion);
   }
 
   #add(code: FindingCode, severity: "error" | "warning", path: Path, message: string, suggestion?: string): void {
-    if (severity === "error") {
-      this.failed = true;
-      this.#errorCount += 1;
-    }
-    if (this.problems.length >= maxProblems) return;
+    if (severity === "error") this.failed = true;
+    const isFull = this.#isFull(severity);
+    this.#counts[severity] += 1;
+    if (isFull) return;
     const problem = { code, severity, path, message };
     this.problems.push(suggestion === undefined ? problem : { ...problem, suggestion });
+  }
+
+  /** Warnings never take the place of errors. */
+  #isFull(severity: "error" | "warning"): boolean {
+    return this.#counts[severity] >= maxProblems;
+  }
+
+  /** How many problems have not been told. */
+  leftOut(): readonly Problem[] {
+    return (["error", "warning"] as const)
+      .filter((severity) => this.#counts[severity] > maxProblems)
+      .map((severity) => {
+        const message = `${this.#counts[severity] - maxProblems} more ${severity}s of this resource are not shown`;
+        return { code: "IST0106", severity, path: [], message };
+      });
   }
 }
 

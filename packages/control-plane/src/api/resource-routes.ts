@@ -4,6 +4,7 @@ import {
   type ApplyRequest,
   findingsPath,
   gracePeriodParameter,
+  beyondBounds,
   isKind,
   type Kind,
   keyOf,
@@ -175,6 +176,8 @@ function applyRequest(text: string): ApplyRequest {
     throw new ApiFailure(400, `the body is not JSON${reason}`);
   }
   if (typeof body !== "object" || body === null) throw new ApiFailure(400, "the body has to be an object");
+  const problem = beyondBounds("resource" in body ? body.resource : body);
+  if (problem !== undefined) throw new ApiFailure(413, problem);
   return "apiVersion" in body || !("resource" in body) ? { resource: body } : body;
 }
 

@@ -2,7 +2,7 @@
 // whatever cannot be read now.
 import { type FSWatcher, watch } from "node:fs";
 import path from "node:path";
-import { type Finding, keyOf, keyText, loadPaths, type MeshResource, placesOf } from "@tulle/config";
+import { type Finding, keyOf, keyText, loadPathsApart, type MeshResource, placesOf } from "@tulle/config";
 import type { Clock } from "@tulle/xds";
 import type { Logger } from "@tulle/telemetry";
 import { Debounce } from "../serve/debounce.ts";
@@ -55,7 +55,7 @@ export class ManifestFolder {
 
   #reload(): Promise<void> {
     this.#loading = this.#loading.then(async () => {
-      const loaded = await loadPaths([this.#options.folder]);
+      const loaded = await loadPathsApart([this.#options.folder]);
       this.#resources = mergeLastGood(this.#resources, loaded.resources, loaded.findings);
       await this.#options.onLoad({ resources: this.#resources, findings: loaded.findings, drafts: loaded.drafts });
     });
