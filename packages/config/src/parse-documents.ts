@@ -117,10 +117,10 @@ function parseOne(text: string, file: string, firstLine: number): ParsedDocument
     logLevel: "silent",
   });
   // The first error: the others mostly follow from it.
-  const [error] = document.errors;
-  if (error !== undefined) {
-    const at = place(isUnendedQuote(error) ? beginOfLastQuote(document, error.pos[0]) : error.pos[0]);
-    const { message, suggestion } = explainSyntax(error, text, at.line - firstLine);
+  const [first] = document.errors;
+  if (first !== undefined) {
+    const at = place(isUnendedQuote(first) ? beginOfLastQuote(document, first.pos[0]) : first.pos[0]);
+    const { message, suggestion } = explainSyntax(first, text, at.line - firstLine);
     return { documents: [], findings: [unreadable(at, message, suggestion)] };
   }
   if (document.contents === null) return { documents: [], findings: [] };
