@@ -9,13 +9,15 @@ import { envoyPath } from "../tools/envoy-path.ts";
 import { startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
 import { lastLines, runCommand } from "../tools/run-command.ts";
 import type { Knowledge, Outcomes } from "./foreign-user-program.ts";
-import type { ShopInstance } from "./shop-instance.ts";
-import { gatherKnowledge, startStrictShop } from "./strict-shop.ts";
+import { httpRequest, type ShopInstance } from "./shop-instance.ts";
+import { gatherKnowledge, nobody, startStrictShop } from "./strict-shop.ts";
 
 export interface StageResult {
   readonly outcomes: Outcomes;
   /** Tables of nftables: while the mesh runs, and when its supervisor has been killed. */
   readonly tables: readonly [during: string, afterwards: string];
+  /** What came of the owner's requests to another user's listener: at all of the machine's addresses, asked at one that is not the mesh's and at one that is. */
+  readonly squatted: Outcomes;
 }
 
 const meshAddress = "10.77.0.1";
@@ -94,11 +96,41 @@ async function tryFromAnotherNetwork(): Promise<StageResult> {
         `${meshAddress}:${(witness.address() as AddressInfo).port}`,
       ],
     });
-    return { outcomes, tables: ["", ""] };
+    return { outcomes, tables: ["", ""], squatted: {} };
   } finally {
     witness.close();
     await holder.stop();
   }
+}
+
+/**
+ * Another user listens where a pod may be called. `cookies` are what a listener that is flooded accepts by; the kernel can be told to use them
+ * always, and its answers then belong to no socket.
+ */
+async function tryToAnswer(controlPlane: string): Promise<Outcomes> {
+  const inMesh = controlPlane.replace(/\d+$/, "200");
+  const squat = path.join(import.meta.dirname, "squatter.ts");
+  const port = 7999;
+  await using squatter = await startProcess(process.execPath, [squat, String(nobody), "0.0.0.0", String(port)]);
+  await squatter.waitForOutput(/^listens$/m);
+  const ask = async (at: string, name: string): Promise<string> => {
+    const request = httpRequest(`http://${at}:${port}/${name}`, { timeoutMs: 1500 });
+    const asked = `asked GET /${name}\n`;
+    const isAnswered = await request.then(
+      () => true,
+      () => false,
+    );
+    if (isAnswered) await waitFor(() => squatter.output().includes(asked), { what: asked });
+    return `${isAnswered ? "answered" : "no answer"}, ${squatter.output().includes(asked) ? "received" : "not received"}`;
+  };
+  const outcomes: Record<string, string> = {
+    elsewhere: await ask("127.0.0.1", "elsewhere"),
+    mesh: await ask(inMesh, "mesh"),
+  };
+  await mustRun("sysctl", "-w", "net.ipv4.tcp_syncookies=2");
+  outcomes["elsewhere by cookies"] = await ask("127.0.0.1", "elsewhere-by-cookies");
+  outcomes["mesh by cookies"] = await ask(inMesh, "mesh-by-cookies");
+  return outcomes;
 }
 
 /** The foreign program is in the mesh's own network, and the mesh keeps other users out. */
@@ -108,11 +140,12 @@ async function tryOwnUserOnly(): Promise<StageResult> {
   const knowledge = await knowledgeOf(shop);
   const outcomes = await outcomesOf([], { ...knowledge, ports: [...knowledge.ports, `127.0.0.1:${shop.port}`] });
   const during = await mustRun("nft", "list", "ruleset");
+  const squatted = await tryToAnswer(knowledge.xdsAddresses[0]!.replace(/:\d+$/, ""));
   // Nobody is asked to clean up.
   shop.up.kill("SIGKILL");
   const tables = async (): Promise<string> => (await mustRun("nft", "list", "tables")).trim();
   const afterwards = await waitFor(async () => (await tables()) === "" && "none", { what: "the table to go" });
-  return { outcomes, tables: [during, afterwards] };
+  return { outcomes, tables: [during, afterwards], squatted };
 }
 
 const stages = { "another-network": tryFromAnotherNetwork, "own-user-only": tryOwnUserOnly };

@@ -40,18 +40,29 @@ test("from another network namespace nothing of the mesh is reached", { timeout:
   assert.ok(Object.keys(rest).length > 60, JSON.stringify(rest, undefined, 2));
 });
 
-test("with --own-user-only another user reaches the published port alone", { timeout: 180_000 }, async () => {
-  const { outcomes, tables } = await play("own-user-only");
-  const [published, ...others] = answered(outcomes);
-  assert.match(published ?? "", /^port 127\.0\.0\.1:\d+$/);
-  assert.deepEqual(others, []);
-  const { [published!]: _, ...rest } = outcomes;
-  assertRefused(rest);
-  assert.deepEqual(
-    new Set(Object.entries(rest).map(([what, outcome]) => (what.startsWith("port ") ? outcome : ""))),
-    new Set(["", "refused ECONNREFUSED"]),
-  );
-  const [during, afterwards] = tables;
-  assert.match(during, /table ip tulle_\d+ \{[^}]*flags owner/);
-  assert.equal(afterwards, "none");
-});
+test(
+  "with --own-user-only another user reaches the published port alone, and answers nobody at an address of the mesh",
+  { timeout: 180_000 },
+  async () => {
+    const { outcomes, tables, squatted } = await play("own-user-only");
+    const [published, ...others] = answered(outcomes);
+    assert.match(published ?? "", /^port 127\.0\.0\.1:\d+$/);
+    assert.deepEqual(others, []);
+    const { [published!]: _, ...rest } = outcomes;
+    assertRefused(rest);
+    assert.deepEqual(
+      new Set(Object.entries(rest).map(([what, outcome]) => (what.startsWith("port ") ? outcome : ""))),
+      new Set(["", "refused ECONNREFUSED"]),
+    );
+    const [during, afterwards] = tables;
+    assert.match(during, /table ip tulle_\d+ \{[^}]*flags owner/);
+    assert.equal(afterwards, "none");
+    // In a pod's place he is neither heard nor told anything, whoever asks.
+    assert.deepEqual(squatted, {
+      elsewhere: "answered, received",
+      mesh: "no answer, not received",
+      "elsewhere by cookies": "answered, received",
+      "mesh by cookies": "no answer, not received",
+    });
+  },
+);

@@ -13,13 +13,16 @@ for (const { uid, users } of [
   { uid: 1000, users: "{ 0, 1000 }" },
   { uid: 0, users: "{ 0 }" },
 ]) {
-  test(`user ${uid} and root may send`, () => {
-    const rule = `add rule ip tulle_1 output ip daddr 127.16.4.0/22 meta skuid != ${users} reject`;
-    assert.ok(
-      ownUserRules({ ...where, uid })
-        .split("\n")
-        .includes(rule),
-    );
+  test(`user ${uid} and root may send to the addresses and from them`, () => {
+    const rules = ownUserRules({ ...where, uid })
+      .split("\n")
+      .filter((line) => line.startsWith("add rule "));
+    assert.deepEqual(rules, [
+      `add rule ip tulle_1 output ip daddr 127.16.4.0/22 meta skuid != ${users} reject`,
+      `add rule ip tulle_1 output ip saddr 127.16.4.0/22 meta skuid ${users} accept`,
+      `add rule ip tulle_1 output ip saddr 127.16.4.0/22 meta skuid != ${users} reject`,
+      "add rule ip tulle_1 output ip saddr 127.16.4.0/22 tcp flags & (syn | ack) == syn | ack drop",
+    ]);
   });
 }
 
@@ -36,7 +39,7 @@ for (const { name, nft, message } of failures) {
   });
 }
 
-const printed = "\tip daddr 127.16.4.0/22 meta skuid != { 0, 1000 } reject";
+const printed = "\tip saddr 127.16.4.0/22 tcp flags syn,ack / syn,ack drop";
 
 test("a table that goes by itself is told of, with why", async () => {
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-nft-"));

@@ -30,16 +30,22 @@ const startTimeoutMs = 10_000;
 const rootUid = 0;
 
 /**
- * What is sent is judged by its sender's socket: a connection's first packet, and answers of a server that another user has put
- * in a pod's place. Packets that belong to no socket any more pass; they answer and open nothing.
+ * What is sent is judged by its sender's socket, whether it goes to the instance's addresses or comes from them: a connection's first packet, and
+ * answers of a program that another user has put in a pod's place, wherever the caller is. Packets that belong to no open socket pass, since they
+ * answer and open nothing; all but one kind. A listener that is flooded, as its owner may do by himself, accepts by cookies, which are sent
+ * by no socket (tcp(7), tcp_syncookies): only a known user's listener gets a connection from there. Its callers try again.
  */
 export function ownUserRules({ name, range, uid }: Pick<OwnUserTableOptions, "name" | "range" | "uid">): string {
   const users = [...new Set([rootUid, uid])].join(", ");
+  const rule = (text: string): string => `add rule ip ${name} output ${text}`;
   return [
     // The kernel drops a table with an owner when the socket that made it is closed (nft(8), "flags owner").
     `add table ip ${name} { flags owner; }`,
     `add chain ip ${name} output { type filter hook output priority filter; }`,
-    `add rule ip ${name} output ip daddr ${range} meta skuid != { ${users} } reject`,
+    rule(`ip daddr ${range} meta skuid != { ${users} } reject`),
+    rule(`ip saddr ${range} meta skuid { ${users} } accept`),
+    rule(`ip saddr ${range} meta skuid != { ${users} } reject`),
+    rule(`ip saddr ${range} tcp flags & (syn | ack) == syn | ack drop`),
     // Printed back when it is in effect.
     `list table ip ${name}`,
     "",
@@ -86,7 +92,7 @@ async function problemOf(
   let complaints = "";
   nft.stdout.setEncoding("utf8").on("data", (text: string) => {
     told = (told + text).slice(-4096);
-    if (/^\s+ip daddr .* reject\s*$/m.test(told)) resolve(undefined);
+    if (/^\s+ip saddr .* drop\s*$/m.test(told)) resolve(undefined);
   });
   nft.stderr.setEncoding("utf8").on("data", (text: string) => {
     complaints = (complaints + text).slice(0, 4096);
