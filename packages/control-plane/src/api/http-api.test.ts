@@ -9,7 +9,6 @@ import path from "node:path";
 import { type TestContext, test } from "node:test";
 import { ApiClient, ApiError, controlPlaneName } from "@tulle/config";
 import { createAuthority } from "@tulle/identity";
-import { waitFor } from "../../../../tests/tools/processes.ts";
 import { provenWorld, type ProvenWorld } from "../ca/testing/proven-world.ts";
 import { tcpLimits } from "./tcp-door.ts";
 
@@ -157,6 +156,34 @@ async function hold(context: TestContext, port: number, count: number, first: st
   return open;
 }
 
+/** Without a timer. */
+async function comesTrue(condition: () => boolean, what: string): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!condition() && performance.now() < deadline) await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(condition(), what);
+}
+
+test("whoever shows no token in time is closed", async (context) => {
+  const world = await start(context);
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const silent = await hold(context, world.port, 1, "");
+  const slow = await hold(context, world.port, 1, "GET /metrics HTTP/1.1\r\n");
+  const agent = new https.Agent({ keepAlive: true });
+  context.after(() => agent.destroy());
+  const options = { host: "127.0.0.1", port: world.port, path: "/debug/pending", agent };
+  const headers = { authorization: `Bearer ${world.token}` };
+  const asked = https.get({ ...options, headers, ca: world.roots, servername: controlPlaneName });
+  const [response] = (await once(asked, "response")) as [http.IncomingMessage];
+  response.resume();
+  const { socket } = response;
+  await once(response, "end");
+  // The server's end of a connection begins its time; both have been asked there once each of them was accepted.
+  assert.match(await ask(world, false, { path: "/ready" }), /^200 /);
+  context.mock.timers.tick(tcpLimits.unprovenLifeMs);
+  await comesTrue(() => silent.size === 0 && slow.size === 0, "both are closed");
+  assert.ok(!socket.destroyed, "who has shown the token stays");
+});
+
 const silences = [
   { name: "nothing", first: "" },
   { name: "half a head", first: "GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\n" },
@@ -166,8 +193,10 @@ const silences = [
 for (const { name, first } of silences) {
   test(`1,100 connections that send ${name} keep nobody out`, async (context) => {
     const world = await start(context);
+    // Nobody's time is over in this test: what closes, makes way.
+    context.mock.timers.enable({ apis: ["setTimeout"] });
     const open = await hold(context, world.port, 1100, first);
-    await waitFor(() => open.size <= tcpLimits.maxUnproven, { what: "the oldest to make way" });
+    await comesTrue(() => open.size <= tcpLimits.maxUnproven, "the oldest make way");
     assert.ok(open.size > 0, "the newest stay for a while");
     assert.equal(JSON.parse((await world.ask("/debug/pending")).body).pending, false, "the owner, by the socket");
     const headers = { authorization: `Bearer ${world.token}` };
