@@ -16,7 +16,9 @@ import {
   privateKeyPem,
 } from "@tulle/identity";
 import { createWorkloadTokenKey, issueWorkloadToken, localTokenIssuer } from "@tulle/identity/workload-token";
-import type { AdsResponse } from "@tulle/xds";
+import { create } from "@bufbuild/protobuf";
+import { type AdsResponse, connectAds } from "@tulle/xds";
+import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { debianTool } from "../../../../tests/tools/debian-tool.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import type { AuthorityStatus } from "./ca-routes.ts";
@@ -34,6 +36,7 @@ import {
   temporaryFolder,
   tokenOf,
   web,
+  webNode,
   webPod,
 } from "./testing/proven-world.ts";
 
@@ -365,6 +368,21 @@ test("clients without a certificate make room for each other, and for who asks f
   assert.ok(idle.slice(-200).every(({ closed }) => !closed));
   assert.match(await world.metrics(), /^tulle_xds_refused_connections_total\{reason="too-many-unproven"\} 44$/m);
   await openStream(context, world, { identity: await identityOfWeb(world) });
+});
+
+test("the log says what a proxy waits for that comes without a certificate to a mesh that has them", async (context) => {
+  const world = await provenWorld(context, { xdsAddress: { host: "127.0.0.1", port: 0 } });
+  const client = connectAds({
+    target: `http://127.0.0.1:${world.running.xdsAddress!.port}`,
+    node: create(NodeSchema, { id: webNode }),
+    handlers: { onResponse: () => [], onState: () => undefined },
+  });
+  context.after(() => client.close());
+  client.subscribe("CDS", "*");
+  const line = await waitFor(() => world.log.find(({ message }) => message.includes("sds-grpc")), { what: "the line" });
+  assert.deepEqual([line.level, line.fields?.["proxy"]], ["warning", "web-1.shop"]);
+  await openStream(context, world, { identity: await identityOfWeb(world) });
+  assert.equal(world.log.filter(({ message }) => message.includes("sds-grpc")).length, 1);
 });
 
 test("a proven proxy's labels are those of its pod, whatever it says", async (context) => {

@@ -90,7 +90,7 @@ export class Pusher implements AdsServerHandlers {
   }
 
   onConnect(connection: AdsConnection): void {
-    const { log, metrics, turnedAway } = this.#options;
+    const { log, metrics, turnedAway, mesh } = this.#options;
     const parsed = parseNode(connection.node);
     if ("problem" in parsed) {
       turnedAway.note(connection.peer, { status: "INVALID_ARGUMENT", details: parsed.problem });
@@ -109,6 +109,13 @@ export class Pusher implements AdsServerHandlers {
     };
     this.#entries.set(connection, entry);
     metrics.connections.set(this.#entries.size);
+    if (mesh.snapshot.trustDomain !== undefined && connection.peerIdentity === undefined) {
+      // Its clusters and listeners name secrets that only the agent beside a proxy has, and a proxy waits for them.
+      log.warning("a proxy came without a certificate: it needs a cluster sds-grpc that serves default and ROOTCA", {
+        proxy: proxyId(entry.proxy),
+        peer: connection.peer,
+      });
+    }
     log.info("proxy connected", { proxy: proxyId(entry.proxy), peer: connection.peer, connection: connection.id });
     this.#push(entry, "routing");
   }
