@@ -300,11 +300,11 @@ const squatters: readonly Squatter[] = [
 ];
 
 /** Answers everything well at the address, and says that it was asked. */
-function squat({ uid, env }: Squatter, address: string): Promise<StartedProcess> {
+function squat({ uid, env }: Squatter, address: string, port = 3000): Promise<StartedProcess> {
   const script = `
     process.setgroups?.([]); process.setuid(${uid});
     require("node:http").createServer((request, response) => { console.log("asked"); response.end(); })
-      .listen(3000, ${JSON.stringify(address)}, () => console.log("listens"));`;
+      .listen(${port}, ${JSON.stringify(address)}, () => console.log("listens"));`;
   return startProcess(process.execPath, ["-e", script], { env, group: true });
 }
 
@@ -341,6 +341,22 @@ for (const squatter of squatters.filter(({ uid }) => own === 0 || uid === own)) 
     });
   }
 }
+
+test("another program at an address of the pod's proxy holds the app back, and is told of", async (t) => {
+  const on = await setStage(t);
+  const [squatter] = squatters;
+  await using holder = await squat(squatter!, on.pod.addresses.pod, 15_021);
+  await holder.waitForOutput(/^listens$/m);
+  on.say("proxy-well");
+  on.say("app-well");
+  on.pod.start();
+  await on.until("the reason", () => on.pod.failure !== undefined);
+  assert.match(on.pod.failure!, /^Readiness probe of container istio-proxy failed: 127\.\S+:15021 is held by process /);
+  assert.equal(on.pod.phase, "starting-proxy");
+  assert.doesNotMatch(holder.output(), /asked/);
+  await holder.stop();
+  await on.until("the pod to be ready", () => on.pod.ready);
+});
 
 test("an address that is lost while the program goes on takes the pod out at once, whatever the probe's threshold", async (t) => {
   const readinessProbe = { httpGet: { path: "/", port: "http" }, periodSeconds: 1, failureThreshold: 1000 };
