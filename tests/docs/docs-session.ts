@@ -31,7 +31,7 @@ const publishElsewhere = (port: (shown: number) => string) => `--publish ${port(
 const serverCommands: readonly ServerCommand[] = [
   { pattern: /^npm start$/, onPorts: (command, port) => `${command} -- ${publishElsewhere(port)}`, ready: /^Ready\b/m },
   {
-    pattern: /^(npx )?tulle up\b/,
+    pattern: /^\.\/tulle up\b/,
     onPorts: (command, port) => `${command} ${publishElsewhere(port)}`,
     ready: /^Ready\b/m,
   },
