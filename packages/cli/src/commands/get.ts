@@ -1,6 +1,13 @@
 // `tulle get`: shows resources of a running instance, as a table or as data.
 import { Option, type Command } from "commander";
-import { effectiveNamespace, kindDefinitions, type ApiClient, type Kind, type MeshResource } from "@tulle/config";
+import {
+  concealSecrets,
+  effectiveNamespace,
+  kindDefinitions,
+  type ApiClient,
+  type Kind,
+  type MeshResource,
+} from "@tulle/config";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addExamples, addInstanceOption } from "../command-options.ts";
@@ -56,7 +63,8 @@ async function showOne(
     const hint = `There is one in "${elsewhere.join('", "')}": add -n ${elsewhere[0]}.`;
     throw new CommandFailure(`${displayName(kind, name)} not found${where}`, elsewhere.length === 0 ? {} : { hint });
   }
-  await print(resource, [{ kind, items: [resource] }], options, context);
+  const shown = concealSecrets(resource);
+  await print(shown, [{ kind, items: [shown] }], options, context);
 }
 
 async function showKinds(
@@ -69,7 +77,7 @@ async function showKinds(
   for (const kind of kinds) {
     const isNamespaced = kindDefinitions[kind].scope === "Namespaced";
     const namespace = options.allNamespaces === true || !isNamespaced ? undefined : (options.namespace ?? "default");
-    const { items } = await client.list(kind, namespace);
+    const items = (await client.list(kind, namespace)).items.map(concealSecrets);
     groups.push({ kind, items });
     if (items.length > 0) continue;
     const all = namespace === undefined ? 0 : (await client.list(kind)).items.length;
@@ -90,7 +98,7 @@ async function print(
   const { output } = options;
   if (output === "json" || output === "yaml") {
     if (groups.some(({ kind, items }) => kind === "Secret" && items.length > 0)) {
-      context.stderr("the values of Secrets are hidden: the API shows them to callers that may write\n");
+      context.stderr("the values of Secrets are hidden: a terminal and a pipe are no place for them\n");
     }
     await context.printData(withoutEmptyNamespaces(data), output, () => "");
     return;

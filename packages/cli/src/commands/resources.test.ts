@@ -281,3 +281,14 @@ for (const { name, status, metadata, expected } of podStates) {
     assert.match(stdout, /AGE\n.* 2d1h$/m);
   });
 }
+
+test("get shows no value of a Secret, though the API tells its owner", async (t) => {
+  const shell = await startShell(t);
+  const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "db" }, data: { password: "c2VzYW1l" } };
+  assert.equal((await shell.run("apply -f -", JSON.stringify(secret))).exitCode, 0);
+  for (const line of ["get secret db -o yaml", "get secrets -A -o json", "get secrets -o yaml"]) {
+    const { stdout } = await shell.run(line);
+    assert.doesNotMatch(stdout, /c2VzYW1l/);
+    assert.match(stdout, /password"?: *"?\(hidden\)/);
+  }
+});
