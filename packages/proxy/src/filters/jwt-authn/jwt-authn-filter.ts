@@ -126,7 +126,8 @@ export class JwtAuthnFilter implements HttpFilter {
     const { stats, log, hidesFailure } = this.#options;
     const reason = jwtFailures[failure];
     stats.denied.increment();
-    if (log.debugEnabled) log.debug("token refused", { reason, path: stream.request.path });
+    // Without the query, where the token itself may stand.
+    if (log.debugEnabled) log.debug("token refused", { reason, path: stream.request.path.replace(/\?.*/s, "") });
     // RFC 6750 §3: who sent no token is told of no error.
     const error = failure === "missing" ? "" : ', error="invalid_token"';
     stream.sendLocalReply({
