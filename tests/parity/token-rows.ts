@@ -28,6 +28,7 @@ const issuer = "https://issuer.test";
 const elsewhere = "https://elsewhere.test";
 const strict = "https://strict.test";
 const unfetched = "https://unfetched.test";
+const unfetchedToo = "https://unfetched-too.test";
 
 const { privateKey, publicKey } = await generateKeyPair("RS256", { extractable: true });
 const second = await generateKeyPair("ES256");
@@ -42,9 +43,16 @@ const keySet = JSON.stringify({
 
 export const requestAuthentications: readonly object[] = [
   authentication("tokens", {}, [
-    { issuer, audiences: ["shop", "other-shop"], jwks: keySet, forwardOriginalToken: true },
+    {
+      issuer,
+      audiences: ["shop", "other-shop"],
+      jwks: keySet,
+      forwardOriginalToken: true,
+      spaceDelimitedClaims: ["roles"],
+    },
     // Nobody answers there, so that no token of it passes.
     { issuer: unfetched, jwksUri: "http://127.0.0.1:9/keys", audiences: ["shop"], timeout: "1s" },
+    { issuer: unfetchedToo, jwks_uri: "http://127.0.0.1:9/keys", audiences: ["shop"], timeout: "1s" },
   ]),
   authentication("places", { selector: { matchLabels: { kind: "server" } } }, [
     {
@@ -72,12 +80,18 @@ function authentication(name: string, target: object, jwtRules: readonly object[
   };
 }
 
-/** Denies what asks for `/closed/…`. */
+/** Denies what asks for `/closed/…`, and guests. */
 export const closed: object = {
   apiVersion: "security.tulle.io/v1",
   kind: "AuthorizationPolicy",
   metadata: { name: "closed", namespace: "shop" },
-  spec: { action: "DENY", rules: [{ to: [{ operation: { paths: ["/closed/*"] } }] }] },
+  spec: {
+    action: "DENY",
+    rules: [
+      { to: [{ operation: { paths: ["/closed/*"] } }] },
+      { when: [{ key: "request.auth.claims[roles]", values: ["guest"] }] },
+    ],
+  },
 };
 
 type Claims = Readonly<Record<string, unknown>>;
@@ -117,11 +131,12 @@ const invalid = (body: string): TokenAnswer => ({
 });
 const forAnother = invalid("Audiences in Jwt are not allowed");
 /** By the policy, whatever became of tokens that were looked at before it. */
-const denied: TokenAnswer = {
+const deniedBy = (rule: number): TokenAnswer => ({
   status: 403,
   body: "RBAC: access denied",
-  details: "rbac_access_denied_matched_policy[ns[shop]-policy[closed]-rule[0]]",
-};
+  details: `rbac_access_denied_matched_policy[ns[shop]-policy[closed]-rule[${rule}]]`,
+});
+const denied = deniedBy(0);
 const wrongKey = invalid("Jwks doesn't have key to match kid or alg from Jwt");
 const wrongSignature = invalid("Jwt verification fails");
 const malformed = invalid("Jwt is not in the form of Header.Payload.Signature with two dots and 3 sections");
@@ -274,6 +289,11 @@ async function wrongTokens(): Promise<readonly TokenRow[]> {
       expected: wrongKey,
     },
     {
+      name: "an issuer whose keys are not there yet, in the older spelling",
+      headers: bearer(await token({ iss: unfetchedToo })),
+      expected: wrongKey,
+    },
+    {
       name: "an issuer's token where it does not look",
       headers: bearer(placed),
       expected: invalid("Jwt issuer is not configured"),
@@ -374,6 +394,16 @@ async function deniedTokens(): Promise<readonly TokenRow[]> {
   return [
     { name: "denied without a token", path, headers: [], expected: denied },
     { name: "denied with a good one", path, headers: bearer(good), expected: denied },
+    {
+      name: "denied for one of the words of a claim",
+      headers: bearer(await token({ roles: "reader guest writer" })),
+      expected: deniedBy(1),
+    },
+    {
+      name: "a word of a claim that holds the denied one",
+      headers: bearer(await token({ roles: "reader guests" })),
+      expected: { status: 200 },
+    },
     {
       name: "denied with a token for another beside a good one",
       path,
