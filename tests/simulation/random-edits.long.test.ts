@@ -60,7 +60,10 @@ async function startProxy({ xdsAddress }: RunningControlPlane, name: NodeName): 
   return runProxy({ bootstrap: result.message, logging: silent, env: {} });
 }
 
-/** What the proxy runs by, without versions and times. */
+/** Of a dump: what says when and how it came, and the way to the control plane, whose port is another after each start. */
+const unlike: readonly string[] = ["version_info", "last_updated", "static_clusters", "static_endpoint_configs"];
+
+/** What the proxy runs by, without what is unlike after each start. */
 async function stateOf(proxy: RunningProxy): Promise<unknown> {
   const { ip, port } = proxy.adminAddress!;
   const dump = (await (await fetch(`http://${ip}:${port}/config_dump?include_eds`)).json()) as {
@@ -69,14 +72,15 @@ async function stateOf(proxy: RunningProxy): Promise<unknown> {
   const content = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(content);
     if (typeof value !== "object" || value === null) return value;
-    const kept = Object.entries(value).filter(([key]) => key !== "version_info" && key !== "last_updated");
+    const kept = Object.entries(value).filter(([key]) => !unlike.includes(key));
     return Object.fromEntries(kept.map(([key, member]) => [key, content(member)]));
   };
   const byText = (value: unknown): unknown =>
     Array.isArray(value) ? value.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)) : value;
   return dump.configs
     .filter((config) => !String(config["@type"]).includes("Bootstrap"))
-    .map((config) => Object.fromEntries(Object.entries(config).map(([key, value]) => [key, byText(content(value))])));
+    .map((config) => content(config) as Record<string, unknown>)
+    .map((config) => Object.fromEntries(Object.entries(config).map(([key, value]) => [key, byText(value)])));
 }
 
 interface SyncRow {
