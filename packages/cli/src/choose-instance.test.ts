@@ -1,6 +1,6 @@
 // Which instance a command talks to, in every case of the documented order.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
@@ -8,7 +8,7 @@ import { processStartTime, registerInstance, writeInstance, type Instance } from
 import { chooseInstance, type InstanceChoice } from "./choose-instance.ts";
 import { CommandFailure, exitCodes } from "./command-failure.ts";
 
-/** Folders a and b with a live instance, c with a dead one, d with none; this process plays the supervisor. */
+/** Folders a and b with a live instance, c with a dead one, d with none, and further live ones; this process plays the supervisor. */
 async function world(
   t: TestContext,
   live: readonly string[],
@@ -17,7 +17,7 @@ async function world(
   t.after(() => rmSync(folder, { recursive: true }));
   const env = { XDG_STATE_HOME: path.join(folder, "state") };
   const startTime = (await processStartTime(process.pid))!;
-  for (const name of ["a", "b", "c"]) {
+  for (const name of new Set(["a", "b", "c", ...live])) {
     const dir = path.join(folder, name);
     mkdirSync(path.join(dir, ".tulle"), { recursive: true });
     mkdirSync(path.join(dir, "below"));
@@ -27,7 +27,7 @@ async function world(
     await writeInstance(instance);
     await registerInstance(instance, env);
   }
-  mkdirSync(path.join(folder, "d"));
+  mkdirSync(path.join(folder, "d"), { recursive: true });
   return { folder, env };
 }
 
@@ -87,6 +87,37 @@ const cases: readonly {
     live: ["a", "b"],
     choice: (folder) => ({ cwd: `${folder}/d${"/deeper".repeat(30)}` }),
     expected: /2 instances are running[^]*--dir \/.*\/a\n.*--dir \/.*\/b$/,
+  },
+  { name: "the only live one below", live: ["a", "b", "d/e"], choice: () => ({}), expected: "d/e" },
+  {
+    name: "the only live one below, by links to it and to this folder",
+    live: ["a", "b", "linked/f"],
+    choice: (folder) => {
+      symlinkSync(path.join(folder, "linked"), path.join(folder, "link"));
+      return { cwd: path.join(folder, "link") };
+    },
+    expected: "linked/f",
+  },
+  {
+    name: "a live one in a folder whose name merely begins alike, or with dots, is not below",
+    live: ["a", "d-too", "..d"],
+    choice: () => ({}),
+    expected: /3 instances are running, and/,
+  },
+  {
+    name: "the only live one below that is this user's alone",
+    live: ["a", "d/e", "d/f"],
+    choice: (folder) => {
+      chmodSync(path.join(folder, "d", "f", ".tulle"), 0o777);
+      return {};
+    },
+    expected: "d/e",
+  },
+  {
+    name: "two live ones below, and one elsewhere",
+    live: ["a", "d/e", "d/f"],
+    choice: () => ({}),
+    expected: /2 instances are running below this folder, and[^]*:\n.*--dir e\n.*--dir f$/,
   },
   { name: "none at all", live: [], choice: () => ({}), expected: /no instance is running\nStart one: tulle up/ },
   {

@@ -1,5 +1,6 @@
 // Which instance a command is about, in the documented order; what cannot be decided is an error that lists the choices. What another
 // user may have written is no instance, and the reason is told.
+import { realpathSync } from "node:fs";
 import path from "node:path";
 import { findStateUpwards, liveInstances, NotOwn, readInstance, type Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "./command-failure.ts";
@@ -41,11 +42,13 @@ async function choose(choice: InstanceChoice): Promise<Instance> {
   const around = await findLiveUpwards(choice.cwd, refused);
   if (around !== undefined) return around;
   const live = await liveInstances(choice.env, refused);
-  if (live.length === 1) return live[0]!;
   if (live.length === 0) throw noInstance("no instance is running", "Start one: tulle up <folder>");
-  const list = live.map((instance) => `  tulle … --dir ${shorter(instance.dir, choice.cwd)}`).join("\n");
+  const below = live.filter(({ dir }) => isBelow(dir, choice.cwd));
+  const meant = below.length > 0 ? below : live;
+  if (meant.length === 1) return meant[0]!;
+  const list = meant.map((instance) => `  tulle … --dir ${shorter(instance.dir, choice.cwd)}`).join("\n");
   throw noInstance(
-    `${live.length} instances are running, and it is not clear which one is meant`,
+    `${meant.length} instances are running${below.length > 0 ? " below this folder" : ""}, and it is not clear which one is meant`,
     `Choose one:\n${list}`,
   );
 }
@@ -64,6 +67,20 @@ async function findLiveUpwards(from: string, onRefused: (reason: string) => void
     }
     if (dir === path.dirname(dir)) return undefined;
     start = path.dirname(dir);
+  }
+}
+
+/** An instance's folder is as it was typed, perhaps by a link; that of this process has no links. */
+function isBelow(dir: string, cwd: string): boolean {
+  const relative = path.relative(realPath(cwd), realPath(dir));
+  return relative !== ".." && !relative.startsWith(`..${path.sep}`);
+}
+
+function realPath(dir: string): string {
+  try {
+    return realpathSync(dir);
+  } catch {
+    return dir;
   }
 }
 

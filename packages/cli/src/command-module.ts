@@ -46,7 +46,8 @@ export interface CommandContext {
   /** Takes the last lines of standard output back, which is a terminal. */
   eraseLines(count: number): void;
   /**
-   * The running instance that the command is about: `--dir`, `TULLE_API`, `TULLE_DIR`, a `.tulle` found upwards, else the only live one.
+   * The running instance that the command is about: `--dir`, `TULLE_API`, `TULLE_DIR`, a `.tulle` found upwards,
+   * the only live one below, else the only live one.
    * @throws {CommandFailure} exit status 3 when there is none or more than one
    */
   instance(options: InstanceOption): Promise<Instance>;

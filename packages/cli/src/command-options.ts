@@ -6,7 +6,7 @@ import type { OutputFormat } from "./command-module.ts";
 export function addInstanceOption(command: Command): Command {
   return command.option(
     "--dir <folder>",
-    "folder of the instance (default: TULLE_DIR, a .tulle found upwards, else the only one that runs)",
+    "folder of the instance (default: TULLE_DIR, a .tulle found upwards, else the only one that runs below, or at all)",
   );
 }
 
