@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { loadText, type Kind, type MeshResource, type ResourceOf } from "@tulle/config";
 import { describePod, describeService, type DescribedMesh } from "./describe-facts.ts";
 import { podText, serviceText } from "./describe-text.ts";
-import { chooseService } from "./x-describe.ts";
+import { chooseResource } from "../choose-resource.ts";
 
 const manifests = `
 apiVersion: v1
@@ -189,7 +189,7 @@ test("a gateway has no mode of its own", () => {
 
 test("a Service, with and without pods", () => {
   const [catalog, lonely] = ["catalog", "lonely"].map((name) =>
-    describeService(mesh, chooseService(mesh.services, name, undefined)),
+    describeService(mesh, chooseResource("Service", mesh.services, { text: name })),
   );
   assert.match(serviceText({ ...catalog!, policies: undefined }, undefined), /^ {3}Pods: catalog-v1-a$/m);
   assert.equal(
@@ -199,9 +199,11 @@ test("a Service, with and without pods", () => {
    Port: tcp 90/TCP targets pod port 90
 `,
   );
-  assert.throws(() => chooseService(mesh.services, "nobody", undefined), { message: "there is no Service nobody" });
-  assert.equal(chooseService(mesh.services, "gateway.tulle-system", undefined).metadata.name, "gateway");
-  assert.throws(() => chooseService(mesh.services, "catalog", "elsewhere"));
+  assert.throws(() => chooseResource("Service", mesh.services, { text: "nobody" }), {
+    message: "there is no Service nobody",
+  });
+  assert.equal(chooseResource("Service", mesh.services, { text: "gateway.tulle-system" }).metadata.name, "gateway");
+  assert.throws(() => chooseResource("Service", mesh.services, { text: "catalog", namespace: "elsewhere" }));
 });
 
 test("no line is longer than the terminal", () => {

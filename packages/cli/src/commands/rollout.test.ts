@@ -42,6 +42,11 @@ async function wishes(shell: Shell): Promise<Readonly<Record<string, readonly st
 const restarts = [
   { name: "whole pods", line: "restart deployment web -n shop", expected: ["restarted-at"] },
   { name: "kubectl's other spelling", line: "restart deploy/web -n shop", expected: ["restarted-at"] },
+  { name: "a name alone", line: "restart web -n shop", expected: ["restarted-at"] },
+  { name: "a name alone, whatever its namespace", line: "restart web", expected: ["restarted-at"] },
+  { name: "a name with its namespace", line: "restart web.shop", expected: ["restarted-at"] },
+  { name: "a kind and a name with its namespace", line: "restart deploy/web.shop", expected: ["restarted-at"] },
+  { name: "a kind before a name in a further word", line: "restart deployment deploy/web", expected: ["restarted-at"] },
   { name: "proxies", line: "restart deployment/web -n shop -c proxy", expected: ["proxy-restarted-at"] },
   {
     name: "proxies by Istio's name",
@@ -64,11 +69,13 @@ const refusals = [
   {
     line: "restart deployment/nobody -n shop",
     status: 1,
-    expected: /deployment\/nobody not found in the namespace "shop"/,
+    expected: /there is no Deployment nobody in the namespace shop\n.*Deployments:\n  web\.shop$/m,
   },
-  { line: "restart deployment/web", status: 1, expected: /There is one in "shop": add -n shop/ },
+  { line: "restart web -n other", status: 1, expected: /There is one in shop: -n shop/ },
+  { line: "restart web.other", status: 1, expected: /there is no Deployment web\.other\n/ },
   { line: "restart service/web -n shop", status: exitCodes.usage, expected: /name one or more Deployments/ },
-  { line: "restart web", status: exitCodes.usage, expected: /name one or more .*\n.*restart deployment\/web$/m },
+  { line: "restart service web -n shop", status: exitCodes.usage, expected: /name one or more Deployments/ },
+  { line: "restart deployment/ -n shop", status: exitCodes.usage, expected: /name one or more Deployments/ },
   { line: "restart deployment", status: exitCodes.usage, expected: /name one or more Deployments/ },
   { line: "restart deployment/web -n shop -c web", status: exitCodes.usage, expected: /only the proxy can/ },
 ];
@@ -81,6 +88,14 @@ for (const { line, status, expected } of refusals) {
     assert.match(ran.stderr, expected);
   });
 }
+
+test("refused: a name that two namespaces have, and neither is restarted", async (t) => {
+  const shell = await shopWith(t, deployment.replace("namespace: shop", "namespace: other"), pod("web-1", true));
+  const ran = await shell.run("rollout restart web");
+  assert.equal(ran.exitCode, 1);
+  assert.match(ran.stderr, /there is more than one Deployment web\n[^]*  web\.other\n  web\.shop\n/);
+  assert.deepEqual(await wishes(shell), { "web-1": [] });
+});
 
 const states = [
   {

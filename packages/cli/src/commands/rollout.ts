@@ -1,7 +1,8 @@
 // `tulle rollout`: replaces the pods of a Deployment one after the other, in kubectl's words, and waits for that.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
-import { type ApiClient, type Deployment, effectiveNamespace, findKind, type Pod } from "@tulle/config";
+import { type ApiClient, type Deployment, findKind, type Pod } from "@tulle/config";
+import { chooseResource } from "../choose-resource.ts";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
 import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
@@ -29,38 +30,45 @@ export function register(command: Command, context: CommandContext): void {
     .description("Replace the pods of Deployments, or start their proxies again, one after the other.");
   addArguments(restart).option("-c, --container <name>", "only this of each pod; proxy is the one that can be named");
   addExamples(restart, [
-    ["tulle rollout restart deployment webapp -n shop", "new pods, then the old ones leave"],
-    ["tulle rollout restart deployment/webapp -n shop -c proxy", "the programs go on, out of their Services meanwhile"],
+    ["tulle rollout restart webapp", "new pods, then the old ones leave"],
+    ["tulle rollout restart deploy/webapp -n shop -c proxy", "the programs go on, out of their Services meanwhile"],
   ]);
-  restart.action((kind: string, names: readonly string[], options: RestartOptions) =>
-    restartPods(deploymentNames(kind, names), options, context),
+  restart.action((words: readonly string[], options: RestartOptions) =>
+    restartPods(deploymentNames(words), options, context),
   );
   const status = command.command("status").description("Wait until Deployments have the pods that they want.");
   addArguments(status).option("--timeout <seconds>", "longest wait", wholeNumber(1, 86_400), defaultTimeoutSeconds);
-  status.action((kind: string, names: readonly string[], options: StatusOptions) =>
-    waitForPods(deploymentNames(kind, names), options, context),
+  status.action((words: readonly string[], options: StatusOptions) =>
+    waitForPods(deploymentNames(words), options, context),
   );
 }
 
 function addArguments(command: Command): Command {
   addInstanceOption(command);
   return command
-    .argument("<kind>", "deployment, or deployment/<name>")
-    .argument("[names...]", "names of Deployments")
+    .argument("<deployments...>", "Deployments: <name>, <name>.<namespace>, deploy/<name>, or deployment <name>")
     .option("-n, --namespace <namespace>", "their namespace");
 }
 
-function deploymentNames(kindText: string, names: readonly string[]): readonly string[] {
-  const [kindPart = "", namePart] = kindText.split("/");
-  const all = namePart === undefined ? names : [namePart, ...names];
-  const kind = findKind(kindPart);
-  if (kind === "Deployment" && all.length > 0) return all;
-  // A name alone is what people forget the kind of.
-  const example = kind === undefined && namePart === undefined ? `deployment/${kindPart}` : "deployment/webapp -n shop";
-  throw new CommandFailure("name one or more Deployments", {
-    hint: `For example: tulle rollout restart ${example}`,
+/** kubectl's spellings, and names alone: nothing else can be rolled out. */
+function deploymentNames(words: readonly string[]): readonly string[] {
+  const [first = "", ...others] = words;
+  const kind = findKind(first);
+  const isKindFirst = kind === "Deployment" || (kind !== undefined && others.length > 0);
+  const names = (isKindFirst ? others : words).map(nameAfterKind);
+  const isOfOther = isKindFirst && kind !== "Deployment";
+  if (names.length > 0 && !isOfOther && !names.includes("")) return names;
+  throw new CommandFailure("name one or more Deployments, and nothing else", {
+    hint: "For example: tulle rollout restart deployment/webapp -n shop",
     exitCode: exitCodes.usage,
   });
+}
+
+/** Empty for what is of another kind. */
+function nameAfterKind(text: string): string {
+  const slash = text.indexOf("/");
+  if (slash < 0) return text;
+  return findKind(text.slice(0, slash)) === "Deployment" ? text.slice(slash + 1) : "";
 }
 
 async function restartPods(names: readonly string[], options: RestartOptions, context: CommandContext): Promise<void> {
@@ -82,7 +90,9 @@ async function restartPods(names: readonly string[], options: RestartOptions, co
       const annotations = { ...pod.metadata.annotations, [annotation]: at };
       await withApiFailures(instance, () => client.apply({ ...pod, metadata: { ...pod.metadata, annotations } }));
     }
-    context.stdout(`deployment/${name} ${container === undefined ? "restarted" : "restarts its proxies"}\n`);
+    context.stdout(
+      `deployment/${deployment.metadata.name} ${container === undefined ? "restarted" : "restarts its proxies"}\n`,
+    );
   }
 }
 
@@ -90,19 +100,22 @@ async function waitForPods(names: readonly string[], options: StatusOptions, con
   const instance = await context.instance(options);
   const client = connect(instance);
   const deadline = performance.now() + options.timeout * 1000;
-  for (const name of names) {
+  for (const text of names) {
     let told: string | undefined;
     for (;;) {
-      const deployment = await withApiFailures(instance, () => findDeployment(client, name, options));
+      const deployment = await withApiFailures(instance, () => findDeployment(client, text, options));
+      const name = `deployment/${deployment.metadata.name}`;
       const missing = whatIsMissing(deployment, await withApiFailures(instance, () => podsOf(client, deployment)));
-      if (missing === undefined) break;
-      if (missing !== told) context.stdout(`deployment/${name}: ${missing}\n`);
+      if (missing === undefined) {
+        context.stdout(`${name} rolled out\n`);
+        break;
+      }
+      if (missing !== told) context.stdout(`${name}: ${missing}\n`);
       told = missing;
       if (performance.now() > deadline)
-        throw new CommandFailure(`deployment/${name} is not rolled out after ${options.timeout} s: ${missing}`);
+        throw new CommandFailure(`${name} is not rolled out after ${options.timeout} s: ${missing}`);
       await delay(pollMs);
     }
-    context.stdout(`deployment/${name} rolled out\n`);
   }
 }
 
@@ -118,17 +131,9 @@ function whatIsMissing(deployment: Deployment, pods: readonly Pod[]): string | u
   return pods.length > replicas ? `${pods.length - replicas} old pods are leaving` : undefined;
 }
 
-async function findDeployment(client: ApiClient, name: string, options: RolloutOptions): Promise<Deployment> {
-  const namespace = effectiveNamespace("Deployment", options.namespace);
-  const deployment = await client.get("Deployment", namespace, name);
-  if (deployment !== undefined) return deployment;
+async function findDeployment(client: ApiClient, text: string, options: RolloutOptions): Promise<Deployment> {
   const { items } = await client.list("Deployment");
-  const elsewhere = items.find(({ metadata }) => metadata.name === name)?.metadata.namespace;
-  const hint = elsewhere === undefined ? undefined : `There is one in "${elsewhere}": add -n ${elsewhere}.`;
-  throw new CommandFailure(
-    `deployment/${name} not found in the namespace "${namespace}"`,
-    hint === undefined ? {} : { hint },
-  );
+  return chooseResource("Deployment", items, { text, namespace: options.namespace });
 }
 
 /** Those of its selector: a pod says only of which template it is. */

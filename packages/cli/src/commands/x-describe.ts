@@ -1,7 +1,8 @@
 // `tulle x describe`: a pod or a Service with everything that decides who reaches it, and how.
 import type { Command } from "commander";
-import type { ApiClient, Kind, Pod, Service } from "@tulle/config";
+import type { ApiClient, Kind, Pod } from "@tulle/config";
 import type { Instance } from "@tulle/local/instance";
+import { chooseResource } from "../choose-resource.ts";
 import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addInstanceOption, addOutputOption } from "../command-options.ts";
@@ -30,7 +31,7 @@ export function registerDescribeService(command: Command, context: CommandContex
   command.action(async (name: string, options: PodOptions & OutputOption) => {
     const instance = await context.instance(options);
     const mesh = await readMesh(instance);
-    const service = chooseService(mesh.services, name, options.namespace);
+    const service = chooseResource("Service", mesh.services, { text: name, namespace: options.namespace });
     const pod = mesh.pods.find((each) => isSelected(service, each));
     const policies = pod === undefined ? undefined : await policiesOf(pod);
     const facts = { ...describeService(mesh, service), policies };
@@ -66,20 +67,6 @@ async function readMesh(instance: Instance): Promise<DescribedMesh> {
 
 async function listAll<K extends Kind>(client: ApiClient, kind: K) {
   return (await client.list(kind)).items;
-}
-
-export function chooseService(services: readonly Service[], name: string, namespace: string | undefined): Service {
-  const found = services.filter(
-    ({ metadata }) =>
-      (metadata.name === name || `${metadata.name}.${metadata.namespace}` === name) &&
-      (namespace === undefined || metadata.namespace === namespace),
-  );
-  if (found.length === 1) return found[0]!;
-  const list = (found.length === 0 ? services : found)
-    .map(({ metadata }) => `  ${metadata.name}.${metadata.namespace}`)
-    .join("\n");
-  if (found.length > 1) throw new CommandFailure(`there are several Services ${name}`, { hint: `Say which:\n${list}` });
-  throw new CommandFailure(`there is no Service ${name}`, list === "" ? {} : { hint: `Services:\n${list}` });
 }
 
 /** What its proxy enforces now; undefined where no proxy answers. */
