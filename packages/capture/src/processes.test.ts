@@ -46,5 +46,7 @@ test("who has a socket open is found among all processes, with its command in on
     env: { POD_NAME: "a=b" },
   });
   assert.equal(commandOf(other.pid), "sh -c sleep 60 a [31m b");
+  await using long = await startProcess("sh", ["-c", "sleep 60", "x".repeat(1000)]);
+  assert.equal(commandOf(long.pid), `sh -c sleep 60 ${"x".repeat(44)}…`);
   assert.equal(environmentOf(other.pid).get("POD_NAME"), "a=b");
 });

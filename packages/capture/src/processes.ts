@@ -2,6 +2,8 @@
 // its own user, and root those of all.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
+const maxCommandLength = 60;
+
 export interface ProcessRow {
   readonly pid: number;
   readonly parent: number;
@@ -47,11 +49,12 @@ export function environmentOf(pid: number): ReadonlyMap<string, string> {
   return new Map(variables.map((variable) => variable.split(/=(.*)/s) as [string, string]));
 }
 
-/** The command line in one printable line, whatever its program may have written there; empty when it may not be seen. */
+/** The command line in one short and printable line, whatever its program may have written there; empty when it may not be seen. */
 export function commandOf(pid: number): string {
-  return textOf(`/proc/${pid}/cmdline`)
+  const command = textOf(`/proc/${pid}/cmdline`)
     .replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, " ")
     .trim();
+  return command.length > maxCommandLength ? `${command.slice(0, maxCommandLength - 1)}…` : command;
 }
 
 function namesIn(folder: string): readonly string[] {

@@ -303,7 +303,7 @@ export class Supervisor {
       this.#take({ type: "waiting", awaited: [] });
     }
     if (problem === undefined) return;
-    const told = await withHolder(problem);
+    const told = withHolder(problem);
     throw new CannotStart(`${told.subject}: ${told.message}`, told.suggestion);
   }
 

@@ -103,7 +103,7 @@ export function register(command: Command, context: CommandContext): void {
 async function startFailure(error: NodeJS.ErrnoException): Promise<CommandFailure> {
   if (error.code === "EADDRINUSE" || /EADDRINUSE|No address added/.test(error.message)) {
     const [, host = "", port = ""] = /address already in use (\S+):(\d+)/.exec(error.message) ?? [];
-    const taken = port === "" ? error.message : `${host}:${port} is in use${await holderText(host, Number(port))}`;
+    const taken = port === "" ? error.message : `${host}:${port} is in use${holderText(host, Number(port))}`;
     // In one line: a supervisor tells the last one.
     return new CommandFailure(
       `an address is taken: ${taken}; have that program ended, or choose others with --xds, --xds-tls and --http`,

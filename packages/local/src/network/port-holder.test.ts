@@ -1,11 +1,12 @@
-// Whether a port is somebody's, or only kept by connections that are closed.
+// Whether a port is somebody's and whose, or only kept by connections that are closed.
 import assert from "node:assert/strict";
-import { createServer } from "node:net";
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { test } from "node:test";
-import { freePort } from "../../../../tests/tools/processes.ts";
+import { freePort, startProcess } from "../../../../tests/tools/processes.ts";
 import { runCommand } from "../../../../tests/tools/run-command.ts";
 import { listeningSocket } from "./libc.ts";
-import { isKeptByClosedConnections } from "./port-holder.ts";
+import { holderText, isKeptByClosedConnections } from "./port-holder.ts";
 
 /** A server that does not say SO_REUSEADDR, as Node's would, closes its one connection first, and ends. */
 const program = `
@@ -34,4 +35,30 @@ test("a port that somebody listens on is not kept by connections", async (t) => 
   await new Promise((resolve) => server.once("listening", resolve));
   const { port } = server.address() as { port: number };
   assert.equal(await isKeptByClosedConnections("127.0.0.1", port), false);
+});
+
+const listener = `
+  process.title = "\\x1b[2J\\x9b1A\\u202Etxt\\rmine";
+  const server = require("net").createServer().listen(0, "127.0.0.1", () => console.log(server.address().port));
+`;
+
+test("who has a port is told without what steers a terminal, whatever its program calls itself", async () => {
+  await using started = await startProcess(process.execPath, ["-e", listener]);
+  const [port = ""] = await started.waitForOutput(/^\d+$/m);
+  assert.equal(holderText("127.0.0.1", Number(port)), ` by process ${started.pid} ([2J 1A txt mine)`);
+});
+
+for (const host of ["127.0.0.1", "0.0.0.0", "::"]) {
+  test(`who listens on ${host} has 127.0.0.1`, async (t) => {
+    const server = createServer().listen(0, host);
+    t.after(() => server.close());
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    assert.match(holderText("127.0.0.1", port), new RegExp(`^ by process ${process.pid} \\(`));
+    assert.equal(await isKeptByClosedConnections("127.0.0.1", port), false);
+  });
+}
+
+test("of a port that nobody has nothing is told", async () => {
+  assert.equal(holderText("127.0.0.1", await freePort()), "");
 });

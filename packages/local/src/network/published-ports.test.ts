@@ -67,7 +67,7 @@ test("a port that is in use is told with its holder and a remedy, and the others
   const { port } = server.address() as AddressInfo;
   const other = await freePort();
   const [problem] = ports.update([gateway(`${port}:8080,${other}:8443`)], never);
-  const told = await withHolder(problem!);
+  const told = withHolder(problem!);
   assert.match(told.message, new RegExp(`^port 127\\.0\\.0\\.1:${port} is in use by process ${process.pid} \\(`));
   assert.match(told.suggestion, new RegExp(`--publish ${port + 1}:8080$`));
   assert.deepEqual(

@@ -152,9 +152,9 @@ export interface PortProblem extends PlanProblem {
 }
 
 /** Names who has the port, where that can be known. */
-export async function withHolder(problem: PortProblem): Promise<PortProblem> {
+export function withHolder(problem: PortProblem): PortProblem {
   if (problem.takenPort === undefined) return problem;
-  return { ...problem, message: problem.message + (await holderText(publishAddress, problem.takenPort)) };
+  return { ...problem, message: problem.message + holderText(publishAddress, problem.takenPort) };
 }
 
 /** Whether what stands in the way goes by itself within a minute. */

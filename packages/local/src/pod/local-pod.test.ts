@@ -295,7 +295,7 @@ const squatters: readonly Squatter[] = [
     uid: 65_534,
     // It may say of itself what it likes.
     env: { POD_NAME: "app-hash-1" },
-    message: /:3000 is held by user nobody \(65534\), process \d+ \(/,
+    message: /:3000 is held by user nobody \(uid 65534\), process \d+ \(/,
   },
 ];
 

@@ -1,6 +1,5 @@
 // Whether it is the pod's own programs that take connections at its address. An address on loopback can be taken by anybody while the pod's program
 // is not there, so that a probe that is answered well says nothing of who answers.
-import { readFileSync } from "node:fs";
 import {
   commandOf,
   environmentOf,
@@ -11,9 +10,9 @@ import {
   type OwnedSocket,
   type ProcessRow,
 } from "@tulle/capture";
+import { ownUid, userName } from "@tulle/identity/own";
 
 const rootUid = 0;
-const maxCommandLength = 60;
 
 export interface OwnPortsOptions {
   readonly podName: string;
@@ -60,8 +59,7 @@ export class OwnPorts {
     const all = listProcesses();
     const family = new Set(leaders.flatMap((leader) => familyOf(leader, all)));
     if (holdersOf(inode, family).length > 0) return undefined;
-    const ownUid = process.getuid!();
-    const isTrusted = uid === rootUid || uid === ownUid;
+    const isTrusted = uid === rootUid || uid === ownUid();
     const holders = holdersOf(
       inode,
       all.map(({ pid }: ProcessRow) => pid),
@@ -74,24 +72,7 @@ export class OwnPorts {
     const [pid] = holders;
     // A program with capabilities hides its files from its own user.
     if (isTrusted && pid === undefined) return undefined;
-    const who = uid === ownUid ? "" : `user ${userText(uid)}${pid === undefined ? "" : ", "}`;
-    return `${who}${pid === undefined ? "" : `process ${pid} (${shortCommand(pid)})`}`;
-  }
-}
-
-function shortCommand(pid: number): string {
-  const command = commandOf(pid);
-  return command.length > maxCommandLength ? `${command.slice(0, maxCommandLength - 1)}…` : command;
-}
-
-/** `nobody (65534)`, or the number alone where it has no name. */
-function userText(uid: number): string {
-  try {
-    const line = readFileSync("/etc/passwd", "utf8")
-      .split("\n")
-      .find((row) => row.split(":")[2] === String(uid));
-    return line === undefined ? String(uid) : `${line.split(":")[0]} (${uid})`;
-  } catch {
-    return String(uid);
+    const who = uid === ownUid() ? "" : `user ${userName(uid)}${pid === undefined ? "" : ", "}`;
+    return `${who}${pid === undefined ? "" : `process ${pid} (${commandOf(pid)})`}`;
   }
 }
