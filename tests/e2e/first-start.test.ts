@@ -86,7 +86,7 @@ describe("a shop that has just started", () => {
     });
     const { code, stderr } = await shop.tulle("logs", "catalog");
     assert.equal(code, 1);
-    assert.match(stderr, /the start of several pods' names\nChoose one:\n {2}catalog-v[12]-/);
+    assert.match(stderr, /there is more than one pod catalog\nSay which:\n {2}catalog-v[12]-/);
   });
 
   test("a second start in the same folder is refused", async () => {

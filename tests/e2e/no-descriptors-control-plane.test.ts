@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
-import { promisify } from "node:util";
+import { isDeepStrictEqual, promisify } from "node:util";
 import { waitFor } from "../tools/processes.ts";
 import { rollOut } from "./replicated-shop.ts";
 import { ShopInstance } from "./shop-instance.ts";
@@ -25,6 +25,7 @@ interface Ports {
 async function restartCrowded(shop: ShopInstance, log: () => Promise<string>): Promise<Ports> {
   const supervisor = shop.up.child.pid!;
   const logged = (await log()).length;
+  const proxies = await proxiesOf(shop);
   const before = (await shop.processes()).get("control-plane")!;
   // For it and for all that it starts from now on.
   await promisify(execFile)("prlimit", ["--pid", String(supervisor), `--nofile=${maxDescriptors}`]);
@@ -36,8 +37,16 @@ async function restartCrowded(shop: ShopInstance, log: () => Promise<string>): P
     timeoutMs: 60_000,
     intervalMs: 100,
   });
+  await waitFor(async () => isDeepStrictEqual(await proxiesOf(shop), proxies), {
+    what: "every proxy to come back",
+    timeoutMs: 60_000,
+  });
   await shop.waitForSync();
   return { xds: { host: host!, port: Number(xdsPort) }, api: { host: host!, port: Number(apiPort) } };
+}
+
+async function proxiesOf(shop: ShopInstance): Promise<readonly string[]> {
+  return (await shop.syncRows()).map(({ proxy }) => proxy);
 }
 
 test("a control plane without descriptors refuses newcomers, says so once, pushes, and recovers", async () => {
@@ -45,7 +54,7 @@ test("a control plane without descriptors refuses newcomers, says so once, pushe
   const log = (): Promise<string> => readFile(path.join(shop.folder, ".tulle", "logs", "control-plane.log"), "utf8");
   const { xds, api } = await restartCrowded(shop, log);
   const controlPlane = (await shop.processes()).get("control-plane");
-  const proxies = (await shop.syncRows()).map(({ proxy }) => proxy);
+  const proxies = await proxiesOf(shop);
   assert.ok(proxies.length > 0);
 
   const crowd = new Set<net.Socket>();
@@ -66,11 +75,7 @@ test("a control plane without descriptors refuses newcomers, says so once, pushe
       what: "newcomers to be refused",
     });
     await shop.applyRule("2-everything-to-v1");
-    assert.deepEqual(
-      (await shop.syncRows()).map(({ proxy }) => proxy),
-      proxies,
-      "the proxies that it had",
-    );
+    assert.deepEqual(await proxiesOf(shop), proxies, "the proxies that it had");
   } finally {
     for (const socket of crowd) socket.destroy();
   }
