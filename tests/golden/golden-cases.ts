@@ -66,7 +66,7 @@ export async function makeGoldenCase(name: string, cache: TranslationCache): Pro
   const made = new Map<string, string>();
   made.set("snapshot.yaml", yamlText({ ...snapshot, endpoints: Object.fromEntries(endpoints.byServicePort) }));
   for (const proxy of proxies) {
-    const resourcesOf = cache.resources(scope(snapshot, proxy), endpoints);
+    const resourcesOf = cache.resources(scope(snapshot, proxy, endpoints), endpoints);
     made.set(xdsFileName(proxy), yamlText(resourcesAsJson(resourcesOf)));
   }
   return { name, proxies, made };
@@ -128,12 +128,12 @@ async function readMesh(file: string): Promise<MeshSettings> {
 
 async function readProxies(file: string): Promise<readonly Proxy[]> {
   const documents = parseAllDocuments(await readFile(file, "utf8")).map(
-    (document) => document.toJS() as { readonly id: string; readonly metadata: JsonObject },
+    (document) => document.toJS() as { readonly id: string; readonly metadata: JsonObject } & Pick<Proxy, "withoutCertificate">,
   );
-  return documents.map(({ id, metadata }) => {
+  return documents.map(({ id, metadata, ...connection }) => {
     const parsed = parseNode(create(NodeSchema, { id, metadata }));
     assert.ok("proxy" in parsed, "problem" in parsed ? parsed.problem : "");
-    return parsed.proxy;
+    return { ...parsed.proxy, ...connection };
   });
 }
 

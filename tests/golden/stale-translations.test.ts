@@ -3,7 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { type MeshEndpoint, type MeshSnapshot, type Proxy, scope, TranslationCache } from "@tulle/control-plane/stages";
+import {
+  type EndpointSnapshot,
+  type MeshEndpoint,
+  type MeshSnapshot, type Proxy, scope, TranslationCache } from "@tulle/control-plane/stages";
 import { goldenCaseNames, type GoldenInput, readGoldenInput } from "./golden-cases.ts";
 
 type Path = readonly (string | number)[];
@@ -12,11 +15,13 @@ type Path = readonly (string | number)[];
 interface Picture {
   readonly snapshot: MeshSnapshot;
   readonly endpoints: readonly (readonly [string, readonly MeshEndpoint[]])[];
+  readonly encryptedOnly: readonly string[];
   readonly proxies: readonly Proxy[];
 }
 
 function pictureOf({ snapshot, endpoints, proxies }: GoldenInput): Picture {
-  return { snapshot, endpoints: [...endpoints.byServicePort], proxies };
+  const { byServicePort, encryptedOnly } = endpoints;
+  return { snapshot, endpoints: [...byServicePort], encryptedOnly, proxies };
 }
 
 const pictures = (await Promise.all((await goldenCaseNames()).map((name) => readGoldenInput(name)))).map(pictureOf);
@@ -44,11 +49,11 @@ function changed<T>(root: T, [key, ...below]: Path): T {
 }
 
 /** What each proxy is sent, as bytes; the reason where the stages refuse what no store would hold. */
-function sent({ snapshot, endpoints, proxies }: Picture, cache: TranslationCache): readonly unknown[] {
-  const byServicePort = { byServicePort: new Map(endpoints) };
+function sent({ snapshot, endpoints, encryptedOnly, proxies }: Picture, cache: TranslationCache): readonly unknown[] {
+  const all: EndpointSnapshot = { byServicePort: new Map(endpoints), encryptedOnly };
   return proxies.map((proxy) => {
     try {
-      const resources = cache.resources(scope(snapshot, proxy), byServicePort);
+      const resources = cache.resources(scope(snapshot, proxy, all), all);
       return Object.entries(resources).map(([type, map]) => [
         type,
         ...[...map.values()].map(({ any }) => Buffer.from(any.value).toString("latin1")),
@@ -60,7 +65,7 @@ function sent({ snapshot, endpoints, proxies }: Picture, cache: TranslationCache
 }
 
 test("what a proxy is sent does not depend on what was translated before", () => {
-  // `snapshot` itself, `endpoints` and `proxies` are always there.
+  // `snapshot` itself and the lists beside it are always there.
   const pathsOf = pictures.map((picture) => pathsBelow(picture).filter((path) => path.length > 1));
   const place = fc
     .nat({ max: pictures.length - 1 })

@@ -143,13 +143,11 @@ export async function tablesFor(documents: readonly unknown[], proxyNodes: reado
   const accepted = new AcceptedResources(store);
   accepted.refresh();
   const snapshot = buildSnapshot(accepted);
+  const endpoints = buildEndpoints(accepted, snapshot);
   const proxies = proxyNodes.map((node) => {
     const parsedNode = parseNode(node);
     assert.ok("proxy" in parsedNode);
-    return new TranslationCache("local").resources(
-      scope(snapshot, parsedNode.proxy),
-      buildEndpoints(accepted, snapshot),
-    );
+    return new TranslationCache("local").resources(scope(snapshot, parsedNode.proxy, endpoints), endpoints);
   });
   return { routed: snapshot.virtualServices.length, proxies };
 }

@@ -156,7 +156,8 @@ export class MeshedProxies implements AsyncDisposable {
     const parsed = parseNode(connection.node);
     assert.ok("proxy" in parsed);
     const snapshot = buildSnapshot(this.#store, { trustDomain: this.authority.trustDomain });
-    const resources = this.#cache.resources(scope(snapshot, parsed.proxy), buildEndpoints(this.#store, snapshot));
+    const endpoints = buildEndpoints(this.#store, snapshot);
+    const resources = this.#cache.resources(scope(snapshot, parsed.proxy, endpoints), endpoints);
     for (const type of types) connection.set(type, resources[type]);
   }
 

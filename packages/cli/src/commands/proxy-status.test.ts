@@ -49,6 +49,14 @@ const cases: readonly { name: string; rows: readonly ProxySync[]; columns: numbe
   { name: "a wide terminal", rows, columns: 140, expected: wide + reason },
   { name: "a narrower terminal", rows, columns: 100, expected: closer + reason },
   { name: "a narrow terminal", rows, columns: 40, expected: paragraphs + reason },
+  {
+    name: "a proxy that came in the clear to a mesh with certificates",
+    rows: [rows[0]!, { ...rows[1]!, withoutCertificate: true }],
+    columns: 100,
+    expected: `${closer}
+web-1.shop has no certificate: it speaks plain text, and nothing where mutual TLS is asked for
+${reason.trimStart()}`,
+  },
   { name: "no proxies", rows: [], columns: undefined, expected: "No proxies are connected.\n" },
 ];
 

@@ -51,7 +51,7 @@ function namedProxy(proxy: string): { readonly name: string; readonly namespace:
   return { name: proxy.slice(0, dot), namespace: proxy.slice(dot + 1) };
 }
 
-/** The table, and below it the reasons of what is refused. `columns` is the width of the terminal, if there is one. */
+/** The table, and below it who has no certificate, and the reasons of what is refused. `columns` is the width of the terminal, if there is one. */
 export function statusText(rows: readonly ProxySync[], columns: number | undefined): string {
   if (rows.length === 0) return "No proxies are connected.\n";
   const reasons = rows.flatMap((row) =>
@@ -62,7 +62,13 @@ export function statusText(rows: readonly ProxySync[], columns: number | undefin
       ),
     ),
   );
-  const below = reasons.length === 0 ? "" : `\n${reasons.join("")}`;
+  const plain = rows.flatMap(({ proxy, withoutCertificate }) =>
+    withoutCertificate === true
+      ? [`${proxy} has no certificate: it speaks plain text, and nothing where mutual TLS is asked for\n`]
+      : [],
+  );
+  const notes = [...plain, ...reasons];
+  const below = notes.length === 0 ? "" : `\n${notes.join("")}`;
   return layout(rows, columns) + below;
 }
 

@@ -33,7 +33,7 @@ export function debugRoutes(options: DebugRoutesOptions): readonly ApiRoute[] {
   });
   const routes: ApiRoute[] = [
     page("/debug/syncz", "whether each proxy holds what was sent", () =>
-      syncStatus(options.connected(), options.instanceId),
+      syncStatus(options.connected(), options.instanceId, options.mesh().snapshot.trustDomain !== undefined),
     ),
     page("/debug/pending", "whether changes wait to be sent", () => ({ pending: options.isPending() })),
     page("/debug/configz", "every resource", () => options.store.all().map(concealSecrets)),

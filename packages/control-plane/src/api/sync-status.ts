@@ -42,10 +42,16 @@ export interface ProxySync {
   /** Id of the control plane that answers. */
   readonly tulled: string;
   readonly connectedAt: string;
+  /** It came in the clear; missing for one that has shown a certificate, and in a mesh without any. */
+  readonly withoutCertificate?: true;
   readonly types: Readonly<Record<StatusType, TypeSync>>;
 }
 
-export function syncStatus(connected: readonly ConnectedProxy[], tulled: string): readonly ProxySync[] {
+export function syncStatus(
+  connected: readonly ConnectedProxy[],
+  tulled: string,
+  hasAuthority: boolean,
+): readonly ProxySync[] {
   return newestOfEach(connected)
     .map(({ proxy, connection }) => {
       const status = connection.status();
@@ -68,6 +74,7 @@ export function syncStatus(connected: readonly ConnectedProxy[], tulled: string)
         extensionconfig_acked: types.ECDS.acked,
         tulled,
         connectedAt: new Date(connection.connectedAtMs).toISOString(),
+        ...(hasAuthority && proxy.withoutCertificate === true ? { withoutCertificate: true as const } : {}),
         types,
       };
     })

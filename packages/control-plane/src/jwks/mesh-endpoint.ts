@@ -18,7 +18,7 @@ export interface SocketEndpoint {
 export function meshEndpoint(
   url: URL,
   services: readonly MeshService[],
-  endpoints: EndpointSnapshot,
+  endpoints: Pick<EndpointSnapshot, "byServicePort">,
 ): SocketEndpoint | "none" | undefined {
   const host = url.hostname.toLowerCase().replace(/\.$/, "");
   const service = services.find(({ hostname, name, namespace }) =>

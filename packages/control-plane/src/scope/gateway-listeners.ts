@@ -1,6 +1,6 @@
 // Gateway servers that take connections (HTTPS, TLS, TCP) → the filter chains of each port, as Istio's gateway builder makes them:
 // one for each server that ends TLS, one for each `tls` match where connections pass, one for each Service in AUTO_PASSTHROUGH.
-import { hostCovers, type TcpRoute, type TlsRoute } from "@tulle/config";
+import { hostCovers, serverCredentialNames, type TcpRoute, type TlsRoute } from "@tulle/config";
 import type { MeshGatewayServer } from "../snapshot/mesh-snapshot.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { outboundClusterName, sniName } from "../translate/names.ts";
@@ -50,7 +50,7 @@ export function hostNames({ hosts }: Pick<MeshGatewayServer, "hosts">): readonly
 
 /** What listeners are made of besides their own servers. */
 type GatewayPicture = Pick<GatewayRoutes, "ports" | "virtualServices"> &
-  Pick<GatewayClusters, "services" | "trustDomain" | "minimumTls">;
+  Pick<GatewayClusters, "services" | "trustDomain" | "minimumTls" | "withoutCertificate">;
 
 export interface PlacedServer {
   /** `namespace/name` of the Gateway. */
@@ -102,19 +102,20 @@ function serverChains(placed: PlacedServer, picture: GatewayPicture): readonly G
   }
 }
 
-/** Undefined where the workload's own certificate is asked for and there is no authority that could have made it. */
+/** Undefined where the certificate is one that this gateway has not: its own, of the mesh, or a Secret's that it is not sent. */
 function chainTls(
   { tls }: MeshGatewayServer,
-  { trustDomain, minimumTls }: GatewayPicture,
+  { trustDomain, minimumTls, withoutCertificate }: GatewayPicture,
 ): GatewayChainTls | undefined {
   const { mode, httpsRedirect: _redirect, ...settings } = tls ?? {};
   switch (mode) {
     case "SIMPLE":
     case "MUTUAL":
     case "OPTIONAL_MUTUAL":
+      if (withoutCertificate === true && serverCredentialNames(settings).length > 0) return undefined;
       return { ...settings, mode };
     case "ISTIO_MUTUAL":
-      if (trustDomain === undefined) return undefined;
+      if (trustDomain === undefined || withoutCertificate === true) return undefined;
       return { ...settings, mode, trustDomain, ...(minimumTls === undefined ? {} : { minimumTls }) };
     default:
       return undefined;

@@ -27,6 +27,8 @@ interface WorkloadClusters {
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string;
   readonly minimumTls?: TlsVersion;
+  /** See `Proxy.withoutCertificate`: nothing may name a secret, and nothing is sent in the clear to who refuses that. */
+  readonly withoutCertificate?: true;
   readonly services: readonly ScopedService[];
 }
 
@@ -44,6 +46,8 @@ export interface SidecarRoutes {
   readonly virtualServices: readonly MeshVirtualService[];
   /** See `MeshSnapshot.registryOnly`. */
   readonly registryOnly?: true;
+  /** Clusters that a proxy without a certificate cannot reach: their requests are answered with the reason. Missing without any. */
+  readonly refusedClusters?: readonly string[];
 }
 
 /** One listener of a gateway workload, with every Gateway server that shares it. */
@@ -84,6 +88,8 @@ export interface GatewayRoutes {
   readonly services: readonly MeshService[];
   /** Sign-ins at its Gateways; missing without any. */
   readonly logins?: readonly MeshBrowserLogin[];
+  /** As of sidecars. */
+  readonly refusedClusters?: readonly string[];
 }
 
 /** A port of the workload itself that Services lead to. */

@@ -11,10 +11,13 @@ import type { Proxy } from "./proxy.ts";
 import type { GatewayClusters, GatewayOwn, GatewayPort, GatewayPortServer, GatewayRoutes } from "./proxy-view.ts";
 import { pathsOf, resolveTargetPort, scopedService, servicesOf, workloadTls } from "./scope-sidecar.ts";
 import { selects } from "./selects.ts";
+import { refusedClusters, type Uncertified } from "./uncertified.ts";
 import { workloadSecurity } from "./workload-security.ts";
 
 /** All that decides what gateways have in common. */
-export type GatewayGroup = Pick<Proxy, "namespace" | "labels" | "podPorts">;
+export interface GatewayGroup extends Pick<Proxy, "namespace" | "labels" | "podPorts"> {
+  readonly uncertified?: Uncertified;
+}
 
 export interface GatewayShared {
   readonly clusters: Keyed<GatewayClusters>;
@@ -27,7 +30,8 @@ export function gatewayShared(snapshot: MeshSnapshot, group: GatewayGroup): Gate
   const seen = seenBy(snapshot, clientOf(snapshot, group));
   const virtualServices = seen.virtualServices.filter((each) => each.gateways.some((name) => names.has(name)));
   const passed = autoPassthrough(seen.services, gateways);
-  const logins = loginsOf(snapshot, names);
+  const { uncertified } = group;
+  const logins = loginsOf(snapshot, names, uncertified);
   const providers = logins.flatMap(({ provider }) => provider ?? []);
   const outside = providers.filter(({ service }) => service === undefined);
   const inside = providers.flatMap(({ service }) => service?.hostname ?? []);
@@ -39,11 +43,12 @@ export function gatewayShared(snapshot: MeshSnapshot, group: GatewayGroup): Gate
   const services = snapshot.services.filter(
     (each) => own.has(each.hostname) || (visible.has(each) && destinations.has(each.hostname)),
   );
+  const scoped = services.map((service) => scopedService(seen.destinationRules, service, group.namespace));
   return {
     clusters: Keyed.of<GatewayClusters>({
       type: "router",
-      ...workloadTls(snapshot),
-      services: services.map((service) => scopedService(seen.destinationRules, service, group.namespace)),
+      ...workloadTls(snapshot, uncertified),
+      services: scoped,
       ...(passed.length === 0 ? {} : { autoPassthrough: passed }),
       ...(outside.length === 0 ? {} : { tokenProviders: outside }),
     }),
@@ -53,6 +58,7 @@ export function gatewayShared(snapshot: MeshSnapshot, group: GatewayGroup): Gate
       virtualServices,
       services,
       ...(logins.length === 0 ? {} : { logins }),
+      ...(snapshot.trustDomain === undefined ? {} : refusedClusters(scoped, uncertified)),
     }),
   };
 }
@@ -94,8 +100,14 @@ function gatewaySecurity(
   return { security: { ...(own.security ?? { jwtRules: [], policies: [] }), logins } };
 }
 
-function loginsOf(snapshot: MeshSnapshot, gateways: ReadonlySet<string>): readonly MeshBrowserLogin[] {
-  return (snapshot.browserLogins ?? []).filter((login) => login.gateways.some((name) => gateways.has(name)));
+/** Secrets of sign-ins go to no proxy without a certificate: to it all of them are as if their provider were not known yet. */
+function loginsOf(
+  snapshot: MeshSnapshot,
+  gateways: ReadonlySet<string>,
+  uncertified: Uncertified | undefined,
+): readonly MeshBrowserLogin[] {
+  const own = (snapshot.browserLogins ?? []).filter((login) => login.gateways.some((name) => gateways.has(name)));
+  return uncertified === undefined ? own : own.map(({ provider: _unused, ...login }) => login);
 }
 
 function gatewaysOf(snapshot: MeshSnapshot, { labels }: Pick<Proxy, "labels">): readonly MeshGateway[] {

@@ -7,7 +7,13 @@ import { Keyed } from "./keyed.ts";
 import type { PodPort, Proxy } from "./proxy.ts";
 import type { InboundPort, ScopedService, SidecarClusters, SidecarOwn, SidecarRoutes } from "./proxy-view.ts";
 import { selects } from "./selects.ts";
+import { refusedClusters, type Uncertified } from "./uncertified.ts";
 import { workloadSecurity } from "./workload-security.ts";
+
+/** All that decides what sidecars have in common. */
+export interface SidecarGroup extends Client {
+  readonly uncertified?: Uncertified;
+}
 
 export interface SidecarShared {
   readonly clusters: Keyed<SidecarClusters>;
@@ -15,14 +21,15 @@ export interface SidecarShared {
 }
 
 /** The same for all sidecars that are equal as clients. */
-export function sidecarShared(snapshot: MeshSnapshot, client: Client): SidecarShared {
-  const { services, virtualServices, destinationRules } = seenBy(snapshot, client);
-  const { namespace } = client;
+export function sidecarShared(snapshot: MeshSnapshot, group: SidecarGroup): SidecarShared {
+  const { services, virtualServices, destinationRules } = seenBy(snapshot, group);
+  const { namespace, uncertified } = group;
+  const scoped = services.map((service) => scopedService(destinationRules, service, namespace));
   return {
     clusters: Keyed.of<SidecarClusters>({
       type: "sidecar",
-      ...workloadTls(snapshot),
-      services: services.map((service) => scopedService(destinationRules, service, namespace)),
+      ...workloadTls(snapshot, uncertified),
+      services: scoped,
     }),
     routes: Keyed.of<SidecarRoutes>({
       type: "sidecar",
@@ -30,17 +37,19 @@ export function sidecarShared(snapshot: MeshSnapshot, client: Client): SidecarSh
       services,
       virtualServices: meshVirtualServices(virtualServices),
       ...(snapshot.registryOnly === undefined ? {} : { registryOnly: snapshot.registryOnly }),
+      ...(snapshot.trustDomain === undefined ? {} : refusedClusters(scoped, uncertified)),
     }),
   };
 }
 
 /** What all TLS between workloads has in common. */
-export function workloadTls({
-  trustDomain,
-  minimumTls,
-}: MeshSnapshot): Pick<MeshSnapshot, "trustDomain" | "minimumTls"> {
-  if (trustDomain === undefined) return {};
-  return { trustDomain, ...(minimumTls === undefined ? {} : { minimumTls }) };
+export function workloadTls(
+  { trustDomain, minimumTls }: MeshSnapshot,
+  uncertified: Uncertified | undefined,
+): Pick<SidecarClusters, "trustDomain" | "minimumTls" | "withoutCertificate"> {
+  const certificate = uncertified === undefined ? {} : { withoutCertificate: true as const };
+  if (trustDomain === undefined) return certificate;
+  return { trustDomain, ...(minimumTls === undefined ? {} : { minimumTls }), ...certificate };
 }
 
 /** What paths become before anything looks at them, and what of them is logged. */
@@ -100,25 +109,31 @@ function inboundPorts(snapshot: MeshSnapshot, proxy: Proxy): readonly InboundPor
     for (const { number: servicePort, targetPort: wanted, protocol } of service.ports) {
       const targetPort = resolveTargetPort(wanted, proxy.podPorts);
       if (targetPort === undefined || byTargetPort.has(targetPort)) continue;
+      const tls = mutualTls(targetPort);
+      if (tls === "refused") continue;
       const { name, namespace, hostname } = service;
       byTargetPort.set(targetPort, {
         targetPort,
         protocol,
         servicePort,
         service: { name, namespace, hostname },
-        ...mutualTls(targetPort),
+        ...tls,
       });
     }
   }
   return [...byTargetPort.values()].sort((a, b) => a.targetPort - b.targetPort);
 }
 
-function mutualTlsOfPorts(snapshot: MeshSnapshot, proxy: Proxy): (port: number) => Pick<InboundPort, "mutualTls"> {
+type TlsOfPort = Pick<InboundPort, "mutualTls"> | "refused";
+
+/** Without a certificate a port under STRICT has no listener: nothing else would turn everybody away as surely. */
+function mutualTlsOfPorts(snapshot: MeshSnapshot, proxy: Proxy): (port: number) => TlsOfPort {
   const { trustDomain, minimumTls, peerAuthentications = [] } = snapshot;
   if (trustDomain === undefined) return () => ({});
   const modes = mutualTlsModes(peerAuthentications, proxy);
   return (port) => {
     const mode = modeOfPort(modes, port);
+    if (proxy.withoutCertificate === true) return mode === "STRICT" ? "refused" : {};
     return mode === "DISABLE"
       ? {}
       : { mutualTls: { mode, trustDomain, ...(minimumTls === undefined ? {} : { minimumTls }) } };

@@ -1,11 +1,12 @@
 // The stage `scope`: (snapshot, proxy) → ProxyView. Pure; what many proxies share is worked out once for a snapshot.
 import type { MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
-import { type Client, clientOf } from "./client.ts";
+import { clientOf } from "./client.ts";
 import { Keyed } from "./keyed.ts";
 import type { Proxy } from "./proxy.ts";
 import type { ProxyView } from "./proxy-view.ts";
 import { type GatewayGroup, type GatewayShared, gatewayOwn, gatewayShared } from "./scope-gateway.ts";
-import { type SidecarShared, sidecarOwn, sidecarShared } from "./scope-sidecar.ts";
+import { type SidecarGroup, type SidecarShared, sidecarOwn, sidecarShared } from "./scope-sidecar.ts";
+import type { Uncertified } from "./uncertified.ts";
 
 /** By the key of what they are made of besides the snapshot. */
 interface SharedSections {
@@ -15,17 +16,19 @@ interface SharedSections {
 
 const bySnapshot = new WeakMap<MeshSnapshot, SharedSections>();
 
-export function scope(snapshot: MeshSnapshot, proxy: Proxy): ProxyView {
+/** Of the endpoints no view depends on more than this, and only that of a proxy without a certificate. */
+export function scope(snapshot: MeshSnapshot, proxy: Proxy, { encryptedOnly }: Uncertified): ProxyView {
   let shared = bySnapshot.get(snapshot);
   if (shared === undefined) bySnapshot.set(snapshot, (shared = { sidecars: new Map(), gateways: new Map() }));
   const { type, namespace, labels, podPorts } = proxy;
+  const own = proxy.withoutCertificate === true ? { uncertified: { encryptedOnly } } : {};
   if (type === "sidecar") {
-    const group = Keyed.of<Client>(clientOf(snapshot, proxy));
-    const { clusters, routes } = remembered(shared.sidecars, group, (own) => sidecarShared(snapshot, own));
+    const group = Keyed.of<SidecarGroup>({ ...clientOf(snapshot, proxy), ...own });
+    const { clusters, routes } = remembered(shared.sidecars, group, (each) => sidecarShared(snapshot, each));
     return { type, clusters, routes, own: Keyed.of(sidecarOwn(snapshot, proxy)) };
   }
-  const group = Keyed.of<GatewayGroup>({ namespace, labels, podPorts });
-  const gateways = remembered(shared.gateways, group, (own) => gatewayShared(snapshot, own));
+  const group = Keyed.of<GatewayGroup>({ namespace, labels, podPorts, ...own });
+  const gateways = remembered(shared.gateways, group, (each) => gatewayShared(snapshot, each));
   const { clusters, routes } = gateways;
   return { type, clusters, routes, own: Keyed.of(gatewayOwn(snapshot, gateways, proxy)) };
 }

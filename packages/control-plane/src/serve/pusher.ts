@@ -97,10 +97,13 @@ export class Pusher implements AdsServerHandlers {
       connection.close("INVALID_ARGUMENT", parsed.problem);
       return;
     }
+    // Nobody knows what is beside a proxy that has proved nothing: it is sent what it can use by itself.
+    const isProven = connection.peerIdentity !== undefined;
+    const node: Proxy = isProven ? parsed.proxy : { ...parsed.proxy, withoutCertificate: true };
     const entry: Entry = {
       connection,
-      node: parsed.proxy,
-      proxy: parsed.proxy,
+      node,
+      proxy: node,
       view: undefined,
       wantedEndpoints: new Set(),
       endpoints: new Map(),
@@ -109,9 +112,8 @@ export class Pusher implements AdsServerHandlers {
     };
     this.#entries.set(connection, entry);
     metrics.connections.set(this.#entries.size);
-    if (mesh.snapshot.trustDomain !== undefined && connection.peerIdentity === undefined) {
-      // Its clusters and listeners name secrets that only the agent beside a proxy has, and a proxy waits for them.
-      log.warning("a proxy came without a certificate: it needs a cluster sds-grpc that serves default and ROOTCA", {
+    if (mesh.snapshot.trustDomain !== undefined && !isProven) {
+      log.warning("a proxy has no certificate: it speaks plain text, and nothing where mutual TLS is asked for", {
         proxy: proxyId(entry.proxy),
         peer: connection.peer,
       });
@@ -199,9 +201,9 @@ export class Pusher implements AdsServerHandlers {
     }
     const before = entry.view;
     const proxy = this.#withPod(entry);
-    if (what === "routing" || before === undefined || proxy !== entry.proxy) {
+    if (what === "routing" || before === undefined || proxy !== entry.proxy || proxy.withoutCertificate === true) {
       entry.proxy = proxy;
-      entry.view = scope(mesh.snapshot, proxy);
+      entry.view = scope(mesh.snapshot, proxy, mesh.endpoints);
     }
     const view = entry.view!;
     const { connection } = entry;

@@ -47,7 +47,8 @@ test("a provider outside the mesh that is found later gets its cluster, and one 
   const cache = new TranslationCache("local");
   const clusters = (discoveredEndpoints: DiscoveredEndpoints): readonly string[] => {
     const snapshot = buildSnapshot(store, { discoveredEndpoints });
-    return [...cache.resources(scope(snapshot, gateway()), buildEndpoints(store, snapshot)).CDS.keys()];
+    const endpoints = buildEndpoints(store, snapshot);
+    return [...cache.resources(scope(snapshot, gateway(), endpoints), endpoints).CDS.keys()];
   };
   const at = (host: string): DiscoveredEndpoints =>
     new Map([[issuer, { authorizationEndpoint: `https://${host}/a`, tokenEndpoint: `https://${host}/token` }]]);

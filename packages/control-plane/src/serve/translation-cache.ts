@@ -105,6 +105,6 @@ export class TranslationCache {
 }
 
 /** Two namespaces can have different rules, and so different labels, behind the same cluster name. */
-function slotOf({ name, subset }: OutboundCluster): string {
-  return `${name} ${JSON.stringify(subset?.labels ?? {})}`;
+function slotOf({ name, subset, reach }: OutboundCluster): string {
+  return `${name} ${reach} ${JSON.stringify(subset?.labels ?? {})}`;
 }

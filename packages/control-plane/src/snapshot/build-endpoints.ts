@@ -1,6 +1,6 @@
 // EndpointSlices and Pods → EndpointSnapshot: which addresses stand behind each port of each Service right now, and what the
 // mesh knows of the pod at each of them.
-import { modeOfPort, mutualTlsModes, type MutualTlsModes, serviceNameLabel } from "@tulle/config";
+import { modeOfPort, type MutualTlsMode, mutualTlsModes, type MutualTlsModes, serviceNameLabel } from "@tulle/config";
 import type { EndpointSlice, Pod } from "@tulle/config";
 import type { ResourceReader } from "./resource-reader.ts";
 import type { EndpointSnapshot, MeshEndpoint, MeshPort, MeshService, MeshSnapshot } from "./mesh-snapshot.ts";
@@ -22,16 +22,19 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
     if (list === undefined) slices.set(key, [slice]);
     else list.push(slice);
   }
-  const takesMutualTls = mutualTlsOfPods(snapshot);
+  const modeOf = mutualTlsOfPods(snapshot);
   const byServicePort = new Map<string, readonly MeshEndpoint[]>();
+  const encryptedOnly: string[] = [];
   for (const service of snapshot.services) {
     const own = slices.get(`${service.namespace}/${service.name}`) ?? [];
     for (const port of service.ports) {
-      const endpoints = own.flatMap((slice) => endpointsOfPort(slice, service, port, pods, takesMutualTls));
-      byServicePort.set(servicePortKey(service.hostname, port.number), sorted(endpoints));
+      const all = own.flatMap((slice) => endpointsOfPort(slice, service, port, pods, modeOf));
+      const key = servicePortKey(service.hostname, port.number);
+      byServicePort.set(key, sorted(all.filter(({ isReady }) => isReady).map(({ endpoint }) => endpoint)));
+      if (all.length > 0 && all.every(({ endpoint }) => endpoint.refusesPlainText === true)) encryptedOnly.push(key);
     }
   }
-  return { byServicePort };
+  return { byServicePort, encryptedOnly };
 }
 
 function endpointsOfPort(
@@ -39,37 +42,38 @@ function endpointsOfPort(
   service: MeshService,
   port: MeshPort,
   pods: ReadonlyMap<string, Pod>,
-  takesMutualTls: TakesMutualTls,
-): MeshEndpoint[] {
+  modeOf: ModeOfPod,
+): { readonly isReady: boolean; readonly endpoint: MeshEndpoint }[] {
   const number = slice.ports.find((each) => (each.name ?? "") === port.name)?.port;
   if (number === undefined || slice.addressType === "FQDN") return [];
-  return slice.endpoints
-    .filter((endpoint) => endpoint.conditions?.ready !== false)
-    .map((endpoint) => {
-      const target = endpoint.targetRef;
-      const namespace = target?.namespace ?? service.namespace;
-      const pod = target?.name === undefined ? undefined : pods.get(`${namespace}/${target.name}`);
-      return {
-        address: endpoint.addresses[0]!,
-        port: number,
-        labels: pod?.metadata.labels ?? {},
-        workload: pod === undefined ? (target?.name ?? "") : workloadName(pod),
-        namespace,
-        ...(pod !== undefined && takesMutualTls(pod, number) ? { tlsMode: "istio" as const } : {}),
-      };
-    });
+  return slice.endpoints.map(({ addresses, conditions, targetRef: target }) => {
+    const namespace = target?.namespace ?? service.namespace;
+    const pod = target?.name === undefined ? undefined : pods.get(`${namespace}/${target.name}`);
+    const mode = pod === undefined ? "DISABLE" : modeOf(pod, number);
+    const endpoint: MeshEndpoint = {
+      address: addresses[0]!,
+      port: number,
+      labels: pod?.metadata.labels ?? {},
+      workload: pod === undefined ? (target?.name ?? "") : workloadName(pod),
+      namespace,
+      ...(mode === "DISABLE" ? {} : { tlsMode: "istio" }),
+      ...(mode === "STRICT" ? { refusesPlainText: true } : {}),
+    };
+    return { isReady: conditions?.ready !== false, endpoint };
+  });
 }
 
-type TakesMutualTls = (pod: Pod, port: number) => boolean;
+/** DISABLE for a pod without a proxy, whatever a policy says. */
+type ModeOfPod = (pod: Pod, port: number) => MutualTlsMode;
 
-function mutualTlsOfPods({ trustDomain, peerAuthentications = [] }: SnapshotPart): TakesMutualTls {
+function mutualTlsOfPods({ trustDomain, peerAuthentications = [] }: SnapshotPart): ModeOfPod {
   const modesOfPods = new Map<Pod, MutualTlsModes>();
   return (pod, port) => {
     const { namespace, labels = {} } = pod.metadata;
-    if (trustDomain === undefined || labels[tlsModeLabel] !== "istio") return false;
+    if (trustDomain === undefined || labels[tlsModeLabel] !== "istio") return "DISABLE";
     let modes = modesOfPods.get(pod);
     if (modes === undefined) modesOfPods.set(pod, (modes = mutualTlsModes(peerAuthentications, { namespace, labels })));
-    return modeOfPort(modes, port) !== "DISABLE";
+    return modeOfPort(modes, port);
   };
 }
 

@@ -156,11 +156,15 @@ export interface MeshEndpoint {
   readonly namespace: string;
   /** "istio" where the workload's proxy takes mutual TLS at this port; missing where it takes plain text alone. */
   readonly tlsMode?: "istio";
+  /** It takes mutual TLS alone (STRICT). */
+  readonly refusesPlainText?: true;
 }
 
 /** Ready endpoints by `hostname:servicePort`, sorted by address so that equal sets are equal. */
 export interface EndpointSnapshot {
   readonly byServicePort: ReadonlyMap<string, readonly MeshEndpoint[]>;
+  /** Keys of those behind which every workload refuses plain text, be it ready or not. */
+  readonly encryptedOnly: readonly string[];
 }
 
 export function servicePortKey(hostname: string, port: number): string {

@@ -19,7 +19,11 @@ export interface RouteContext {
   readonly port: number;
   /** Those that requests to the virtual host come through; `mesh` for sidecars. */
   readonly gateways: readonly string[];
+  /** See `SidecarRoutes.refusedClusters`. */
+  readonly refused: ReadonlySet<string>;
 }
+
+type RouteActionInit = NonNullable<MessageInitShape<typeof RouteSchema>["action"]>;
 
 export function virtualServiceRoutes(virtualService: MeshVirtualService, context: RouteContext): readonly Route[] {
   const routes: Route[] = [];
@@ -55,16 +59,30 @@ function routeName({ name = "" }: HttpRoute, match: HttpMatch | undefined): stri
 }
 
 /** All requests to the Service, as they are without a VirtualService (Istio: BuildDefaultHTTPOutboundRoute). */
-export function defaultRoute(service: MeshService, port: number): Route {
+export function defaultRoute(service: MeshService, port: number, refused: ReadonlySet<string>): Route {
+  const cluster = outboundClusterName(service.hostname, port);
   return create(RouteSchema, {
     name: "default",
     match: routeMatch(undefined),
-    action: {
-      case: "route",
-      value: forward({ case: "cluster", value: outboundClusterName(service.hostname, port) }, {}),
-    },
+    action: refused.has(cluster)
+      ? refusal([cluster])
+      : { case: "route", value: forward({ case: "cluster", value: cluster }, {}) },
     decorator: { operation: `${service.hostname}:${port}/*` },
   });
+}
+
+/** What is said in the place of sending in the clear what the server wants encrypted. */
+export function refusal(clusters: readonly string[]): RouteActionInit {
+  const servers = [...new Set(clusters)].map((name) => {
+    const [, port, subset, host] = name.split("|");
+    return `${host}:${port}${subset === "" ? "" : ` (subset ${subset})`}`;
+  });
+  const asks = `${servers.join(" and ")} ${servers.length === 1 ? "asks" : "ask"} for mutual TLS`;
+  const specifier = {
+    case: "inlineString",
+    value: `${asks}, and this proxy has no certificate of the mesh\n`,
+  } as const;
+  return { case: "directResponse", value: { status: 503, body: { specifier } } };
 }
 
 /** Requests to a workload's own port; nothing is retried, since there is one application to ask. */
@@ -93,16 +111,15 @@ export function catchAllLast(routes: readonly Route[]): Route[] {
 }
 
 /** A rule whose action no proxy carries yet answers 501: later rules were not written for its requests. */
-function routeAction(
-  rule: HttpRoute,
-  context: RouteContext,
-): NonNullable<MessageInitShape<typeof RouteSchema>["action"]> {
+function routeAction(rule: HttpRoute, context: RouteContext): RouteActionInit {
   const destinations = rule.route ?? [];
   if (destinations.length === 0) {
     return { case: "directResponse", value: { status: 501, body: { specifier: notImplementedBody } } };
   }
   const clusters = destinations.map((each) => ({ name: destinationCluster(each, context), weight: each.weight ?? 0 }));
   const weighted = clusters.filter((cluster) => cluster.weight > 0);
+  const names = (clusters.length === 1 ? clusters : weighted).map(({ name }) => name);
+  if (names.length > 0 && names.every((name) => context.refused.has(name))) return refusal(names);
   if (clusters.length === 1 || weighted.length === 1) {
     const { name } = clusters.length === 1 ? clusters[0]! : weighted[0]!;
     return { case: "route", value: forward({ case: "cluster", value: name }, rule) };

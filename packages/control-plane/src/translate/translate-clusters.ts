@@ -14,7 +14,8 @@ import {
   DnsCacheConfigSchema,
 } from "@tulle/xds/envoy/extensions/common/dynamic_forward_proxy/v3/dns_cache_pb";
 import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
-import type { ScopedService, SidecarOwn } from "../scope/proxy-view.ts";
+import type { ClustersSection, ScopedService, SidecarOwn } from "../scope/proxy-view.ts";
+import { type Reach, reachWithoutCertificate } from "../scope/uncertified.ts";
 import type { MeshPort, MeshSubset } from "../snapshot/mesh-snapshot.ts";
 import { circuitBreakers, clusterLimits, commonHttpOptions, defaultConnectTimeoutMs } from "./cluster-limits.ts";
 import { adsConfigSource, configReference, durationOfMs, istioMetadata, pack, socketAddress } from "./messages.ts";
@@ -28,9 +29,16 @@ export interface OutboundCluster {
   readonly service: ScopedService;
   readonly port: MeshPort;
   readonly subset: MeshSubset | undefined;
+  /** Which endpoints it has. */
+  readonly reach: Reach;
 }
 
-export function outboundClusters(services: readonly ScopedService[]): readonly OutboundCluster[] {
+export function outboundClusters({
+  services,
+  trustDomain,
+  withoutCertificate,
+}: Pick<ClustersSection, "services" | "trustDomain" | "withoutCertificate">): readonly OutboundCluster[] {
+  const isBounded = trustDomain !== undefined && withoutCertificate === true;
   return services.flatMap((service) =>
     service.ports
       .filter((port) => port.protocol !== "udp")
@@ -40,6 +48,7 @@ export function outboundClusters(services: readonly ScopedService[]): readonly O
           service,
           port,
           subset,
+          reach: isBounded ? reachWithoutCertificate(service, port, subset) : "all",
         })),
       ),
   );

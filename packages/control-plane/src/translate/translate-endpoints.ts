@@ -23,11 +23,13 @@ export interface EndpointsSection {
   readonly endpoints: readonly MeshEndpoint[];
 }
 
-/** The endpoints of a cluster: those of its Service's port that carry the subset's labels. */
+/** The endpoints of a cluster: those of its Service's port that carry the subset's labels, as far as the proxy can speak to them. */
 export function endpointsOf(cluster: OutboundCluster, endpoints: EndpointSnapshot): readonly MeshEndpoint[] {
   const all = endpoints.byServicePort.get(servicePortKey(cluster.service.hostname, cluster.port.number)) ?? [];
-  const { subset } = cluster;
-  return subset === undefined ? all : all.filter((endpoint) => selects(subset.labels, endpoint.labels));
+  const { subset, reach } = cluster;
+  if (reach === "none") return [];
+  const reached = reach === "all" ? all : all.filter(({ refusesPlainText }) => refusesPlainText !== true);
+  return subset === undefined ? reached : reached.filter((endpoint) => selects(subset.labels, endpoint.labels));
 }
 
 export function translateEndpoints({ clusterName, clusterId, endpoints }: EndpointsSection): ClusterLoadAssignment {

@@ -20,6 +20,7 @@ import { sendPeerMetadata } from "./peer-metadata.ts";
 
 export function translateGatewayRoutes(view: GatewayRoutes, port: GatewayPort): RouteConfiguration {
   const services = new Map(view.services.map((service) => [service.hostname, service]));
+  const refused = new Set(view.refusedClusters);
   const routesByHost = new Map<string, Route[]>();
   for (const virtualService of view.virtualServices) {
     const gatewaysOf = Map.groupBy(
@@ -28,7 +29,7 @@ export function translateGatewayRoutes(view: GatewayRoutes, port: GatewayPort): 
     );
     for (const [host, servers] of gatewaysOf) {
       const gateways = servers.map(({ server }) => server.gateway);
-      const routes = virtualServiceRoutes(virtualService, { services, port: port.port, gateways });
+      const routes = virtualServiceRoutes(virtualService, { services, port: port.port, gateways, refused });
       // A host without a route of its own is still one of those that a wildcard stands for.
       if (routes.length > 0) routesByHost.set(host, [...(routesByHost.get(host) ?? []), ...routes]);
     }

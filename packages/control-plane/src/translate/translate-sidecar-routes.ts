@@ -12,7 +12,7 @@ import {
 import type { SidecarRoutes } from "../scope/proxy-view.ts";
 import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
-import { catchAllLast, defaultRoute, virtualServiceRoutes } from "./http-routes.ts";
+import { catchAllLast, defaultRoute, type RouteContext, virtualServiceRoutes } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
 import { bracketed, httpProxyRoute, passthroughCluster, withPort } from "./names.ts";
 import { peerMetadataHeader, sendPeerMetadata } from "./peer-metadata.ts";
@@ -54,15 +54,16 @@ function meshVirtualHost(name: string, domains: string[], routes: readonly Route
 }
 
 function serviceHosts(view: SidecarRoutes): NamedRoutes[] {
-  const services = new Map(view.services.map((service) => [service.hostname, service]));
+  const context = routeContext(view);
+  const { services, refused } = context;
   const byHost = new HostIndex(view.virtualServices.flatMap((each) => each.hosts.map((host) => [host, each] as const)));
   return view.services.flatMap((service) => {
     const virtualService = byHost.find(service.hostname);
     const routesOf = ({ number, protocol }: MeshPort): readonly Route[] => {
-      if (!isHttp(protocol)) return tunnelRoutes(service, number, virtualService, services);
-      const routes = virtualService === undefined ? [] : orderedRoutes(virtualService, services, number);
+      if (!isHttp(protocol)) return tunnelRoutes(service, number, virtualService, services, refused);
+      const routes = virtualService === undefined ? [] : orderedRoutes(virtualService, context, number);
       // A VirtualService that has nothing to say of this port leaves it as it is (Istio: "no routes matched").
-      return routes.length === 0 ? [defaultRoute(service, number)] : routes;
+      return routes.length === 0 ? [defaultRoute(service, number, refused)] : routes;
     };
     return service.ports
       .filter((port) => port.protocol !== "udp")
@@ -76,14 +77,14 @@ function serviceHosts(view: SidecarRoutes): NamedRoutes[] {
 
 /** Hosts of VirtualServices that no Service has; they are reached on port 80. Without a route they stay what they are to others. */
 function otherHosts(view: SidecarRoutes): NamedRoutes[] {
-  const services = new Map(view.services.map((service) => [service.hostname, service]));
+  const context = routeContext(view);
   return view.virtualServices.flatMap((virtualService) =>
     virtualService.hosts
-      .filter((host) => host !== "*" && !coversService(host, services))
+      .filter((host) => host !== "*" && !coversService(host, context.services))
       .map((host) => ({
         name: withPort(host, httpPort),
         domains: domainsOf([host], httpPort),
-        routes: orderedRoutes(virtualService, services, httpPort),
+        routes: orderedRoutes(virtualService, context, httpPort),
       }))
       .filter(({ routes }) => routes.length > 0),
   );
@@ -101,12 +102,17 @@ function coversService(host: string, services: ReadonlyMap<string, MeshService>)
   return [...services.keys()].some((hostname) => hostCovers(host, hostname));
 }
 
-function orderedRoutes(
-  virtualService: MeshVirtualService,
-  services: ReadonlyMap<string, MeshService>,
-  port: number,
-): readonly Route[] {
-  return catchAllLast(virtualServiceRoutes(virtualService, { services, port, gateways: ["mesh"] }));
+type SidecarContext = Pick<RouteContext, "services" | "refused">;
+
+function routeContext({ services, refusedClusters }: SidecarRoutes): SidecarContext {
+  return {
+    services: new Map(services.map((service) => [service.hostname, service])),
+    refused: new Set(refusedClusters),
+  };
+}
+
+function orderedRoutes(virtualService: MeshVirtualService, context: SidecarContext, port: number): readonly Route[] {
+  return catchAllLast(virtualServiceRoutes(virtualService, { ...context, port, gateways: ["mesh"] }));
 }
 
 /** Every name of a Service that a pod of `namespace` can resolve, and its addresses. */

@@ -35,11 +35,13 @@ export interface OwnResources {
 }
 
 export function translateClusters(section: ClustersSection): SharedClusters {
-  const { type, trustDomain, minimumTls, services } = section;
-  const outbound = outboundClusters(services);
+  const { type, trustDomain, minimumTls, withoutCertificate = false } = section;
+  const outbound = outboundClusters(section);
   const fixed = type === "sidecar" ? [translateBlackHole(), translatePassthrough()] : [translateBlackHole()];
   const clusters = [
-    ...outbound.map((cluster) => translateOutboundCluster(cluster, { type, trustDomain, minimumTls })),
+    ...outbound.map((cluster) =>
+      translateOutboundCluster(cluster, { type, trustDomain, minimumTls, withoutCertificate }),
+    ),
     ...fixed,
   ];
   if (type === "router") {

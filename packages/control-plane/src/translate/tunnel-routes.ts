@@ -11,6 +11,7 @@ import {
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { Layer4Match } from "../scope/gateway-listeners.ts";
 import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import { refusal } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
 import { outboundClusterName } from "./names.ts";
 
@@ -25,14 +26,18 @@ export function tunnelRoutes(
   port: number,
   virtualService: MeshVirtualService | undefined,
   services: ReadonlyMap<string, MeshService>,
+  refused: ReadonlySet<string>,
 ): readonly Route[] {
   const rule = virtualService && routeOf(virtualService, service.hostname, port);
   const itself = { cluster: outboundClusterName(service.hostname, port), weight: 1 };
+  const targets = rule === undefined ? [itself] : targetsOf(rule.route, port, services);
+  const clusters = targets.map(({ cluster }) => cluster);
+  const isRefused = clusters.length > 0 && clusters.every((name) => refused.has(name));
   return [
     create(RouteSchema, {
       name: "default",
       match: { pathSpecifier: { case: "connectMatcher", value: {} } },
-      action: { case: "route", value: tunnelTo(rule === undefined ? [itself] : targetsOf(rule.route, port, services)) },
+      action: isRefused ? refusal(clusters) : { case: "route", value: tunnelTo(targets) },
     }),
   ];
 }

@@ -39,6 +39,8 @@ export interface ClusterContext {
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string | undefined;
   readonly minimumTls?: TlsVersion | undefined;
+  /** See `Proxy.withoutCertificate`. Endpoints that plain text is not for are left out: `OutboundCluster.reach`. */
+  readonly withoutCertificate?: boolean;
 }
 
 export interface UpstreamTls extends Partial<Pick<Cluster, "transportSocket" | "transportSocketMatches">> {
@@ -71,7 +73,7 @@ export function upstreamTls(
 }
 
 function autoMutualTls(cluster: OutboundCluster, context: ClusterContext): UpstreamTls {
-  if (context.trustDomain === undefined) return {};
+  if (context.trustDomain === undefined || context.withoutCertificate === true) return {};
   const match = (
     name: string,
     fields: Cluster_TransportSocketMatch["match"],
@@ -85,10 +87,15 @@ function autoMutualTls(cluster: OutboundCluster, context: ClusterContext): Upstr
   };
 }
 
-/** Without an authority there is no certificate to show: then it stays plain text, which the finding IST0167 tells. */
+/**
+ * Without an authority there is no certificate to show: then it stays plain text, which the finding IST0167 tells. A proxy that has
+ * none in a mesh with an authority reaches no endpoint.
+ */
 function meshTls(cluster: OutboundCluster, context: ClusterContext, tls: ClientTls): UpstreamTls {
-  const { trustDomain } = context;
-  return trustDomain === undefined ? {} : { transportSocket: meshSocket(cluster, trustDomain, context, tls) };
+  const { trustDomain, withoutCertificate } = context;
+  return trustDomain === undefined || withoutCertificate === true
+    ? {}
+    : { transportSocket: meshSocket(cluster, trustDomain, context, tls) };
 }
 
 function meshSocket(
@@ -108,19 +115,20 @@ function meshSocket(
 }
 
 /** SIMPLE and MUTUAL: towards servers whose certificates are not the mesh's (Istio: constructUpstreamTLS). */
-function originatedTls({ port }: OutboundCluster, { type }: ClusterContext, tls: ClientTls): UpstreamTls {
+function originatedTls({ port }: OutboundCluster, context: ClusterContext, tls: ClientTls): UpstreamTls {
+  const getsSecrets = context.type === "router" && context.withoutCertificate !== true;
   const { subjectAltNames = [], sni, insecureSkipVerify = false } = tls;
-  const context = create(UpstreamTlsContextSchema, {
+  const tlsContext = create(UpstreamTlsContextSchema, {
     commonTlsContext: create(CommonTlsContextSchema, {
       tlsParams: tlsParams("TLSV1_2"),
-      ...ownCertificate(tls, type),
-      validationContextType: serverCheck(tls, type),
+      ...ownCertificate(tls, getsSecrets),
+      validationContextType: serverCheck(tls, getsSecrets),
       alpnProtocols: speaksHttp2(port) ? ["h2"] : [],
     }),
     sni: sni ?? "",
   });
   return {
-    transportSocket: upstreamTlsSocket(context),
+    transportSocket: upstreamTlsSocket(tlsContext),
     autoSni: sni === undefined,
     autoSanValidation: sni === undefined && subjectAltNames.length === 0 && !insecureSkipVerify,
   };
@@ -135,27 +143,27 @@ type TlsContext = Pick<
   "tlsCertificates" | "tlsCertificateSdsSecretConfigs" | "validationContextType"
 >;
 
-function ownCertificate(tls: ClientTls, type: ClusterContext["type"]): Partial<TlsContext> {
+function ownCertificate(tls: ClientTls, getsSecrets: boolean): Partial<TlsContext> {
   if (tls.mode !== "MUTUAL") return {};
   const { clientCertificate, privateKey, credentialName } = tls;
   if (clientCertificate !== undefined && privateKey !== undefined) {
     const files = { certificateChain: file(clientCertificate), privateKey: file(privateKey) };
     return { tlsCertificates: [create(TlsCertificateSchema, files)] };
   }
-  if (credentialName === undefined || type !== "router") return {};
+  if (credentialName === undefined || !getsSecrets) return {};
   return { tlsCertificateSdsSecretConfigs: [adsSecretConfig(`kubernetes://${credentialName}`)] };
 }
 
 /**
- * A sidecar gets no Secret (as in Istio, where it then sends plain text). Here it asks for a certificate that the machine
+ * A sidecar gets no Secret (as in Istio, where it then sends plain text), nor a gateway without a certificate. It asks for a certificate that the machine
  * trusts, and shows none of its own: what the rule wants encrypted is never sent in the clear.
  */
-function serverCheck(tls: ClientTls, type: ClusterContext["type"]): TlsContext["validationContextType"] {
+function serverCheck(tls: ClientTls, getsSecrets: boolean): TlsContext["validationContextType"] {
   const { subjectAltNames = [], credentialName, caCertificates, caCrl, insecureSkipVerify = false } = tls;
   const names = { matchTypedSubjectAltNames: insecureSkipVerify ? [] : subjectAltNames.map(exactName) };
   if (insecureSkipVerify)
     return { case: "validationContext", value: create(CertificateValidationContextSchema, names) };
-  if (credentialName !== undefined && type === "router") {
+  if (credentialName !== undefined && getsSecrets) {
     const value = create(CommonTlsContext_CombinedCertificateValidationContextSchema, {
       defaultValidationContext: names,
       validationContextSdsSecretConfig: adsSecretConfig(`kubernetes://${credentialName}-cacert`),
