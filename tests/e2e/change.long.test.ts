@@ -72,7 +72,7 @@ function catalogRoutes(random: () => number): unknown {
 
 function catalogRule(pick: <T>(values: readonly T[]) => T): unknown {
   const trafficPolicy = pick([
-    {},
+    undefined,
     { loadBalancer: { simple: "RANDOM" } },
     { loadBalancer: { simple: "ROUND_ROBIN" } },
     { connectionPool: { http: { maxRequestsPerConnection: pick([1, 10, 1000]) } } },
