@@ -165,6 +165,17 @@ test("a watch that is behind is no reason to write again", async () => {
   assert.deepEqual(store.calls, ["apply a", "delete a"]);
 });
 
+test("what was removed is removed again when somebody else writes it anew", async () => {
+  const store = new TestStore();
+  await store.publish(slice("a"));
+  store.hear();
+  await store.publish();
+  store.put(slice("a"));
+  store.hear();
+  await store.publish();
+  assert.deepEqual(store.rows(), {});
+});
+
 test("what a manifest says stays, and is told once", async () => {
   const store = new TestStore();
   store.put(slice("of the user"));
