@@ -85,6 +85,27 @@ interface Case {
   readonly expected: readonly (string | RegExp)[];
 }
 
+const programWithVariables = `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: api, namespace: shop }
+spec:
+  selector: { matchLabels: { app: api } }
+  template:
+    metadata: { labels: { app: api } }
+    spec:
+      containers:
+        - name: beside
+        - name: api
+          envFrom: [{ configMapRef: { name: settings } }]
+          env:
+            - { name: PLAIN, value: a }
+            - { name: IP, valueFrom: { fieldRef: { fieldPath: status.podIP } } }
+            - { name: KEY, valueFrom: { secretKeyRef: { name: keys, key: a } } }
+            - { name: MODE, valueFrom: { configMapKeyRef: { name: settings, key: a, optional: true } } }
+            - { name: CPUS, valueFrom: { resourceFieldRef: { resource: limits.cpu } } }
+`;
+
 const cases: readonly Case[] = [
   { name: "a right mesh", input: "", expected: [] },
   {
@@ -325,6 +346,18 @@ const cases: readonly Case[] = [
       'Info [TUL0005] (Service shop/s) spec.ports[3]: port 443 speaks https: in the loopback mode other workloads reach it by CONNECT through their proxy\n  If it speaks HTTP, name the port "http" or "http-<something>".',
     ],
   },
+  {
+    name: "TUL0012: variables that no program of this machine is given",
+    input: programWithVariables,
+    options: { networkMode: "loopback" },
+    expected: [
+      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].env[2].valueFrom: the variable KEY of container "api" is not set: of valueFrom only fieldRef is read here\n  Give it a value, or set it for tulle up: programs inherit its environment.',
+      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].env[3].valueFrom: the variable MODE of container "api" is not set: of valueFrom only fieldRef is read here\n  Give it a value, or set it for tulle up: programs inherit its environment.',
+      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].env[4].valueFrom: the variable CPUS of container "api" is not set: of valueFrom only fieldRef is read here\n  Give it a value, or set it for tulle up: programs inherit its environment.',
+      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].envFrom: envFrom of container "api" has no effect here\n  Write the variables into env, or set them for tulle up: programs inherit its environment.',
+    ],
+  },
+  { name: "variables of programs elsewhere are a cluster's business", input: programWithVariables, expected: [] },
   {
     name: "TUL0001: ports for HTTP/2 of applications, and not of gateways",
     input:

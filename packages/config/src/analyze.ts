@@ -17,6 +17,7 @@ import { gatewayReferences } from "./analyzers/gateway-references.ts";
 import { gatewayWorkloads } from "./analyzers/gateway-workloads.ts";
 import { http2Ports } from "./analyzers/http2-ports.ts";
 import { jwtAudiences } from "./analyzers/jwt-audiences.ts";
+import { localVariables } from "./analyzers/local-variables.ts";
 import { loopbackProtocols } from "./analyzers/loopback-protocols.ts";
 import { missingProxies } from "./analyzers/missing-proxies.ts";
 import { namespaceInjection } from "./analyzers/namespace-injection.ts";
@@ -49,6 +50,7 @@ export const analyzers: readonly Analyzer[] = [
   http2Ports,
   namespaceInjection,
   missingProxies,
+  localVariables,
   loopbackProtocols,
   policyWorkloads,
   peerAuthentications,

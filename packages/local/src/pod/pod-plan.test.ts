@@ -119,11 +119,9 @@ test("fields of a container that no process here is given are remarked on, and a
     plan.remarks.map(({ message }) => message),
     [
       "paused has no effect here",
-      'envFrom of container "app" has no effect here',
       'lifecycle of container "app" has no effect here',
       'volumeMounts of container "app" has no effect here',
       'workingDir of container "app" has no effect here',
-      'the variable PASSWORD of container "app" is not set: of valueFrom only fieldRef is read here',
     ],
   );
 });

@@ -134,9 +134,8 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
   };
 }
 
-/** What a manifest may say of a container that no process of this machine is given. */
+/** What a manifest may say of a container that no process of this machine is given. Variables that are not set have a finding (TUL0012). */
 const containerRemarks: readonly (readonly [field: string, suggestion: string])[] = [
-  ["envFrom", "Write the variables into env, or set them for tulle up: programs inherit its environment."],
   ["lifecycle", "The program gets SIGTERM when no request comes any more, and its grace period after that."],
   ["volumeMounts", "The program sees this machine's own files."],
   ["workingDir", "Programs run in the folder of their manifest."],
@@ -154,18 +153,12 @@ function remarkOnProxyConfig(message: string): PlanProblem {
 
 function remarksOnFields(container: Container): readonly PlanProblem[] {
   const fields = container as Readonly<Record<string, unknown>>;
-  const remarks = containerRemarks
+  return containerRemarks
     .filter(([field]) => fields[field] !== undefined)
     .map(([field, suggestion]) => ({
       message: `${field} of container "${container.name}" has no effect here`,
       suggestion,
     }));
-  const unread = (container.env ?? []).filter((variable) => variableOf(variable) === undefined);
-  const variables = unread.map(({ name }) => ({
-    message: `the variable ${name} of container "${container.name}" is not set: of valueFrom only fieldRef is read here`,
-    suggestion: "Give it a value, or set it for tulle up: programs inherit its environment.",
-  }));
-  return [...remarks, ...variables];
 }
 
 function remarksOn(spec: PodSpec): readonly PlanProblem[] {
