@@ -6,16 +6,18 @@ const redactedValue = "redacted";
 export function redactQuery(path: string, names: ReadonlySet<string>): string {
   const query = path.indexOf("?");
   if (query < 0) return path;
-  const redacted = path
-    .slice(query + 1)
-    // Some servers part parameters by `;` as well.
-    .replace(/([^&;=]*)=([^&;]*)/g, (whole, name: string) =>
-      names.has(plainName(name)) ? `${name}=${redactedValue}` : whole,
-    );
+  // Some servers part parameters by `;` as well. Whole parameters are matched, with `=` or without: to look for a `=` from each character on
+  // would cost the square of a query that has none, and strangers write queries.
+  const redacted = path.slice(query + 1).replace(/[^&;]+/g, (parameter) => {
+    const end = parameter.indexOf("=");
+    if (end < 0) return parameter;
+    const name = parameter.slice(0, end);
+    return names.has(plainName(name)) ? `${name}=${redactedValue}` : parameter;
+  });
   return `${path.slice(0, query + 1)}${redacted}`;
 }
 
-/** As servers read it: escapes are decoded, a prefix of brackets or `?` is not a part of it. */
+/** As servers read it: escapes are decoded, question marks and spaces before it are no part of it. */
 function plainName(name: string): string {
   const text = name.replace(/^\?+/, "");
   try {
