@@ -1,6 +1,6 @@
 // A bidirectional gRPC stream of opaque messages over HTTP/2, at the first host of a cluster that answers: how configuration and secrets
 // come. Hosts, addresses, TLS and the judgement of the peer are the cluster's own, as for any request.
-import http2 from "node:http2";
+import type http2 from "node:http2";
 import type { ByteStream, ByteStreamEvents, OpenByteStream } from "@tulle/xds";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
@@ -62,7 +62,7 @@ interface StreamOptions {
   readonly memory: FailedHost;
 }
 
-/** States: asking the hosts in turn → open, once one of them has taken the connection → ended, by the peer or by `close()`. */
+/** States: asking the hosts in turn → open, once one of them has sent its settings → ended, by the peer or by `close()`. */
 class GrpcStream implements ByteStream {
   readonly #options: StreamOptions;
   readonly #failures: string[] = [];
@@ -104,15 +104,13 @@ class GrpcStream implements ByteStream {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearTimeout(this.#keepAlive);
-    const call = this.#call;
-    if (call !== undefined && !call.closed) call.close(http2.constants.NGHTTP2_CANCEL);
-    this.#session?.close();
+    // Not `close()`: it waits for a call that the server has not let begin, and for the end of a peer that may be stopped.
+    this.#session?.destroy();
   }
 
   #end(reason: string): void {
     if (this.#isClosed) return;
     this.close();
-    this.#session?.destroy();
     this.#options.events.onEnd(reason);
   }
 
@@ -122,15 +120,15 @@ class GrpcStream implements ByteStream {
     let failure: string | undefined;
     let isOpen = false;
     session.on("error", (error) => (failure = wordsOf(error)));
-    session.once("connect", () => {
-      if (session.destroyed) return;
+    session.once("remoteSettings", () => {
+      if (session.closed || session.destroyed) return;
       isOpen = true;
       if (!this.#isClosed) this.#begin(session, host);
     });
     session.once("close", () => {
       if (this.#isClosed || this.#session !== session) return;
       if (isOpen) return this.#end(`the connection to ${host.addressText} has ended: ${failure ?? "by the server"}`);
-      this.#failures.push(`${host.addressText}: ${failure ?? "it did not answer in time"}`);
+      this.#failures.push(`${host.addressText}: ${failure ?? "the server ended the connection"}`);
       this.#options.memory.host = host;
       const [next, ...rest] = others;
       if (next === undefined)
@@ -166,6 +164,8 @@ class GrpcStream implements ByteStream {
     });
     call.on("trailers", (trailers) => this.#end(statusText(trailers)));
     call.on("error", (error) => this.#end(`${host.addressText}: ${wordsOf(error)}`));
+    // A server that ends its side without a status leaves ours open, and so the call: it does not close by itself.
+    call.on("end", () => this.#end("the server ended the stream"));
     call.on("close", () => this.#end("the server ended the stream"));
     if (this.#isPaused) call.pause();
     if (host.address.type === "ip") this.#pingLater(session);

@@ -42,12 +42,19 @@ export function openHttp2Session(host: Host, cluster: Cluster, dataPath: DataPat
     settings: { enablePush: false, initialWindowSize: windowBytes },
     maxSessionMemory: maxSessionMegabytes,
   });
-  const timer = new CallbackTimer(() => session.destroy());
+  // Of itself a session waits until its last frame is written, for ever where TLS has ended already.
+  const cut = (error: Error): void => {
+    session.destroy(error);
+    socket.destroy();
+  };
+  socket.once("error", cut);
+  const timer = new CallbackTimer(() => cut(new Error("it did not answer in time")));
   if (cluster.connectTimeoutMs > 0) dataPath.timers.arm(timer, cluster.connectTimeoutMs, dataPath.turn.nowMs);
   session.once("connect", () => {
-    dataPath.timers.disarm(timer);
     if (!session.destroyed) session.setLocalWindowSize(windowBytes);
   });
+  // A kernel accepts connections for a program that is stopped: only the server's first frame (RFC 9113 §3.4) says that somebody is there.
+  session.once("remoteSettings", () => dataPath.timers.disarm(timer));
   // Calls hear of it themselves.
   session.on("error", () => stats.upstreamConnectFailures.increment());
   session.once("close", () => {
