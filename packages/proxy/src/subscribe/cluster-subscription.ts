@@ -95,14 +95,16 @@ export class ClusterSubscription {
   onEndpoints(response: Response<"EDS">): Verdict {
     const { records } = this.#options;
     const errors: ResourceError[] = [];
+    // Control planes send thousands of assignments for as many clusters in one response.
+    const byAssignment = Map.groupBy(this.#all(), ({ endpointsName }) => endpointsName);
     for (const [name, message] of response.resources) {
-      const reason = this.#takeAssignment(name, message);
+      const users = byAssignment.get(name) ?? [];
+      const reason = this.#takeAssignment(name, message, users);
       const record = records.endpoints.of(name);
       const { versionInfo } = response;
-      for (const compiled of this.#all()) {
-        if (compiled.endpointsName !== name) continue;
-        if (reason === undefined) this.#endpointStats(compiled.cluster).onSuccess(versionInfo);
-        else this.#endpointStats(compiled.cluster).onRejected();
+      for (const { cluster } of users) {
+        if (reason === undefined) this.#endpointStats(cluster).onSuccess(versionInfo);
+        else this.#endpointStats(cluster).onRejected();
       }
       if (reason !== undefined) {
         record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
@@ -230,12 +232,15 @@ export class ClusterSubscription {
   }
 
   /** The reason why the assignment is refused; undefined = it serves. */
-  #takeAssignment(name: string, message: ClusterLoadAssignment): string | undefined {
+  #takeAssignment(
+    name: string,
+    message: ClusterLoadAssignment,
+    users: readonly CompiledCluster[],
+  ): string | undefined {
     const checked = compileEndpoints(message);
     if (!checked.ok) return problemsText(checked.problems);
     this.#assignments.set(name, message);
-    for (const compiled of this.#all()) {
-      if (compiled.endpointsName !== name) continue;
+    for (const compiled of users) {
       const endpoints = compileEndpoints(message, compiled);
       if (endpoints.ok) compiled.cluster.updateEndpoints(endpoints.value);
     }
