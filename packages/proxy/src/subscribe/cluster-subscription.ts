@@ -232,11 +232,7 @@ export class ClusterSubscription {
   }
 
   /** The reason why the assignment is refused; undefined = it serves. */
-  #takeAssignment(
-    name: string,
-    message: ClusterLoadAssignment,
-    users: readonly CompiledCluster[],
-  ): string | undefined {
+  #takeAssignment(name: string, message: ClusterLoadAssignment, users: readonly CompiledCluster[]): string | undefined {
     const checked = compileEndpoints(message);
     if (!checked.ok) return problemsText(checked.problems);
     this.#assignments.set(name, message);

@@ -310,6 +310,31 @@ test("a rotated certificate serves new connections, and no request is lost", asy
   assert.deepEqual([...answers].sort(), [`200 ${first.leaf.serialNumber}`, `200 ${second.leaf.serialNumber}`].sort());
 });
 
+test("secrets of one name from two sources are two, each with its own rotation", async (t) => {
+  const authority = await testAuthority();
+  const [host, first, second] = [await authority.issue(), await authority.issue(), await authority.issue()];
+  const { port } = await mutualHost(t, authority, host);
+  const root = rootSecret("ROOTCA", authority.rootPem);
+  const names = ["default", "ROOTCA"] as const;
+  const stage = await startStage(
+    t,
+    {
+      CDS: [cluster("c", port, upstreamTls(agent, names)), cluster("d", port, upstreamTls(ads, names))],
+      LDS: [listener("c")],
+      SDS: [certificateSecret("default", first), root],
+    },
+    [certificateSecret("default", first), root],
+  );
+  await stage.proxy.ready;
+  assert.equal(await stage.get(), `200 ${first.leaf.serialNumber}`);
+  // The same rotation, which the other source hears of first.
+  stage.set("SDS", certificateSecret("default", second), root);
+  const shown = second.leaf.serialNumber.toLowerCase();
+  await waitFor(async () => (await stage.admin("/certs")).includes(shown), { what: "the control plane's secret" });
+  stage.setAgentSecrets(certificateSecret("default", second), root);
+  await waitFor(async () => (await stage.get()) === `200 ${second.leaf.serialNumber}`, { what: "the agent's secret" });
+});
+
 test("a bad secret is refused by name, and the one before it stays", async (t) => {
   const authority = await testAuthority();
   const [host, client, other] = [await authority.issue(), await authority.issue(), await authority.issue()];

@@ -37,6 +37,14 @@ export interface SecretSubscriptionOptions extends ConfigTargets {
   readonly openStream: OpenStream;
 }
 
+interface LastSecret {
+  readonly message: SecretMessage;
+  readonly versionInfo: string;
+  /** Hash of its content. */
+  readonly version: string;
+  readonly isServed: boolean;
+}
+
 export class SecretSubscription {
   readonly #options: SecretSubscriptionOptions;
   readonly #needs = new Map<SecretUser, ReadonlySet<SecretSlot>>();
@@ -45,6 +53,8 @@ export class SecretSubscription {
   readonly #clients = new Map<string, AdsClient>();
   /** Names of secrets in files, by source. */
   readonly #files = new Map<string, FileSource>();
+  /** What was put there last. Records are by name, which secrets of several sources may share. */
+  readonly #last = new WeakMap<SecretSlot, LastSecret>();
   readonly #watched: WatchedFiles;
   readonly #changeListeners: (() => void)[] = [];
   /** Set by whoever has an aggregated stream. */
@@ -92,8 +102,7 @@ export class SecretSubscription {
       // What nobody needs any more may still be on its way.
       if (slot === undefined) continue;
       const version = response.versions.get(name) ?? "";
-      // Another source may have brought the same under this name.
-      if (records.secrets.holds(name, version) && slot.current !== undefined) continue;
+      if (this.#serves(slot, version)) continue;
       const reason = this.#put(slot, message, response.versionInfo, version);
       if (reason === undefined) hasChanged = true;
       else errors.push({ name, message: reason });
@@ -127,6 +136,7 @@ export class SecretSubscription {
     const { name } = slot;
     const record = records.secrets.of(name);
     const result = compileSecret(message, scope.environment);
+    this.#last.set(slot, { message, versionInfo, version, isServed: result.ok });
     // A bad file may be a good one soon.
     this.#watched.set(`secret ${secretSourceKey(slot.source)} ${name}`, directoriesOf(message));
     const stats = this.#statsOf(slot);
@@ -142,6 +152,11 @@ export class SecretSubscription {
     slot.put(result.value);
     stats.onSuccess(versionInfo);
     return undefined;
+  }
+
+  #serves(slot: SecretSlot, version: string): boolean {
+    const last = this.#last.get(slot);
+    return slot.current !== undefined && last?.isServed === true && last.version === version;
   }
 
   #statsOf({ name }: Pick<SecretSlot, "name">): SubscriptionStats {
@@ -206,11 +221,9 @@ export class SecretSubscription {
   /** The secret is the same, the files that it names are not. */
   #readAgain(slot: SecretSlot): void {
     const log = this.#options.scope.logging.logger("config");
-    const record = this.#options.records.secrets.get(slot.name);
-    const message = record?.refused?.message ?? record?.active?.message;
-    if (record === undefined || message === undefined) return;
-    const version = contentVersion(toBinary(SecretSchema, message));
-    const reason = this.#put(slot, message, (record.refused ?? record.active)!.versionInfo, version);
+    const last = this.#last.get(slot);
+    if (last === undefined) return;
+    const reason = this.#put(slot, last.message, last.versionInfo, last.version);
     if (reason === undefined) this.#tellChange();
     else
       log.warning("a secret's files have changed and cannot be used: the last ones stay", {
@@ -220,7 +233,7 @@ export class SecretSubscription {
   }
 
   #readFile(source: FileSource, names: ReadonlySet<string>): void {
-    const { owner, records, scope } = this.#options;
+    const { owner, scope } = this.#options;
     const log = scope.logging.logger("config");
     const file = readSecretFile(source.path);
     if (!file.ok) {
@@ -236,7 +249,7 @@ export class SecretSubscription {
         continue;
       }
       const version = contentVersion(toBinary(SecretSchema, message));
-      if (slot.current !== undefined && records.secrets.holds(name, version)) continue;
+      if (this.#serves(slot, version)) continue;
       const reason = this.#put(slot, message, file.versionInfo, version);
       if (reason !== undefined) log.warning("a secret is refused", { path: source.path, secret: name, reason });
     }
