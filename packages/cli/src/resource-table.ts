@@ -1,7 +1,7 @@
 // Resources as a table for people: the columns of each kind, in one place.
 import { kindDefinitions, type Kind, type MeshResource, type Pod, type ResourceOf } from "@tulle/config";
 import { ageText } from "./age-text.ts";
-import { formatTable } from "./format-table.ts";
+import { formatFitting } from "./format-table.ts";
 
 interface Column<R> {
   readonly title: string;
@@ -105,7 +105,12 @@ const columns: Columns = {
 export function resourceTable(
   kind: Kind,
   resources: readonly MeshResource[],
-  options: { readonly isWide: boolean; readonly withNamespace: boolean },
+  options: {
+    readonly isWide: boolean;
+    readonly withNamespace: boolean;
+    /** Width of the terminal, if there is one. */
+    readonly columns: number | undefined;
+  },
 ): string {
   const isNamespaced = kindDefinitions[kind].scope === "Namespaced";
   const shown: Column<MeshResource>[] = [
@@ -118,10 +123,10 @@ export function resourceTable(
       ({ isWide = false }) => options.isWide || !isWide,
     ),
   ];
-  return formatTable(
+  return formatFitting(
     shown.map(({ title }) => title),
     resources.map((resource) => shown.map(({ value }) => value(resource))),
-    3,
+    { columns: options.columns, gaps: [3, 2], title: shown.findIndex(({ title }) => title === "NAME") },
   );
 }
 

@@ -110,7 +110,11 @@ async function print(
     return;
   }
   const tables = filled.map(({ kind, items }) =>
-    resourceTable(kind, items, { isWide: output === "wide", withNamespace: options.allNamespaces === true }),
+    resourceTable(kind, items, {
+      isWide: output === "wide",
+      withNamespace: options.allNamespaces === true,
+      columns: context.columns,
+    }),
   );
   context.stdout(tables.join("\n"));
 }

@@ -1,0 +1,44 @@
+// Tables of `tulle get` as a terminal of some width gets them.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ResourceOf } from "@tulle/config";
+import { resourceTable } from "./resource-table.ts";
+
+const pod: ResourceOf<"Pod"> = {
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: "catalog-v1-mf7qk2tb-xz4wd", namespace: "shop" },
+  spec: { containers: [{ name: "app" }] },
+  status: { phase: "Running", containerStatuses: [{ name: "app", ready: true, restartCount: 2 }] },
+};
+const options = { isWide: false, withNamespace: false };
+const name = pod.metadata.name;
+
+const cases: readonly { name: string; columns: number | undefined; expected: string }[] = [
+  {
+    name: "no terminal",
+    columns: undefined,
+    expected: `NAME${" ".repeat(24)}READY   STATUS    RESTARTS   AGE\n${name}   1/1     Running   2          <unknown>\n`,
+  },
+  {
+    name: "80 columns",
+    columns: 80,
+    expected: `NAME${" ".repeat(24)}READY   STATUS    RESTARTS   AGE\n${name}   1/1     Running   2          <unknown>\n`,
+  },
+  {
+    name: "64 columns",
+    columns: 64,
+    expected: `NAME${" ".repeat(23)}READY  STATUS   RESTARTS  AGE\n${name}  1/1    Running  2         <unknown>\n`,
+  },
+  {
+    name: "40 columns",
+    columns: 40,
+    expected: `NAME\n  READY  STATUS   RESTARTS  AGE\n${name}\n  1/1    Running  2         <unknown>\n`,
+  },
+];
+
+for (const { name: title, columns, expected } of cases) {
+  test(`no line of a table is wider than the terminal: ${title}`, () => {
+    assert.equal(resourceTable("Pod", [pod], { ...options, columns }), expected);
+  });
+}
