@@ -130,7 +130,7 @@ test("another user that takes an app's address while the app starts again gets n
   });
   assert.match(
     reason,
-    new RegExp(`${app.address}:${app.port} is held by user nobody \\(${nobody}\\), process ${squatter.pid} `),
+    new RegExp(`${app.address}:${app.port} is held by user nobody \\(uid ${nobody}\\), process ${squatter.pid} `),
   );
   assert.equal(await ask(), 503);
   assert.doesNotMatch(squatter.output(), /got|asked/);
