@@ -97,7 +97,7 @@ export class TcpDoor {
 
   #take(socket: Socket): void {
     const remote = remoteOf(socket);
-    if (this.#unproven.size >= this.#maxUnproven) this.#unproven.values().next().value?.socket.destroy();
+    this.#makeRoom();
     const deadline = setTimeout(() => socket.destroy(), tcpLimits.unprovenLifeMs);
     const entry: Unproven = { socket, deadline };
     this.#unproven.set(remote, entry);
@@ -122,6 +122,15 @@ export class TcpDoor {
       else if (this.#tls === undefined) socket.destroy();
       else this.#tls.emit("connection", socket);
     });
+  }
+
+  /** A connection is forgotten at once: its end comes only after all that have knocked together are taken. */
+  #makeRoom(): void {
+    for (const [remote, { socket }] of this.#unproven) {
+      if (this.#unproven.size < this.#maxUnproven) return;
+      this.#unproven.delete(remote);
+      socket.destroy();
+    }
   }
 }
 
