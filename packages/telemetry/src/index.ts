@@ -3,5 +3,6 @@ export * from "./descriptor-reserve.ts";
 export * from "./log.ts";
 export * from "./metrics.ts";
 export * from "./printable.ts";
+export * from "./seldom-warning.ts";
 export * from "./trouble.ts";
 export * from "./write-lines.ts";

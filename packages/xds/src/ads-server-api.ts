@@ -137,6 +137,8 @@ export type AdsAddress = { readonly host: string; readonly port: number } | { re
 export interface AdsServerLimits {
   /** Streams over all connections; one more gets RESOURCE_EXHAUSTED. */
   readonly maxStreams: number;
+  /** With TLS: connections whose handshake is not done; the oldest is closed for one more. */
+  readonly maxHandshakes: number;
   /** From a stream's begin to its first request; then DEADLINE_EXCEEDED. */
   readonly firstRequestTimeoutMs: number;
   /** Of the node that the first request brings, encoded: it is kept as long as the stream stands. */

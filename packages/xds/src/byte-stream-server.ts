@@ -33,6 +33,8 @@ export interface ServerByteStreamEvents {
 export interface ByteStreamServerLimits {
   /** Streams over all connections; one more gets RESOURCE_EXHAUSTED. */
   readonly maxStreams: number;
+  /** With TLS alone. */
+  readonly maxHandshakes?: number;
   readonly maxRequestBytes: number;
   readonly maxResponseBytes: number;
   readonly keepAliveIntervalMs: number;
@@ -222,6 +224,7 @@ function listenerFor(
   return new TlsListener(tls, {
     // Twice, because a client renews its certificate beside its stream.
     maxConnections: 2 * limits.maxStreams,
+    maxHandshakes: limits.maxHandshakes ?? Infinity,
     refuses: refusesConnection,
     accept: (socket) => injector.injectConnection(socket),
   });

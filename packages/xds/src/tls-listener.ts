@@ -32,30 +32,34 @@ const lookEveryMs = 60_000;
 /** A peer may send longer chains; what is beyond is not looked at, and the path to a root is then incomplete. */
 const maxChainCertificates = 10;
 
+export interface TlsListenerOptions {
+  readonly maxConnections: number;
+  /** Connections whose handshake is not done. The oldest makes room: who says nothing keeps nobody out. */
+  readonly maxHandshakes: number;
+  /** Whether a connection that was just accepted is closed. */
+  readonly refuses: (socket: Socket) => boolean;
+  readonly accept: (socket: TLSSocket) => void;
+}
+
 export class TlsListener {
   readonly #listening: TcpServer;
   /** Listens nowhere: what is accepted is handed to it, unless it is refused before that. */
   readonly #server: Server;
   readonly #tls: ServerTls;
-  readonly #accept: (socket: TLSSocket) => void;
+  readonly #options: TlsListenerOptions;
   /** By remote address and port: all that a gRPC call tells of its connection. */
   readonly #peers = new Map<string, TlsPeer>();
   readonly #sockets = new Set<Socket>();
+  /** Before the end of their handshake, by remote address and port, the oldest first. */
+  readonly #handshaking = new Map<string, Socket>();
   /** Without a certificate, the oldest first. */
   readonly #unproven = new Set<TLSSocket>();
   /** Of clients that have not called yet, by remote address and port. */
   readonly #waiting = new Map<string, NodeJS.Timeout>();
 
-  constructor(
-    tls: ServerTls,
-    options: {
-      readonly maxConnections: number;
-      readonly refuses: (socket: Socket) => boolean;
-      readonly accept: (socket: TLSSocket) => void;
-    },
-  ) {
+  constructor(tls: ServerTls, options: TlsListenerOptions) {
     this.#tls = tls;
-    this.#accept = options.accept;
+    this.#options = options;
     this.#server = createServer({
       ...contextOptions(tls.credentials),
       ALPNProtocols: ["h2"],
@@ -63,15 +67,7 @@ export class TlsListener {
       rejectUnauthorized: false,
       handshakeTimeout: handshakeTimeoutMs,
     });
-    this.#listening = createTcpServer((socket) => {
-      if (options.refuses(socket)) {
-        socket.destroy();
-        return;
-      }
-      this.#sockets.add(socket);
-      socket.on("close", () => this.#sockets.delete(socket));
-      this.#server.emit("connection", socket);
-    });
+    this.#listening = createTcpServer((socket) => this.#take(socket));
     this.#listening.maxConnections = options.maxConnections;
     this.#server.on("tlsClientError", (error: Error, socket: TLSSocket) =>
       this.#refuse(socket, { reason: "handshake", message: error.message }),
@@ -105,7 +101,33 @@ export class TlsListener {
     await closed;
   }
 
+  #take(socket: Socket): void {
+    if (this.#options.refuses(socket)) {
+      socket.destroy();
+      return;
+    }
+    this.#makeRoom();
+    const remote = remoteOf(socket);
+    this.#sockets.add(socket);
+    this.#handshaking.set(remote, socket);
+    socket.on("close", () => {
+      this.#sockets.delete(socket);
+      if (this.#handshaking.get(remote) === socket) this.#handshaking.delete(remote);
+    });
+    this.#server.emit("connection", socket);
+  }
+
+  /** The oldest is forgotten at once: its end comes only after all that have knocked together are taken. */
+  #makeRoom(): void {
+    for (const [remote, socket] of this.#handshaking) {
+      if (this.#handshaking.size < this.#options.maxHandshakes) return;
+      this.#handshaking.delete(remote);
+      socket.destroy();
+    }
+  }
+
   #secured(socket: TLSSocket): void {
+    this.#handshaking.delete(remoteOf(socket));
     // Its errors end the calls on it; unheard they would end the process.
     socket.on("error", () => undefined);
     if (socket.alpnProtocol !== "h2") {
@@ -134,7 +156,7 @@ export class TlsListener {
       if (this.#waiting.get(remote) === timer) this.#waiting.delete(remote);
       if (this.#peers.get(remote) === peer) this.#peers.delete(remote);
     });
-    this.#accept(socket);
+    this.#options.accept(socket);
   }
 
   /** The timer that ends the connection; a call of a client with a certificate stops it. */
@@ -190,7 +212,7 @@ function contextOptions({ privateKeyPem, certChainPem, clientRootsPem }: ServerT
   };
 }
 
-function remoteOf(socket: TLSSocket): string {
+function remoteOf(socket: Socket): string {
   return `${socket.remoteAddress ?? "unknown"}:${socket.remotePort ?? 0}`;
 }
 

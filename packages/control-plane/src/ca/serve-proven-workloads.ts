@@ -1,10 +1,11 @@
 // The port with TLS (15012): ADS and SDS for workloads that have proved who they are, and certificates for those that are about to.
 import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
-import { descriptorOf, type DescriptorReserve, type Logger } from "@tulle/telemetry";
+import { descriptorLimit, descriptorOf, type DescriptorReserve, type Logger, SeldomWarning } from "@tulle/telemetry";
 import {
   type AdsServerHandlers,
   type AdsServerOptions,
   certificateService,
+  defaultAdsServerLimits,
   type RunningAdsServer,
   serveAds,
 } from "@tulle/xds";
@@ -27,11 +28,27 @@ export interface ProvenWorkloadsOptions {
   readonly descriptors: DescriptorReserve;
 }
 
+/** Whoever has not proved anything takes no more of the descriptors; of many, as many as the xDS server allows. */
+const handshakesOfDescriptors = 1 / 8;
+
 /** Rejects if the address cannot be bound. */
 export async function serveProvenWorkloads(options: ProvenWorkloadsOptions): Promise<RunningAdsServer> {
   const { authority, handlers, metrics, log, pods, descriptors } = options;
+  const { limits } = options.server;
+  const maxHandshakes = Math.min(
+    limits?.maxHandshakes ?? defaultAdsServerLimits.maxHandshakes,
+    Math.ceil(descriptorLimit() * handshakesOfDescriptors),
+  );
+  // Anybody can be refused as often as they like; the reasons are a few.
+  const warnings = new Map<string, SeldomWarning>();
+  const warnOf = (reason: string): SeldomWarning => {
+    let warning = warnings.get(reason);
+    if (warning === undefined) warnings.set(reason, (warning = new SeldomWarning(log)));
+    return warning;
+  };
   const server = await serveAds({
     ...options.server,
+    limits: { ...limits, maxHandshakes },
     handlers: endingWithThePod(handlers, pods, log),
     secretHandlers: endingWithThePod(trustBundleStreams(authority), pods, log),
     admission: workloadsOnly(pods, metrics),
@@ -43,7 +60,7 @@ export async function serveProvenWorkloads(options: ProvenWorkloadsOptions): Pro
       verifyClient: (chain) => authority.verifyClient(chain),
       onRefused: ({ peer, reason, message }) => {
         metrics.refusedConnections(reason).increment();
-        log.warning("a connection was refused", { peer, reason, detail: message });
+        warnOf(reason).tell("a connection was refused", { peer, reason, detail: message });
       },
     },
   });

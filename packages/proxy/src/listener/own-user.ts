@@ -2,8 +2,7 @@
 // that speak in the workload's name ask this of each connection: 8 µs of CPU, however many connections the machine has.
 import type { Socket } from "node:net";
 import { connectedSocket, type SocketOwner } from "@tulle/capture";
-import type { Logger } from "@tulle/telemetry";
-import { SeldomWarning } from "../seldom-warning.ts";
+import { type Logger, SeldomWarning } from "@tulle/telemetry";
 
 export class OwnUserGate {
   readonly #warning: SeldomWarning;

@@ -8,9 +8,8 @@ import { BlockList, type Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { connectedSocket, familyOf, holdersOf, listeningSocket, listProcesses } from "@tulle/capture";
 import type { OwnedSocket, SocketEnd, SocketOwner } from "@tulle/capture";
-import type { Logger } from "@tulle/telemetry";
+import { type Logger, SeldomWarning } from "@tulle/telemetry";
 import { isOfOwnUser } from "../listener/own-user.ts";
-import { SeldomWarning } from "../seldom-warning.ts";
 import { awaitVerification, verifiedEvent } from "../tls/ready-event.ts";
 
 /** The code of the error that ends such a connection. */
