@@ -29,13 +29,18 @@ describe("the package", () => {
   before(async () => {
     parent = await mkdtemp(path.join(tmpdir(), "tulle-package-"));
     await mkdir(path.join(parent, "home"));
-    // The downloads of this machine; a home of somebody else's would fetch them again.
-    const cache = await mustRun("npm", ["config", "get", "cache"], root, outside);
+    // How this machine reaches its registry, and what it has from there; npm would look below the prefix and the home.
+    const settings = await Promise.all(
+      ["cache", "globalconfig", "userconfig"].map(async (name) => {
+        const { stdout } = await mustRun("npm", ["config", "get", name], root, outside);
+        return [`npm_config_${name}`, stdout.trim()] as const;
+      }),
+    );
     env = {
       ...outside,
       HOME: path.join(parent, "home"),
       PATH: `${path.join(parent, "prefix", "bin")}:${outside["PATH"]}`,
-      npm_config_cache: cache.stdout.trim(),
+      ...Object.fromEntries(settings),
     };
     const packed = await mustRun("npm", ["pack", "--pack-destination", parent], root, outside);
     tarball = path.join(parent, packed.stdout.trim().split("\n").at(-1)!);
