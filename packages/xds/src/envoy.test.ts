@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { type TestContext, test } from "node:test";
 import { envoyPath } from "../../../tests/tools/envoy-path.ts";
-import { startProcess, waitFor } from "../../../tests/tools/processes.ts";
+import { freePort, startProcess, waitFor } from "../../../tests/tools/processes.ts";
 import type { AdsConnection, AdsServerLimits, Rejection } from "./ads-server-api.ts";
 import { serveAds } from "./ads-server.ts";
 import { type EncodedResource, encodeResource } from "./encoded-resource.ts";
@@ -109,19 +109,6 @@ async function listening(context: TestContext, server: Server): Promise<number> 
   return (server.address() as AddressInfo).port;
 }
 
-/** A port that nothing holds when Envoy binds it a moment later. */
-async function releasedPort(): Promise<number> {
-  const server = createServer();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  server.listen(0, "127.0.0.1", resolve);
-  await promise;
-  const { port } = server.address() as AddressInfo;
-  const closed = Promise.withResolvers<void>();
-  server.close(() => closed.resolve());
-  await closed.promise;
-  return port;
-}
-
 async function get(port: number): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const request = httpRequest({ host: "127.0.0.1", port, path: "/", agent: false }, (response) => {
@@ -182,7 +169,7 @@ test("a stock Envoy proxies what the server sends, follows changes, and refuses 
   const firstPort = await listening(context, first);
   const secondPort = await listening(context, second);
   const occupiedPort = await listening(context, createServer());
-  const port = await releasedPort();
+  const port = await freePort();
 
   const proxy = new OneProxy();
   proxy.declare({
@@ -223,7 +210,7 @@ test("a stock Envoy proxies what the server sends, follows changes, and refuses 
   assert.equal(proxy.rejections.length, 0);
 
   // One listener on an occupied port, one good change beside it.
-  const newPort = await releasedPort();
+  const newPort = await freePort();
   proxy.declare({
     LDS: [listener("l", port, "r"), listener("occupied", occupiedPort, "r"), listener("m", newPort, "r")],
   });

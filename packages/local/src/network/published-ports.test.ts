@@ -4,17 +4,9 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { test, type TestContext } from "node:test";
 import type { Service } from "@tulle/config";
+import { freePort } from "../../../../tests/tools/processes.ts";
 import { tcpCheck } from "../pod/health-check.ts";
 import { PublishedPorts, withHolder } from "./published-ports.ts";
-
-async function freePort(): Promise<number> {
-  const server = await occupy();
-  const { port } = server.address() as AddressInfo;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  server.close(() => resolve());
-  await promise;
-  return port;
-}
 
 function occupy(): Promise<Server> {
   const { promise, resolve } = Promise.withResolvers<Server>();

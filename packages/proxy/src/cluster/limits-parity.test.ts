@@ -8,7 +8,7 @@ import type net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { waitFor } from "../../../../tests/tools/processes.ts";
+import { freePort, waitFor } from "../../../../tests/tools/processes.ts";
 import { countersOf, type Side, startEnvoy, startOurs } from "../testing/parity-pair.ts";
 import { extension, fileAccessLog, loopback, router, staticCluster } from "../testing/envoy-json.ts";
 
@@ -301,6 +301,11 @@ class Hosts {
 
   async #startOne(index: number, behaviour: Behaviour): Promise<void> {
     this.seen.push(0);
+    if (behaviour === "refuse") {
+      // Nobody listens there, and no test is given it for a server of its own.
+      this.ports.push(await freePort());
+      return;
+    }
     const server = http.createServer((_request, response) => {
       this.seen[index]! += 1;
       if (typeof behaviour === "number") response.writeHead(behaviour).end();
@@ -311,8 +316,7 @@ class Hosts {
       server.listen(0, "127.0.0.1", resolve);
     });
     this.ports.push((server.address() as net.AddressInfo).port);
-    if (behaviour === "refuse") server.close();
-    else this.#servers.push(server);
+    this.#servers.push(server);
   }
 
   letGo(): void {

@@ -5,7 +5,7 @@ import http from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
-import { waitFor } from "../../../../../tests/tools/processes.ts";
+import { freePort, waitFor } from "../../../../../tests/tools/processes.ts";
 import { countersOf, type Side, startEnvoy, startOurs } from "../parity-pair.ts";
 import { type BadBackEnd, startBadBackEnd } from "./bad-back-end.ts";
 import { failureBootstrap, failureListeners } from "./failure-bootstrap.ts";
@@ -75,7 +75,8 @@ export interface Witness {
 export async function startFailureStage(): Promise<FailureStage> {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "tulle-failures-"));
   const backEnd = await startBadBackEnd();
-  const closedPort = await portThatRefuses();
+  // Nobody listens there, and no test is given it for a server of its own.
+  const closedPort = await freePort();
   const bootstrapFor = (log: string): string => failureBootstrap(backEnd.port, closedPort, log);
   const ours = await startOurs(path.join(folder, "ours.log"), bootstrapFor);
   const envoys = await startEnvoy(folder, failureListeners.length, bootstrapFor);
@@ -120,15 +121,6 @@ function linesOf(file: string, from: string): readonly string[] {
     .split("\n")
     .filter((line) => line.startsWith(`${from}\t`))
     .map((line) => line.slice(from.length + 1));
-}
-
-/** Bound by nobody who listens, so that nobody else takes it meanwhile. */
-async function portThatRefuses(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 function startWitness(port: number): Witness {
