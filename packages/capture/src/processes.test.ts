@@ -44,9 +44,10 @@ test("who has a socket open is found among all processes, with its command in on
   assert.deepEqual(holdersOf(socket.inode, [process.ppid]), []);
   await using other = await startProcess("sh", ["-c", "sleep 60", "a\u001B[31m\n\u202Eb\u009B"], {
     env: { POD_NAME: "a=b" },
+    group: true,
   });
   assert.equal(commandOf(other.pid), "sh -c sleep 60 a [31m b");
-  await using long = await startProcess("sh", ["-c", "sleep 60", "x".repeat(1000)]);
+  await using long = await startProcess("sh", ["-c", "sleep 60", "x".repeat(1000)], { group: true });
   assert.equal(commandOf(long.pid), `sh -c sleep 60 ${"x".repeat(44)}…`);
   assert.equal(environmentOf(other.pid).get("POD_NAME"), "a=b");
 });

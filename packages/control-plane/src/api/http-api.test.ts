@@ -156,6 +156,14 @@ async function hold(context: TestContext, port: number, count: number, first: st
   return open;
 }
 
+/** Time stands still until the test says otherwise, or ends. */
+function stopTime(context: TestContext): Disposable {
+  const { timers } = context.mock;
+  timers.enable({ apis: ["setTimeout"] });
+  // Before the world is closed: a timer from before can be cleared only by the function that belongs to it.
+  return { [Symbol.dispose]: () => timers.reset() };
+}
+
 /** Without a timer. */
 async function comesTrue(condition: () => boolean, what: string): Promise<void> {
   const deadline = performance.now() + 20_000;
@@ -165,7 +173,7 @@ async function comesTrue(condition: () => boolean, what: string): Promise<void> 
 
 test("whoever shows no token in time is closed", async (context) => {
   const world = await start(context);
-  context.mock.timers.enable({ apis: ["setTimeout"] });
+  using _still = stopTime(context);
   const silent = await hold(context, world.port, 1, "");
   const slow = await hold(context, world.port, 1, "GET /metrics HTTP/1.1\r\n");
   const agent = new https.Agent({ keepAlive: true });
@@ -194,7 +202,7 @@ for (const { name, first } of silences) {
   test(`1,100 connections that send ${name} keep nobody out`, async (context) => {
     const world = await start(context);
     // Nobody's time is over in this test: what closes, makes way.
-    context.mock.timers.enable({ apis: ["setTimeout"] });
+    using _still = stopTime(context);
     const open = await hold(context, world.port, 1100, first);
     await comesTrue(() => open.size <= tcpLimits.maxUnproven, "the oldest make way");
     assert.ok(open.size > 0, "the newest stay for a while");
