@@ -1,12 +1,11 @@
 // Peers that are not who they should be, on both sides of both proxies: the handshake ends, one counter tells why, and where a
 // request waited its log line does too.
 import assert from "node:assert/strict";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { type ConnectionOptions, createServer, type Server } from "node:tls";
 import { type TestCertificate, testCertificate } from "../tools/certificates.ts";
-import { waitFor } from "../tools/processes.ts";
+import { freeAddressBlock, waitFor } from "../tools/processes.ts";
 import { TestAuthority } from "../tools/workload-secrets.ts";
 import { type AccessLogLine, parseAccessLogLine } from "./access-log-line.ts";
 import { callMeshed, meshClient, type MeshedOutcome } from "./meshed-call.ts";
@@ -115,7 +114,7 @@ const clientOf = (name: string): ConnectionOptions => {
 };
 
 /** Workloads without a proxy of ours, that say they have one: each row has a port at the same pod. */
-const block = `127.${randomInt(64, 250)}.${randomInt(1, 250)}.77`;
+const address = `${await freeAddressBlock()}.77`;
 const portOf = (index: number): number => 4100 + index;
 
 function fakeWorkload(): string {
@@ -136,7 +135,7 @@ function fakeWorkload(): string {
       metadata: { ...metadata, labels: { "kubernetes.io/service-name": "fake" } },
       addressType: "IPv4",
       ports,
-      endpoints: [{ addresses: [block], targetRef: { kind: "Pod", ...metadata } }],
+      endpoints: [{ addresses: [address], targetRef: { kind: "Pod", ...metadata } }],
     },
     {
       apiVersion: "security.tulle.io/v1",
@@ -252,7 +251,7 @@ async function startServer(name: string, at: number): Promise<Server> {
     socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"));
   });
   server.on("tlsClientError", () => undefined);
-  server.listen(at, block);
+  server.listen(at, address);
   await once(server, "listening");
   return server;
 }

@@ -1,7 +1,6 @@
 // A small mesh for tables of calls over mutual TLS: manifests through the control plane's own stages, served by ADS to real
 // proxies of both kinds, each with a certificate of its own. No agent and no supervisor: a row may have any identity it likes.
 import assert from "node:assert/strict";
-import { randomInt } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,7 +9,7 @@ import { loadText, MemoryStore } from "@tulle/config";
 import { buildEndpoints, buildSnapshot, parseNode, scope, TranslationCache } from "@tulle/control-plane/stages";
 import { type AdsConnection, type RunningAdsServer, serveAds } from "@tulle/xds";
 import { envoyPath } from "./envoy-path.ts";
-import { type StartedProcess, startProcess, waitFor } from "./processes.ts";
+import { freeAddressBlock, type StartedProcess, startProcess, waitFor } from "./processes.ts";
 import { sdsCluster, serveSecrets, TestAuthority, workloadSecrets } from "./workload-secrets.ts";
 
 export type ProxyKind = "tulle" | "envoy";
@@ -76,7 +75,7 @@ export class MeshedProxies implements AsyncDisposable {
   /** Resolves once every proxy has all its listeners. */
   static async start(options: MeshedProxiesOptions): Promise<MeshedProxies> {
     // Listeners have fixed ports: a block of loopback addresses of its own lets several runs stand side by side.
-    const block = `127.${randomInt(64, 250)}.${randomInt(1, 250)}`;
+    const block = await freeAddressBlock();
     const mesh = new MeshedProxies(await TestAuthority.create(), options, block);
     try {
       await mesh.#run();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
-import { freePorts, startProcess, waitFor } from "./processes.ts";
+import { freeAddressBlock, freePorts, startProcess, waitFor } from "./processes.ts";
 
 test("waitFor returns the first truthy value", async () => {
   let looks = 0;
@@ -73,4 +73,10 @@ test("processes that ask at the same time get different ports", async () => {
     ports.push(...(await asking.waitForOutput(/^(.*) all$/m, { timeoutMs: 60_000 }))[1]!.split(" "));
   }
   assert.equal(new Set(ports).size, 400);
+});
+
+test("blocks of addresses are different, and none of an instance's", async () => {
+  const blocks = [await freeAddressBlock(), await freeAddressBlock()];
+  assert.notEqual(blocks[0], blocks[1]);
+  for (const block of blocks) assert.match(block, /^127\.2(?:4\d|5[0-4])\.\d+$/);
 });

@@ -241,11 +241,28 @@ export async function freePorts(count: number, address = "127.0.0.1"): Promise<n
   return ports;
 }
 
+/** 127.0.0.0/8 from here on is of no instance of `tulle up`. */
+const firstBlock = 240;
+const blockCount = 15 * 256;
+
+/**
+ * `127.241.7`: the first three parts of loopback addresses that are this process's until it ends, for programs whose ports are fixed.
+ */
+export async function freeAddressBlock(): Promise<string> {
+  const start = Math.floor(Math.random() * blockCount);
+  for (let tried = 0; tried < blockCount; tried += 1) {
+    const number = (start + tried) % blockCount;
+    const block = `127.${firstBlock + (number >> 8)}.${number & 255}`;
+    if (await isMine(block)) return block;
+  }
+  throw new Error(`no free block of addresses from 127.${firstBlock} on`);
+}
+
 /** One of the processes that ask at the same time gets it: an abstract Unix socket is one's own until one's process ends, however it ends. */
-async function isMine(port: number): Promise<boolean> {
+async function isMine(thing: number | string): Promise<boolean> {
   if (process.platform !== "linux") return true;
   const holder = createServer().unref();
-  return listens(holder, { path: `\0tulle-test-port-${port}` });
+  return listens(holder, { path: `\0tulle-test-${thing}` });
 }
 
 async function canListen(port: number, host: string): Promise<boolean> {

@@ -9,7 +9,7 @@ import { type EncodedResource, type ResourceTypeName, encodeResource } from "@tu
 import { messageFromJson } from "@tulle/xds/json";
 import { resourceSchemas } from "@tulle/xds/resource-schemas";
 import { envoyPath } from "../../../tests/tools/envoy-path.ts";
-import { waitFor } from "../../../tests/tools/processes.ts";
+import { freeAddressBlock, waitFor } from "../../../tests/tools/processes.ts";
 import { runAgent } from "./run-agent.ts";
 import { issueTo, type TestAuthority, testAuthority } from "./testing/test-authority.ts";
 import { TestControlPlane } from "./testing/test-control-plane.ts";
@@ -18,11 +18,12 @@ const listenerPort = 8443;
 const webId = "URI:spiffe://cluster.local/ns/shop/sa/web";
 const typeUrl = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
 
+const block = await freeAddressBlock();
 let lastAddress = 0;
 /** Of this process and test alone: admin and health ports are fixed. */
 function ownAddress(): string {
   lastAddress += 1;
-  return `127.${200 + (process.pid % 50)}.${Math.floor(process.pid / 50) % 250}.${lastAddress}`;
+  return `${block}.${lastAddress}`;
 }
 
 function encode(type: ResourceTypeName, json: object): EncodedResource {

@@ -18,7 +18,7 @@ import {
 import { messageFromJson } from "@tulle/xds/json";
 import { resourceSchemas } from "@tulle/xds/resource-schemas";
 import { envoyPath } from "../../../tests/tools/envoy-path.ts";
-import { startProcess, waitFor } from "../../../tests/tools/processes.ts";
+import { freeAddressBlock, freePort, startProcess, waitFor } from "../../../tests/tools/processes.ts";
 import { decodePeerMetadata } from "./bootstrap/peer-metadata.ts";
 import type { RunningDataPlane } from "./data-plane/data-plane.ts";
 import { type AgentOptions, runAgent } from "./run-agent.ts";
@@ -33,10 +33,11 @@ const agentProgram = `
 `;
 
 /** A loopback address for this process and test alone: admin and health ports are fixed. */
+const block = await freeAddressBlock();
 let lastAddress = 0;
 function ownAddress(): string {
   lastAddress += 1;
-  return `127.${100 + (process.pid % 100)}.${Math.floor(process.pid / 100) % 250}.${lastAddress}`;
+  return `${block}.${lastAddress}`;
 }
 
 function encode(type: ResourceTypeName, json: object): EncodedResource {
@@ -86,8 +87,10 @@ function declarations(podAddress: string, backEndPort: number): ReadonlyMap<Reso
 async function startControlPlane(
   context: TestContext,
   resources: ReadonlyMap<ResourceTypeName, EncodedResource>,
-  port = 0,
+  given?: number,
 ): Promise<RunningAdsServer> {
+  // Not port zero: it may be closed and started again at the same port, which nobody may have taken meanwhile.
+  const port = given ?? (await freePort());
   const handlers = {
     onConnect: (connection: AdsConnection): void => {
       for (const [type, resource] of resources) connection.set(type, new Map([[resource.name, resource]]));

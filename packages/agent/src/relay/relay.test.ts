@@ -18,7 +18,7 @@ import {
 } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { resourceSchemas } from "@tulle/xds/resource-schemas";
-import { waitFor } from "../../../../tests/tools/processes.ts";
+import { freePort, waitFor } from "../../../../tests/tools/processes.ts";
 import { startRelay } from "./relay.ts";
 
 const nodeId = "sidecar~127.0.0.1~a.b~b.svc.cluster.local";
@@ -142,14 +142,15 @@ class Scene {
   }
 }
 
-const anyPort: AdsAddress = { host: "127.0.0.1", port: 0 };
+/** Not port zero: a control plane that comes back does so at its own port, which nobody may have taken meanwhile. */
+const ownPort = async (): Promise<AdsAddress> => ({ host: "127.0.0.1", port: await freePort() });
 
 test("a proxy that restarts without its control plane has the last change, and follows when it is back", async (context) => {
   const scene = new Scene(context);
   const first = new ControlPlane();
   first.declare("CDS", cluster("a"), cluster("b"));
   first.declare("RDS", routes("r", "one"), routes("s", "one"));
-  const address = await first.start(context, anyPort);
+  const address = await first.start(context, await ownPort());
   await scene.startRelay(address);
   const proxy = new Proxy(context, scene.socketPath);
   await waitFor(() => first.isSynced("CDS", "RDS"), { what: "the first push" });
@@ -179,7 +180,7 @@ test("a control plane that dies and comes back: the proxy's stream to the agent 
   const first = new ControlPlane();
   first.declare("CDS", cluster("a"));
   first.declare("RDS");
-  const address = await first.start(context, anyPort);
+  const address = await first.start(context, await ownPort());
   await scene.startRelay(address);
   const proxy = new Proxy(context, scene.socketPath);
   await waitFor(() => first.isSynced("CDS"), { what: "the first push" });
@@ -203,7 +204,7 @@ for (const [name, damage] of [
     const scene = new Scene(context);
     const controlPlane = new ControlPlane();
     controlPlane.declare("CDS", cluster("a"));
-    const address = await controlPlane.start(context, anyPort);
+    const address = await controlPlane.start(context, await ownPort());
     await scene.startRelay(address);
     const proxy = new Proxy(context, scene.socketPath);
     await waitFor(() => controlPlane.isSynced("CDS"), { what: "the first push" });

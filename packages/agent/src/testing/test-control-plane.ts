@@ -9,6 +9,7 @@ import {
   certificateService,
   serveAds,
 } from "@tulle/xds";
+import { freePort } from "../../../../tests/tools/processes.ts";
 import { controlPlaneName } from "../identity/client-tls.ts";
 import { encodeSecrets } from "../identity/secrets.ts";
 import { type TestAuthority, goodToken, web } from "./test-authority.ts";
@@ -20,16 +21,18 @@ export class TestControlPlane {
   readonly #secretStreams = new Set<AdsConnection>();
   /** What it answers to a good token. */
   isSigning = true;
-  port = 0;
+  /** Kept while it is stopped, hence not port zero. */
+  readonly port: number;
   readonly #mesh: TestAuthority;
   #server: RunningAdsServer | undefined;
 
-  private constructor(mesh: TestAuthority) {
+  private constructor(mesh: TestAuthority, port: number) {
     this.#mesh = mesh;
+    this.port = port;
   }
 
   static async start(mesh: TestAuthority): Promise<TestControlPlane> {
-    const controlPlane = new TestControlPlane(mesh);
+    const controlPlane = new TestControlPlane(mesh, await freePort());
     mesh.cleanUp.defer(() => controlPlane.stop());
     await controlPlane.start();
     return controlPlane;
@@ -77,7 +80,6 @@ export class TestControlPlane {
         return Promise.resolve({ ok: true, certChain: [signed.chainPem, authority.trustBundlePem] });
       }),
     });
-    if ("port" in this.#server.address) this.port = this.#server.address.port;
   }
 
   async stop(): Promise<void> {

@@ -1,11 +1,10 @@
 // A stock Envoy that connects by itself, with its certificate in files: it is served over mutual TLS, and takes the roots over SDS.
 import assert from "node:assert/strict";
-import { randomInt } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
-import { startProcess, waitFor } from "../../../../tests/tools/processes.ts";
+import { freeAddressBlock, startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import type { ProxySync } from "../api/sync-status.ts";
 import { identityOfWeb, provenWorld, temporaryFolder } from "./testing/proven-world.ts";
 
@@ -86,7 +85,7 @@ test("a stock Envoy with a certificate in files is served, and takes the roots",
   await writeFile(path.join(folder, "chain.pem"), identity.certChainPem);
   await writeFile(path.join(folder, "roots.pem"), identity.rootsPem);
   // Its outbound listener has a fixed port, so that the address is of this run alone.
-  const address = `127.${randomInt(64, 127)}.${randomInt(1, 255)}.${randomInt(1, 255)}`;
+  const address = `${await freeAddressBlock()}.1`;
   const config = path.join(folder, "envoy.json");
   await writeFile(config, JSON.stringify(bootstrap({ folder, port: world.running.xdsTlsAddress!.port, address })));
   const adminFile = path.join(folder, "admin");

@@ -1,7 +1,6 @@
 // Proxies without an agent on the port without TLS of a mesh with certificates: a stock Envoy and Tulle's own. They start, speak plain
 // text to who takes it, and tell their client where mutual TLS is asked for, to whom they never open a connection.
 import assert from "node:assert/strict";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import http from "node:http";
@@ -10,7 +9,7 @@ import path from "node:path";
 import { type TestContext, test } from "node:test";
 import { loadText } from "@tulle/config";
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
-import { type StartedProcess, startProcess, waitFor } from "../../../../tests/tools/processes.ts";
+import { freeAddressBlock, type StartedProcess, startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import type { ProxySync } from "../api/sync-status.ts";
 import { type ProvenWorld, provenWorld, temporaryFolder } from "./testing/proven-world.ts";
 
@@ -213,7 +212,7 @@ const words = (server: string): RegExp =>
 for (const kind of ["envoy", "tulle"] as const) {
   test(`${kind} without an agent starts beside a mesh with certificates, and refuses what asks for them`, async (context) => {
     const world = await provenWorld(context, { xdsAddress: { host: "127.0.0.1", port: 0 } });
-    const block = `127.${randomInt(64, 250)}.${randomInt(1, 250)}`;
+    const block = await freeAddressBlock();
     const [own, app, edge, openPeer, closedPeer] = [1, 101, 2, 3, 4].map((last) => `${block}.${last}`) as [
       string,
       string,

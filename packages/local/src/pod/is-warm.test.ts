@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test, type TestContext } from "node:test";
+import { freeAddressBlock } from "../../../../tests/tools/processes.ts";
 import { isWarm } from "./is-warm.ts";
 
 /** A proxy's admin page on the port that it always has, at an address of its own. */
 async function proxyThatSays(t: TestContext, stats: string): Promise<string> {
   const server = createServer((_request, response) => response.end(stats));
-  const part = (): number => 2 + Math.floor(Math.random() * 250);
-  const address = `127.${part()}.${part()}.${part()}`;
+  const address = `${await freeAddressBlock()}.1`;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(15_000, address, resolve);

@@ -6,7 +6,7 @@ import { test, type TestContext } from "node:test";
 import tls from "node:tls";
 import { listeningSocket } from "@tulle/capture";
 import { Logging } from "@tulle/telemetry";
-import { startProcess, waitFor, type StartedProcess } from "../../../../tests/tools/processes.ts";
+import { freePort, startProcess, waitFor, type StartedProcess } from "../../../../tests/tools/processes.ts";
 import { DataPath } from "../connection/data-path.ts";
 import { handBuiltCluster } from "../hand-built/hand-built-runtime.ts";
 import { verifiedEvent } from "../tls/ready-event.ts";
@@ -131,7 +131,8 @@ if (isRoot) {
   test("one that takes the address over while the connection is being made gets nothing", async (t) => {
     const elsewhere = await startProcess("sleep", ["60"]);
     t.after(() => elsewhere.stop());
-    const own = await listenAs(t, 0, "127.77.0.3");
+    // Both listen there, one after the other: nobody else may have the port meanwhile.
+    const own = await listenAs(t, 0, "127.77.0.3", await freePort("127.77.0.3"));
     const to = { ip: "127.77.0.3", port: own.port };
     const socket = new net.Socket();
     t.after(() => socket.destroy());
@@ -146,7 +147,7 @@ if (isRoot) {
   test("one that has the connection when this user's program takes the address gets nothing", async (t) => {
     const elsewhere = await startProcess("sleep", ["60"]);
     t.after(() => elsewhere.stop());
-    const { port, program } = await listenAs(t, 65_534, "127.77.0.6", 0, "server.close();");
+    const { port, program } = await listenAs(t, 65_534, "127.77.0.6", await freePort("127.77.0.6"), "server.close();");
     const to = { ip: "127.77.0.6", port };
     const own = net.createServer(() => assert.fail("the connection is another program's"));
     t.after(() => own.close());
