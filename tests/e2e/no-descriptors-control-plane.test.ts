@@ -50,41 +50,65 @@ async function proxiesOf(shop: ShopInstance): Promise<readonly string[]> {
   return (await shop.syncRows()).map(({ proxy }) => proxy);
 }
 
+/** Who has proved nothing: half of them say nothing to the API, half have shaken hands with the port of the proxies. */
+async function strangers({ xds, api }: Ports, count: number): Promise<Set<net.Socket>> {
+  const open = new Set<net.Socket>();
+  for (let begun = 0; begun < count; begun += 1) {
+    const isXds = begun % 2 === 1;
+    const socket = isXds ? tls.connect({ ...xds, rejectUnauthorized: false, ALPNProtocols: ["h2"] }) : net.connect(api);
+    await settled(open, socket, isXds ? "secureConnect" : "connect");
+  }
+  return open;
+}
+
+/** The owner's own: watches, each on a connection that has shown the token. */
+async function watchers({ api }: Ports, token: string, count: number): Promise<Set<net.Socket>> {
+  const open = new Set<net.Socket>();
+  for (let begun = 0; begun < count; begun += 1) {
+    const socket = tls.connect({ ...api, rejectUnauthorized: false });
+    socket.write(
+      `GET /api/v1/watch?kinds=Secret HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\n\r\n`,
+    );
+    await settled(open, socket, "data");
+  }
+  return open;
+}
+
+/** It has got as far as `event`, or is closed and no longer in `open`. */
+async function settled(open: Set<net.Socket>, socket: net.Socket, event: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  open.add(socket);
+  socket.once(event, () => resolve()).resume();
+  socket.on("error", () => undefined);
+  socket.on("close", () => {
+    open.delete(socket);
+    resolve();
+  });
+  await promise;
+}
+
 test("a control plane without descriptors refuses newcomers, says so once, pushes, and recovers", async () => {
   await using shop = await ShopInstance.start();
   const log = (): Promise<string> => readFile(path.join(shop.folder, ".tulle", "logs", "control-plane.log"), "utf8");
-  const { xds, api } = await restartCrowded(shop, log);
+  const ports = await restartCrowded(shop, log);
   const controlPlane = (await shop.processes()).get("control-plane");
   const proxies = await proxiesOf(shop);
   assert.ok(proxies.length > 0);
 
-  const crowd = new Set<net.Socket>();
-  let refused = 0;
-  let connected = 0;
-  const attempts = 2 * (maxDescriptors + 20);
-  for (let count = 0; count < attempts; count += 1) {
-    // Who says nothing makes way for the next one; a client that has shaken hands holds what it has.
-    const isXds = count % 2 === 1;
-    const socket = isXds ? tls.connect({ ...xds, rejectUnauthorized: false, ALPNProtocols: ["h2"] }) : net.connect(api);
-    crowd.add(socket);
-    const settled = Promise.withResolvers<void>();
-    socket.on(isXds ? "secureConnect" : "connect", () => {
-      connected += 1;
-      settled.resolve();
-    });
-    socket.on("error", () => undefined);
-    socket.on("close", () => {
-      crowd.delete(socket);
-      refused += 1;
-      settled.resolve();
-    });
-    await settled.promise;
-  }
+  const nobody = await strangers(ports, 2 * maxDescriptors);
   try {
-    await waitFor(() => connected + refused >= attempts && refused > 20, {
-      what: "newcomers to be refused",
-    });
     await shop.applyRule("2-everything-to-v1");
+    assert.ok(nobody.size <= maxDescriptors / 2, `${nobody.size} strangers are connected`);
+    assert.ok(!(await log()).includes(refusal), "who has proved nothing uses the descriptors of nobody else");
+  } finally {
+    for (const socket of nobody) socket.destroy();
+  }
+
+  const token = (await readFile(path.join(shop.folder, ".tulle", "token"), "utf8")).trim();
+  const crowd = await watchers(ports, token, maxDescriptors);
+  try {
+    assert.ok(crowd.size < maxDescriptors, "newcomers are refused");
+    await shop.applyRule("3-dark-launch-v2");
     assert.deepEqual(await proxiesOf(shop), proxies, "the proxies that it had");
   } finally {
     for (const socket of crowd) socket.destroy();

@@ -24,3 +24,20 @@ export class SeldomWarning {
     this.#tellAtMs = nowMs + tellEveryMs;
   }
 }
+
+/** The same for each of a few reasons, so that a frequent one hides no other. */
+export class SeldomWarnings {
+  readonly #log: Pick<Logger, "warning">;
+  readonly #byReason = new Map<string, SeldomWarning>();
+
+  constructor(log: Pick<Logger, "warning">) {
+    this.#log = log;
+  }
+
+  /** `reason` is one of a few: each is kept. */
+  tell(reason: string, message: string, fields: LogFields): void {
+    const warning = this.#byReason.get(reason) ?? new SeldomWarning(this.#log);
+    this.#byReason.set(reason, warning);
+    warning.tell(message, fields);
+  }
+}

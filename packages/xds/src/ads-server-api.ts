@@ -139,6 +139,8 @@ export interface AdsServerLimits {
   readonly maxStreams: number;
   /** With TLS: connections whose handshake is not done; the oldest is closed for one more. */
   readonly maxHandshakes: number;
+  /** With TLS: connections of clients that have shown no certificate; the oldest is closed for one more. */
+  readonly maxUnproven: number;
   /** From a stream's begin to its first request; then DEADLINE_EXCEEDED. */
   readonly firstRequestTimeoutMs: number;
   /** Of the node that the first request brings, encoded: it is kept as long as the stream stands. */

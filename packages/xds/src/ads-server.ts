@@ -9,6 +9,7 @@ import { systemClock } from "./clock.ts";
 export const defaultAdsServerLimits: AdsServerLimits = {
   maxStreams: 10_000,
   maxHandshakes: 1024,
+  maxUnproven: 256,
   firstRequestTimeoutMs: 10_000,
   // Kubernetes allows a pod 256 KiB of annotations, and Istio's agents put them into the node.
   maxNodeBytes: 512 * 1024,

@@ -35,6 +35,7 @@ export interface ByteStreamServerLimits {
   readonly maxStreams: number;
   /** With TLS alone. */
   readonly maxHandshakes?: number;
+  readonly maxUnproven?: number;
   readonly maxRequestBytes: number;
   readonly maxResponseBytes: number;
   readonly keepAliveIntervalMs: number;
@@ -225,6 +226,7 @@ function listenerFor(
     // Twice, because a client renews its certificate beside its stream.
     maxConnections: 2 * limits.maxStreams,
     maxHandshakes: limits.maxHandshakes ?? Infinity,
+    maxUnproven: limits.maxUnproven ?? Infinity,
     refuses: refusesConnection,
     accept: (socket) => injector.injectConnection(socket),
   });

@@ -25,8 +25,6 @@ const handshakeTimeoutMs = 10_000;
 const firstCallTimeoutMs = 10_000;
 /** How long a client without a certificate may stay: it asks for one, and comes again with it. */
 const unprovenConnectionMs = 30_000;
-/** Clients without a certificate at once. The oldest makes room, so that whoever holds the places keeps nobody out. */
-const maxUnprovenConnections = 256;
 /** Longer times than 24 days are none to a timer, and a machine that sleeps holds timers up. */
 const lookEveryMs = 60_000;
 /** A peer may send longer chains; what is beyond is not looked at, and the path to a root is then incomplete. */
@@ -36,6 +34,8 @@ export interface TlsListenerOptions {
   readonly maxConnections: number;
   /** Connections whose handshake is not done. The oldest makes room: who says nothing keeps nobody out. */
   readonly maxHandshakes: number;
+  /** Clients without a certificate at once. The oldest makes room, so that whoever holds the places keeps nobody out. */
+  readonly maxUnproven: number;
   /** Whether a connection that was just accepted is closed. */
   readonly refuses: (socket: Socket) => boolean;
   readonly accept: (socket: TLSSocket) => void;
@@ -169,9 +169,10 @@ export class TlsListener {
     }
     this.#unproven.add(socket);
     const [oldest] = this.#unproven;
-    if (this.#unproven.size > maxUnprovenConnections && oldest !== undefined) {
+    const { maxUnproven } = this.#options;
+    if (this.#unproven.size > maxUnproven && oldest !== undefined) {
       this.#unproven.delete(oldest);
-      const message = `more than ${maxUnprovenConnections} clients without a certificate`;
+      const message = `more than ${maxUnproven} clients without a certificate`;
       this.#refuse(oldest, { reason: "too-many-unproven", message });
     }
     // Nothing is wrong with a client that stays after it has its certificate: its connection ends without a word.

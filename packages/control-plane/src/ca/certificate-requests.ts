@@ -1,7 +1,7 @@
 // The authority's desk: one certificate request comes in over gRPC, and a certificate or a reason goes out. Both are written down.
 import { type SigningRefusal, spiffeIdText } from "@tulle/identity";
 import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
-import type { Logger } from "@tulle/telemetry";
+import type { Logger, SeldomWarnings } from "@tulle/telemetry";
 import type { CertificateAnswer, CertificateCall } from "@tulle/xds";
 import type { CaMetrics } from "./ca-metrics.ts";
 import type { KnownPods } from "./known-pods.ts";
@@ -14,6 +14,8 @@ export interface CertificateDesk {
   readonly pods: KnownPods;
   readonly metrics: CaMetrics;
   readonly log: Logger;
+  /** Anybody can be refused as often as they like. */
+  readonly warnings: Pick<SeldomWarnings, "tell">;
 }
 
 /** Names of a refused request that the log shows: a request may ask for thousands. */
@@ -37,14 +39,14 @@ export async function answerCertificateRequest(
   desk: CertificateDesk,
   call: CertificateCall,
 ): Promise<CertificateAnswer> {
-  const { authority, metrics, log, tokenKeys, pods } = desk;
+  const { authority, metrics, log, warnings, tokenKeys, pods } = desk;
   const { signing } = authority;
   metrics.requests.increment();
   const { trustDomain } = signing;
   const caller = await proveCaller(call, { trustDomain, tokenKeys, pods, nowMs: authority.now() });
   if (!caller.ok) {
     metrics.authenticationFailures.increment();
-    log.warning("a certificate was refused", { peer: call.peer, reason: caller.message });
+    warnings.tell(caller.status, "a certificate was refused", { peer: call.peer, reason: caller.message });
     return { ok: false, status: caller.status, details: caller.message };
   }
   const { csrPem, ttlMs } = call;
@@ -52,7 +54,7 @@ export async function answerCertificateRequest(
   const signed = signing.signWorkload({ csrPem, identity, ...(ttlMs === undefined ? {} : { ttlMs }) });
   if (!signed.ok) {
     metrics.signingFailures(signed.code).increment();
-    log.warning("a certificate was refused", {
+    warnings.tell(signed.code, "a certificate was refused", {
       peer: call.peer,
       caller: spiffeIdText(identity),
       requested: signed.requestedNames.slice(0, maxToldNames).join(","),

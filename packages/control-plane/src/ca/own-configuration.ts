@@ -1,21 +1,27 @@
 // Who may have whose configuration: a proxy gets that of the pod which its certificate is of, and nothing else.
 import { spiffeIdText } from "@tulle/identity";
-import type { Logger } from "@tulle/telemetry";
-import type { AdsConnection, AdsServerHandlers, Refusal, StreamOpening } from "@tulle/xds";
+import type { SeldomWarnings } from "@tulle/telemetry";
+import type { AdsConnection, Refusal, StreamOpening } from "@tulle/xds";
 import { parseNode } from "../scope/proxy.ts";
 import type { CaMetrics } from "./ca-metrics.ts";
 import type { KnownPods } from "./known-pods.ts";
 
-type Asking = Pick<AdsConnection, "peer" | "peerIdentity" | "node">;
+export type Asking = Pick<AdsConnection, "peer" | "peerIdentity" | "node">;
 
-/** Streams of one pod's proxy and agent: each has one or two, and the next before the last is noticed to be dead. */
+/**
+ * Of one pod's proxy and agent: each has one or two. A network that fails leaves dead ones behind, which are noticed only after minutes; the
+ * pod that comes again is not to wait for that.
+ */
 export const maxStreamsPerPod = 8;
+/** Streams of an identity whose first request has not said yet of which pod they are. */
+const maxUnnamedStreams = 8;
 
 const withCertificateOnly = "this port serves workloads that show their certificate";
 
 /**
  * For `AdsServerOptions.admission` of the port with TLS. Before its first request a stream says nothing of its pod: what one identity
- * may open goes by how many pods it has, so that no workload takes the streams of all others.
+ * may open goes by how many pods it has, so that no workload takes the streams of all others. Of one pod's the oldest makes way (`PodStreams`):
+ * this bound is only met by streams that ask for nothing.
  */
 export function workloadsOnly(pods: KnownPods, metrics: CaMetrics): (opening: StreamOpening) => Refusal | undefined {
   return ({ peerIdentity, openStreams }) => {
@@ -23,8 +29,9 @@ export function workloadsOnly(pods: KnownPods, metrics: CaMetrics): (opening: St
       metrics.deniedStreams.increment();
       return { status: "PERMISSION_DENIED", details: withCertificateOnly };
     }
-    if (openStreams < maxStreamsPerPod) return undefined;
-    const allowed = maxStreamsPerPod * pods.count(peerIdentity.namespace, peerIdentity.serviceAccount);
+    if (openStreams < maxUnnamedStreams) return undefined;
+    const { namespace, serviceAccount } = peerIdentity;
+    const allowed = maxStreamsPerPod * pods.count(namespace, serviceAccount) + maxUnnamedStreams;
     if (openStreams < allowed) return undefined;
     const details = `more than ${openStreams} streams of ${spiffeIdText(peerIdentity)}`;
     return { status: "RESOURCE_EXHAUSTED", details };
@@ -35,50 +42,20 @@ export function workloadsOnly(pods: KnownPods, metrics: CaMetrics): (opening: St
 export function ownConfigurationOnly(
   pods: KnownPods,
   metrics: CaMetrics,
-  log: Logger,
+  warnings: Pick<SeldomWarnings, "tell">,
 ): (connection: Asking) => string | undefined {
   return (connection) => {
-    const reason = refusal(connection, pods);
+    const reason = refusalOf(connection, pods);
     if (reason === undefined) return undefined;
     metrics.deniedStreams.increment();
-    log.warning("a client was denied configuration", { peer: connection.peer, node: connection.node.id, reason });
+    const fields = { peer: connection.peer, node: connection.node.id, reason };
+    warnings.tell("denied", "a client was denied configuration", fields);
     return reason;
   };
 }
 
-/**
- * The same handlers for streams that end when they would be refused: a pod that is gone, or has become another's, gets no more of its
- * configuration.
- */
-export function endingWithThePod(handlers: AdsServerHandlers, pods: KnownPods, log: Logger): AdsServerHandlers {
-  const open = new Set<AdsConnection>();
-  pods.follow(() => {
-    for (const connection of open) {
-      const reason = refusal(connection, pods);
-      if (reason === undefined) continue;
-      open.delete(connection);
-      log.info("a stream ends with its pod", { peer: connection.peer, node: connection.node.id, reason });
-      connection.close("PERMISSION_DENIED", reason);
-    }
-  });
-  return {
-    onConnect: (connection) => {
-      open.add(connection);
-      handlers.onConnect(connection);
-    },
-    onSubscribe: (connection, subscription) => handlers.onSubscribe(connection, subscription),
-    onAck: (connection, acknowledgement) => handlers.onAck?.(connection, acknowledgement),
-    onNack: (connection, rejection) => handlers.onNack?.(connection, rejection),
-    onSent: (connection, sent) => handlers.onSent?.(connection, sent),
-    onIgnored: (connection, reason, detail) => handlers.onIgnored?.(connection, reason, detail),
-    onDisconnect: (connection, reason) => {
-      open.delete(connection);
-      handlers.onDisconnect(connection, reason);
-    },
-  };
-}
-
-function refusal({ node, peerIdentity }: Asking, pods: KnownPods): string | undefined {
+/** Why it may not have what its node asks for. */
+export function refusalOf({ node, peerIdentity }: Asking, pods: KnownPods): string | undefined {
   if (peerIdentity === undefined) return withCertificateOnly;
   const parsed = parseNode(node);
   if ("problem" in parsed) return parsed.problem;

@@ -18,7 +18,7 @@ import {
 } from "@tulle/identity";
 import { createWorkloadTokenKey, issueWorkloadToken, localTokenIssuer } from "@tulle/identity/workload-token";
 import { create } from "@bufbuild/protobuf";
-import { type AdsResponse, connectAds } from "@tulle/xds";
+import { type AdsResponse, connectAds, openByteStream } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { debianTool } from "../../../../tests/tools/debian-tool.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
@@ -34,6 +34,7 @@ import {
   openStream,
   type ProvenWorld,
   provenWorld,
+  serverName,
   temporaryFolder,
   tokenOf,
   web,
@@ -197,7 +198,8 @@ test("callers without a proof, or with one for something else, get no certificat
   assert.match(metrics, /^citadel_server_authentication_failure_count 12$/m);
   assert.match(metrics, /^citadel_server_success_cert_issuance_count 1$/m);
   const audited = world.log.filter(({ message }) => message === "a certificate was refused");
-  assert.equal(audited.length, rows.length);
+  const kinds = new Set(audited.map(({ fields }) => fields?.["reason"]));
+  assert.ok(kinds.size >= 4, "each kind of refusal is told at once");
   assert.deepEqual(audited.find(({ fields }) => fields?.["requested"] !== undefined)?.fields, {
     ...audited.find(({ fields }) => fields?.["requested"] !== undefined)?.fields,
     caller: "spiffe://cluster.local/ns/shop/sa/web",
@@ -321,36 +323,65 @@ test("a workload gets its own pod's configuration, and nobody else's", async (co
   await waitFor(() => failures.length > 0, { what: "the end of the one without a certificate" });
   assert.equal(failures[0], "7 PERMISSION_DENIED: this port serves workloads that show their certificate");
   const denied = world.log.filter(({ message }) => message === "a client was denied configuration");
-  assert.ok(denied.length >= 2 * rows.length);
+  assert.equal(denied[0]?.fields?.["reason"], rows[0]!.expected);
   assert.ok(world.log.some(({ message }) => message === "a client was turned away"));
   assert.match(await world.metrics(), /^tulle_xds_denied_streams_total \d/m);
 });
 
-test("one identity has as many streams as its pods need, and another one is served beside it", async (context) => {
+test("of too many streams of a pod the oldest makes way: a pod that left dead ones behind is served", async (context) => {
   const world = await provenWorld(context);
   const identity = await identityOfWeb(world);
-  // The first of them of the bundle's service: all streams of an identity count together.
+  // The first of them of the bundle's service: all streams of a pod count together.
   const roots = { service: "sds", type: "SDS", names: new Set(["ROOTCA"]) } as const;
   const standing = [await openStream(context, world, { identity, ...roots })];
+  await waitFor(() => standing[0]!.responses.length > 0, { what: "an answer on the first" });
   for (let open = 1; open < maxStreamsPerPod; open += 1) standing.push(await openStream(context, world, { identity }));
   await waitFor(() => standing.every(({ responses }) => responses.length > 0), { what: "an answer on each" });
-  const { failures, client } = await openStream(context, world, { identity });
-  await waitFor(() => failures.length > 0, { what: "the end of one too many" });
-  client.close();
-  const limit = `more than ${maxStreamsPerPod} streams of spiffe://cluster.local/ns/shop/sa/web`;
-  assert.equal(failures[0], `8 RESOURCE_EXHAUSTED: ${limit}`);
+  const neighbour = await openStream(context, world, {
+    identity: await forgedIdentity(world, { identity: other }),
+    nodeId: "sidecar~127.9.9.2~other-1.shop~shop.svc.cluster.local",
+  });
+  const [oldest, ...others] = standing;
+  context.after(() => oldest!.client.close());
+  const again = await openStream(context, world, { identity });
+  await waitFor(() => again.responses.length > 0 && neighbour.responses.length > 0, { what: "answers to both" });
+  await waitFor(() => oldest!.failures.length > 0, { what: "the end of the oldest" });
+  oldest!.client.close();
+  const told = `8 RESOURCE_EXHAUSTED: more than ${maxStreamsPerPod} streams of web-1.shop: the oldest makes way`;
+  assert.equal(oldest!.failures[0], told);
+  assert.deepEqual(neighbour.failures, [], "another pod's are left alone");
+  assert.ok(others.some(({ failures }) => failures.length === 0));
+});
+
+test("one identity's streams that ask for nothing are bounded, and another identity is served beside them", async (context) => {
+  const world = await provenWorld(context);
+  const identity = await identityOfWeb(world);
+  const rootsPem = await world.rootsPem();
+  const ends: string[] = [];
+  for (let count = 0; count < 3 * maxStreamsPerPod; count += 1) {
+    const settled = Promise.withResolvers<void>();
+    const onEnd = (reason: string): void => void ends.push(reason);
+    const events = { onOpen: () => settled.resolve(), onMessage: () => undefined, onEnd };
+    const stream = openByteStream(world.target, events, { tls: () => ({ rootsPem, serverName, identity }) });
+    context.after(() => stream.close());
+    await settled.promise;
+  }
+  const limit = "more than 16 streams of spiffe://cluster.local/ns/shop/sa/web";
+  await waitFor(() => ends.length >= maxStreamsPerPod, { what: "the end of those beyond" });
+  assert.deepEqual(
+    ends,
+    Array.from({ length: maxStreamsPerPod }, () => `8 RESOURCE_EXHAUSTED: ${limit}`),
+  );
   const neighbour = await openStream(context, world, {
     identity: await forgedIdentity(world, { identity: other }),
     nodeId: "sidecar~127.9.9.2~other-1.shop~shop.svc.cluster.local",
   });
   await waitFor(() => neighbour.responses.length > 0, { what: "an answer to another workload" });
-  standing[0]!.client.close();
-  const again = await openStream(context, world, { identity });
-  await waitFor(() => again.responses.length > 0, { what: "an answer on a stream in the place of one that ended" });
 });
 
 test("clients without a certificate make room for each other, and for who asks for one", async (context) => {
-  const world = await provenWorld(context);
+  const maxUnproven = 64;
+  const world = await provenWorld(context, { xdsLimits: { maxUnproven } });
   const { port } = world.running.xdsTlsAddress!;
   const connect = async (): Promise<tls.TLSSocket> => {
     const socket = tls.connect({ host: "127.0.0.1", port, ALPNProtocols: ["h2"], rejectUnauthorized: false });
@@ -360,12 +391,35 @@ test("clients without a certificate make room for each other, and for who asks f
     return socket;
   };
   const idle: tls.TLSSocket[] = [];
-  for (let batch = 0; batch < 6; batch += 1) idle.push(...(await Promise.all(Array.from({ length: 50 }, connect))));
-  // 256 of them stay.
-  await waitFor(() => idle.filter(({ closed }) => closed).length === 44, { what: "the end of the oldest" });
-  assert.ok(idle.slice(-200).every(({ closed }) => !closed));
-  assert.match(await world.metrics(), /^tulle_xds_refused_connections_total\{reason="too-many-unproven"\} 44$/m);
+  for (let batch = 0; batch < 5; batch += 1) idle.push(...(await Promise.all(Array.from({ length: 20 }, connect))));
+  await waitFor(() => idle.filter(({ closed }) => closed).length === 100 - maxUnproven, {
+    what: "the end of the oldest",
+  });
+  assert.ok(idle.slice(-40).every(({ closed }) => !closed));
+  assert.match(await world.metrics(), /^tulle_xds_refused_connections_total\{reason="too-many-unproven"\} 36$/m);
   await openStream(context, world, { identity: await identityOfWeb(world) });
+});
+
+test("bad tokens and foreign nodes do not fill the log", async (context) => {
+  const world = await provenWorld(context);
+  const identity = await identityOfWeb(world);
+  const count = 20;
+  const startedMs = performance.now();
+  for (let asked = 0; asked < count; asked += 1) {
+    const { answer } = await ask(world, { token: `not.a.token-${asked}` });
+    assert.equal(answer.ok ? "a certificate" : answer.status, "UNAUTHENTICATED");
+    const { failures, client } = await openStream(context, world, {
+      identity,
+      nodeId: `sidecar~1.2.3.4~x-${asked}.bank~d`,
+    });
+    await waitFor(() => failures.length > 0, { what: "a refusal" });
+    client.close();
+  }
+  const seconds = Math.ceil((performance.now() - startedMs) / 1000) + 1;
+  for (const message of ["a certificate was refused", "a client was denied configuration"]) {
+    const lines = world.log.filter((line) => line.message === message);
+    assert.ok(lines.length > 0 && lines.length <= seconds, `${lines.length} lines of "${message}" in ${seconds} s`);
+  }
 });
 
 test("connections that say nothing keep no workload out, and do not fill the log", async (context) => {

@@ -41,7 +41,7 @@ import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } f
 export const web: SpiffeId = { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "web" };
 export const webPod = { name: "web-1", uid: "web-uid" };
 export const webNode = "sidecar~127.9.9.1~web-1.shop~shop.svc.cluster.local";
-const serverName = "tulled.tulle-system.svc";
+export const serverName = "tulled.tulle-system.svc";
 
 export type Identity = NonNullable<ClientTls["identity"]>;
 
