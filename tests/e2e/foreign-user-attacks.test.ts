@@ -6,62 +6,11 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { processStartTime } from "@tulle/local/instance";
-import { type CommandResult, ShopInstance, httpRequest } from "./shop-instance.ts";
+import { type CommandResult, ShopInstance } from "./shop-instance.ts";
 import { type StartedProcess, startProcess, waitFor } from "../tools/processes.ts";
-import { ToolUnavailable } from "../tools/tool-unavailable.ts";
-import type { SquatterTask } from "./squatter-program.ts";
+import { addressesOf, nobody, requireRoot, Squatter } from "./squatter-process.ts";
 
-const nobody = 65_534;
 const entry = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
-
-function requireRoot(): void {
-  if (process.getuid?.() === 0) return;
-  throw new ToolUnavailable("root", "only root may start a program under another user's id; run this test as root");
-}
-
-class Squatter implements AsyncDisposable {
-  readonly #process: StartedProcess;
-
-  private constructor(started: StartedProcess) {
-    this.#process = started;
-  }
-
-  static async start(task: Omit<SquatterTask, "uid">): Promise<Squatter> {
-    const program = path.join(import.meta.dirname, "squatter-program.ts");
-    const input = JSON.stringify({ uid: nobody, ...task });
-    const started = await startProcess(process.execPath, [program], { name: "another user's program", input });
-    await started.waitForOutput(/"ready"/);
-    return new Squatter(started);
-  }
-
-  has(at: string): Promise<unknown> {
-    return this.#process.waitForOutput(new RegExp(`"listening":"${at}"`), { timeoutMs: 30_000 });
-  }
-
-  crowded(): Promise<unknown> {
-    return this.#process.waitForOutput(/"crowded"/, { timeoutMs: 30_000 });
-  }
-
-  /** All that was sent to it. */
-  received(): string {
-    return this.#process
-      .stdout()
-      .split("\n")
-      .filter((line) => line.includes('"received"'))
-      .map((line) => (JSON.parse(line) as { readonly text: string }).text)
-      .join("\n");
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#process.stop({ signal: "SIGKILL" });
-  }
-}
-
-async function addressesOf(shop: ShopInstance): Promise<{ readonly api: string; readonly xds: string }> {
-  const text = await readFile(path.join(shop.folder, ".tulle", "instance.json"), "utf8");
-  const { apiUrl, xdsAddress } = JSON.parse(text) as { readonly apiUrl: string; readonly xdsAddress: string };
-  return { api: new URL(apiUrl).host, xds: xdsAddress };
-}
 
 /** Tokens, keys, manifests and requests: nothing of it may have left. What the agents begin a handshake with is no secret. */
 async function assertNothingTold(shop: ShopInstance, squatter: Squatter): Promise<void> {
@@ -127,33 +76,6 @@ test("an address that another user takes while the control plane restarts is tol
   }
   await waitFor(async () => (await shop.tulle("pods")).code === 0, { what: "the control plane", timeoutMs: 60_000 });
   await shop.waitForSync();
-});
-
-test("1,100 idle connections and 300 watches of another user keep nobody out, and are told nothing", async () => {
-  requireRoot();
-  await using shop = await ShopInstance.start();
-  const { api } = await addressesOf(shop);
-  const host = `host: ${api}\r\n`;
-  const watch = `GET /api/v1/watch HTTP/1.1\r\n${host}\r\n`;
-  await using idle = await Squatter.start({ listen: [], crowd: { at: api, count: 1100, text: "" } });
-  await using watchers = await Squatter.start({ listen: [], crowd: { at: api, count: 300, text: watch } });
-  await idle.crowded();
-  await watchers.crowded();
-  await shop.applyRule("2-everything-to-v1");
-  assert.equal((await shop.pods()).length, 5);
-  const pages = [
-    "debug/config_dump?proxyID=webapp.shop",
-    "debug/configz",
-    "debug/syncz",
-    "api/v1/resources/Pod",
-    "api/v1/resources/Deployment",
-  ];
-  for (const page of pages) {
-    const { status, body } = await httpRequest(`http://${api}/${page}`);
-    assert.equal(status, 403, page);
-    assert.match(body, /only \/ready, \/version and \/metrics/);
-  }
-  assert.match((await httpRequest(`http://${api}/metrics`)).body, /^pilot_services \d/m);
 });
 
 interface Planted {

@@ -7,8 +7,14 @@ export interface SquatterTask {
   readonly uid: number;
   /** `host:port`; tried again and again until each is had. */
   readonly listen: readonly string[];
-  /** `host:port` to which so many connections are opened that send this text, again where they were closed. */
-  readonly crowd?: { readonly at: string; readonly count: number; readonly text: string };
+  readonly crowds?: readonly Crowd[];
+}
+
+/** `host:port` to which so many connections are opened that send this text, again where they were closed. */
+export interface Crowd {
+  readonly at: string;
+  readonly count: number;
+  readonly text: string;
 }
 
 const retryMs = 1;
@@ -36,7 +42,7 @@ function take(at: string): void {
   listen();
 }
 
-function crowd({ at, count, text }: NonNullable<SquatterTask["crowd"]>): void {
+function crowd({ at, count, text }: Crowd): void {
   const { hostname: host, port } = new URL(`http://${at}`);
   let connected = 0;
   const open = (): void => {
@@ -57,5 +63,5 @@ process.setgid!(task.uid);
 process.setuid!(task.uid);
 if (process.getuid!() !== task.uid) throw new Error("still the user of before");
 for (const at of task.listen) take(at);
-if (task.crowd !== undefined) crowd(task.crowd);
+for (const each of task.crowds ?? []) crowd(each);
 tell({ ready: process.pid });

@@ -1,6 +1,7 @@
 // Istio's ports of an agent: one tells the platform when a pod's proxy is ready, the other has the metrics of proxy and agent
 // together, whichever data plane it is.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import { oldestMakesWay } from "@tulle/telemetry";
 import { adminRequest } from "./data-plane/admin-request.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
@@ -11,7 +12,9 @@ export const healthPath = "/healthz/ready";
 export const metricsPort = 15_020;
 export const metricsPath = "/stats/prometheus";
 
-const maxConnections = 64;
+/** Of each port, those that have not asked yet. Any user of the machine may take them all; the oldest makes way, so that no probe is kept out. */
+const maxWaiting = 256;
+const maxConnections = 1024;
 
 /** Ready is a proxy that has its first clusters and listeners, which is when its admin page says LIVE. */
 async function isReady(podAddress: string): Promise<boolean> {
@@ -67,6 +70,7 @@ export async function startHealthServer(
 async function listen(onRequest: RequestListener, port: number, address: string): Promise<Server> {
   const server = createServer(onRequest);
   server.maxConnections = maxConnections;
+  oldestMakesWay(server, maxWaiting);
   const listening = Promise.withResolvers<void>();
   server.once("error", listening.reject);
   server.listen(port, address, listening.resolve);

@@ -2,6 +2,7 @@
 export * from "./descriptor-reserve.ts";
 export * from "./log.ts";
 export * from "./metrics.ts";
+export * from "./oldest-makes-way.ts";
 export * from "./printable.ts";
 export * from "./seldom-warning.ts";
 export * from "./trouble.ts";
