@@ -2,16 +2,19 @@
 // people who ask it, and takes newcomers again by itself.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import net from "node:net";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import tls from "node:tls";
 import { test } from "node:test";
 import { isDeepStrictEqual, promisify } from "node:util";
-import { waitFor } from "../tools/processes.ts";
+import { startProcess, waitFor } from "../tools/processes.ts";
+import { socketRequest } from "../tools/socket-request.ts";
 import { rollOut } from "./replicated-shop.ts";
 import { ShopInstance } from "./shop-instance.ts";
 
+const entry = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
 const maxDescriptors = 128;
 const refusal = "connections are refused: too many files are open";
 
@@ -118,4 +121,25 @@ test("a control plane without descriptors refuses newcomers, says so once, pushe
   await shop.waitForSync();
   assert.equal((await log()).split(refusal).length, 2, await log());
   assert.equal((await shop.processes()).get("control-plane"), controlPlane, "it went on");
+});
+
+test("connections that say nothing to a port without TLS use up nobody's descriptors", async (context) => {
+  const folder = await mkdtemp(path.join(tmpdir(), "tulle-no-tls-"));
+  context.after(() => rm(folder, { recursive: true }));
+  const state = path.join(folder, "state");
+  const ports = ["--xds", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+  const line = [entry, "control-plane", "--manifests", folder, "--state", state, ...ports];
+  await using controlPlane = await startProcess("prlimit", [`--nofile=${maxDescriptors}`, process.execPath, ...line], {
+    name: "tulle control-plane",
+  });
+  const [, host, port] = await controlPlane.waitForOutput(/ xds=([\d.]+):(\d+) /);
+  const open = new Set<net.Socket>();
+  context.after(() => open.forEach((socket) => socket.destroy()));
+  for (let begun = 0; begun < 2 * maxDescriptors; begun += 1) {
+    await settled(open, net.connect({ host: host!, port: Number(port) }), "connect");
+  }
+  await waitFor(() => open.size <= maxDescriptors / 8, { what: "the oldest to make way" });
+  assert.ok(open.size > 0, "the newest stay for a while");
+  const answer = await socketRequest(path.join(state, "control-plane.sock"), "/api/v1/findings");
+  assert.equal(answer.status, 200);
 });

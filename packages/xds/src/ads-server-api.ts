@@ -137,7 +137,7 @@ export type AdsAddress = { readonly host: string; readonly port: number } | { re
 export interface AdsServerLimits {
   /** Streams over all connections; one more gets RESOURCE_EXHAUSTED. */
   readonly maxStreams: number;
-  /** With TLS: connections whose handshake is not done; the oldest is closed for one more. */
+  /** Of TCP: connections whose handshake is not done, without TLS those that have called nothing yet; the oldest is closed for one more. */
   readonly maxHandshakes: number;
   /** With TLS: connections of clients that have shown no certificate; the oldest is closed for one more. */
   readonly maxUnproven: number;
@@ -187,7 +187,7 @@ export interface AdsServerOptions {
   readonly onTurnedAway?: (peer: string, refusal: Refusal) => void;
   /** On a TCP address only. */
   readonly tls?: ServerTls;
-  /** With TLS: whether a connection that was just accepted is closed, before anything is read. */
+  /** Of TCP: whether a connection that was just accepted is closed, before anything is read. */
   readonly refusesConnection?: (socket: Socket) => boolean;
   /** Answered on the same port. */
   readonly unaryHandlers?: UnaryHandlers;

@@ -6,6 +6,7 @@ import type { Server, ServerDuplexStream } from "@grpc/grpc-js";
 import type { AdsAddress, Refusal, StreamOpening } from "./ads-server-api.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import { UnaryCalls } from "./answer-unary.ts";
+import { PlainListener } from "./plain-listener.ts";
 import { TlsListener, type TlsPeer } from "./tls-listener.ts";
 import type { PeerIdentity, ServerTls, ServerTlsCredentials } from "./transport-security.ts";
 import type { GrpcStatusName, UnaryHandlers } from "./unary-calls.ts";
@@ -33,7 +34,7 @@ export interface ServerByteStreamEvents {
 export interface ByteStreamServerLimits {
   /** Streams over all connections; one more gets RESOURCE_EXHAUSTED. */
   readonly maxStreams: number;
-  /** With TLS alone. */
+  /** Of TCP: see `AdsServerLimits`. */
   readonly maxHandshakes?: number;
   readonly maxUnproven?: number;
   readonly maxRequestBytes: number;
@@ -62,7 +63,7 @@ export interface ByteStreamServerOptions {
   readonly services?: readonly XdsService[];
   /** On a TCP address only. */
   readonly tls?: ServerTls;
-  /** With TLS: whether a connection that was just accepted is closed, before anything is read. */
+  /** Of TCP: whether a connection that was just accepted is closed, before anything is read. */
   readonly refusesConnection?: (socket: Socket) => boolean;
   readonly unaryHandlers?: UnaryHandlers;
   /** See `AdsServerOptions`, as the next. */
@@ -111,12 +112,17 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     ...("path" in options.address ? {} : { "grpc.max_connection_idle_ms": idleConnectionMs }),
   });
   const insecure = grpc.ServerCredentials.createInsecure();
-  const listener = tls === undefined ? undefined : listenerFor(tls, options, server.createConnectionInjector(insecure));
-  const peerOf = (call: { getPeer(): string }): TlsPeer =>
-    listener?.peer(call.getPeer()) ?? { certificates: [], identity: undefined };
+  const injector = server.createConnectionInjector(insecure);
+  const listener = tls === undefined ? undefined : tlsListener(tls, options, injector);
+  const plain = tls === undefined && "port" in options.address ? plainListener(options, injector) : undefined;
+  const peerOf = (call: { getPeer(): string }): TlsPeer => {
+    plain?.called(call.getPeer());
+    return listener?.peer(call.getPeer()) ?? { certificates: [], identity: undefined };
+  };
   const fail = (call: BytesCall, code: number, details: string): void => void call.emit("error", { code, details });
   const stream = (call: BytesCall, service: XdsService): void => {
     const peer = call.getPeer();
+    const { certificates, identity } = peerOf(call);
     const turnAway = ({ status, details }: Refusal): void => {
       fail(call, grpc.status[status], details);
       options.onTurnedAway?.(peer, { status, details });
@@ -132,7 +138,6 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
       turnAway({ status: "RESOURCE_EXHAUSTED", details });
       return;
     }
-    const { certificates, identity } = peerOf(call);
     const owner = identity === undefined ? undefined : `${identity.namespace}/${identity.serviceAccount}`;
     const openStreams = owner === undefined ? openOfPeer : openByOwner.count(owner);
     const refusal = options.admission?.({ peer, peerIdentity: identity, openStreams });
@@ -176,10 +181,9 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     // Served as a stream, on which the two look the same: a stream's handler hears of a call before its message is there.
     server.addService({ call: method(path, true) }, { call: (call: BytesCall) => unary.take(call, handler) });
   }
+  const onTcp = listener ?? plain;
   const address =
-    listener === undefined
-      ? await bind(server, insecure, options.address)
-      : await bindListener(listener, options.address);
+    onTcp === undefined ? await bind(server, insecure, options.address) : await bindListener(onTcp, options.address);
   return {
     address,
     setCredentials: (credentials) => {
@@ -192,7 +196,7 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
       server.tryShutdown(() => resolve());
       // Streams of clients that do not answer would hold a graceful shutdown for ever.
       server.forceShutdown();
-      await Promise.all([promise, listener?.close()]);
+      await Promise.all([promise, onTcp?.close()]);
       if ("path" in address) removeSocket(address.path);
     },
   };
@@ -217,22 +221,29 @@ class Tally {
   }
 }
 
-function listenerFor(
-  tls: ServerTls,
-  { limits, refusesConnection = () => false }: ByteStreamServerOptions,
-  injector: ReturnType<Server["createConnectionInjector"]>,
-): TlsListener {
-  return new TlsListener(tls, {
+type Injector = ReturnType<Server["createConnectionInjector"]>;
+
+function tlsListener(tls: ServerTls, options: ByteStreamServerOptions, injector: Injector): TlsListener {
+  const { maxUnproven = Infinity } = options.limits;
+  return new TlsListener(tls, { ...tcpOptions(options, injector), maxUnproven });
+}
+
+function plainListener(options: ByteStreamServerOptions, injector: Injector): PlainListener {
+  const { maxHandshakes, ...others } = tcpOptions(options, injector);
+  return new PlainListener({ ...others, maxSilent: maxHandshakes });
+}
+
+function tcpOptions({ limits, refusesConnection = () => false }: ByteStreamServerOptions, injector: Injector) {
+  return {
     // Twice, because a client renews its certificate beside its stream.
     maxConnections: 2 * limits.maxStreams,
     maxHandshakes: limits.maxHandshakes ?? Infinity,
-    maxUnproven: limits.maxUnproven ?? Infinity,
     refuses: refusesConnection,
-    accept: (socket) => injector.injectConnection(socket),
-  });
+    accept: (socket: Socket) => injector.injectConnection(socket),
+  };
 }
 
-async function bindListener(listener: TlsListener, address: AdsAddress): Promise<AdsAddress> {
+async function bindListener(listener: TlsListener | PlainListener, address: AdsAddress): Promise<AdsAddress> {
   if ("path" in address) throw new Error("TLS is served on TCP addresses only");
   return { host: address.host, port: await listener.listen(address.host, address.port) };
 }

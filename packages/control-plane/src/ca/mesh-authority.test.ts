@@ -13,7 +13,7 @@ import {
   privateKeyPem,
   writeAuthority,
 } from "@tulle/identity";
-import { DescriptorReserve, type LogEntry, Logging, MetricRegistry } from "@tulle/telemetry";
+import { type LogEntry, Logging, MetricRegistry } from "@tulle/telemetry";
 import { type ClientTls, type Clock, connectAds } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { waitFor } from "../../../../tests/tools/processes.ts";
@@ -90,7 +90,6 @@ async function issue({ signing }: MeshAuthority): Promise<NonNullable<ClientTls[
 test("new roots are heard of first, sign next, and the old ones go last", async (context) => {
   const { authority, time, log, stateDirectory } = await openAt(context);
   const server = await serveProvenWorkloads({
-    descriptors: new DescriptorReserve(new Logging({ level: "off" }).logger("test"), Infinity),
     server: { address: { host: "127.0.0.1", port: 0 } },
     handlers: {
       onConnect: (connection) => connection.set("CDS", new Map()),

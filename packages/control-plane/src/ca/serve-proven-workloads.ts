@@ -1,11 +1,10 @@
 // The port with TLS (15012): ADS and SDS for workloads that have proved who they are, and certificates for those that are about to.
 import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
-import { descriptorLimit, descriptorOf, type DescriptorReserve, type Logger, SeldomWarnings } from "@tulle/telemetry";
+import { type Logger, SeldomWarnings } from "@tulle/telemetry";
 import {
   type AdsServerHandlers,
   type AdsServerOptions,
   certificateService,
-  defaultAdsServerLimits,
   type RunningAdsServer,
   serveAds,
 } from "@tulle/xds";
@@ -19,38 +18,29 @@ import { trustBundleStreams } from "./trust-bundle-streams.ts";
 
 export interface ProvenWorkloadsOptions {
   /** Where, within which limits, and in whose name. */
-  readonly server: Pick<AdsServerOptions, "address" | "limits" | "clock" | "controlPlaneId" | "onTurnedAway">;
+  readonly server: Pick<
+    AdsServerOptions,
+    "address" | "limits" | "clock" | "controlPlaneId" | "onTurnedAway" | "refusesConnection"
+  >;
   readonly handlers: AdsServerHandlers;
   readonly authority: MeshAuthority;
   readonly tokenKeys: readonly WorkloadTokenKey[];
   readonly pods: KnownPods;
   readonly metrics: CaMetrics;
   readonly log: Logger;
-  readonly descriptors: DescriptorReserve;
 }
-
-/** Of the descriptors, whoever is before the end of a handshake takes no more than this, and whoever has shown no certificate as many. */
-const unprovenOfDescriptors = 1 / 8;
 
 /** Rejects if the address cannot be bound. */
 export async function serveProvenWorkloads(options: ProvenWorkloadsOptions): Promise<RunningAdsServer> {
-  const { authority, handlers, metrics, log, pods, descriptors } = options;
-  const limits = { ...defaultAdsServerLimits, ...options.server.limits };
-  const mostUnproven = Math.ceil(descriptorLimit() * unprovenOfDescriptors);
+  const { authority, handlers, metrics, log, pods } = options;
   const warnings = new SeldomWarnings(log);
   const streams = new PodStreams(pods, log);
   const server = await serveAds({
     ...options.server,
-    limits: {
-      ...limits,
-      maxHandshakes: Math.min(limits.maxHandshakes, mostUnproven),
-      maxUnproven: Math.min(limits.maxUnproven, mostUnproven),
-    },
     handlers: streams.bounding(handlers),
     secretHandlers: streams.bounding(trustBundleStreams(authority)),
     admission: workloadsOnly(pods, metrics),
     refusal: ownConfigurationOnly(pods, metrics, warnings),
-    refusesConnection: (socket) => descriptors.refuses(descriptorOf(socket), performance.now()),
     unaryHandlers: certificateService((call) => answerCertificateRequest({ ...options, warnings }, call)),
     tls: {
       credentials: authority.credentials,

@@ -1,7 +1,14 @@
 // The two ports that a control plane serves xDS on: one for whoever may connect, and one with TLS for workloads that show their
 // certificate, or ask for it.
-import type { DescriptorReserve } from "@tulle/telemetry";
-import { type AdsServerLimits, type AdsServerOptions, type Clock, type RunningAdsServer, serveAds } from "@tulle/xds";
+import { descriptorLimit, descriptorOf, type DescriptorReserve } from "@tulle/telemetry";
+import {
+  type AdsServerLimits,
+  type AdsServerOptions,
+  type Clock,
+  defaultAdsServerLimits,
+  type RunningAdsServer,
+  serveAds,
+} from "@tulle/xds";
 import type { KnownPods } from "../ca/known-pods.ts";
 import type { Security } from "../ca/open-security.ts";
 import { serveProvenWorkloads } from "../ca/serve-proven-workloads.ts";
@@ -28,7 +35,7 @@ export interface XdsServers extends AsyncDisposable {
 }
 
 export async function serveXds(
-  { xdsAddress, xdsTlsAddress, xdsLimits: limits }: XdsAddresses,
+  { xdsAddress, xdsTlsAddress, xdsLimits }: XdsAddresses,
   controlPlaneId: string,
   { pusher, pods, turnedAway }: { readonly pusher: Pusher; readonly pods: KnownPods; readonly turnedAway: TurnedAway },
   security: Security | undefined,
@@ -36,7 +43,9 @@ export async function serveXds(
   descriptors: DescriptorReserve,
 ): Promise<XdsServers> {
   const onTurnedAway: AdsServerOptions["onTurnedAway"] = (peer, refusal) => turnedAway.note(peer, refusal);
-  const shared = { controlPlaneId, clock, onTurnedAway, ...(limits === undefined ? {} : { limits }) };
+  const refusesConnection: AdsServerOptions["refusesConnection"] = (socket) =>
+    descriptors.refuses(descriptorOf(socket), performance.now());
+  const shared = { controlPlaneId, clock, onTurnedAway, refusesConnection, limits: withinDescriptors(xdsLimits) };
   const open = new AsyncDisposableStack();
   const opened = (server: RunningAdsServer): Address | undefined => {
     open.defer(() => server.close());
@@ -47,12 +56,25 @@ export async function serveXds(
     if (xdsTlsAddress === undefined || security === undefined) return disposable({ plaintext, tls: undefined }, open);
     const { authority, metrics, log, tokenKey } = security;
     const server = { ...shared, address: xdsTlsAddress };
-    const proven = { server, handlers: pusher, authority, tokenKeys: [tokenKey], pods, metrics, log, descriptors };
+    const proven = { server, handlers: pusher, authority, tokenKeys: [tokenKey], pods, metrics, log };
     return disposable({ plaintext, tls: opened(await serveProvenWorkloads(proven)) }, open);
   } catch (error) {
     await open.disposeAsync();
     throw error;
   }
+}
+
+/** Of the descriptors, whoever says nothing takes no more than this, and whoever has shown no certificate as many. */
+const unprovenOfDescriptors = 1 / 8;
+
+function withinDescriptors(given: Partial<AdsServerLimits> | undefined): AdsServerLimits {
+  const limits = { ...defaultAdsServerLimits, ...given };
+  const most = Math.ceil(descriptorLimit() * unprovenOfDescriptors);
+  return {
+    ...limits,
+    maxHandshakes: Math.min(limits.maxHandshakes, most),
+    maxUnproven: Math.min(limits.maxUnproven, most),
+  };
 }
 
 function disposable(servers: Pick<XdsServers, "plaintext" | "tls">, open: AsyncDisposableStack): XdsServers {
