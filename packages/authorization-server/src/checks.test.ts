@@ -225,7 +225,6 @@ test("owner: what prompt, max_age and id_token_hint ask for", async (t) => {
       silent: "login_required",
       page: /name="password"/,
     },
-    { name: "forged hint", more: { id_token_hint: "a.b.c" }, silent: "login_required", page: /name="password"/ },
     { name: "more scope", more: { scope: "openid email" }, silent: "consent_required", page: /name="decision"/ },
   ];
   for (const { name, more, silent, page } of cases) {

@@ -5,11 +5,12 @@ import type { Logger } from "@tulle/telemetry";
 import type { FastifyInstance } from "fastify";
 import { AuditLog } from "./audit.ts";
 import type { Config } from "./config/config.ts";
-import { loadKeyEncryptionKey } from "./config/key-encryption-key.ts";
+import { makeKeyEncryptionKey } from "./config/key-encryption-key.ts";
 import { passwordHasher } from "./crypto/passwords.ts";
 import { createApp } from "./app.ts";
 import { KeyRing } from "./keys/key-ring.ts";
-import { keyPolicy } from "./keys/key-store.ts";
+import type { MakeKeyPair } from "./keys/key-store.ts";
+import { keyPolicy } from "./keys/succession.ts";
 import { serverMetrics } from "./metrics.ts";
 import type { ServerContext } from "./server-context.ts";
 import type { Database } from "./store/database.ts";
@@ -30,6 +31,8 @@ export interface ServerOptions {
   readonly nowMs?: () => number;
   /** An open, migrated database to use instead of the configured one. */
   readonly database?: Database;
+  /** For tests, which would spend most of their time on RSA keys. */
+  readonly makeKeyPair?: MakeKeyPair;
 }
 
 export interface RunningServer {
@@ -49,7 +52,11 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
   const database = options.database ?? (await openDatabase(config, { ...clock, onConnectionLost }));
   const metrics = serverMetrics(new MetricRegistry());
   await rememberIssuer(database, config.issuer, log);
-  const keys = new KeyRing(database, keyPolicy(config), loadKeyEncryptionKey(config));
+  const keys = new KeyRing(database, {
+    policy: keyPolicy(config),
+    encryptionKey: makeKeyEncryptionKey(config),
+    makeKeyPair: options.makeKeyPair,
+  });
   await keys.refresh();
   const audit = new AuditLog({
     database,

@@ -20,7 +20,7 @@ const tables = [
   "src/token/client-credentials-checks.ts",
 ];
 
-const tests = ["src/rules.test.ts", "src/checks.test.ts"];
+const tests = ["src/rules.test.ts", "src/checks.test.ts", "src/hints.test.ts"];
 
 export interface RowResult {
   readonly table: string;

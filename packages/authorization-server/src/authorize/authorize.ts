@@ -89,6 +89,7 @@ export async function addressOf(
       codeChallenge: undefined,
       prompt: new Set(),
       maxAgeMs: undefined,
+      hintedSubject: undefined,
     },
   };
 }
@@ -110,20 +111,9 @@ export async function situationOf(
   return server.database.read(async (reader) => {
     const grant = session === undefined ? undefined : await findGrant(reader, session.userId, draft.client.id);
     const { interaction, consentGiven } = step;
-    const hintedSubject = hintedSubjectOf(server, draft);
-    const state = { draft, session, grant, interaction, hintedSubject, consentGiven, nowMs: reader.nowMs };
+    const state = { draft, session, grant, interaction, consentGiven, nowMs: reader.nowMs };
     return { draft, refusal, session, grant, need: firstNeed(state) };
   });
-}
-
-function hintedSubjectOf(server: ServerContext, draft: AuthorizeDraft): string | undefined {
-  const hint = draft.parameters.get("id_token_hint");
-  if (hint === undefined) return undefined;
-  // A hint that cannot be verified names nobody, so that nobody's session matches it. An expired one is fine (Core
-  // §3.1.2.1).
-  const jwt = server.keys.verify(hint);
-  const subject = jwt?.type === "JWT" ? jwt.claims["sub"] : undefined;
-  return typeof subject === "string" ? subject : "";
 }
 
 async function answerAddressed(server: ServerContext, step: AuthorizationStep, situation: Situation): Promise<Answer> {
@@ -133,7 +123,8 @@ async function answerAddressed(server: ServerContext, step: AuthorizationStep, s
     await finishQuietly(server, step.interaction);
     return refuseClient(server, draft, refusal, session);
   }
-  if (need !== undefined && silent) {
+  if (need !== undefined && (silent || need.step === "refusal")) {
+    await finishQuietly(server, step.interaction);
     return refuseClient(server, draft, refuse(need.errorWithoutPrompt, need.description), session);
   }
   if (refusal !== undefined || need !== undefined) {

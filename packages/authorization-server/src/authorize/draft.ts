@@ -27,4 +27,6 @@ export interface AuthorizeDraft {
   codeChallenge: string | undefined;
   prompt: ReadonlySet<string>;
   maxAgeMs: number | undefined;
+  /** Whom a verified id_token_hint names. */
+  hintedSubject: string | undefined;
 }

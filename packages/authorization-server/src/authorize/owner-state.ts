@@ -11,14 +11,14 @@ export interface OwnerState {
   readonly grant: Grant | undefined;
   /** Absent on the first visit of the authorization endpoint. */
   readonly interaction: Interaction | undefined;
-  readonly hintedSubject: string | undefined;
   /** The owner has just said yes to exactly this request. */
   readonly consentGiven: boolean;
   readonly nowMs: number;
 }
 
 export interface Need {
-  readonly step: "login" | "consent";
+  /** The owner's next page; `refusal` when nothing that the owner can do would help. */
+  readonly step: "login" | "consent" | "refusal";
   readonly errorWithoutPrompt: OAuthError;
   readonly description: string;
 }

@@ -9,6 +9,7 @@ import { requireAllowedScope } from "./checks/require-allowed-scope.ts";
 import { requireCodeGrant } from "./checks/require-code-grant.ts";
 import { requireCodeResponseType } from "./checks/require-code-response-type.ts";
 import { requireKnownPrompt } from "./checks/require-known-prompt.ts";
+import { requireKnownHint } from "./checks/require-known-hint.ts";
 import { requirePkce } from "./checks/require-pkce.ts";
 import { requireQueryResponseMode } from "./checks/require-query-response-mode.ts";
 import { requireReadableParameters } from "./checks/require-readable-parameters.ts";
@@ -35,4 +36,5 @@ export const requestChecks: ReadonlyArray<Check<AuthorizeDraft, ServerContext>> 
   requireAllowedScope,
   dropUselessOfflineAccess,
   requireAllowedResource,
+  requireKnownHint,
 ];

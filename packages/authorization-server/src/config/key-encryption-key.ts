@@ -6,13 +6,22 @@ import path from "node:path";
 import { makeOwnFolder } from "@tulle/identity/own";
 import type { Config } from "./config.ts";
 
-export function loadKeyEncryptionKey(config: Config): Buffer {
+export function keyEncryptionKeyFile(config: Config): string {
   if (config.databaseUrl !== undefined && config.keyEncryptionKeyFile === undefined) {
     // One made here would seal keys that no other process can open.
     throw new Error("with PostgreSQL, --key-encryption-key-file must name the file that all processes share");
   }
-  const file = config.keyEncryptionKeyFile ?? path.join(config.dataDir, "key-encryption-key");
+  return config.keyEncryptionKeyFile ?? path.join(config.dataDir, "key-encryption-key");
+}
+
+/** For a server, which makes the file of its data directory at its first start. */
+export function makeKeyEncryptionKey(config: Config): Buffer {
+  const file = keyEncryptionKeyFile(config);
   if (config.keyEncryptionKeyFile === undefined) makeOnce(file);
+  return loadKeyEncryptionKey(file);
+}
+
+export function loadKeyEncryptionKey(file: string): Buffer {
   if ((statSync(file).mode & 0o077) !== 0) {
     throw new Error(`${file} can be read by others; run: chmod 600 ${file}`);
   }

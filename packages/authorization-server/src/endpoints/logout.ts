@@ -7,6 +7,7 @@ import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { found } from "../http/messages.ts";
 import { csrfMatches, csrfToken } from "../interaction/csrf.ts";
 import { forgedFormAnswer } from "../interaction/interaction.ts";
+import { isIdToken } from "../keys/jwt.ts";
 import { formTargets } from "../pages/form-targets.ts";
 import { logoutPage } from "../pages/logout-page.ts";
 import { messagePage, refusalPage } from "../pages/message-page.ts";
@@ -67,8 +68,8 @@ async function readRequest(
     return { refusal: refuse("invalid_request", "a parameter was sent more than once") };
   const hint = parameters.get("id_token_hint");
   // An expired ID token is a fair hint (RP-Initiated Logout §2), one that we have not signed is not.
-  const jwt = hint === undefined ? undefined : server.keys.verify(hint);
-  if (hint !== undefined && (jwt === undefined || jwt.type !== "JWT"))
+  const jwt = hint === undefined ? undefined : server.keys.verifyHint(hint);
+  if (hint !== undefined && (jwt === undefined || !isIdToken(jwt)))
     return { refusal: refuse("invalid_request", "id_token_hint is not an ID token of this server") };
   const hintedClient = jwt === undefined ? undefined : String(jwt.claims["aud"]);
   const clientId = parameters.get("client_id") ?? hintedClient;

@@ -34,7 +34,7 @@ export async function loginStep(
     csrf: csrfToken(browserSecret, "login", interaction.id),
     clientName: draft?.client.name,
     username: step.username ?? (await suggestedUserName(server, situation)),
-    again: situation?.session !== undefined && situation.need !== undefined,
+    again: situation?.session !== undefined && situation.need !== undefined && !asksForAnother(situation),
     problem: step.problem,
     status: step.status ?? 200,
     ...(step.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: step.retryAfterSeconds }),
@@ -42,11 +42,17 @@ export async function loginStep(
   });
 }
 
+/** The client wants somebody else than who is signed in: there is no password to give "again". */
+function asksForAnother({ draft, session }: Situation): boolean {
+  return draft.hintedSubject !== undefined && draft.hintedSubject !== session?.userId;
+}
+
 /** login_hint, else the account that is signed in, unless the owner is to choose another one. */
 async function suggestedUserName(server: ServerContext, situation: Situation | undefined): Promise<string> {
   const hint = situation?.draft.parameters.get("login_hint");
   if (hint !== undefined) return hint.slice(0, 200);
   const userId = situation?.session?.userId;
-  if (userId === undefined || situation?.draft.prompt.has("select_account") === true) return "";
+  if (situation === undefined || userId === undefined) return "";
+  if (situation.draft.prompt.has("select_account") || asksForAnother(situation)) return "";
   return (await server.database.read((reader) => findUser(reader, userId)))?.name ?? "";
 }

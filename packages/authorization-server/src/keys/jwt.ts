@@ -3,14 +3,17 @@
 import { sign as signBytes, verify as verifyBytes } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 
-export const signingAlgorithms = ["ES256", "RS256"] as const;
+export const signingAlgorithms = ["RS256", "ES256"] as const;
 export type SigningAlgorithm = (typeof signingAlgorithms)[number];
 
-export interface SigningKey {
+export interface VerificationKey {
   readonly id: string;
   readonly algorithm: SigningAlgorithm;
-  readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
+}
+
+export interface SigningKey extends VerificationKey {
+  readonly privateKey: KeyObject;
 }
 
 export type JwtType = "at+jwt" | "JWT";
@@ -40,15 +43,27 @@ export function signJwt(key: SigningKey, type: JwtType, claims: JwtClaims): stri
 }
 
 export interface VerifiedJwt {
+  readonly keyId: string;
   readonly type: string;
   readonly claims: JwtClaims;
+}
+
+/**
+ * What tells our two kinds of JWTs apart, whatever `typ` an audience wants: each access token names its client (RFC 9068
+ * §2.2), no ID token does.
+ */
+export function isIdToken({ type, claims }: VerifiedJwt): boolean {
+  return type === "JWT" && claims["client_id"] === undefined;
 }
 
 /**
  * Claims of a JWT that one of our keys signed; undefined for everything else. Expiry and audience are the caller's
  * matter. The algorithm is the key's, never the header's choice (RFC 8725 §3.1).
  */
-export function verifyJwt(token: string, findKey: (id: string) => SigningKey | undefined): VerifiedJwt | undefined {
+export function verifyJwt(
+  token: string,
+  findKey: (id: string) => VerificationKey | undefined,
+): VerifiedJwt | undefined {
   const match = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(token);
   if (match === null || token.length > 8192) return undefined;
   const [, headerText, payloadText, signatureText] = match as unknown as [string, string, string, string];
@@ -65,7 +80,7 @@ export function verifyJwt(token: string, findKey: (id: string) => SigningKey | u
   if (!verified) return undefined;
   const claims = parseObject(payloadText);
   if (claims === undefined) return undefined;
-  return { type: typeof header["typ"] === "string" ? header["typ"] : "", claims };
+  return { keyId: key.id, type: typeof header["typ"] === "string" ? header["typ"] : "", claims };
 }
 
 function parseObject(encoded: string): Record<string, unknown> | undefined {

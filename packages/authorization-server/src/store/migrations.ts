@@ -9,7 +9,7 @@ interface Migration {
 }
 
 // Times are milliseconds since 1970, lists are JSON, flags are 0 or 1; secrets appear as SHA-256 digests only.
-const migrations: readonly Migration[] = [
+export const migrations: readonly Migration[] = [
   {
     version: 1,
     name: "first schema",
@@ -174,6 +174,19 @@ CREATE TABLE audit_events (
 CREATE INDEX audit_events_at ON audit_events (at);
 CREATE INDEX audit_events_error_id ON audit_events (error_id);
 CREATE INDEX audit_events_expiry ON audit_events (expires_at);
+`,
+  },
+  {
+    version: 2,
+    name: "two lives of signing keys",
+    // Running servers lengthen the lives of live keys to what they need; retired ones keep those of a server with default
+    // settings, 7 days of sessions among them, or what they had if that was longer.
+    sql: `
+ALTER TABLE signing_keys ADD COLUMN token_life BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE signing_keys ADD COLUMN hint_life BIGINT NOT NULL DEFAULT 0;
+UPDATE signing_keys SET token_life = removed_after - retired_at WHERE retired_at IS NOT NULL;
+UPDATE signing_keys SET hint_life = token_life + 604800000, private_sealed = '' WHERE retired_at IS NOT NULL;
+ALTER TABLE signing_keys DROP COLUMN removed_after;
 `,
   },
 ];

@@ -12,6 +12,9 @@ import type { StoredAuditEvent } from "../audit.ts";
 import { listAuditEvents } from "../audit.ts";
 import { loadConfig } from "../config/config.ts";
 import type { Config } from "../config/config.ts";
+import type { SigningAlgorithm } from "../keys/jwt.ts";
+import type { KeyPair, MakeKeyPair } from "../keys/key-store.ts";
+import { makeKeyPair } from "../keys/key-store.ts";
 import { s256 } from "../protocol/pkce.ts";
 import type { RunningServer } from "../start.ts";
 import { openServer } from "../start.ts";
@@ -92,6 +95,7 @@ export async function testServer(context: TestContext, options: TestServerOption
     config,
     nowMs,
     log: logging.logger("test"),
+    makeKeyPair: repeatedKeyPair,
     ...(database === undefined ? {} : { database }),
   });
   context.after(async () => {
@@ -100,6 +104,15 @@ export async function testServer(context: TestContext, options: TestServerOption
   });
   return extend(running, { config, dataDir, clock, log });
 }
+
+const keyPairs = new Map<SigningAlgorithm, Promise<KeyPair>>();
+
+/** One pair for all keys of an algorithm, under ids of their own: an RSA key takes longer to make than most tests. */
+export const repeatedKeyPair: MakeKeyPair = (algorithm) => {
+  const made = keyPairs.get(algorithm) ?? makeKeyPair(algorithm);
+  keyPairs.set(algorithm, made);
+  return made;
+};
 
 let schemas = 0;
 

@@ -56,7 +56,7 @@ export async function prepareAccessToken(
     jti: id,
     auth_time: content.authenticatedAtMs === undefined ? undefined : Math.floor(content.authenticatedAtMs / 1000),
   };
-  return { write: () => keys.sign("at+jwt", claims) };
+  return { write: () => keys.sign(config.signingAlgorithm, "at+jwt", claims) };
 }
 
 /** The authorization that the id of an access token names. */

@@ -10,7 +10,7 @@ export function writeIdToken(
   nowMs: number,
 ): string {
   const { config, keys } = server;
-  return keys.sign("JWT", {
+  return keys.sign(config.signingAlgorithm, "JWT", {
     iss: config.issuer,
     sub: authorization.userId,
     aud: authorization.clientId,

@@ -7,19 +7,20 @@ import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
 import type { StoreOptions } from "./auth-store.ts";
-import { addStoreOptions, moment, withStore } from "./auth-store.ts";
+import { accepted, addStoreOptions, moment, withStore } from "./auth-store.ts";
 
 type Options = StoreOptions & OutputOption;
 
 function table(keys: readonly KeyListing[], columns: number | undefined): string {
   return formatFitting(
-    ["ID", "ALGORITHM", "STATE", "CREATED", "ACTIVE SINCE", "REMOVED AFTER"],
+    ["ID", "ALGORITHM", "STATE", "CREATED", "ACTIVE SINCE", "PUBLISHED UNTIL", "REMOVED AFTER"],
     keys.map((key) => [
       key.id,
       key.algorithm,
       key.state,
       moment(key.createdAtMs),
       moment(key.activatedAtMs),
+      moment(key.publishedUntilMs),
       moment(key.removedAfterMs),
     ]),
     { columns, title: 0 },
@@ -38,11 +39,12 @@ export function registerKey(command: Command, context: CommandContext): void {
     .option("--key-encryption-key-file <file>", "the server's, where it was given one");
   addOutputOption(addStoreOptions(rotate));
   rotate.action(async (options: Options) => {
-    const keys = await withStore(context, options, ({ database, config }) =>
+    const rotated = await withStore(context, options, ({ database, config }) =>
       rotateKeys(database, config).catch((error: unknown) => {
         throw new CommandFailure(`cannot rotate: ${(error as Error).message}`, { cause: error });
       }),
     );
+    const keys = accepted(rotated);
     await context.printData(keys, options.output, () => table(keys, context.columns));
   });
 }

@@ -5,6 +5,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { Readable } from "node:stream";
 import { after, before, test } from "node:test";
+import { loadConfig, openServer } from "@tulle/authorization-server";
+import type { KeyListing } from "@tulle/authorization-server";
+import { Logging } from "@tulle/telemetry";
 import { exitCodes } from "../command-failure.ts";
 import type { CommandContext } from "../command-module.ts";
 import { commands } from "../commands.ts";
@@ -102,13 +105,49 @@ test("users: the password comes from standard input alone", async () => {
 
 test("keys, grants, sessions and the audit log can be read of an empty store", async () => {
   const rotated = await auth(["key", "rotate"]);
-  assert.match(rotated.stdout, /active[^]*retired[^]*next|retired[^]*active[^]*next|next/);
+  assert.equal(rotated.code, exitCodes.failure);
+  assert.match(rotated.stderr, /no signing keys yet; a server makes them at its first start/);
   assert.match((await auth(["key", "list"])).stdout, /^ID +ALGORITHM +STATE/);
   assert.match((await auth(["grant", "list"])).stdout, /^ID +USER/);
   assert.match((await auth(["session", "list"])).stdout, /^ID +USER/);
   assert.match((await auth(["audit"])).stdout, /^TIME +EVENT/);
   assert.equal((await auth(["grant", "delete"])).code, exitCodes.usage);
   assert.match((await auth(["session", "delete", "nobody"])).stderr, /no user nobody/);
+});
+
+test("rotating by hand keeps the running server's algorithms and lifetimes, whatever this command is told", async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "tulle-auth-"));
+  const argv = ["--data-dir", folder, "--signing-algorithm", "RS256", "--access-token-lifetime", "2h"];
+  const { config } = loadConfig({ argv, environment: {} });
+  const server = await openServer({ config: config!, log: new Logging({ sink: () => undefined }).logger("test") });
+  try {
+    const list = async (verb: string): Promise<readonly KeyListing[]> => {
+      const { stdout, stderr, code } = await auth(["key", verb, "-o", "json"], "", folder);
+      assert.equal(code, exitCodes.ok, stderr);
+      return JSON.parse(stdout) as readonly KeyListing[];
+    };
+    const earlier = await list("list");
+    const later = await list("rotate");
+    for (const algorithm of ["RS256", "ES256"]) {
+      const [first] = earlier.filter((key) => key.algorithm === algorithm && key.state === "active");
+      const of = later.filter((key) => key.algorithm === algorithm);
+      assert.deepEqual(of.map((key) => key.state).sort(), ["active", "next", "published"]);
+      const retired = of.find((key) => key.state === "published")!;
+      assert.equal(retired.id, first!.id);
+      assert.ok(retired.publishedUntilMs! - Date.now() > 7_200_000, "as long as the server's tokens");
+      assert.ok(retired.removedAfterMs! - Date.now() > 6 * 86_400_000, "as long as the server's sessions");
+    }
+    await server.context.keys.load();
+    const signed = server.context.keys.sign("RS256", "JWT", {});
+    const { kid } = JSON.parse(Buffer.from(signed.split(".")[0]!, "base64url").toString()) as { kid: string };
+    assert.equal(later.find((key) => key.id === kid)?.algorithm, "RS256");
+    const other = await auth(["key", "rotate", "--key-encryption-key-file", "/nonexistent/key"], "", folder);
+    assert.equal(other.code, exitCodes.failure);
+    assert.match(other.stderr, /cannot rotate/);
+  } finally {
+    await server.close();
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("a look at a store that is not there makes none", async () => {
