@@ -1,7 +1,8 @@
 // What the store says and what runs stay one, whatever is deleted, written over or killed: it ends where a fresh start ends.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { keyOf } from "@tulle/config";
+import { type ConfigMap, keyOf } from "@tulle/config";
 import { waitFor } from "../tools/processes.ts";
 import { helloDeployment, SmallMesh } from "./small-mesh.ts";
 
@@ -45,6 +46,51 @@ describe("a running instance", () => {
   test("tells anew of endpoints and pods that somebody has removed from the store", async () => {
     for (const row of [...(await mesh.sliceRows()), ...(await mesh.podRows())])
       await mesh.api.delete(keyOf(row), { atOnce: true });
+    await mesh.waitUntilConverged(2);
+  });
+
+  test("holds new pods until their ConfigMap is there, and restarts none for a change of it", async () => {
+    const old = (await mesh.podRows()).map(({ metadata }) => metadata.name);
+    const { template } = helloDeployment.spec;
+    const valueFrom = { configMapKeyRef: { name: "settings", key: "level" } };
+    const [hello] = template.spec.containers;
+    const containers = [{ ...hello!, env: [{ name: "LEVEL", valueFrom }] }];
+    const changed = { ...template, spec: { ...template.spec, containers } };
+    await mesh.write({ ...helloDeployment, spec: { ...helloDeployment.spec, template: changed } });
+    await waitFor(async () => (await mesh.tulle("get", "pods", "-n", "mine")).includes("CreateContainerConfigError"), {
+      what: "a pod that waits",
+      timeoutMs: 30_000,
+      details: () => mesh.output,
+    });
+    assert.match(await mesh.tulle("pods"), /there is no ConfigMap mine\/settings, which the variable LEVEL needs/);
+    const ready = (await mesh.podRows()).filter(
+      ({ status }) => status?.conditions?.find(({ type }) => type === "Ready")?.status === "True",
+    );
+    assert.deepEqual(ready.map(({ metadata }) => metadata.name).sort(), old.toSorted());
+
+    const settings = (level: string): ConfigMap => ({
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: "settings", namespace: "mine" },
+      data: { level },
+    });
+    await mesh.api.apply(settings("debug"));
+    await mesh.waitUntilConverged(2);
+    const [first, second] = (await mesh.podRows()).map(({ metadata }) => metadata.name);
+    const earlier = await mesh.processes();
+    await mesh.api.apply(settings("info"));
+    await mesh.tulle("delete", "pod", first!, "-n", "mine");
+    await mesh.waitUntilConverged(2);
+    const later = await mesh.processes();
+    assert.equal(later.get(`${second} app`), earlier.get(`${second} app`));
+    const levels = [...later]
+      .filter(([name]) => name.endsWith(" app"))
+      .map(([name, pid]) => {
+        const environment = readFileSync(`/proc/${pid}/environ`, "utf8");
+        return [name === `${second} app` ? "old" : "new", /(?:^|\0)LEVEL=([^\0]*)/.exec(environment)?.[1]];
+      });
+    assert.deepEqual(Object.fromEntries(levels), { old: "debug", new: "info" });
+    await mesh.write(helloDeployment);
     await mesh.waitUntilConverged(2);
   });
 

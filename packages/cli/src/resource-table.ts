@@ -1,5 +1,5 @@
 // Resources as a table for people: the columns of each kind, in one place.
-import { kindDefinitions, type Kind, type MeshResource, type Pod, type ResourceOf } from "@tulle/config";
+import { kindDefinitions, secretKeys, type Kind, type MeshResource, type Pod, type ResourceOf } from "@tulle/config";
 import { ageText } from "./age-text.ts";
 import { formatFitting } from "./format-table.ts";
 
@@ -68,11 +68,7 @@ const columns: Columns = {
   ],
   Secret: [
     { title: "TYPE", value: ({ type }) => type ?? "Opaque" },
-    {
-      title: "KEYS",
-      value: ({ data, stringData }) =>
-        join([...new Set([...Object.keys(data ?? {}), ...Object.keys(stringData ?? {})])]),
-    },
+    { title: "KEYS", value: (secret) => join(secretKeys(secret)) },
   ],
   ConfigMap: [{ title: "KEYS", value: ({ data }) => join(Object.keys(data ?? {})) }],
   AuthorizationPolicy: [

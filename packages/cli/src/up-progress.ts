@@ -105,7 +105,7 @@ export class UpProgress {
 
   #showReady(instance: Instance): void {
     const pods = this.#supervisor?.pods() ?? [];
-    const blocked = pods.filter((pod) => pod.phase === "blocked");
+    const blocked = pods.filter((pod) => pod.phase === "blocked" || pod.missing !== undefined);
     const seconds = ((performance.now() - this.#startedAtMs) / 1000).toFixed(1);
     this.#heading(pods.length, blocked);
     const rows = [
@@ -139,14 +139,15 @@ export class UpProgress {
     if (podCount === 0) {
       this.#message("Nothing to run: the manifests ask for no pods. The control plane is up.", yellow);
     } else if (running === 0) {
-      const none = podCount === 1 ? "the only pod" : `none of the ${podCount} pods`;
-      this.#message(
-        `Not ready: ${none} can${podCount === 1 ? "not" : ""} run here, as told above. The control plane is up.`,
-        yellow,
-      );
+      const none = podCount === 1 ? "the only pod cannot" : `none of the ${podCount} pods can`;
+      const what = blocked.some((pod) => pod.missing !== undefined) ? "run yet" : "run here";
+      this.#message(`Not ready: ${none} ${what}, as told above. The control plane is up.`, yellow);
     } else if (blocked.length > 0) {
       this.#line(bold(green(`Ready, except for ${blocked.length} of ${podCount} pods`)));
-      for (const pod of blocked) this.#message(`  ${labelOf(pod)} cannot run here, as told above`, yellow);
+      for (const pod of blocked) {
+        const what = pod.missing === undefined ? "cannot run here" : "waits for its configuration";
+        this.#message(`  ${labelOf(pod)} ${what}, as told above`, yellow);
+      }
     } else {
       this.#line(bold(green("Ready")));
     }
@@ -208,6 +209,8 @@ export class UpProgress {
 
   #textOf(pod: LocalPod): string {
     if (pod.ready) return "ready";
+    // What it lacks is told with what to do.
+    if (pod.missing !== undefined) return "waits for its configuration";
     return pod.failure === undefined ? phaseTexts[pod.phase] : `${phaseTexts[pod.phase]}: ${pod.failure}`;
   }
 

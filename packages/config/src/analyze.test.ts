@@ -104,6 +104,21 @@ spec:
             - { name: KEY, valueFrom: { secretKeyRef: { name: keys, key: a } } }
             - { name: MODE, valueFrom: { configMapKeyRef: { name: settings, key: a, optional: true } } }
             - { name: CPUS, valueFrom: { resourceFieldRef: { resource: limits.cpu } } }
+            - { name: FILE, valueFrom: { fileKeyRef: { volumeName: v, path: p, key: k } } }
+`;
+const programWithVolumes = `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: api, namespace: shop }
+spec:
+  selector: { matchLabels: { app: api } }
+  template:
+    metadata: { labels: { app: api } }
+    spec:
+      volumes: [{ name: settings, configMap: { name: settings } }, { name: cache, emptyDir: {} }, { name: disk, hostPath: { path: /srv } }]
+      containers:
+        - name: api
+          volumeMounts: [{ name: settings, mountPath: /etc/api }, { name: cache, mountPath: /cache }, { name: disk, mountPath: /srv }, { name: none, mountPath: /x }]
 `;
 
 const cases: readonly Case[] = [
@@ -347,16 +362,45 @@ const cases: readonly Case[] = [
     ],
   },
   {
-    name: "TUL0012: variables that no program of this machine is given",
+    name: "TUL0012: variables that come from nowhere",
     input: programWithVariables,
     options: { networkMode: "loopback" },
     expected: [
-      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].env[2].valueFrom: the variable KEY of container "api" is not set: of valueFrom only fieldRef is read here\n  Give it a value, or set it for tulle up: programs inherit its environment.',
-      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].env[3].valueFrom: the variable MODE of container "api" is not set: of valueFrom only fieldRef is read here\n  Give it a value, or set it for tulle up: programs inherit its environment.',
-      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].env[4].valueFrom: the variable CPUS of container "api" is not set: of valueFrom only fieldRef is read here\n  Give it a value, or set it for tulle up: programs inherit its environment.',
-      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].envFrom: envFrom of container "api" has no effect here\n  Write the variables into env, or set them for tulle up: programs inherit its environment.',
+      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].env[5].valueFrom: the variable FILE of container "api" is not set: of valueFrom fieldRef, configMapKeyRef, secretKeyRef and resourceFieldRef are read here\n  Give it a value, or set it for tulle up: programs inherit its environment.',
+      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].env[2].valueFrom.secretKeyRef: the variable KEY of container "api": there is no Secret shop/keys, and the program is not started before\n  Add it, or write `optional: true` where the program can do without.',
+      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].envFrom[0].configMapRef: envFrom of container "api": there is no ConfigMap shop/settings, and the program is not started before\n  Add it, or write `optional: true` where the program can do without.',
     ],
   },
+  {
+    name: "TUL0012: a Secret without the key, and a ConfigMap that is there",
+    input: `${programWithVariables}---
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: settings, namespace: shop }
+---
+apiVersion: v1
+kind: Secret
+metadata: { name: keys, namespace: shop }
+stringData: { b: hidden }
+`,
+    options: { networkMode: "loopback" },
+    expected: [
+      /the variable FILE/,
+      'Warning [TUL0012] (Deployment shop/api) spec.template.spec.containers[1].env[2].valueFrom.secretKeyRef: the variable KEY of container "api": Secret shop/keys has no key "a", and the program is not started before\n  Add it, or write `optional: true` where the program can do without.',
+    ],
+  },
+  {
+    name: "TUL0013: volumes, which no program of this machine is given",
+    input: programWithVolumes,
+    options: { networkMode: "loopback" },
+    expected: [
+      'Warning [TUL0013] (Deployment shop/api) spec.template.spec.containers[0].volumeMounts[0]: container "api" finds nothing of the volume "settings" (of a ConfigMap) at /etc/api: volumes are not mounted here, the program sees this machine\'s own files\n  Take its texts as variables (envFrom, configMapKeyRef), or keep the files beside the manifest and name their path in the command or in a variable.',
+      /the volume "cache" \(emptyDir\) at \/cache: [^]* a folder of this machine/,
+      /the volume "disk" \(hostPath\) at \/srv: [^]*Name the path of a folder/,
+      /the volume "none" at \/x: /,
+    ],
+  },
+  { name: "volumes of programs elsewhere are a cluster's business", input: programWithVolumes, expected: [] },
   { name: "variables of programs elsewhere are a cluster's business", input: programWithVariables, expected: [] },
   {
     name: "TUL0001: ports for HTTP/2 of applications, and not of gateways",

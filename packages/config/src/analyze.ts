@@ -18,6 +18,7 @@ import { gatewayWorkloads } from "./analyzers/gateway-workloads.ts";
 import { http2Ports } from "./analyzers/http2-ports.ts";
 import { jwtAudiences } from "./analyzers/jwt-audiences.ts";
 import { localVariables } from "./analyzers/local-variables.ts";
+import { localVolumes } from "./analyzers/local-volumes.ts";
 import { loopbackProtocols } from "./analyzers/loopback-protocols.ts";
 import { missingProxies } from "./analyzers/missing-proxies.ts";
 import { namespaceInjection } from "./analyzers/namespace-injection.ts";
@@ -51,6 +52,7 @@ export const analyzers: readonly Analyzer[] = [
   namespaceInjection,
   missingProxies,
   localVariables,
+  localVolumes,
   loopbackProtocols,
   policyWorkloads,
   peerAuthentications,

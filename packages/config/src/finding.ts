@@ -50,6 +50,7 @@ export const findingCodes = {
   TUL0010: { name: "ProviderNotDiscovered", severity: "warning" },
   TUL0011: { name: "RefusedByProxy", severity: "error" },
   TUL0012: { name: "VariableNotSet", severity: "warning" },
+  TUL0013: { name: "VolumeNotMounted", severity: "warning" },
 } as const satisfies Record<string, { readonly name: string; readonly severity: Severity }>;
 
 /** Pages that say more of a code than one finding can. */

@@ -57,7 +57,7 @@ export {
   localhostSecret,
   serverCredential,
 } from "./credentials.ts";
-export { secretValue, tlsSecretType } from "./kinds/secret.ts";
+export { secretKeys, secretValue, tlsSecretType } from "./kinds/secret.ts";
 export type { JsonWebKeySet } from "./json-web-key-set.ts";
 export { parseKeySet } from "./json-web-key-set.ts";
 export type { MutualTlsMode, MutualTlsModes, PeerAuthenticationScope } from "./mutual-tls-mode.ts";

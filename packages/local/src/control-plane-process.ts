@@ -31,32 +31,34 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
   const { state, address } = settings;
   return {
     name: "control plane",
-    argv: [
-      ...settings.tulleCommand,
-      "control-plane",
-      "--manifests",
-      state.dir,
-      "--state",
-      state.path,
-      // Everybody here has a certificate, or gets one: nothing is served without.
-      "--no-xds",
-      "--xds-tls",
-      `${address}:${xdsPort}`,
-      "--http",
-      `${address}:${apiPort}`,
-      "--cluster-id",
-      settings.clusterId,
-      // The same across restarts of the control plane, so that it keeps the pods that go on running.
-      "--owner",
-      settings.owner,
-      ...(settings.workloadCertTtl === undefined ? [] : ["--workload-cert-ttl", settings.workloadCertTtl]),
-      ...(settings.fresh ? ["--fresh"] : []),
-    ],
     cwd: state.dir,
-    env: {
-      ...inheritedEnvironment(settings.env, settings.nodePath),
-      NODE_COMPILE_CACHE: settings.tulleCompileCache,
-    },
+    launch: () => ({
+      argv: [
+        ...settings.tulleCommand,
+        "control-plane",
+        "--manifests",
+        state.dir,
+        "--state",
+        state.path,
+        // Everybody here has a certificate, or gets one: nothing is served without.
+        "--no-xds",
+        "--xds-tls",
+        `${address}:${xdsPort}`,
+        "--http",
+        `${address}:${apiPort}`,
+        "--cluster-id",
+        settings.clusterId,
+        // The same across restarts of the control plane, so that it keeps the pods that go on running.
+        "--owner",
+        settings.owner,
+        ...(settings.workloadCertTtl === undefined ? [] : ["--workload-cert-ttl", settings.workloadCertTtl]),
+        ...(settings.fresh ? ["--fresh"] : []),
+      ],
+      env: {
+        ...inheritedEnvironment(settings.env, settings.nodePath),
+        NODE_COMPILE_CACHE: settings.tulleCompileCache,
+      },
+    }),
     logFile: settings.logFile,
     restart: settings.restart,
   };

@@ -12,8 +12,16 @@ import {
   required,
   string,
 } from "../schema/schema.ts";
-import type { Infer } from "../schema/schema.ts";
-import { dnsLabel, labelKey, nonEmpty, podFieldPath } from "../schema/formats.ts";
+import type { Infer, Report } from "../schema/schema.ts";
+import {
+  containerResource,
+  dnsLabel,
+  dnsSubdomain,
+  labelKey,
+  nonEmpty,
+  podFieldPath,
+  secretKey,
+} from "../schema/formats.ts";
 
 const port = integer({ minimum: 1, maximum: 65_535 });
 
@@ -45,6 +53,33 @@ const probe = object(
   { unread: ["grpc", "terminationGracePeriodSeconds"] },
 );
 
+const mayBeMissing = optional(boolean(), "Whether the program starts without it.");
+
+function keyOf(kind: "ConfigMap" | "Secret") {
+  return object({
+    name: required(string(nonEmpty), `${kind} of the pod's namespace.`),
+    key: required(string(secretKey), "Key in its data."),
+    optional: mayBeMissing,
+  });
+}
+
+/** Kubernetes (ValidateResourceFieldSelector): units alone. */
+const cpuDivisors = ["0", "1", "1m"];
+const byteDivisors = [
+  "0",
+  ...["", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].map((unit) => `1${unit}`),
+];
+
+/** A divisor is a number or a text, which no schema says. */
+function divisorFits(source: { readonly resource: string; readonly divisor?: unknown }, report: Report): void {
+  const { resource, divisor } = source;
+  const divisors = resource.endsWith(".cpu") ? cpuDivisors : byteDivisors;
+  const text = typeof divisor === "string" ? divisor : JSON.stringify(divisor ?? 1);
+  if (divisors.includes(text)) return;
+  const message = `${JSON.stringify(divisor)} is no unit of ${resource}: ${divisors.slice(1).join(", ")}`;
+  report({ path: ["divisor"], message });
+}
+
 const valueSource = object(
   {
     fieldRef: optional(
@@ -54,8 +89,47 @@ const valueSource = object(
       }),
       "A field of the pod.",
     ),
+    configMapKeyRef: optional(keyOf("ConfigMap"), "A text of a ConfigMap."),
+    secretKeyRef: optional(keyOf("Secret"), "A value of a Secret."),
+    resourceFieldRef: optional(
+      object(
+        {
+          containerName: optional(string(), "Container; the variable's own when missing."),
+          resource: required(string(containerResource), "Limit or request of the container."),
+        },
+        { unread: ["divisor"], rules: [divisorFits] },
+      ),
+      "What a container may use.",
+    ),
   },
-  { unread: ["configMapKeyRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"] },
+  {
+    unread: ["fileKeyRef"],
+    atMostOne: [["fieldRef", "configMapKeyRef", "secretKeyRef", "resourceFieldRef"]],
+  },
+);
+
+function valueOrSource(
+  { value, valueFrom }: { readonly value?: string; readonly valueFrom?: unknown },
+  report: Report,
+): void {
+  if (value !== undefined && value !== "" && valueFrom !== undefined)
+    report({ path: ["valueFrom"], message: "a variable has a value or valueFrom, not both" });
+}
+
+function allOf(kind: "ConfigMap" | "Secret") {
+  return object({
+    name: required(string(dnsSubdomain), `${kind} of the pod's namespace.`),
+    optional: mayBeMissing,
+  });
+}
+
+const variablesSource = object(
+  {
+    prefix: optional(string(), "Put before the name of each variable."),
+    configMapRef: optional(allOf("ConfigMap"), "All texts of a ConfigMap."),
+    secretRef: optional(allOf("Secret"), "All values of a Secret."),
+  },
+  { exactlyOne: [["configMapRef", "secretRef"]] },
 );
 
 const container = object(
@@ -80,21 +154,24 @@ const container = object(
     ),
     env: optional(
       list(
-        object({
-          name: required(string(nonEmpty), "Name."),
-          value: optional(string(), "Value; empty when missing. `$(NAME)` stands for a variable before it."),
-          valueFrom: optional(valueSource, "Where the value comes from instead."),
-        }),
+        object(
+          {
+            name: required(string(nonEmpty), "Name."),
+            value: optional(string(), "Value; empty when missing. `$(NAME)` stands for a variable before it."),
+            valueFrom: optional(valueSource, "Where the value comes from instead."),
+          },
+          { rules: [valueOrSource] },
+        ),
       ),
       "Environment variables.",
     ),
+    envFrom: optional(list(variablesSource), "Environment variables by the dozen; those of `env` beat them."),
     readinessProbe: optional(probe, "When the container gets requests."),
     livenessProbe: optional(probe, "When the container is restarted."),
     startupProbe: optional(probe, "When the other probes begin."),
   },
   {
     unread: [
-      "envFrom",
       "imagePullPolicy",
       "lifecycle",
       "resizePolicy",

@@ -29,6 +29,11 @@ export function secretValue({ data, stringData }: SecretFields, key: string): Bu
   return undefined;
 }
 
+/** All keys of a Secret's data. */
+export function secretKeys({ data = {}, stringData = {} }: SecretFields): readonly string[] {
+  return [...new Set([...Object.keys(data), ...Object.keys(stringData)])];
+}
+
 /** The two spellings of a certificate with its key, in the order in which Istio looks for them. */
 export const keyPairNames = [
   { certificate: "cert", privateKey: "key" },

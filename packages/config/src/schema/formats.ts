@@ -190,6 +190,20 @@ export const podFieldPath: Format = {
   jsonSchema: { pattern: `^${podFieldPathPattern}$` },
 };
 
+const containerResourcePattern = "(limits|requests)\\.(cpu|memory|ephemeral-storage|hugepages-[0-9a-zA-Z]+)";
+const containerResourceExpression = new RegExp(`^${containerResourcePattern}$`);
+
+/** What of a container's resources Kubernetes gives to environment variables. */
+export const containerResource: Format = {
+  name: "resource of a container",
+  description: "limits.cpu, limits.memory, limits.ephemeral-storage, limits.hugepages-<size>, or the same of requests",
+  check: (value) =>
+    containerResourceExpression.test(value)
+      ? undefined
+      : `${quote(value)} is no resource that a variable can have: ${containerResource.description}`,
+  jsonSchema: { pattern: `^${containerResourcePattern}$` },
+};
+
 /** A duration of at least 1 ms, in Go's spelling. */
 export const duration: Format = {
   name: "duration",

@@ -1,7 +1,7 @@
 // What a program finds in its environment.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { appEnvironment, type AppEnvironmentInput, isPartOfTulle } from "./environment.ts";
+import { appLaunch, type AppEnvironmentInput, isPartOfTulle } from "./environment.ts";
 
 const input: AppEnvironmentInput = {
   container: {
@@ -32,7 +32,14 @@ const input: AppEnvironmentInput = {
   inherited: { PATH: "/bin", HOME: "/home/a", TULLE_DIR: "/x", NODE_TEST_CONTEXT: "child", http_proxy: "http://corp" },
   nodePath: "/opt/node/bin/node",
   compileCache: "/cache",
+  textsOf: () => undefined,
 };
+
+function appEnvironment(changed: AppEnvironmentInput): Readonly<Record<string, string>> {
+  const launch = appLaunch(changed);
+  assert.ok("env" in launch);
+  return launch.env;
+}
 
 test("the app learns where to listen and sends its calls to the sidecar", () => {
   const env = appEnvironment(input);
@@ -82,3 +89,25 @@ for (const { name, argv, expected } of [
     assert.equal(isPartOfTulle(argv, "/opt/tulle/shop", { tulleCommand }), expected);
   });
 }
+
+test("a command names variables of its manifest and of the platform, as in Kubernetes", () => {
+  const container = {
+    ...input.container,
+    argv: ["node", "--level=$(LEVEL)", "$(HOST):$(PORT)", "$(HOME)", "$$(LEVEL)", "$(__proto__)"],
+    variables: [{ name: "LEVEL", value: "debug" }],
+  };
+  const launch = appLaunch({ ...input, container });
+  assert.ok("argv" in launch);
+  // What only the person who runs it has in his environment is no variable of the container.
+  const expected = ["node", "--level=debug", "127.20.0.3:3000", "$(HOME)", "$(LEVEL)", "$(__proto__)"];
+  assert.deepEqual(launch.argv, expected);
+});
+
+test("a program is not started before its ConfigMap is there", () => {
+  const from = { kind: "ConfigMap", name: "settings", optional: false } as const;
+  const container = { ...input.container, variables: [{ name: "LEVEL", from, key: "level" }] };
+  const before = appLaunch({ ...input, container });
+  assert.deepEqual(before, { missing: "there is no ConfigMap shop/settings, which the variable LEVEL needs" });
+  const textsOf = (): ReadonlyMap<string, string> => new Map([["level", "debug"]]);
+  assert.equal(appEnvironment({ ...input, container, textsOf })["LEVEL"], "debug");
+});

@@ -1,7 +1,8 @@
 // The environment of a pod's programs: what tells them where to listen, and sends their calls through the sidecar.
 import path from "node:path";
 import type { ContainerPlan } from "./pod-plan.ts";
-import { type PodFields, resolveVariables } from "./variables.ts";
+import { expand, MissingText, type PodFields, resolveVariables, type TextsOf } from "./variables.ts";
+import type { Launch } from "../process/supervised-process.ts";
 
 /** The sidecar's explicit proxy listener for the app's outgoing requests (`proxyHttpPort`). */
 export const outboundProxyPort = 15_007;
@@ -17,6 +18,7 @@ export interface AppEnvironmentInput {
   readonly nodePath: string;
   /** Folder in which Node keeps compiled code. */
   readonly compileCache: string;
+  readonly textsOf: TextsOf;
 }
 
 // Settings of the supervisor's own process that would change what a child does.
@@ -35,7 +37,24 @@ export function inheritedEnvironment(
   return kept;
 }
 
-export function appEnvironment(input: AppEnvironmentInput): Record<string, string> {
+/** What is run, with what environment, as far as that is there now. */
+export function appLaunch(input: AppEnvironmentInput): Launch {
+  try {
+    const { given, own } = appVariables(input);
+    const known = new Map(Object.entries({ ...given, ...own }));
+    const inherited = inheritedEnvironment(input.inherited, input.nodePath);
+    return {
+      argv: input.container.argv.map((part) => expand(part, known)),
+      env: { ...inherited, ...given, ...own },
+    };
+  } catch (error) {
+    if (error instanceof MissingText) return { missing: error.message };
+    throw error;
+  }
+}
+
+/** What the platform says, and what the manifest does, which beats it. */
+function appVariables(input: AppEnvironmentInput): Readonly<Record<"given" | "own", Readonly<Record<string, string>>>> {
   const { container, appAddress, sidecarAddress, pod } = input;
   const env: Record<string, string> = {};
   env["HOST"] = appAddress;
@@ -58,8 +77,7 @@ export function appEnvironment(input: AppEnvironmentInput): Record<string, strin
     env["no_proxy"] = direct;
     env["NODE_USE_ENV_PROXY"] = "1";
   }
-  const inherited = inheritedEnvironment(input.inherited, input.nodePath);
-  return { ...inherited, ...env, ...resolveVariables(container.variables, pod, env) };
+  return { given: env, own: resolveVariables(container.variables, pod, env, input.textsOf) };
 }
 
 /**

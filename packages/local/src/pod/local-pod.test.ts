@@ -39,6 +39,8 @@ interface Stage {
   /** Ends the app by its own process id, where it has left the supervisor's reach. */
   endDaemon(): void;
   withdrawals: number;
+  /** ConfigMaps and Secrets, as `<kind> <name>`. */
+  readonly texts: Map<string, ReadonlyMap<string, string>>;
 }
 
 async function setStage(
@@ -98,8 +100,10 @@ async function setStage(
     commandFolder: folder,
     logsFolder: path.join(folder, "logs"),
     restart: "always",
+    textsOf: (kind: string, _namespace: string, name: string) => texts.get(`${kind} ${name}`),
   } as const;
-  const result = { withdrawals: 0 };
+  const texts: Stage["texts"] = new Map();
+  const result = { withdrawals: 0, texts };
   const pod = new LocalPod("app-hash-1", whole, { pod: block.allocate(), app: block.allocate() }, settings, {
     onChange: ({ phase }) => {
       if (phases.at(-1) !== phase) phases.push(phase);
@@ -418,4 +422,34 @@ test("a program that ends again and again is told to wait for its next start", a
   assert.match(waiting()!.message ?? "", /exit status 4.*no database/);
   const { spec: _spec, status } = buildPod(on.pod);
   assert.equal(status?.containerStatuses?.[0]?.state?.waiting?.reason, "CrashLoopBackOff");
+});
+
+test("a pod whose ConfigMap is not there says so, runs once it is, and takes a changed one at its next start alone", async (t) => {
+  const from = { kind: "ConfigMap", name: "settings", optional: false } as const;
+  const script =
+    "const fs = require('node:fs'); fs.appendFileSync(process.argv[1] + '/story', 'level ' + process.env.LEVEL + '\\n'); setInterval(() => {}, 1000)";
+  const on = await setStage(
+    t,
+    { variables: [{ name: "LEVEL", from, key: "level" }], ports: [], readinessProbe: undefined },
+    { injection: "none" },
+    (folder) => ["node", "-e", script, folder],
+  );
+  on.pod.start();
+  const message = "there is no ConfigMap shop/settings, which the variable LEVEL needs";
+  const [status] = buildPod(on.pod).status?.containerStatuses ?? [];
+  assert.deepEqual(status?.state, { waiting: { reason: "CreateContainerConfigError", message } });
+  assert.match(on.pod.failure ?? "", /container app is not started: there is no ConfigMap shop\/settings/);
+  assert.deepEqual([on.pod.ready, on.pod.phase], [false, "starting-app"]);
+
+  on.texts.set("ConfigMap settings", new Map([["level", "debug"]]));
+  on.pod.tryAgain();
+  await on.until("the program to be ready", () => on.pod.ready);
+  await on.until("it to tell its level", () => on.story().includes("level debug"));
+  assert.deepEqual([on.pod.missing, on.pod.failure], [undefined, undefined]);
+
+  on.texts.set("ConfigMap settings", new Map([["level", "info"]]));
+  on.pod.tryAgain();
+  assert.equal(on.pod.restarts, 0);
+  process.kill(on.pod.programs[0]!.pid!, "SIGKILL");
+  await on.until("its next start", () => on.story().includes("level info"));
 });

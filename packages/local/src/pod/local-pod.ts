@@ -15,7 +15,7 @@ import { randomUUID } from "node:crypto";
 import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { SupervisedProcess } from "../process/supervised-process.ts";
-import { appEnvironment, isPartOfTulle } from "./environment.ts";
+import { appLaunch, isPartOfTulle } from "./environment.ts";
 import { checkOf, probedPort, tcpCheck, type Check, type OnFailure } from "./health-check.ts";
 import { OwnPorts } from "./own-ports.ts";
 import { proxyCheck } from "./proxy-check.ts";
@@ -26,6 +26,7 @@ import { type ContainerPlan, type ContainerPort, podLabels, type PodPlan } from 
 import { startProbeLoop, timingOf, type CheckResult, type ProbeLoop } from "./probe-loop.ts";
 import { sidecarSpec, terminationDrainMs, tokenFile, type SidecarSettings } from "./sidecar.ts";
 import { untilQuiet } from "./until-quiet.ts";
+import type { TextsOf } from "./variables.ts";
 import type { WorkloadTokens } from "./workload-tokens.ts";
 
 export type PodPhase =
@@ -46,6 +47,7 @@ export interface PodSettings extends SidecarSettings {
   readonly restart: RestartPolicy;
   /** Proves to the control plane who a pod's proxy is. */
   readonly tokens: Pick<WorkloadTokens, "begin" | "end">;
+  readonly textsOf: TextsOf;
 }
 
 export interface PodListener {
@@ -144,7 +146,20 @@ export class LocalPod {
 
   /** Of a pod that is not ready: which probe of which container fails, and how. Undefined at first, and when nothing is known. */
   get failure(): string | undefined {
-    return this.ready ? undefined : this.#all.find(({ toldFailure }) => toldFailure !== undefined)?.toldFailure;
+    return this.ready
+      ? undefined
+      : (this.missing ?? this.#all.find(({ toldFailure }) => toldFailure !== undefined)?.toldFailure);
+  }
+
+  /** What a program of it needs before it can be started; undefined when none waits for anything. */
+  get missing(): string | undefined {
+    const held = this.leaving ? undefined : this.#programs.find(({ process }) => process.missing !== undefined);
+    return held && `container ${held.plan?.name} is not started: ${held.process.missing}`;
+  }
+
+  /** Starts what was held for something that is there now. */
+  tryAgain(): void {
+    for (const { process } of this.#programs) process.tryAgain();
   }
 
   get leaving(): boolean {
@@ -282,29 +297,30 @@ export class LocalPod {
     const cwd = path.resolve(settings.commandFolder, this.plan.folder ?? ".");
     return {
       name: `${this.name}/${container.name}`,
-      argv: container.argv,
       cwd,
-      env: appEnvironment({
-        container,
-        pod: {
-          name: this.name,
-          namespace: this.plan.namespace,
-          uid: this.uid,
-          labels: podLabels(this.plan),
-          annotations: this.plan.annotations,
-          nodeName,
-          serviceAccount: this.plan.serviceAccount,
-          podAddress: this.addresses.pod,
-          hostAddress,
-        },
-        appAddress: this.addresses.app,
-        sidecarAddress: this.plan.injection === "none" ? undefined : this.addresses.pod,
-        inherited: settings.env,
-        nodePath: settings.nodePath,
-        compileCache: isPartOfTulle(container.argv, cwd, settings)
-          ? settings.tulleCompileCache
-          : settings.appCompileCache,
-      }),
+      launch: () =>
+        appLaunch({
+          container,
+          pod: {
+            name: this.name,
+            namespace: this.plan.namespace,
+            uid: this.uid,
+            labels: podLabels(this.plan),
+            annotations: this.plan.annotations,
+            nodeName,
+            serviceAccount: this.plan.serviceAccount,
+            podAddress: this.addresses.pod,
+            hostAddress,
+          },
+          appAddress: this.addresses.app,
+          sidecarAddress: this.plan.injection === "none" ? undefined : this.addresses.pod,
+          inherited: settings.env,
+          nodePath: settings.nodePath,
+          compileCache: isPartOfTulle(container.argv, cwd, settings)
+            ? settings.tulleCompileCache
+            : settings.appCompileCache,
+          textsOf: settings.textsOf,
+        }),
       logFile,
       restart: settings.restart,
     };
@@ -322,6 +338,7 @@ export class LocalPod {
           this.#startProbes(program);
           if (program.process.restarts > 0) this.#listener.onChange(this);
         },
+        onHeld: () => this.#listener.onChange(this),
         onUnexpectedEnd: (end) => {
           this.#stopProbes([program]);
           this.#setReady(program, false);
@@ -479,7 +496,8 @@ export class LocalPod {
   }
 }
 
-function stateOf({ state, lastEnd }: SupervisedProcess): ProgramState["state"] {
+function stateOf({ state, lastEnd, missing }: SupervisedProcess): ProgramState["state"] {
+  if (missing !== undefined) return { waiting: { reason: "CreateContainerConfigError", message: missing } };
   if (state === "idle") return { waiting: { reason: "PodInitializing" } };
   // Between an end that was asked for and the next start there is no time, so that a wait is one for the back-off.
   const { code = null, description: message = "" } = lastEnd ?? {};

@@ -95,7 +95,7 @@ test("what has no effect here is remarked on", () => {
   );
 });
 
-test("fields of a container that no process here is given are remarked on, and a variable without a value is not set", () => {
+test("fields of a container that no process here is given are remarked on, and variables are planned in their order", () => {
   const each = deployment(command(["node"]));
   const app = {
     name: "app",
@@ -112,6 +112,8 @@ test("fields of a container that no process here is given are remarked on, and a
   const template = { ...each.spec.template, spec: { containers: [app] } };
   const plan = planPods({ ...each, spec: { ...each.spec, paused: true, template } }, undefined, settings);
   assert.deepEqual(plan.containers[0]!.variables, [
+    { prefix: "", from: { kind: "ConfigMap", name: "settings", optional: false } },
+    { name: "PASSWORD", from: { kind: "Secret", name: "db", optional: false }, key: "password" },
     { name: "IP", fieldPath: "status.podIP" },
     { name: "EMPTY", value: "" },
   ]);
@@ -120,7 +122,6 @@ test("fields of a container that no process here is given are remarked on, and a
     [
       "paused has no effect here",
       'lifecycle of container "app" has no effect here',
-      'volumeMounts of container "app" has no effect here',
       'workingDir of container "app" has no effect here',
     ],
   );

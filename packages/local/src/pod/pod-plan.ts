@@ -11,8 +11,8 @@ import {
   type ProxyConfig,
   readProxyConfig,
 } from "@tulle/config";
-import { type Variable, variableOf } from "./variables.ts";
-import { memoryQuantityBytes } from "./memory-quantity.ts";
+import { type Variable, variablesOf } from "./variables.ts";
+import { memoryQuantityBytes } from "./quantity.ts";
 
 export type ProxyKind = "tulle" | "envoy";
 
@@ -134,10 +134,9 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
   };
 }
 
-/** What a manifest may say of a container that no process of this machine is given. Variables that are not set have a finding (TUL0012). */
+/** What a manifest may say of a container that no process of this machine is given. Variables and volumes have findings (TUL0012, TUL0013). */
 const containerRemarks: readonly (readonly [field: string, suggestion: string])[] = [
   ["lifecycle", "The program gets SIGTERM when no request comes any more, and its grace period after that."],
-  ["volumeMounts", "The program sees this machine's own files."],
   ["workingDir", "Programs run in the folder of their manifest."],
 ];
 
@@ -191,7 +190,7 @@ function planContainers(
   return spec.containers.map((container) => ({
     name: container.name,
     argv: commandOf(container, annotations, problems),
-    variables: (container.env ?? []).flatMap((variable) => variableOf(variable) ?? []),
+    variables: variablesOf(container, spec.containers),
     ports: (container.ports ?? []).map(({ name, containerPort }) => ({ name, port: containerPort })),
     readinessProbe: container.readinessProbe,
     livenessProbe: container.livenessProbe,

@@ -58,33 +58,37 @@ export function sidecarSpec(
   makeOwnFolder(stateFolder);
   return {
     name: `${pod.name}/proxy`,
-    argv: [...settings.tulleCommand, "agent"],
     cwd: stateFolder,
-    env: {
-      ...inheritedEnvironment(settings.env, settings.nodePath),
-      NODE_COMPILE_CACHE: settings.tulleCompileCache,
-      // The person's own come last, and win.
-      ...(plan.injection === "gateway"
-        ? {}
-        : { NODE_OPTIONS: [sidecarNodeOptions, settings.env["NODE_OPTIONS"] ?? ""].join(" ").trim() }),
-      TULLE_PROXY_TYPE: plan.injection === "gateway" ? "router" : "sidecar",
-      POD_NAME: pod.name,
-      POD_NAMESPACE: plan.namespace,
-      INSTANCE_IP: pod.addresses.pod,
-      SERVICE_ACCOUNT: plan.serviceAccount,
-      TULLE_NODE_METADATA: JSON.stringify(nodeMetadata(pod, settings)),
-      TULLE_XDS_ADDRESS: settings.xdsAddress,
-      TULLE_CA_ROOT_FILE: settings.rootsFile,
-      TULLE_TOKEN_FILE: tokenFile(pod.name, settings),
-      TULLE_STATE_DIR: stateFolder,
-      TULLE_PROXY: plan.proxy,
-      TULLE_DRAIN_MS: String(terminationDrainMs(plan)),
-      TULLE_OWN_USER_PORTS: ownUserPorts.join(","),
-      TULLE_OWN_USER_RANGE: settings.addressRange,
-      TULLE_PROXY_MEMORY_LIMIT_BYTES: String(plan.proxyMemoryBytes ?? 0),
-      ...(plan.proxyConfig.drainMs === undefined ? {} : { TULLE_LISTENER_DRAIN_MS: String(plan.proxyConfig.drainMs) }),
-      ...(settings.env["TULLE_ENVOY"] === undefined ? {} : { TULLE_ENVOY: settings.env["TULLE_ENVOY"] }),
-    },
+    launch: () => ({
+      argv: [...settings.tulleCommand, "agent"],
+      env: {
+        ...inheritedEnvironment(settings.env, settings.nodePath),
+        NODE_COMPILE_CACHE: settings.tulleCompileCache,
+        // The person's own come last, and win.
+        ...(plan.injection === "gateway"
+          ? {}
+          : { NODE_OPTIONS: [sidecarNodeOptions, settings.env["NODE_OPTIONS"] ?? ""].join(" ").trim() }),
+        TULLE_PROXY_TYPE: plan.injection === "gateway" ? "router" : "sidecar",
+        POD_NAME: pod.name,
+        POD_NAMESPACE: plan.namespace,
+        INSTANCE_IP: pod.addresses.pod,
+        SERVICE_ACCOUNT: plan.serviceAccount,
+        TULLE_NODE_METADATA: JSON.stringify(nodeMetadata(pod, settings)),
+        TULLE_XDS_ADDRESS: settings.xdsAddress,
+        TULLE_CA_ROOT_FILE: settings.rootsFile,
+        TULLE_TOKEN_FILE: tokenFile(pod.name, settings),
+        TULLE_STATE_DIR: stateFolder,
+        TULLE_PROXY: plan.proxy,
+        TULLE_DRAIN_MS: String(terminationDrainMs(plan)),
+        TULLE_OWN_USER_PORTS: ownUserPorts.join(","),
+        TULLE_OWN_USER_RANGE: settings.addressRange,
+        TULLE_PROXY_MEMORY_LIMIT_BYTES: String(plan.proxyMemoryBytes ?? 0),
+        ...(plan.proxyConfig.drainMs === undefined
+          ? {}
+          : { TULLE_LISTENER_DRAIN_MS: String(plan.proxyConfig.drainMs) }),
+        ...(settings.env["TULLE_ENVOY"] === undefined ? {} : { TULLE_ENVOY: settings.env["TULLE_ENVOY"] }),
+      },
+    }),
     logFile,
     listenDescriptors: inherited.map((port) => [port.targetPort, port.descriptor!]),
     restart,

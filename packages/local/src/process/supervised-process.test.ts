@@ -5,8 +5,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { closeSocket, listeningSocket } from "../network/libc.ts";
-import { SupervisedProcess, type ProcessEnd, type ProcessSpec } from "./supervised-process.ts";
+import { SupervisedProcess, type Launch, type ProcessEnd, type ProcessSpec } from "./supervised-process.ts";
 import { waitUntil } from "./wait-until.ts";
+
+const searchPath = process.env["PATH"] ?? "";
 
 function supervise(
   t: TestContext,
@@ -18,9 +20,9 @@ function supervise(
   const ends: ProcessEnd[] = [];
   const spec: ProcessSpec = {
     name: "test",
-    argv: ["/bin/sh", "-c", script],
+    launch: () => ({ argv: ["/bin/sh", "-c", script], env: { PATH: searchPath } }),
     cwd: folder,
-    env: { PATH: process.env["PATH"]! },
+
     logFile,
     restart: "always",
     ...changes,
@@ -87,7 +89,7 @@ test("stopping a program that waits for its restart ends it", async (t) => {
 });
 
 test("a program that does not exist, and a folder that does not, are ends with a reason", async (t) => {
-  const missing = supervise(t, "", { argv: ["no-such-program"], restart: "never" });
+  const missing = supervise(t, "", { launch: () => ({ argv: ["no-such-program"], env: {} }), restart: "never" });
   missing.process.start();
   const nowhere = supervise(t, "", { cwd: "/no/such/folder", restart: "never" });
   nowhere.process.start();
@@ -136,3 +138,50 @@ test("a stop during a restart is the end", async (t) => {
   assert.equal(supervised.state, "ended");
   assert.equal(log(), "begins\n");
 });
+
+test("one that lacks what it is made of is held, and each start takes what is there then", async (t) => {
+  let word: string | undefined;
+  const launch = (): Launch =>
+    word === undefined
+      ? { missing: "no word" }
+      : { argv: ["/bin/sh", "-c", `echo ${word}; exec sleep 600`], env: { PATH: searchPath } };
+  const { process: supervised, log } = supervise(t, "", { launch });
+  supervised.start();
+  assert.deepEqual([supervised.state, supervised.missing, supervised.restarts], ["held", "no word", 0]);
+  supervised.tryAgain();
+  assert.equal(supervised.state, "held");
+  word = "first";
+  supervised.tryAgain();
+  assert.deepEqual([supervised.state, supervised.missing], ["running", undefined]);
+  await waitUntil(() => log().includes("first"), { timeoutMs: 10_000, what: () => "the first start" });
+  word = "second";
+  supervised.tryAgain();
+  supervised.kill();
+  await waitUntil(() => log().includes("second"), { timeoutMs: 10_000, what: () => "the second start" });
+});
+
+test("one that is held can be told to stop", async (t) => {
+  const { process: supervised } = supervise(t, "", { launch: () => ({ missing: "anything" }) });
+  supervised.start();
+  await supervised.stop(1000);
+  supervised.tryAgain();
+  assert.equal(supervised.state, "ended");
+});
+
+for (const { name, value, expected } of [
+  { name: "longer than the kernel takes", value: "a".repeat(4 * 2 ** 20), expected: /longer than the system takes/ },
+  {
+    name: "with a NUL byte",
+    value: "hidden\0",
+    expected: /^it cannot be started: a variable or an argument holds a NUL byte$/,
+  },
+]) {
+  test(`a variable ${name} ends the start of its program, and of nothing else`, async (t) => {
+    const launch = (): Launch => ({ argv: ["true"], env: { A: value } });
+    const { process: supervised, ends } = supervise(t, "", { launch, restart: "never" });
+    supervised.start();
+    await waitUntil(() => ends.length > 0, { timeoutMs: 10_000, what: () => "the end" });
+    assert.match(ends[0]!.description, expected);
+    assert.equal(supervised.state, "failed");
+  });
+}

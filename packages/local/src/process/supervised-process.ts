@@ -1,7 +1,7 @@
 // One program that is to run until it is told to stop: started under guard, restarted with back-off, stopped with grace.
 //
-// States: `idle` (never started) → `running` → on an unwanted end `waiting` (back-off) → `running` again, or, with restarts
-// off, `failed`. `restart` leads from `running` over `restarting` (SIGTERM sent) to `running`. `stop` leads from any state to
+// States: `idle` (never started) → `held` (what it is made of is not there) → `running` → on an unwanted end `waiting` (back-off) → `running` again, or, with restarts
+// off, `failed`; a start may always find it `held`, until `tryAgain`. `restart` leads from `running` over `restarting` (SIGTERM sent) to `running`. `stop` leads from any state to
 // `stopping` (SIGTERM sent) and then `ended`; after that it never runs again.
 import { performance } from "node:perf_hooks";
 import { LogFile } from "./log-file.ts";
@@ -10,18 +10,23 @@ import { firstInheritedDescriptor, spawnGuarded, type GuardedProcess } from "./s
 
 export type RestartPolicy = "always" | "never";
 
+/** What is run; or, for people, what it needs and is not there. */
+export type Launch =
+  | { readonly argv: readonly string[]; readonly env: Readonly<Record<string, string>> }
+  | { readonly missing: string };
+
 export interface ProcessSpec {
   readonly name: string;
-  readonly argv: readonly string[];
   readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
+  /** Asked at each start: what it is made of may have changed since the last one. */
+  readonly launch: () => Launch;
   readonly logFile: string;
   /** Listening sockets and the port that each stands for; the program learns of them by TULLE_LISTEN_FDS. */
   readonly listenDescriptors?: readonly (readonly [port: number, descriptor: number])[];
   readonly restart: RestartPolicy;
 }
 
-export type ProcessState = "idle" | "running" | "waiting" | "failed" | "restarting" | "stopping" | "ended";
+export type ProcessState = "idle" | "held" | "running" | "waiting" | "failed" | "restarting" | "stopping" | "ended";
 
 export interface ProcessEnd {
   readonly code: number | null;
@@ -34,9 +39,16 @@ export interface ProcessEnd {
 
 export interface ProcessListener {
   onStart?(): void;
+  /** It cannot start for what it needs, or needs something else now. */
+  onHeld?(): void;
   /** An end that nobody asked for. */
   onUnexpectedEnd?(end: ProcessEnd): void;
 }
+
+const spawnProblems: Readonly<Record<string, string>> = {
+  E2BIG: "it cannot be started: a variable or an argument is longer than the system takes (on Linux 128 KiB each)",
+  ERR_INVALID_ARG_VALUE: "it cannot be started: a variable or an argument holds a NUL byte",
+};
 
 export class SupervisedProcess {
   readonly spec: ProcessSpec;
@@ -46,6 +58,7 @@ export class SupervisedProcess {
   #state: ProcessState = "idle";
   #guarded: GuardedProcess | undefined;
   #startedAtMs = 0;
+  #missing: string | undefined;
   /** The last end that nobody asked for. */
   #lastEnd: ProcessEnd | undefined;
   #failuresInARow = 0;
@@ -66,24 +79,57 @@ export class SupervisedProcess {
     return this.#lastEnd;
   }
 
+  /** What it waits for, where it is held. */
+  get missing(): string | undefined {
+    return this.#state === "held" ? this.#missing : undefined;
+  }
+
   get pid(): number | undefined {
     return this.#guarded?.child.pid;
   }
 
   start(): void {
     if (this.#state !== "idle" && this.#state !== "waiting") return;
+    const launch = this.spec.launch();
+    if ("missing" in launch) this.#hold(launch.missing);
+    else this.#run(launch.argv, launch.env);
+  }
+
+  /** Starts it if it is held and what it needs is there now. */
+  tryAgain(): void {
+    if (this.#state !== "held") return;
+    this.#state = "waiting";
+    this.start();
+  }
+
+  #hold(missing: string): void {
+    const isNews = missing !== this.#missing;
+    this.#state = "held";
+    this.#missing = missing;
+    if (isNews) this.#listener.onHeld?.();
+  }
+
+  #run(argv: readonly string[], env: Readonly<Record<string, string>>): void {
     const descriptors = this.spec.listenDescriptors ?? [];
     const listenText = descriptors.map(([port], index) => `${port}=${firstInheritedDescriptor + index}`).join(",");
     this.#state = "running";
+    this.#missing = undefined;
     this.#startedAtMs = performance.now();
-    const guarded = spawnGuarded({
-      argv: this.spec.argv,
-      cwd: this.spec.cwd,
-      env: listenText === "" ? this.spec.env : { ...this.spec.env, TULLE_LISTEN_FDS: listenText },
-      logDescriptor: this.#log.descriptor,
-      inherit: descriptors.map(([, descriptor]) => descriptor),
-    });
-    this.#guarded = guarded;
+    try {
+      this.#guarded = spawnGuarded({
+        argv,
+        cwd: this.spec.cwd,
+        env: listenText === "" ? env : { ...env, TULLE_LISTEN_FDS: listenText },
+        logDescriptor: this.#log.descriptor,
+        inherit: descriptors.map(([, descriptor]) => descriptor),
+      });
+    } catch (error) {
+      // What the kernel does not take, a variable of a megabyte for example. The words of the error may hold values.
+      const { code = "unknown" } = error as NodeJS.ErrnoException;
+      setImmediate(() => this.#takeEnd(undefined, null, null, spawnProblems[code] ?? `it cannot be started: ${code}`));
+      return;
+    }
+    const guarded = this.#guarded;
     // A folder that does not exist, say: there is no exit then, only this.
     guarded.child.once("error", (error) => this.#takeEnd(guarded, null, null, error.message));
     guarded.child.once("exit", (code, signal) => this.#takeEnd(guarded, code, signal));
@@ -134,10 +180,15 @@ export class SupervisedProcess {
     if (this.#state !== "ended") this.#log.bound();
   }
 
-  #takeEnd(guarded: GuardedProcess, code: number | null, signal: NodeJS.Signals | null, problem?: string): void {
+  #takeEnd(
+    guarded: GuardedProcess | undefined,
+    code: number | null,
+    signal: NodeJS.Signals | null,
+    problem?: string,
+  ): void {
     if (this.#guarded !== guarded) return;
     this.#guarded = undefined;
-    guarded.releaseGuard();
+    guarded?.releaseGuard();
     if (this.#state === "stopping") return this.#finish();
     if (this.#state === "restarting") {
       clearTimeout(this.#restartTimer);

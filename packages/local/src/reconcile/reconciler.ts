@@ -10,6 +10,8 @@ import {
   type Kind,
   keyOf,
   keyText,
+  secretKeys,
+  secretValue,
   type ApiClient,
   type Deployment,
   type MeshResource,
@@ -24,6 +26,7 @@ import { PublishedPorts, type PortProblem } from "../network/published-ports.ts"
 import { LocalPod, type PodListener, type PodSettings } from "../pod/local-pod.ts";
 import { isWarm } from "../pod/is-warm.ts";
 import { planPods, podName, type PlanProblem, type PodPlan, type ProxyKind } from "../pod/pod-plan.ts";
+import type { TextsOf } from "../pod/variables.ts";
 import type { ProcessEnd } from "../process/supervised-process.ts";
 import { waitUntil } from "../process/wait-until.ts";
 import type { StateDirectory } from "../state-directory.ts";
@@ -43,13 +46,23 @@ export interface ReconcilerOptions {
   readonly proxy: ProxyKind;
   readonly hasEnvoy: boolean;
   readonly publish: readonly PortMapping[];
-  readonly podSettings: Omit<PodSettings, "publishedPorts">;
+  readonly podSettings: Omit<PodSettings, "publishedPorts" | "textsOf">;
   readonly onEvent: (event: SupervisorEvent) => void;
 }
 
-const watchedKinds: readonly Kind[] = ["Namespace", "Deployment", "Service", "Pod", "EndpointSlice"];
+const watchedKinds: readonly Kind[] = [
+  "Namespace",
+  "Deployment",
+  "Service",
+  "Pod",
+  "EndpointSlice",
+  // What variables of programs come from.
+  "ConfigMap",
+  "Secret",
+];
 
 const portRetryMs = 2000;
+const missingSuggestion = "It starts as soon as that is there: add it to the manifests, or apply it.";
 
 /** How long a leaving pod waits at most until every proxy has acknowledged that it is no endpoint any more. */
 const withdrawTimeoutMs = 20_000;
@@ -252,7 +265,21 @@ export class Reconciler implements PodListener {
     for (const pod of this.#pods.values()) {
       if (!pod.leaving && !owners.has(ownerKey(pod))) void pod.leave({ drain: true });
     }
+    for (const pod of this.pods()) {
+      pod.tryAgain();
+      if (pod.missing !== undefined)
+        this.#tell(`pod ${pod.plan.namespace}/${pod.name}`, { message: pod.missing, suggestion: missingSuggestion });
+    }
     this.#publisher.publish(this.#resources());
+  }
+
+  #textsOf(kind: "ConfigMap" | "Secret", namespace: string, name: string): ReturnType<TextsOf> {
+    if (kind === "ConfigMap") {
+      const configMap = this.#watch?.get(kind, namespace, name);
+      return configMap && new Map(Object.entries(configMap.data ?? {}));
+    }
+    const secret = this.#watch?.get(kind, namespace, name);
+    return secret && new Map(secretKeys(secret).map((key) => [key, secretValue(secret, key)!]));
   }
 
   #planOf(deployment: Deployment): PodPlan {
@@ -322,7 +349,9 @@ export class Reconciler implements PodListener {
     const name = podName(plan, randomBytes(5));
     const address = block.allocate();
     const addresses = { pod: address, app: addressesOf(plan) === 2 ? block.allocate() : address };
-    const pod = new LocalPod(name, plan, addresses, { ...podSettings, publishedPorts: this.#ports.forPod(plan) }, this);
+    const textsOf: TextsOf = (...what) => this.#textsOf(...what);
+    const settings = { ...podSettings, publishedPorts: this.#ports.forPod(plan), textsOf };
+    const pod = new LocalPod(name, plan, addresses, settings, this);
     this.#pods.set(name, pod);
     const owner = `Deployment ${plan.namespace}/${plan.deployment}`;
     for (const problem of plan.problems) this.#tell(`${owner}, pod ${name}`, problem);
@@ -352,7 +381,7 @@ export class Reconciler implements PodListener {
   }
 
   #runnable(): readonly LocalPod[] {
-    return this.pods().filter((pod) => pod.phase !== "blocked" && !pod.leaving);
+    return this.pods().filter((pod) => pod.phase !== "blocked" && pod.missing === undefined && !pod.leaving);
   }
 
   // Each pass finds the same problems again.
