@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { AnySchema } from "@bufbuild/protobuf/wkt";
+import { AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import {
   type ByteStreamEvents,
   type ResourceTypeName,
@@ -13,7 +13,7 @@ import {
   resourceType,
   resourceTypeOfUrl,
 } from "@tulle/xds";
-import { DiscoveryRequestSchema } from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
+import { DiscoveryRequestSchema, ResourceSchema } from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
 import { TestClock } from "../testing/test-clock.ts";
 import { RelaySession } from "./relay-session.ts";
 import type { SavedState } from "./saved-state.ts";
@@ -106,6 +106,22 @@ class Scene {
     this.#upstream!.onMessage(encodeResponse({ typeUrl, versionInfo: `v-${nonce}`, nonce, resources }));
   }
 
+  /** In wrappers with a time to live; those of `livesOn` without their content. */
+  respondWithTtl(type: ResourceTypeName, nonce: string, names: readonly string[], livesOn: readonly string[]): void {
+    const { typeUrl } = resourceType(type);
+    const wrapped = [...names, ...livesOn].map((name) =>
+      anyPack(
+        ResourceSchema,
+        create(ResourceSchema, {
+          name,
+          ttl: { seconds: 60n },
+          ...(names.includes(name) && { resource: create(AnySchema, { typeUrl, value: named(name) }) }),
+        }),
+      ),
+    );
+    this.#upstream!.onMessage(encodeResponse({ typeUrl, versionInfo: `v-${nonce}`, nonce, resources: wrapped }));
+  }
+
   garble(): void {
     this.#upstream!.onMessage(Uint8Array.of(0xff));
   }
@@ -151,6 +167,30 @@ test("live: requests and responses pass as they are, and what is acknowledged is
     "to control plane: RDS node [r s] nonce=n4",
   ]);
   assert.deepEqual(scene.keeper.notes, ["replace CDS v-n1: a b", "merge RDS v-n3: r", "merge RDS v-n4: s"]);
+});
+
+test("a heartbeat neither answers for all clusters nor empties what is kept of them", () => {
+  const scene = new Scene({ CDS: "a b" });
+  scene.open();
+  scene.ask("CDS", "");
+  scene.respondWithTtl("CDS", "n1", [], ["a"]);
+  scene.ask("CDS", "", "n1");
+  assert.deepEqual(scene.keeper.notes, []);
+  scene.take();
+  scene.end();
+  assert.deepEqual(scene.take(), ["offline", "to proxy: CDS saved-1-1: a b"], "nobody has said which there are");
+});
+
+test("clusters that live on are kept beside those that are sent", () => {
+  const scene = new Scene({ CDS: "a b" });
+  scene.open();
+  scene.ask("CDS", "");
+  scene.respondWithTtl("CDS", "n1", ["c"], ["a"]);
+  scene.ask("CDS", "", "n1");
+  scene.ask("EDS", "e f");
+  scene.respondWithTtl("EDS", "n2", ["e"], ["f"]);
+  scene.ask("EDS", "e f", "n2");
+  assert.deepEqual(scene.keeper.notes, ["replace CDS v-n1: c a", "merge EDS v-n2: e"]);
 });
 
 test("live: a refusal that names listeners keeps the others, and the saved version of those", () => {

@@ -19,8 +19,9 @@ import {
   type Clock,
   type ResourceType,
   backOffMs,
+  type DecodedResponse,
   decodeRequest,
-  decodeResponse,
+  decodeResponseParts,
   encodeResponse,
   isCutShort,
   rejectedNames,
@@ -30,11 +31,7 @@ import {
 import { clone, create, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
-import {
-  type DiscoveryRequest,
-  DiscoveryRequestSchema,
-  type DiscoveryResponse,
-} from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
+import { type DiscoveryRequest, DiscoveryRequestSchema } from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
 import type { SavedResource } from "./saved-state.ts";
 import type { StateKeeper } from "./state-keeper.ts";
 
@@ -60,6 +57,8 @@ interface Unanswered {
   readonly stream: number;
   readonly versionInfo: string;
   readonly resources: ReadonlyMap<string, SavedResource>;
+  /** Resources that are said to live on, and are not sent again (Resource.ttl). */
+  readonly livesOn: readonly string[];
 }
 
 interface Asked {
@@ -198,9 +197,9 @@ export class RelaySession {
   }
 
   #fromUpstream(bytes: Uint8Array): void {
-    let response: DiscoveryResponse;
+    let decoded: DecodedResponse;
     try {
-      response = decodeResponse(bytes);
+      decoded = decodeResponseParts(bytes);
     } catch (error) {
       this.#upstream?.close();
       this.#ended(`the control plane sent no DiscoveryResponse: ${String(error)}`);
@@ -209,13 +208,15 @@ export class RelaySession {
     this.#attempt = 0;
     this.#isSilent = false;
     this.#heard += 1;
+    const { response, heartbeats: livesOn } = decoded;
     const asked = this.#asked.get(response.typeUrl);
     if (asked !== undefined) {
+      const { nonce, versionInfo } = response;
       const named = response.resources.map(({ value }) => [resourceName(value), { value }] as const);
       const resources = new Map(named);
-      asked.unanswered.delete(response.nonce);
-      asked.unanswered.set(response.nonce, { stream: this.#stream, versionInfo: response.versionInfo, resources });
-      noteAnswered(asked, resources.keys());
+      asked.unanswered.delete(nonce);
+      asked.unanswered.set(nonce, { stream: this.#stream, versionInfo, resources, livesOn });
+      if (!isHeartbeat(asked.unanswered.get(nonce)!)) noteAnswered(asked, resources.keys());
     }
     if (!this.#options.toProxy(bytes)) this.#upstream?.pause();
   }
@@ -247,7 +248,15 @@ export class RelaySession {
     const { shortName, fullState } = asked.type;
     const { keeper, clock } = this.#options;
     if (fullState) {
-      keeper.replace(shortName, accepted.versionInfo, accepted.resources);
+      // What lives on stays as it was; a heartbeat says nothing of the others.
+      if (isHeartbeat(accepted)) return;
+      const saved = keeper.state.get(shortName)?.resources;
+      const resources = new Map(accepted.resources);
+      for (const name of accepted.livesOn) {
+        const kept = saved?.get(name);
+        if (kept !== undefined && !resources.has(name)) resources.set(name, kept);
+      }
+      keeper.replace(shortName, accepted.versionInfo, resources);
       return;
     }
     keeper.merge(shortName, accepted.versionInfo, accepted.resources);
@@ -310,7 +319,7 @@ export class RelaySession {
     this.#ownNonces += 1;
     const nonce = `saved-${this.#stream}-${this.#ownNonces}`;
     const resources = new Map(names.map((name) => [name, saved.get(name)!]));
-    asked.unanswered.set(nonce, { stream: 0, versionInfo, resources });
+    asked.unanswered.set(nonce, { stream: 0, versionInfo, resources, livesOn: [] });
     noteAnswered(asked, names);
     this.#options.onStoodIn?.(type, names);
     const anys = names.map((name) => create(AnySchema, { typeUrl: type.typeUrl, value: saved.get(name)!.value }));
@@ -321,6 +330,10 @@ export class RelaySession {
 function newAsked(request: DiscoveryRequest): Asked {
   const type = resourceTypeOfUrl(request.typeUrl);
   return { request, type, answered: new Set(), unanswered: new Map(), nonce: "", nonceStream: 0 };
+}
+
+function isHeartbeat({ resources, livesOn }: Unanswered): boolean {
+  return resources.size === 0 && livesOn.length > 0;
 }
 
 function noteAnswered(asked: Asked, names: Iterable<string>): void {
