@@ -52,7 +52,7 @@ function hostLines(cluster: RuntimeCluster, host: Host): string[] {
     "zone::",
     "sub_zone::",
     "canary::false",
-    "priority::0",
+    `priority::${host.priority}`,
     `success_rate::${host.outlier?.externalRate.percent ?? -1}`,
     `local_origin_success_rate::${host.outlier?.localOriginRate.percent ?? -1}`,
   ];
@@ -99,6 +99,7 @@ function clusterJson(cluster: RuntimeCluster, addedViaApi: boolean): unknown {
         eds_health_status: host.healthy ? "HEALTHY" : "UNHEALTHY",
       },
       weight: host.weight,
+      ...(host.priority !== 0 && { priority: host.priority }),
       ...(host.hostname !== "" && { hostname: host.hostname }),
       locality: {},
     })),

@@ -2,6 +2,7 @@
 // updates replace, and its counters (Envoy: config.cluster.v3.Cluster, ClusterLoadAssignment).
 import type { Counter, Gauge } from "@tulle/telemetry";
 import { ipPortText } from "../ip-port-text.ts";
+import type { Http2KeepAlive } from "../upstream/http2-keep-alive.ts";
 import type { UpstreamTransport } from "../tls/upstream-tls.ts";
 import type { ClusterLoad } from "./cluster-load.ts";
 import type { HostOutlierState, OutlierDetection } from "./outlier-detection.ts";
@@ -22,6 +23,8 @@ export class Host {
   /** Endpoint metadata as plain JSON by filter name (`istio`, `envoy.lb` …). */
   metadata: Readonly<Record<string, unknown>>;
   healthy: boolean;
+  /** 0 is asked first, others where there are too few healthy hosts (LocalityLbEndpoints.priority). */
+  priority: number;
   /** Outlier detection keeps it out of the balancer's choice for now. */
   ejected = false;
   /** Made and owned by outlier detection. */
@@ -41,6 +44,7 @@ export class Host {
     weight: number,
     metadata: Readonly<Record<string, unknown>>,
     healthy: boolean,
+    priority = 0,
   ) {
     this.address = address;
     this.addressText = address.type === "ip" ? ipPortText(address.ip, address.port) : address.path;
@@ -48,6 +52,7 @@ export class Host {
     this.weight = weight;
     this.metadata = metadata;
     this.healthy = healthy;
+    this.priority = priority;
     this.stats = new HostStats();
   }
 }
@@ -162,6 +167,8 @@ export interface Cluster {
   readonly enableTrailers: boolean;
   /** Hosts are spoken to in HTTP/2. Requests that routes lead here are refused (`cluster_speaks_http2`); gRPC calls of the proxy's own are carried. */
   readonly isHttp2: boolean;
+  /** Of HTTP/2 connections; undefined = as whoever opens them thinks right. */
+  readonly http2KeepAlive: Http2KeepAlive | undefined;
   /** Source address for upstream connections (upstream_bind_config), undefined = the kernel chooses. */
   readonly sourceAddress: string | undefined;
   readonly circuitBreakers: CircuitBreakerLimits;

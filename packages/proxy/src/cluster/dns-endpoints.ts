@@ -64,6 +64,7 @@ export class DnsEndpoints implements EndpointSource {
         weight: endpoint.weight,
         metadata: endpoint.metadata,
         healthy: endpoint.healthy,
+        priority: endpoint.priority,
       })),
     );
   }

@@ -1,6 +1,7 @@
 // The hosts of a cluster and the balancer over them. An endpoint update keeps the Host objects whose address stays, so
 // that their connections and counters live on.
 import { Host, type HostAddress, type LoadBalancer, type LoadBalancerContext } from "./cluster.ts";
+import { type PriorityShare, priorityShares } from "./priority-shares.ts";
 
 /** An endpoint as configuration describes it. */
 export interface EndpointDescription {
@@ -9,6 +10,7 @@ export interface EndpointDescription {
   readonly weight: number;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly healthy: boolean;
+  readonly priority: number;
 }
 
 /** Chooses among hosts that are all eligible; made anew whenever the set changes. */
@@ -23,6 +25,7 @@ export interface HostSetOptions {
   readonly makePicker: MakePicker;
   /** Below this share of healthy hosts (in percent) all hosts are used (common_lb_config.healthy_panic_threshold). */
   readonly panicThresholdPercent: number;
+  readonly random: () => number;
   /** Called for each host that an update has dropped, after `active` became false. */
   readonly onDropped: (host: Host) => void;
 }
@@ -55,7 +58,7 @@ export class HostSet implements LoadBalancer {
     }
     const previous = this.#byAddress;
     this.#byAddress = next;
-    this.#hosts = [...next.values()];
+    this.#hosts = [...next.values()].sort((one, other) => one.priority - other.priority);
     this.refresh();
     for (const [key, host] of previous) {
       if (next.get(key) === host) continue;
@@ -66,10 +69,16 @@ export class HostSet implements LoadBalancer {
 
   /** To be called when the health of a host has changed, or a host was ejected or is back. */
   refresh(): void {
-    const healthy = this.#hosts.filter((host) => host.healthy && !host.ejected);
-    const percent = this.#hosts.length === 0 ? 100 : (100 * healthy.length) / this.#hosts.length;
-    const eligible = percent < this.#options.panicThresholdPercent ? this.#hosts : healthy;
-    this.#picker = this.#options.makePicker(eligible);
+    const { panicThresholdPercent, makePicker, random } = this.#options;
+    const isHealthy = (host: Host): boolean => host.healthy && !host.ejected;
+    const levels = [...Map.groupBy(this.#hosts, ({ priority }) => priority).values()];
+    const counts = levels.map((hosts) => ({ hosts: hosts.length, healthy: hosts.filter(isHealthy).length }));
+    const shares = priorityShares(counts, panicThresholdPercent);
+    const pickers = levels.map((hosts, index) =>
+      makePicker(shares[index]!.isInPanic ? hosts : hosts.filter(isHealthy)),
+    );
+    // Most clusters have one level, and choosing among levels costs them nothing.
+    this.#picker = pickers.length > 1 ? amongLevels(pickers, shares, random) : (pickers[0] ?? makePicker([]));
   }
 
   chooseHost(context: LoadBalancerContext | undefined): Host | undefined {
@@ -86,13 +95,33 @@ export class HostSet implements LoadBalancer {
   #keptOrNew(key: string, endpoint: EndpointDescription): Host {
     const kept = this.#byAddress.get(key);
     if (kept === undefined || kept.hostname !== endpoint.hostname) {
-      return new Host(endpoint.address, endpoint.hostname, endpoint.weight, endpoint.metadata, endpoint.healthy);
+      const { address, hostname, weight, metadata, healthy, priority } = endpoint;
+      return new Host(address, hostname, weight, metadata, healthy, priority);
     }
     kept.weight = endpoint.weight;
     kept.healthy = endpoint.healthy;
+    kept.priority = endpoint.priority;
     kept.metadata = endpoint.metadata;
     // Labels were resolved from the old metadata.
     kept.metricLabels = undefined;
     return kept;
   }
+}
+
+/** Each pick begins with the level: a level takes the share of requests that its health allows. */
+function amongLevels(
+  pickers: readonly HostPicker[],
+  shares: readonly PriorityShare[],
+  random: () => number,
+): HostPicker {
+  return {
+    pick: () => {
+      let rest = Math.floor(random() * 100);
+      for (const [index, { percent }] of shares.entries()) {
+        if (rest < percent) return pickers[index]!.pick();
+        rest -= percent;
+      }
+      return undefined;
+    },
+  };
 }

@@ -23,6 +23,7 @@ export interface ClusterSettings extends Omit<
 > {
   readonly makePicker: MakePicker;
   readonly panicThresholdPercent: number;
+  readonly random: () => number;
   /** Those of every transport that a host may have. */
   readonly tlsContexts: readonly CommonTlsContext[];
   /** Undefined where no host is ever ejected; `onChange` is called when the choice of hosts has changed. */
@@ -49,6 +50,7 @@ export class RuntimeCluster implements Cluster {
   readonly perConnectionBufferLimitBytes: number;
   readonly enableTrailers: boolean;
   readonly isHttp2: boolean;
+  readonly http2KeepAlive: Cluster["http2KeepAlive"];
   readonly sourceAddress: string | undefined;
   readonly circuitBreakers: CircuitBreakerLimits;
   #load = new ClusterLoad();
@@ -77,6 +79,7 @@ export class RuntimeCluster implements Cluster {
     this.perConnectionBufferLimitBytes = settings.perConnectionBufferLimitBytes;
     this.enableTrailers = settings.enableTrailers;
     this.isHttp2 = settings.isHttp2;
+    this.http2KeepAlive = settings.http2KeepAlive;
     this.sourceAddress = settings.sourceAddress;
     this.circuitBreakers = settings.circuitBreakers;
     this.metadata = settings.metadata;
@@ -87,6 +90,7 @@ export class RuntimeCluster implements Cluster {
     this.#hostSet = new HostSet({
       makePicker: settings.makePicker,
       panicThresholdPercent: settings.panicThresholdPercent,
+      random: settings.random,
       onDropped: drainHostPool,
     });
     this.loadBalancer = this.#hostSet;

@@ -261,9 +261,18 @@ const refused: readonly { readonly name: string; readonly json: object; readonly
     ],
   },
   {
-    name: "a second priority",
-    json: { load_assignment: { cluster_name: "c", endpoints: [{ priority: 1 }] } },
-    expected: ["load_assignment.endpoints[0].priority: only priority 0 is supported"],
+    name: "a priority beyond Envoy's",
+    json: { load_assignment: { cluster_name: "c", endpoints: [{ priority: 129 }] } },
+    expected: ["load_assignment.endpoints[0].priority: value must be less than or equal to 128"],
+  },
+  {
+    name: "pings without a time-out, or without a pause",
+    json: { http2_protocol_options: { connection_keepalive: { interval: "0s" } } },
+    expected: [
+      "http2_protocol_options: HTTP/2 carries gRPC calls of the proxy's own; requests that routes lead here get cluster_not_found",
+      "http2_protocol_options.connection_keepalive.timeout: value is required",
+      "http2_protocol_options.connection_keepalive.interval: value must be greater than or equal to 1ms",
+    ],
   },
 ];
 

@@ -7,6 +7,7 @@ import type { LbEndpoint, LocalityLbEndpoints } from "@tulle/xds/envoy/config/en
 import type { HostAddress } from "../cluster/cluster.ts";
 import type { NamedEndpoint } from "../cluster/dns-endpoints.ts";
 import type { EndpointDescription } from "../cluster/host-set.ts";
+import { overprovisioningPercent } from "../cluster/priority-shares.ts";
 import { checkFields } from "./check-fields.ts";
 import { type Compiled, Place, Problems, compiled } from "./problems.ts";
 
@@ -14,6 +15,9 @@ export interface EndpointOptions {
   /** common_lb_config.locality_weighted_lb_config: a locality's weight is shared by its hosts. */
   readonly usesLocalityWeights?: boolean;
 }
+
+/** LocalityLbEndpoints.priority, as Envoy bounds it. */
+const maxPriority = 128;
 
 /** Endpoints whose addresses must be IPs or paths: STATIC and EDS clusters. */
 export function compileEndpoints(
@@ -31,9 +35,9 @@ export function buildEndpoints(
   problems: Problems,
 ): readonly EndpointDescription[] {
   const endpoints: EndpointDescription[] = [];
-  for (const { endpoint, scale, at } of eachEndpoint(message, options, place, problems)) {
+  for (const { endpoint, scale, priority, at } of eachEndpoint(message, options, place, problems)) {
     const address = compileAddress(endpoint, at, problems);
-    if (address !== undefined) endpoints.push({ address, ...attributes(endpoint, scale) });
+    if (address !== undefined) endpoints.push({ address, ...attributes(endpoint, scale, priority) });
   }
   return endpoints;
 }
@@ -41,10 +45,10 @@ export function buildEndpoints(
 /** Endpoints of DNS clusters, whose addresses are names. */
 export function buildNamedEndpoints(message: ClusterLoadAssignment, place: Place, problems: Problems): NamedEndpoint[] {
   const endpoints: NamedEndpoint[] = [];
-  for (const { endpoint, scale, at } of eachEndpoint(message, {}, place, problems)) {
+  for (const { endpoint, scale, priority, at } of eachEndpoint(message, {}, place, problems)) {
     const socket = socketAddress(endpoint, at, problems);
     if (socket === undefined) continue;
-    const described = attributes(endpoint, scale);
+    const described = attributes(endpoint, scale, priority);
     const hostname = described.hostname === "" ? socket.name : described.hostname;
     endpoints.push({ ...described, hostname, dnsName: socket.name, port: socket.port });
   }
@@ -54,6 +58,7 @@ export function buildNamedEndpoints(message: ClusterLoadAssignment, place: Place
 interface PlacedEndpoint {
   readonly endpoint: LbEndpoint;
   readonly scale: number;
+  readonly priority: number;
   readonly at: Place;
 }
 
@@ -64,9 +69,17 @@ function* eachEndpoint(
   problems: Problems,
 ): Generator<PlacedEndpoint> {
   checkFields(message, place, problems);
+  const factor = message.policy?.overprovisioningFactor;
+  // It counts where there are several priorities, and control planes send it always.
+  if (factor !== undefined && factor !== overprovisioningPercent)
+    problems.warning(
+      place.field("policy").field("overprovisioning_factor"),
+      `ignored: ${overprovisioningPercent} holds`,
+    );
   for (const [index, locality] of message.endpoints.entries()) {
     const at = place.field("endpoints", index);
-    if (locality.priority !== 0) problems.error(at.field("priority"), "only priority 0 is supported");
+    if (locality.priority > maxPriority)
+      problems.error(at.field("priority"), `value must be less than or equal to ${maxPriority}`);
     const source = locality.lbConfig;
     const lbEndpoints = source.case === "loadBalancerEndpoints" ? source.value.lbEndpoints : locality.lbEndpoints;
     if (source.case === "ledsClusterLocalityConfig")
@@ -74,7 +87,7 @@ function* eachEndpoint(
     const scale = options.usesLocalityWeights === true ? localityScale(locality, lbEndpoints) : 1;
     if (scale === 0) continue;
     for (const [position, endpoint] of lbEndpoints.entries()) {
-      yield { endpoint, scale, at: at.field("lb_endpoints", position) };
+      yield { endpoint, scale, priority: locality.priority, at: at.field("lb_endpoints", position) };
     }
   }
 }
@@ -91,13 +104,14 @@ function weightOf(endpoint: LbEndpoint): number {
 
 const unhealthy: ReadonlySet<number> = new Set([HealthStatus.UNHEALTHY, HealthStatus.DRAINING, HealthStatus.TIMEOUT]);
 
-function attributes(endpoint: LbEndpoint, scale: number): Omit<EndpointDescription, "address"> {
+function attributes(endpoint: LbEndpoint, scale: number, priority: number): Omit<EndpointDescription, "address"> {
   const inner = endpoint.hostIdentifier.case === "endpoint" ? endpoint.hostIdentifier.value : undefined;
   return {
     hostname: inner?.hostname ?? "",
     weight: weightOf(endpoint) * scale,
     metadata: endpoint.metadata?.filterMetadata ?? {},
     healthy: !unhealthy.has(endpoint.healthStatus),
+    priority,
   };
 }
 

@@ -1,14 +1,19 @@
 // How a cluster speaks to its hosts: HTTP/1.1 (or HTTP/2, for calls of the proxy's own), with the limits of HttpProtocolOptions
 // (extensions.upstreams.http.v3.HttpProtocolOptions, or the older fields of Cluster).
 import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
-import type { Http1ProtocolOptions } from "@tulle/xds/envoy/config/core/v3/protocol_pb";
+import type {
+  Http1ProtocolOptions,
+  Http2ProtocolOptions,
+  KeepaliveSettings,
+} from "@tulle/xds/envoy/config/core/v3/protocol_pb";
 import {
   type HttpProtocolOptions,
   HttpProtocolOptionsSchema,
 } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
 import type { AutoServerName } from "../cluster/cluster.ts";
 import { durationMs } from "./duration.ts";
-import type { Place, Problems } from "./problems.ts";
+import type { Http2KeepAlive } from "../upstream/http2-keep-alive.ts";
+import { Place, type Problems } from "./problems.ts";
 import { decodeTypedConfig, unwrapTypedConfig } from "./typed-config.ts";
 
 const optionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
@@ -25,6 +30,7 @@ export interface UpstreamProtocol {
   readonly maxRequestsPerConnection: number;
   readonly enableTrailers: boolean;
   readonly isHttp2: boolean;
+  readonly http2KeepAlive: Http2KeepAlive | undefined;
   /** upstream_http_protocol_options: auto_sni and auto_san_validation. */
   readonly autoServerName: AutoServerName | undefined;
 }
@@ -45,6 +51,7 @@ export function compileUpstreamProtocol(message: Cluster, place: Place, problems
     problems.warning(place.field("http2_protocol_options"), http2Warning);
   }
   if (options !== undefined) checkProtocol(options, at.key("", optionsName), problems);
+  const http2 = http2Options(options, at.key("", optionsName), message, place);
   const common = options?.commonHttpProtocolOptions ?? message.commonHttpProtocolOptions;
   return {
     idleTimeoutMs: durationMs(common?.idleTimeout, defaultIdleTimeoutMs),
@@ -52,15 +59,53 @@ export function compileUpstreamProtocol(message: Cluster, place: Place, problems
     maxStreamDurationMs: durationMs(common?.maxStreamDuration, 0),
     maxRequestsPerConnection: common?.maxRequestsPerConnection ?? message.maxRequestsPerConnection ?? 0,
     enableTrailers: http1Options(options, message)?.enableTrailers ?? false,
-    isHttp2: isHttp2(options, message),
+    isHttp2: http2 !== undefined,
+    http2KeepAlive: http2KeepAlive(http2?.options.connectionKeepalive, http2?.place, problems),
     autoServerName: autoServerName(options, message, place, problems),
   };
 }
 
-function isHttp2(options: HttpProtocolOptions | undefined, message: Cluster): boolean {
+/** Undefined where the hosts are spoken to in HTTP/1.1. */
+function http2Options(
+  options: HttpProtocolOptions | undefined,
+  optionsPlace: Place,
+  message: Cluster,
+  place: Place,
+): { readonly options: Http2ProtocolOptions; readonly place: Place } | undefined {
   const protocol = options?.upstreamProtocolOptions;
-  if (protocol === undefined) return message.http2ProtocolOptions !== undefined;
-  return protocol.case === "explicitHttpConfig" && protocol.value.protocolConfig.case === "http2ProtocolOptions";
+  if (protocol === undefined) {
+    const older = message.http2ProtocolOptions;
+    return older && { options: older, place: place.field("http2_protocol_options") };
+  }
+  if (protocol.case !== "explicitHttpConfig" || protocol.value.protocolConfig.case !== "http2ProtocolOptions")
+    return undefined;
+  const at = optionsPlace.field("explicit_http_config").field("http2_protocol_options");
+  return { options: protocol.value.protocolConfig.value, place: at };
+}
+
+const defaultJitterPercent = 15;
+
+/** Envoy: KeepaliveSettings; without an interval it pings only before a new stream, and a stream of ours is a connection's first. */
+function http2KeepAlive(
+  message: KeepaliveSettings | undefined,
+  place: Place = Place.root,
+  problems: Problems,
+): Http2KeepAlive | undefined {
+  if (message === undefined) return undefined;
+  const at = place.field("connection_keepalive");
+  const { interval, timeout, intervalJitter } = message;
+  if (timeout === undefined) problems.error(at.field("timeout"), "value is required");
+  for (const [name, value] of [
+    ["interval", interval],
+    ["timeout", timeout],
+  ] as const) {
+    if (value !== undefined && durationMs(value, 0) < 1)
+      problems.error(at.field(name), "value must be greater than or equal to 1ms");
+  }
+  const jitterPercent = intervalJitter?.value ?? defaultJitterPercent;
+  if (!(jitterPercent >= 0 && jitterPercent <= 100))
+    problems.error(at.field("interval_jitter"), "value must be inside range [0, 100]");
+  return interval && { intervalMs: durationMs(interval, 0), jitterPercent, timeoutMs: durationMs(timeout, 0) };
 }
 
 function autoServerName(

@@ -99,6 +99,7 @@ export function handBuiltCluster(name: string, ports: readonly number[], overrid
     perConnectionBufferLimitBytes: 1024 * 1024,
     enableTrailers: false,
     isHttp2: false,
+    http2KeepAlive: undefined,
     sourceAddress: undefined,
     circuitBreakers: {
       maxConnections: 1024,

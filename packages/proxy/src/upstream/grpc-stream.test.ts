@@ -41,6 +41,8 @@ interface HostileServer {
   /** Sent when the client's preface, and so the call, has come. */
   readonly later?: Buffer;
   readonly closes?: true;
+  /** Hears all that comes. */
+  readonly onFrames?: (chunk: Buffer, socket: net.Socket) => void;
   /** The others never end their side: as a program that is stopped. */
   readonly endsWithClient?: true;
   readonly reason: RegExp;
@@ -48,7 +50,7 @@ interface HostileServer {
 
 async function startServer(
   t: TestContext,
-  { atOnce, later, closes, endsWithClient }: Partial<HostileServer>,
+  { atOnce, later, closes, onFrames, endsWithClient }: Partial<HostileServer>,
 ): Promise<number> {
   const sockets = new Set<net.Socket>();
   const server = net.createServer({ allowHalfOpen: endsWithClient !== true }, (socket) => {
@@ -58,6 +60,7 @@ async function startServer(
     if (closes) socket.destroy();
     let isCalled = false;
     socket.on("data", (chunk: Buffer) => {
+      onFrames?.(chunk, socket);
       // The head of the first call.
       if (isCalled || later === undefined || !chunk.includes(Buffer.from([1, endHeaders, 0, 0, 0, 1]))) return;
       isCalled = true;
@@ -74,15 +77,17 @@ async function startServer(
   return (server.address() as net.AddressInfo).port;
 }
 
-function clusterAt(ports: readonly number[], connectTimeout = "5s"): Slot<Cluster> {
-  const endpoints = ports.map((port) => ({
-    endpoint: { address: { socket_address: { address: "127.0.0.1", port_value: port } } },
-  }));
+const endpointAt = (port: number): object => ({
+  endpoint: { address: { socket_address: { address: "127.0.0.1", port_value: port } } },
+});
+
+function clusterAt(ports: readonly number[], connectTimeout = "5s", more: object = {}): Slot<Cluster> {
   const compiled = compileCluster(
     fromConfiguration(ClusterSchema, {
       name: "xds",
       connect_timeout: connectTimeout,
-      load_assignment: { cluster_name: "xds", endpoints: [{ lb_endpoints: endpoints }] },
+      load_assignment: { cluster_name: "xds", endpoints: [{ lb_endpoints: ports.map(endpointAt) }] },
+      ...more,
     }),
     detachedScope(),
   );
@@ -202,3 +207,65 @@ for (const [name, atOnce] of [
     await hasNoConnection(cluster);
   });
 }
+
+test("hosts of a lower priority are asked after all of a higher one", async (t) => {
+  const dumb = { closes: true } as const;
+  const ports = [await startServer(t, { atOnce: settings }), await startServer(t, dumb), await startServer(t, dumb)];
+  const [last, ...first] = ports;
+  const endpoints = [
+    { priority: 1, lb_endpoints: [endpointAt(last!)] },
+    { priority: 0, lb_endpoints: first.map(endpointAt) },
+  ];
+  const cluster = clusterAt([], "5s", { load_assignment: { cluster_name: "xds", endpoints } });
+  const tried = tryOnce(cluster);
+  await waitFor(() => tried.opened() === 1, { what: "the stream" });
+  assert.equal(cluster.current!.stats.upstreamConnectionsTotal.value, 3);
+  tried.close();
+  await hasNoConnection(cluster);
+});
+
+const pings = (interval: string, timeout: string): object => ({
+  http2_protocol_options: { connection_keepalive: { interval, timeout, interval_jitter: { value: 0 } } },
+});
+
+/** Answers pings, or sends something else that nobody asked for. */
+async function startPingedServer(t: TestContext, answer: (ping: Buffer) => Buffer): Promise<PingedServer> {
+  const server: PingedServer = { port: 0, pings: 0 };
+  server.port = await startServer(t, {
+    atOnce: settings,
+    onFrames: (chunk, socket) => {
+      for (let at = chunk.indexOf(pingHead); at >= 0; at = chunk.indexOf(pingHead, at + 1)) {
+        server.pings += 1;
+        const bytes = answer(chunk.subarray(at + 9, at + 17));
+        if (bytes.length > 0) socket.write(bytes);
+      }
+    },
+  });
+  return server;
+}
+
+interface PingedServer {
+  port: number;
+  pings: number;
+}
+
+const pingHead = frame(6, 0, 0, ...Buffer.alloc(8)).subarray(0, 9);
+
+test("connection_keepalive: a server that answers no pings is left", async (t) => {
+  const server = await startPingedServer(t, () => Buffer.alloc(0));
+  const cluster = clusterAt([server.port], "5s", pings("0.01s", "0.02s"));
+  const tried = tryOnce(cluster);
+  assert.match(await tried.end, /answers no pings/);
+  assert.equal(tried.opened(), 1);
+  await hasNoConnection(cluster);
+});
+
+test("connection_keepalive: one that answers is pinged again and again", async (t) => {
+  const server = await startPingedServer(t, (ping) => frame(6, 1, 0, ...ping));
+  const cluster = clusterAt([server.port], "5s", pings("0.01s", "60s"));
+  const tried = tryOnce(cluster);
+  await waitFor(() => server.pings >= 5, { what: "five pings" });
+  tried.close();
+  await hasNoConnection(cluster);
+  assert.equal(tried.opened(), 1);
+});

@@ -9,20 +9,20 @@ import { tlsErrorText } from "../tls/transport-failure.ts";
 import { transportErrorText } from "./connect-socket.ts";
 import { MessageReader, framed } from "./grpc-framing.ts";
 import { type GrpcTarget, metadataHeaders } from "./grpc-target.ts";
+import type { Http2KeepAlive } from "./http2-keep-alive.ts";
 import { openHttp2Session } from "./http2-session.ts";
 
 export interface GrpcStreamLimits {
   /** Of a message that comes; the target may set a lower one. */
   readonly maxMessageBytes: number;
-  /** Pings over TCP, so that a server whose machine is gone is noticed. gRPC in Go refuses them below five minutes. */
-  readonly keepAliveIntervalMs: number;
-  readonly keepAliveTimeoutMs: number;
+  /** Over TCP, where the cluster says nothing of pings. */
+  readonly keepAlive: Http2KeepAlive;
 }
 
 export const defaultGrpcStreamLimits: GrpcStreamLimits = {
   maxMessageBytes: 64 * 1024 * 1024,
-  keepAliveIntervalMs: 5 * 60_000,
-  keepAliveTimeoutMs: 60_000,
+  // gRPC in Go refuses pings below five minutes.
+  keepAlive: { intervalMs: 5 * 60_000, jitterPercent: 0, timeoutMs: 60_000 },
 };
 
 /** How often the balancer is asked for a host other than the one that failed last. */
@@ -68,7 +68,6 @@ class GrpcStream implements ByteStream {
   readonly #failures: string[] = [];
   #session: http2.ClientHttp2Session | undefined;
   #call: http2.ClientHttp2Stream | undefined;
-  #keepAlive: NodeJS.Timeout | undefined;
   #isPaused = false;
   #isClosed = false;
 
@@ -103,7 +102,6 @@ class GrpcStream implements ByteStream {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    clearTimeout(this.#keepAlive);
     // Not `close()`: it waits for a call that the server has not let begin, and for the end of a peer that may be stopped.
     this.#session?.destroy();
   }
@@ -115,7 +113,9 @@ class GrpcStream implements ByteStream {
   }
 
   #ask(cluster: Cluster, host: Host, others: readonly Host[]): void {
-    const session = openHttp2Session(host, cluster, this.#options.dataPath);
+    const { dataPath, limits } = this.#options;
+    const pings = host.address.type === "ip" ? limits.keepAlive : undefined;
+    const session = openHttp2Session(host, cluster, dataPath, pings);
     this.#session = session;
     let failure: string | undefined;
     let isOpen = false;
@@ -168,19 +168,7 @@ class GrpcStream implements ByteStream {
     call.on("end", () => this.#end("the server ended the stream"));
     call.on("close", () => this.#end("the server ended the stream"));
     if (this.#isPaused) call.pause();
-    if (host.address.type === "ip") this.#pingLater(session);
     events.onOpen();
-  }
-
-  #pingLater(session: http2.ClientHttp2Session): void {
-    const { keepAliveIntervalMs, keepAliveTimeoutMs } = this.#options.limits;
-    this.#keepAlive = setTimeout(() => {
-      this.#keepAlive = setTimeout(() => this.#end("the server answers no pings"), keepAliveTimeoutMs).unref();
-      session.ping((error) => {
-        clearTimeout(this.#keepAlive);
-        if (error === null && !this.#isClosed) this.#pingLater(session);
-      });
-    }, keepAliveIntervalMs).unref();
   }
 }
 
@@ -191,10 +179,11 @@ function wordsOf(error: NodeJS.ErrnoException): string {
   return error.syscall === undefined ? error.message : transportErrorText(error).replaceAll("_", " ");
 }
 
-/** All but the first, from its place on. */
+/** All but the first, from its place on; those of a lower priority after all of a higher one. */
 function inTurn(hosts: readonly Host[], first: Host): readonly Host[] {
   const at = hosts.indexOf(first);
-  return [...hosts.slice(at + 1), ...hosts.slice(0, Math.max(0, at))];
+  const others = [...hosts.slice(at + 1), ...hosts.slice(0, Math.max(0, at))];
+  return others.sort((one, other) => one.priority - other.priority);
 }
 
 /** What a peer says goes into a log. */

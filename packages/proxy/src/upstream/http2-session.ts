@@ -7,6 +7,7 @@ import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../connection/data-path.ts";
 import { CallbackTimer } from "../connection/timer-wheel.ts";
 import { connectTls } from "./connect-tls.ts";
+import { type Http2KeepAlive, keepAlive } from "./http2-keep-alive.ts";
 
 /** Of a stream and of the connection: a push of some hundred kilobytes needs few round trips. */
 const windowBytes = 1024 * 1024;
@@ -14,8 +15,13 @@ const windowBytes = 1024 * 1024;
 /** Above what a window and a message being put together may hold; Node ends the session beyond it. */
 const maxSessionMegabytes = 128;
 
-/** The session reports a failure by `error` and `close`; calls made before it stands wait for it. */
-export function openHttp2Session(host: Host, cluster: Cluster, dataPath: DataPath): http2.ClientHttp2Session {
+/** The session reports a failure by `error` and `close`; calls made before it stands wait for it. `pings` unless the cluster has its own. */
+export function openHttp2Session(
+  host: Host,
+  cluster: Cluster,
+  dataPath: DataPath,
+  pings?: Http2KeepAlive,
+): http2.ClientHttp2Session {
   const { stats } = cluster;
   const { address } = host;
   const target: net.NetConnectOpts =
@@ -54,7 +60,12 @@ export function openHttp2Session(host: Host, cluster: Cluster, dataPath: DataPat
     if (!session.destroyed) session.setLocalWindowSize(windowBytes);
   });
   // A kernel accepts connections for a program that is stopped: only the server's first frame (RFC 9113 §3.4) says that somebody is there.
-  session.once("remoteSettings", () => dataPath.timers.disarm(timer));
+  session.once("remoteSettings", () => {
+    dataPath.timers.disarm(timer);
+    const settings = cluster.http2KeepAlive ?? pings;
+    if (settings !== undefined && !session.destroyed)
+      keepAlive(session, settings, () => cut(new Error("the server answers no pings")));
+  });
   // Calls hear of it themselves.
   session.on("error", () => stats.upstreamConnectFailures.increment());
   session.once("close", () => {

@@ -102,7 +102,12 @@ test("nobody to pick", () => {
 });
 
 test("a host that is to be avoided is taken when no other was found in time", () => {
-  const set = new HostSet({ makePicker: roundRobin(() => 0), panicThresholdPercent: 50, onDropped: () => {} });
+  const set = new HostSet({
+    makePicker: roundRobin(() => 0),
+    panicThresholdPercent: 50,
+    random: () => 0,
+    onDropped: () => {},
+  });
   set.update(
     ["10.0.0.1", "10.0.0.2"].map((ip) => ({
       address: { type: "ip", ip, port: 80 },
@@ -110,6 +115,7 @@ test("a host that is to be avoided is taken when no other was found in time", ()
       weight: 1,
       metadata: {},
       healthy: true,
+      priority: 0,
     })),
   );
   const [first, second] = set.hosts;

@@ -1,0 +1,36 @@
+// Pings on an HTTP/2 connection, so that a peer whose machine is gone is noticed (config.core.v3.KeepaliveSettings).
+import type http2 from "node:http2";
+
+export interface Http2KeepAlive {
+  readonly intervalMs: number;
+  /** Each pause is longer by up to this share of it, drawn anew, so that many connections do not ping at once. */
+  readonly jitterPercent: number;
+  /** How long an answer may take. Any byte of the peer begins it anew: an answer may wait behind a large message. */
+  readonly timeoutMs: number;
+}
+
+/** Pings while the session lives; `onSilence` is called at most once. Timers keep no process alive. */
+export function keepAlive(
+  session: http2.ClientHttp2Session,
+  { intervalMs, jitterPercent, timeoutMs }: Http2KeepAlive,
+  onSilence: () => void,
+): void {
+  let timer: NodeJS.Timeout | undefined;
+  const wait = (ms: number, then: () => void): void => {
+    timer = setTimeout(then, ms).unref();
+  };
+  const awaitBytes = (): void => {
+    const before = session.socket?.bytesRead;
+    wait(timeoutMs, () => (session.socket?.bytesRead === before ? onSilence() : awaitBytes()));
+  };
+  const pingLater = (): void => wait(intervalMs * (1 + (Math.random() * jitterPercent) / 100), ping);
+  const ping = (): void => {
+    awaitBytes();
+    session.ping((error) => {
+      clearTimeout(timer);
+      if (error === null && !session.destroyed) pingLater();
+    });
+  };
+  session.once("close", () => clearTimeout(timer));
+  pingLater();
+}
