@@ -129,7 +129,9 @@ export const clustersPage: AdminPage = {
         return text(`Invalid re2 regex: ${error instanceof Error ? error.message : String(error)}\n`, 400);
       }
     }
-    const clusters = [...targets.owner.clusters()].filter((cluster) => accepts(cluster.name));
+    // Those of the configuration: google_grpc's has no record, as it is no cluster in Envoy.
+    const isConfigured = (name: string): boolean => targets.records.clusters.get(name) !== undefined;
+    const clusters = [...targets.owner.clusters()].filter(({ name }) => isConfigured(name) && accepts(name));
     if (query.get("format") === "json") {
       return json({
         cluster_statuses: clusters.map((cluster) => clusterJson(cluster, isAddedViaApi(targets, cluster.name))),

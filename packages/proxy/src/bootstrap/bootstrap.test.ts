@@ -118,7 +118,23 @@ for (const { name, text, expected } of [
     name: "resources from files",
     text: "dynamic_resources: {cds_config: {path_config_source: {path: /x}}}",
     expected:
-      "dynamic_resources.cds_config: only the aggregated stream (ads) is supported\ndynamic_resources.ads_config: is required by cds_config and lds_config",
+      "dynamic_resources.cds_config: files are not supported; write ads: {}, or the resources into static_resources",
+  },
+  {
+    name: "streams of their own for clusters and listeners, as of Contour",
+    text: `dynamic_resources: {cds_config: {api_config_source: {api_type: GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: a}}]}}}`,
+    expected:
+      "dynamic_resources.cds_config.api_config_source: only the aggregated stream is supported; write ads: {} here, and the server into dynamic_resources.ads_config if it serves that stream",
+  },
+  ...["DELTA_GRPC", "AGGREGATED_DELTA_GRPC"].map((type) => ({
+    name: `${type}, as of Consul, Istio and Envoy Gateway`,
+    text: `${ads.replace("api_type: GRPC", `api_type: ${type}`)}${xds("{pipe: {path: /x}}")}`,
+    expected: `dynamic_resources.ads_config.api_type: incremental xDS (${type}) is not supported yet; write GRPC, if the server serves whole states too`,
+  })),
+  {
+    name: "REST",
+    text: `${ads.replace("api_type: GRPC", "api_type: REST")}${xds("{pipe: {path: /x}}")}`,
+    expected: "dynamic_resources.ads_config.api_type: REST is not supported; write GRPC",
   },
   ...[
     ["xds:///a", "'xds:' is not supported; use host:port, dns:///host:port, ipv4:, ipv6: or unix:"],
@@ -230,6 +246,23 @@ test("no problem is told twice, and what is ignored is told", () => {
     "layered_runtime: ignored: no runtime key is read",
     "static_resources.clusters[0].typed_dns_resolver_config: ignored: the system's resolver is used",
   ]);
+});
+
+test("extensions that are not known do no harm where nothing is read, and are one error where they are", () => {
+  const unknown = `name: x, typed_config: {"@type": type.googleapis.com/some.Sink, address: {a: 1}}`;
+  const ignored = `stats_sinks: [{${unknown}}]\ndefault_regex_engine: {${unknown}}\n`;
+  assert.deepEqual(validateBootstrap(parseBootstrap(ignored, "b.yaml")), [
+    "stats_sinks: ignored: statistics are read from the admin interface",
+  ]);
+  const cluster = `static_resources: {clusters: [{name: a, transport_socket: {${unknown}}}]}`;
+  assert.throws(
+    () => parseBootstrap(ignored + cluster, "b.yaml"),
+    ({ lines }: BootstrapError) => {
+      assert.equal(lines.length, 1);
+      assert.match(lines[0]!, /clusters\[0\]\.transport_socket\.typed_config\.@type: unknown type "some\.Sink"/);
+      return true;
+    },
+  );
 });
 
 test("names from the command line make a node where there is none", () => {

@@ -6,13 +6,13 @@ import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import {
   type ApiConfigSource,
-  ApiConfigSource_ApiType as ApiType,
   type ConfigSource,
   type RateLimitSettings,
 } from "@tulle/xds/envoy/config/core/v3/config_source_pb";
 import type { Listener } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import type { Secret } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import { type RateLimit, defaultRateLimit } from "@tulle/xds";
+import { checkApiType } from "../compile/check-api-type.ts";
 import { checkFields } from "../compile/check-fields.ts";
 import { compileGoogleGrpc } from "../compile/compile-google-grpc.ts";
 import { compileGrpcService } from "../compile/compile-grpc-service.ts";
@@ -107,7 +107,8 @@ function dynamicSource(
   checkAds(cdsConfig, place.field("cds_config"), problems);
   checkAds(ldsConfig, place.field("lds_config"), problems);
   if (adsConfig === undefined) {
-    if (cdsConfig ?? ldsConfig) problems.error(place.field("ads_config"), "is required by cds_config and lds_config");
+    const needsStream = [cdsConfig, ldsConfig].some((source) => source?.configSourceSpecifier.case === "ads");
+    if (needsStream) problems.error(place.field("ads_config"), "is required by cds_config and lds_config");
     return undefined;
   }
   const at = place.field("ads_config");
@@ -129,8 +130,24 @@ function dynamicSource(
 }
 
 function checkAds(source: ConfigSource | undefined, place: Place, problems: Problems): void {
-  if (source === undefined || source.configSourceSpecifier.case === "ads") return;
-  problems.error(place, "only the aggregated stream (ads) is supported");
+  const specifier = source?.configSourceSpecifier;
+  switch (specifier?.case) {
+    case undefined:
+      if (source !== undefined) problems.error(place, "ads: {} is required");
+      return;
+    case "ads":
+      return;
+    case "apiConfigSource": {
+      const advice = "write ads: {} here, and the server into dynamic_resources.ads_config if it serves that stream";
+      problems.error(place.field("api_config_source"), `only the aggregated stream is supported; ${advice}`);
+      return;
+    }
+    case "self":
+      problems.error(place.field("self"), "a bootstrap comes from no server; write ads: {}");
+      return;
+    default:
+      problems.error(place, "files are not supported; write ads: {}, or the resources into static_resources");
+  }
 }
 
 function adsTarget(
@@ -139,9 +156,7 @@ function adsTarget(
   place: Place,
   problems: Problems,
 ): GrpcTarget | undefined {
-  if (source.apiType !== ApiType.GRPC && source.apiType !== ApiType.AGGREGATED_GRPC) {
-    problems.error(place.field("api_type"), "only GRPC is supported");
-  }
+  checkApiType(source.apiType, place.field("api_type"), problems);
   const [service, second] = source.grpcServices;
   if (second !== undefined) {
     const advice = "give its cluster several endpoints: they are asked in turn";

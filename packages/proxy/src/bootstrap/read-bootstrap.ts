@@ -5,6 +5,7 @@ import { type Bootstrap, BootstrapSchema } from "@tulle/xds/envoy/config/bootstr
 import { formatDocumentProblem, messageFromYaml } from "@tulle/xds/json";
 
 import { type NodeNames, nameNode } from "./name-node.ts";
+import { isIgnored } from "../compile/check-fields.ts";
 import { checkBootstrap } from "../subscribe/check-bootstrap.ts";
 
 /** Says, one a line and with places, why a proxy cannot start. */
@@ -28,17 +29,25 @@ export function parseBootstrap(text: string, file: string, names: NodeNames = {}
     nameNode(result.message, names);
     return result.message;
   }
-  const { problems, rest } = result;
+  const { rest } = result;
   if (rest !== undefined) nameNode(rest, names);
+  const problems = result.problems.filter(({ path }) => !isOfIgnoredExtension(path));
+  if (problems.length === 0 && rest !== undefined) return rest;
   const others = rest === undefined ? [] : checkBootstrap(rest).problems;
   const spoilt = problems.map(({ path }) => parentOf(path));
   const told = others.filter((line) => !spoilt.some((place) => line.startsWith(place)));
   throw new BootstrapError([...problems.map(formatDocumentProblem), ...told.map((line) => `${file}: ${line}`)]);
 }
 
-/** The message in which a field stands; empty for the document itself, where anything may follow from a mistake. */
+/** An extension that this build does not know, at a place that it reads nothing of, such as a sink of statistics: the field itself is told of. */
+function isOfIgnoredExtension(path: string): boolean {
+  return path.endsWith(".@type") && isIgnored("envoy.config.bootstrap.v3.Bootstrap", /^[^.[]*/.exec(path)![0]);
+}
+
+/** The message in which a field stands, or an extension; empty for the document itself, where anything may follow from a mistake. */
 function parentOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf(".")));
+  const field = path.replace(/(\["[^"]*"\])?\.@type$/, "");
+  return field.slice(0, Math.max(0, field.lastIndexOf(".")));
 }
 
 /** @throws {BootstrapError} when the file cannot be read or is not a bootstrap. */

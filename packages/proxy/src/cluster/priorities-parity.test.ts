@@ -56,7 +56,7 @@ describe("priorities", () => {
       for (const priority of order) {
         const hosts = levels[Number(priority)]!;
         const lbEndpoints = await Promise.all(
-          [...hosts].map(async (sign, place) => ({
+          hosts.split("").map(async (sign, place) => ({
             endpoint: { address: loopback(await startHost(`${priority}.${place}`)) },
             health_status: sign === "+" ? "HEALTHY" : "UNHEALTHY",
           })),

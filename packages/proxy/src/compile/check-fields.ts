@@ -30,6 +30,12 @@ for (const [typeName, row] of Object.entries(fieldTable)) {
   rules.set(typeName, fields);
 }
 
+/** Whether nothing of that field is read, with a warning or without; `name` in either spelling. */
+export function isIgnored(typeName: string, name: string): boolean {
+  const kind = rules.get(typeName)?.get(localName(name))?.kind;
+  return kind === "harmless" || kind === "warned";
+}
+
 function isMessage(value: unknown): value is Message {
   return typeof value === "object" && value !== null && "$typeName" in value;
 }

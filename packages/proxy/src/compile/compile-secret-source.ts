@@ -1,12 +1,9 @@
 // A reference to a secret (SdsSecretConfig) into its slot: static, over the aggregated stream, or over a stream of its own, or from a file.
 import { existsSync } from "node:fs";
-import {
-  type ApiConfigSource,
-  ApiConfigSource_ApiType as ApiType,
-  type ConfigSource,
-} from "@tulle/xds/envoy/config/core/v3/config_source_pb";
+import type { ApiConfigSource, ConfigSource } from "@tulle/xds/envoy/config/core/v3/config_source_pb";
 import type { SdsSecretConfig } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import type { SecretSlot, SecretSource } from "../tls/secret-slot.ts";
+import { checkApiType } from "./check-api-type.ts";
 import { checkFields } from "./check-fields.ts";
 import { compileGrpcService } from "./compile-grpc-service.ts";
 import type { CompileScope } from "./compile-scope.ts";
@@ -84,10 +81,7 @@ function grpcSource(
   place: Place,
   problems: Problems,
 ): SecretSource | undefined {
-  if (source.apiType !== ApiType.GRPC) {
-    problems.error(place.field("api_type"), "only GRPC is supported");
-    return undefined;
-  }
+  if (!checkApiType(source.apiType, place.field("api_type"), problems)) return undefined;
   const at = place.field("grpc_services", 0);
   const service = source.grpcServices[0];
   if (service === undefined || source.grpcServices.length > 1) {

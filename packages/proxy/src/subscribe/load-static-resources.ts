@@ -130,7 +130,8 @@ export async function loadStaticResources(
   for (const message of bootstrap.secrets) {
     records.secrets.of(message.name, true).active = received(SecretSchema, message, "");
   }
-  for (const message of bootstrap.clusters) {
+  // Not the one that google_grpc makes, which nobody has written.
+  for (const message of bootstrap.message.staticResources?.clusters ?? []) {
     records.clusters.of(message.name, true).active = received(ClusterSchema, message, "");
   }
   owner.swap({ clusters });

@@ -355,7 +355,10 @@ for (const row of googleRows) {
         call_credentials: [{ access_token: "t0ken" }],
       },
     };
-    const { reasons } = await startOurs(t, bootstrapOf([], service));
+    const { proxy, reasons } = await startOurs(t, bootstrapOf([], service));
+    for (const target of ["/clusters", "/clusters?format=json", "/config_dump?resource=static_clusters"]) {
+      assert.doesNotMatch(await page(proxy.adminAddress!.port, target), /google_grpc:/, "no cluster of the user's");
+    }
     if (row.refused !== undefined) {
       await waitFor(() => row.refused!.test(reasons()), { what: String(row.refused), details: reasons });
       assert.deepEqual(server.streams, []);

@@ -1,5 +1,5 @@
 // Protobuf JSON as Envoy takes it beyond the standard, put into the standard's form: enum names in any case, and one value where a list is
-// meant (as Consul writes grpc_services).
+// meant (as Consul writes grpc_services), and durations by their fields.
 import type { DescEnum, DescField, DescMessage } from "@bufbuild/protobuf";
 import { anyRegistry, typeNameOfUrl } from "./any-registry.ts";
 
@@ -18,6 +18,7 @@ function enumName(type: DescEnum, text: string): string | undefined {
 export function canonicalJson(schema: DescMessage, json: unknown, depth = 0): unknown {
   if (depth > maxDepth) return json;
   if (typeof json !== "object" || json === null || Array.isArray(json)) return json;
+  if (schema.typeName === "google.protobuf.Duration") return durationText(json);
   const inner = schema.typeName === "google.protobuf.Any" ? innerSchema(json) : schema;
   if (inner === undefined || inner.typeName.startsWith("google.protobuf.")) return json;
   let changed: Record<string, unknown> | undefined;
@@ -27,6 +28,15 @@ export function canonicalJson(schema: DescMessage, json: unknown, depth = 0): un
     if (next !== value) (changed ??= { ...json })[key] = next;
   }
   return changed ?? json;
+}
+
+/** `{seconds: 1, nanos: 500000000}` is `1.5s`. */
+function durationText(json: object): unknown {
+  const { seconds = 0, nanos = 0, ...others } = json as Readonly<Record<string, unknown>>;
+  const isWhole = (value: unknown): value is number => typeof value === "number" && Number.isSafeInteger(value);
+  const isRead = isWhole(seconds) && isWhole(nanos) && seconds >= 0 && nanos >= 0 && nanos < 1e9;
+  if (!isRead || Object.keys(others).length > 0) return json;
+  return nanos === 0 ? `${seconds}s` : `${seconds}.${String(nanos).padStart(9, "0")}s`;
 }
 
 function innerSchema(json: object): DescMessage | undefined {

@@ -66,6 +66,12 @@ function without(json: unknown, problems: readonly JsonProblem[]): unknown {
     const last = steps.pop();
     let parent: unknown = copy;
     for (const step of steps) parent = (parent as Record<string | number, unknown> | undefined)?.[step];
+    // Without its type an Any is nothing.
+    if (last === "@type") {
+      for (const key of Object.keys((parent as object | undefined) ?? {}))
+        delete (parent as Record<string, unknown>)[key];
+      continue;
+    }
     if (last === undefined || typeof parent !== "object" || parent === null) continue;
     if (Array.isArray(parent)) parent[Number(last)] = {};
     else delete (parent as Record<string, unknown>)[last];

@@ -121,13 +121,13 @@ const refusals = [
   },
 ];
 
-test("what Envoy takes beyond the standard: enums in any case, a number in quotes, one value for a list", () => {
+test("what Envoy takes beyond the standard: enums in any case, a number in quotes, one value for a list, durations by fields", () => {
   const result = messageFromJson(BootstrapSchema, {
     static_resources: {
       clusters: [
         { name: "a", type: "strict_dns" },
         { name: "b", type: "Static" },
-        { name: "c", type: "3" },
+        { name: "c", type: "3", connect_timeout: { seconds: 1, nanos: 5_000_000 } },
       ],
     },
     dynamic_resources: { ads_config: { api_type: "grpc", grpc_services: { envoy_grpc: { cluster_name: "a" } } } },
@@ -138,8 +138,14 @@ test("what Envoy takes beyond the standard: enums in any case, a number in quote
     staticResources?.clusters.map(({ clusterDiscoveryType }) => clusterDiscoveryType.value),
     [1, 0, 3],
   );
+  assert.deepEqual(
+    [staticResources.clusters[2]!.connectTimeout?.seconds, staticResources.clusters[2]!.connectTimeout?.nanos],
+    [1n, 5_000_000],
+  );
   assert.equal(dynamicResources?.adsConfig?.apiType, 2);
   assert.equal(dynamicResources?.adsConfig?.grpcServices.length, 1);
+  const odd = { clusters: [{ connect_timeout: { seconds: 1, minutes: 1 } }] };
+  assert.ok(!messageFromJson(BootstrapSchema, { static_resources: odd }).ok);
   // Envoy knows no dashes.
   assert.ok(!messageFromJson(BootstrapSchema, { static_resources: { clusters: [{ type: "strict-dns" }] } }).ok);
 });
