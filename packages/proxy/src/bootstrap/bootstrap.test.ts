@@ -115,6 +115,12 @@ for (const { name, text, expected } of [
     expected: "dynamic_resources.ads_config.grpc_services[0].envoy_grpc.cluster_name: unknown static cluster 'xds'",
   },
   {
+    name: "a directory to be watched that is not there, as by Envoy",
+    text: `static_resources: {clusters: [{name: a, transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, common_tls_context: {tls_certificate_sds_secret_configs: [{name: c, sds_config: {resource_api_version: V3, path_config_source: {path: ${import.meta.filename}, watched_directory: {path: /nowhere}}}}]}}}}]}`,
+    expected:
+      "static_resources.clusters[0].transport_socket.typed_config.common_tls_context.tls_certificate_sds_secret_configs[0].sds_config.path_config_source.watched_directory.path: there is no directory /nowhere",
+  },
+  {
     name: "resources from files",
     text: "dynamic_resources: {cds_config: {path_config_source: {path: /x}}}",
     expected:

@@ -55,7 +55,11 @@ function secretSource(
       const at = place.field("path_config_source");
       const { path, watchedDirectory } = specifier.value;
       const directory = watchedDirectory?.path;
-      if (directory === "") problems.error(at.field("watched_directory").field("path"), "value is required");
+      if (directory !== undefined && !existsSync(directory))
+        problems.error(
+          at.field("watched_directory").field("path"),
+          directory === "" ? "value is required" : `there is no directory ${directory}`,
+        );
       return fileSource(path, directory, at.field("path"), problems);
     }
     default:

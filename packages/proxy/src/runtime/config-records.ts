@@ -23,7 +23,7 @@ export interface RefusedResource<M> {
 }
 
 /**
- * One resource by name. `active` serves; `warming` has been accepted and waits for what it needs (a cluster for endpoints, a
+ * One resource, by its name unless a key is given. `active` serves; `warming` has been accepted and waits for what it needs (a cluster for endpoints, a
  * listener for routes); `refused` is the last update when that was not accepted.
  */
 export interface ResourceRecord<M> {
@@ -39,16 +39,16 @@ export class ResourceRecords<M> {
   /** `version_info` of the last response that was accepted. */
   versionInfo = "";
 
-  get(name: string): ResourceRecord<M> | undefined {
-    return this.#records.get(name);
+  get(key: string): ResourceRecord<M> | undefined {
+    return this.#records.get(key);
   }
 
-  /** The record of that name, made when it is new. */
-  of(name: string, isStatic = false): ResourceRecord<M> {
-    let record = this.#records.get(name);
+  /** The record of that name, made when it is new; `key` where several resources may share a name. */
+  of(name: string, isStatic = false, key = name): ResourceRecord<M> {
+    let record = this.#records.get(key);
     if (record === undefined) {
       record = { name, isStatic, active: undefined, warming: undefined, refused: undefined };
-      this.#records.set(name, record);
+      this.#records.set(key, record);
     }
     return record;
   }
@@ -62,8 +62,8 @@ export class ResourceRecords<M> {
     return true;
   }
 
-  delete(name: string): void {
-    this.#records.delete(name);
+  delete(key: string): void {
+    this.#records.delete(key);
   }
 
   values(): IterableIterator<ResourceRecord<M>> {

@@ -333,6 +333,42 @@ test("secrets of one name from two sources are two, each with its own rotation",
   await waitFor(async () => (await stage.admin("/certs")).includes(shown), { what: "the control plane's secret" });
   stage.setAgentSecrets(certificateSecret("default", second), root);
   await waitFor(async () => (await stage.get()) === `200 ${second.leaf.serialNumber}`, { what: "the agent's secret" });
+  const shownSecrets = async (): Promise<number> => {
+    interface Section {
+      readonly dynamic_active_secrets?: readonly { readonly name: string }[];
+    }
+    const dump = JSON.parse((await stage.admin("/config_dump")).slice(4)) as { readonly configs: readonly Section[] };
+    const secrets = dump.configs.flatMap(({ dynamic_active_secrets: list }) => list ?? []);
+    return secrets.filter(({ name }) => name === "default").length;
+  };
+  assert.equal(await shownSecrets(), 2);
+  // The one goes, the other stays with its record and its statistics.
+  stage.set("CDS", cluster("c", port, upstreamTls(agent, names)));
+  await waitFor(async () => (await shownSecrets()) === 1, { what: "one secret" });
+  assert.match(await stage.admin("/stats?filter=sds.default.update_success"), /: [1-9]/);
+});
+
+test("a secret whose directory cannot be watched is refused, as by Envoy, and served when it is sent with one that can", async (t) => {
+  const authority = await testAuthority();
+  const { port } = await mutualHost(t, authority, await authority.issue());
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "tulle-watched-"));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  fs.writeFileSync(path.join(folder, "ca.pem"), authority.rootPem);
+  const absent = path.join(folder, "absent");
+  const roots = (directory: string): EncodedResource => {
+    const files = { trusted_ca: { filename: path.join(folder, "ca.pem") }, watched_directory: { path: directory } };
+    return resource("SDS", { name: "ROOTCA", validation_context: files });
+  };
+  const client = await authority.issue();
+  const tls = upstreamTls(ads, ["default", "ROOTCA"]);
+  const first = { CDS: [cluster("c", port, tls)], LDS: [listener("c")] };
+  const stage = await startStage(t, { ...first, SDS: [certificateSecret("default", client), roots(absent)] });
+  await waitFor(() => stage.rejections.length > 0, { what: "the refusal" });
+  assert.match(stage.rejections[0]!.message, /cannot watch the directory .*absent/);
+  fs.mkdirSync(absent);
+  stage.set("SDS", certificateSecret("default", client), roots(folder));
+  await stage.proxy.ready;
+  assert.equal(await stage.get(), `200 ${client.leaf.serialNumber}`);
 });
 
 test("a bad secret is refused by name, and the one before it stays", async (t) => {

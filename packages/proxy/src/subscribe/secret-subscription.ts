@@ -17,6 +17,7 @@ import {
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import { compileSecret } from "../compile/compile-secret.ts";
 import { problemsText } from "../compile/problems.ts";
+import type { ResourceRecord } from "../runtime/config-records.ts";
 import { type SecretSlot, type SecretSource, secretSourceKey } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
 import type { OpenStream } from "./open-stream.ts";
@@ -53,7 +54,7 @@ export class SecretSubscription {
   readonly #clients = new Map<string, AdsClient>();
   /** Names of secrets in files, by source. */
   readonly #files = new Map<string, FileSource>();
-  /** What was put there last. Records are by name, which secrets of several sources may share. */
+  /** What was put there last. */
   readonly #last = new WeakMap<SecretSlot, LastSecret>();
   readonly #watched: WatchedFiles;
   readonly #changeListeners: (() => void)[] = [];
@@ -80,7 +81,7 @@ export class SecretSubscription {
     for (const slot of all) {
       if (slot.source.kind === "static") continue;
       // Shown as warming until it has come.
-      this.#options.records.secrets.of(slot.name);
+      this.#recordOf(slot);
       slot.onTimeout = () => this.#statsOf(slot).onTimeout();
       const key = secretSourceKey(slot.source);
       const known = bySource.get(key);
@@ -110,7 +111,7 @@ export class SecretSubscription {
     for (const name of response.removed) {
       // Its time is over: whoever needs it makes no new connections.
       owner.secretSlots.known(name, source)?.put(undefined);
-      records.secrets.delete(name);
+      records.secrets.delete(keyOf({ name, source }));
     }
     if (errors.length === 0) records.secrets.versionInfo = response.versionInfo;
     const log = scope.logging.logger("config");
@@ -131,17 +132,17 @@ export class SecretSubscription {
 
   /** The reason why the secret is refused; undefined = it serves. */
   #put(slot: SecretSlot, message: SecretMessage, versionInfo: string, version: string): string | undefined {
-    const { records, scope } = this.#options;
+    const { scope } = this.#options;
     const log = scope.logging.logger("config");
     const { name } = slot;
-    const record = records.secrets.of(name);
+    const record = this.#recordOf(slot);
     const result = compileSecret(message, scope.environment);
-    this.#last.set(slot, { message, versionInfo, version, isServed: result.ok });
-    // A bad file may be a good one soon.
-    this.#watched.set(`secret ${secretSourceKey(slot.source)} ${name}`, directoriesOf(message));
+    this.#last.set(slot, { message, versionInfo, version, isServed: false });
+    // A bad file may be a good one soon. One that could not be followed is refused, as by Envoy.
+    const unwatched = this.#watched.set(`secret ${keyOf(slot)}`, directoriesOf(message));
     const stats = this.#statsOf(slot);
-    if (!result.ok) {
-      const reason = problemsText(result.problems);
+    if (!result.ok || unwatched.length > 0) {
+      const reason = result.ok ? `cannot watch the directory ${unwatched.join(", ")}` : problemsText(result.problems);
       record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
       stats.onRejected();
       return reason;
@@ -149,6 +150,7 @@ export class SecretSubscription {
     for (const warning of result.warnings) log.warning(warning.message, { secret: name, place: warning.place });
     record.active = { message, versionInfo, receivedAtMs: Date.now(), contentVersion: version };
     record.refused = undefined;
+    this.#last.set(slot, { message, versionInfo, version, isServed: true });
     slot.put(result.value);
     stats.onSuccess(versionInfo);
     return undefined;
@@ -157,6 +159,10 @@ export class SecretSubscription {
   #serves(slot: SecretSlot, version: string): boolean {
     const last = this.#last.get(slot);
     return slot.current !== undefined && last?.isServed === true && last.version === version;
+  }
+
+  #recordOf(slot: SecretSlot): ResourceRecord<SecretMessage> {
+    return this.#options.records.secrets.of(slot.name, false, keyOf(slot));
   }
 
   #statsOf({ name }: Pick<SecretSlot, "name">): SubscriptionStats {
@@ -169,9 +175,11 @@ export class SecretSubscription {
     for (const slot of owner.secretSlots.values()) {
       if (needed.has(slot) || slot.source.kind === "static") continue;
       owner.secretSlots.delete(slot);
-      records.secrets.delete(slot.name);
+      records.secrets.delete(keyOf(slot));
+      this.#watched.set(`secret ${keyOf(slot)}`, new Set());
+      // As in Envoy, statistics are by name, which a secret of another source may share.
+      if ([...needed].some(({ name }) => name === slot.name)) continue;
       scope.metrics.removeSeries(({ labels }) => labels["envoy_xds_resource_name"] === slot.name);
-      this.#watched.set(`secret ${secretSourceKey(slot.source)} ${slot.name}`, new Set());
     }
   }
 
@@ -214,7 +222,7 @@ export class SecretSubscription {
       return;
     }
     for (const slot of this.#options.owner.secretSlots.values()) {
-      if (user === `secret ${secretSourceKey(slot.source)} ${slot.name}`) this.#readAgain(slot);
+      if (user === `secret ${keyOf(slot)}`) this.#readAgain(slot);
     }
   }
 
@@ -280,4 +288,9 @@ export class SecretSubscription {
     this.#clients.set(key, client);
     return client;
   }
+}
+
+/** Secrets of several sources may share a name. */
+function keyOf({ name, source }: Pick<SecretSlot, "name" | "source">): string {
+  return `${secretSourceKey(source)} ${name}`;
 }

@@ -29,19 +29,20 @@ export class WatchedFiles {
     this.#options = options;
   }
 
-  /** All that this user depends on, in the place of what it named before. */
-  set(user: string, directories: ReadonlySet<string>): void {
+  /** All that this user depends on, in the place of what it named before. Says which cannot be watched, such as those that are not there. */
+  set(user: string, directories: ReadonlySet<string>): readonly string[] {
     for (const [directory, watched] of this.#directories) {
       if (directories.has(directory) || !watched.users.delete(user)) continue;
       if (watched.users.size > 0) continue;
       watched.watcher.close();
       this.#directories.delete(directory);
     }
-    for (const directory of directories) {
+    return [...directories].filter((directory) => {
       const known = this.#directories.get(directory);
-      if (known !== undefined) known.users.add(user);
-      else this.#watch(directory, user);
-    }
+      if (known === undefined) return !this.#watch(directory, user);
+      known.users.add(user);
+      return false;
+    });
   }
 
   close(): void {
@@ -51,7 +52,7 @@ export class WatchedFiles {
     this.#pending.clear();
   }
 
-  #watch(directory: string, user: string): void {
+  #watch(directory: string, user: string): boolean {
     const { log } = this.#options;
     const fail = (error: Error): void => {
       log.warning("a directory cannot be watched: changes in it are not seen", { directory, reason: error.message });
@@ -61,8 +62,10 @@ export class WatchedFiles {
       const watcher = watch(directory, { persistent: false }, () => this.#changed(users));
       watcher.on("error", fail);
       this.#directories.set(directory, { watcher, users });
+      return true;
     } catch (error) {
       fail(error as Error);
+      return false;
     }
   }
 
