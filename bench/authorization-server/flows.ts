@@ -64,7 +64,7 @@ async function signIn(issuer: string, target: string, client: HttpClient): Promi
     }
     const action = /<form[^>]*action="([^"]*)"/.exec(answer.body)?.[1] ?? "";
     const hidden = [...answer.body.matchAll(/type="hidden" name="([^"]*)"[^>]*?value="([^"]*)"/g)];
-    const fields = new URLSearchParams(hidden.map((match) => [match[1]!, match[2]!]));
+    const fields = new URLSearchParams(hidden.map((match) => [match[1]!, match[2]!.replaceAll("&amp;", "&")]));
     const own = answer.body.includes('name="decision"')
       ? { decision: "allow" }
       : { username: "ann", login: "ann", password };

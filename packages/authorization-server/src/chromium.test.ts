@@ -117,13 +117,15 @@ test("the back button leads to a page that explains, never to a second answer", 
 test("an interaction of another browser, or one that is over, has expired", async () => {
   const page = await newPage();
   await page.goto(authorizeUrl());
+  await signIn(page, "eve");
+  await page.getByRole("button", { name: "Allow" }).waitFor();
   const stranger = await newPage();
   await stranger.goto(page.url());
   await stranger.getByRole("heading", { name: "This page has expired" }).waitFor();
   await server.running.context.database.transaction((transaction) =>
     transaction.run("UPDATE interactions SET expires_at = ?", [0]),
   );
-  await signIn(page, "eve");
+  await page.getByRole("button", { name: "Allow" }).click();
   await page.getByRole("heading", { name: "This page has expired" }).waitFor();
   await page.context().close();
   await stranger.context().close();

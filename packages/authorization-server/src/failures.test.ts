@@ -6,7 +6,15 @@ import { DatabaseUnavailable } from "./store/database.ts";
 import type { Database } from "./store/database.ts";
 import { openDatabase } from "./store/open.ts";
 import type { TestServer } from "./testing/test-server.ts";
-import { answerOf, basic, errorIdOf, testRequest as request, testSecret, testServer } from "./testing/test-server.ts";
+import {
+  answerOf,
+  basic,
+  errorIdOf,
+  testPassword,
+  testRequest as request,
+  testSecret,
+  testServer,
+} from "./testing/test-server.ts";
 
 /** A database whose transactions, or reads, fail on demand. */
 function breakable(inner: Database): Database & { transactionError?: Error; readError?: Error } {
@@ -16,6 +24,7 @@ function breakable(inner: Database): Database & { transactionError?: Error; read
       broken.transactionError ? Promise.reject(broken.transactionError) : inner.transaction(work),
     read: (work) => (broken.readError ? Promise.reject(broken.readError) : inner.read(work)),
     script: (transaction, sql) => inner.script(transaction, sql),
+    compact: () => inner.compact(),
     close: () => inner.close(),
   };
   return broken;
@@ -62,8 +71,12 @@ test("before sign-in, failures are pages", async (t) => {
     { error: new Error("surprise"), status: 500 },
   ];
   for (const { error, status } of cases) {
+    const browser = server.browser();
+    const login = await browser.open(server.authorizeUrl(request));
+    assert.equal(login.status, 200);
     database.transactionError = error;
-    const visit = await server.browser().open(server.authorizeUrl(request));
+    assert.equal((await browser.open(server.authorizeUrl(request))).status, 200, "nothing is written before a sign-in");
+    const visit = await browser.signIn(login, "ann", testPassword);
     assert.equal(visit.status, status);
     assert.equal(visit.location, undefined);
     assert.match(visit.body, /Error id/);

@@ -9,7 +9,7 @@ export interface ServerMetrics {
   readonly auditDropped: Counter;
   tokensIssued(grantType: string): Counter;
   refusals(endpoint: string, error: string): Counter;
-  logins(result: "success" | "failure" | "throttled"): Counter;
+  logins(result: "success" | "failure" | "throttled" | "busy"): Counter;
   requests(endpoint: string, status: number): Counter;
   duration(endpoint: string): Histogram;
 }

@@ -6,7 +6,8 @@ import { confirmLogout, logout } from "./endpoints/logout.ts";
 import { jwks, metadata } from "./endpoints/metadata.ts";
 import { revoke } from "./endpoints/revoke.ts";
 import { userinfo } from "./endpoints/userinfo.ts";
-import { showInteraction, showLogin, submitConsent, submitLogin } from "./interaction/interaction.ts";
+import { showInteraction, submitConsent } from "./interaction/interaction.ts";
+import { showSignIn, submitSignIn } from "./interaction/sign-in-form.ts";
 import { errorCodePage } from "./pages/error-code-page.ts";
 import { homePage } from "./pages/home-page.ts";
 import type { ServerContext } from "./server-context.ts";
@@ -38,9 +39,9 @@ export const routes: readonly Route[] = [
   { path: "/.well-known/openid-configuration", methods: ["GET"], handler: metadata, kind: "public" },
   { path: "/logout", methods: ["GET", "POST"], handler: logout, kind: "page" },
   { path: "/logout/confirm", methods: ["POST"], handler: confirmLogout, kind: "page" },
+  { path: "/sign-in", methods: ["GET"], handler: showSignIn, kind: "page" },
+  { path: "/sign-in", methods: ["POST"], handler: submitSignIn, kind: "page" },
   { path: "/interaction/:id", methods: ["GET"], handler: showInteraction, kind: "page" },
-  { path: "/interaction/:id/login", methods: ["GET"], handler: showLogin, kind: "page" },
-  { path: "/interaction/:id/login", methods: ["POST"], handler: submitLogin, kind: "page" },
   { path: "/interaction/:id/consent", methods: ["POST"], handler: submitConsent, kind: "page" },
   { path: "/account", methods: ["GET"], handler: account, kind: "page" },
   { path: "/account/grants/:id/revoke", methods: ["POST"], handler: revokeOwnGrant, kind: "page" },

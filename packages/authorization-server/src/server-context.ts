@@ -6,6 +6,7 @@ import type { PasswordHasher } from "./crypto/passwords.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { ServerMetrics } from "./metrics.ts";
 import type { Database } from "./store/database.ts";
+import type { KnownDevices } from "./http/known-device.ts";
 import type { GuessCounter } from "./token/guess-counter.ts";
 
 export interface ServerContext {
@@ -13,6 +14,7 @@ export interface ServerContext {
   readonly database: Database;
   readonly keys: KeyRing;
   readonly passwords: PasswordHasher;
+  readonly devices: KnownDevices;
   readonly audit: AuditLog;
   readonly log: Logger;
   readonly metrics: ServerMetrics;

@@ -8,6 +8,7 @@ import type { Config } from "./config/config.ts";
 import { makeKeyEncryptionKey } from "./config/key-encryption-key.ts";
 import { passwordHasher } from "./crypto/passwords.ts";
 import { createApp } from "./app.ts";
+import { KnownDevices } from "./http/known-device.ts";
 import { KeyRing } from "./keys/key-ring.ts";
 import type { MakeKeyPair } from "./keys/key-store.ts";
 import { keyPolicy } from "./keys/succession.ts";
@@ -16,13 +17,14 @@ import type { ServerContext } from "./server-context.ts";
 import type { Database } from "./store/database.ts";
 import { openDatabase } from "./store/open.ts";
 import { rememberIssuer } from "./store/facts.ts";
-import { purgeExpired } from "./store/purge.ts";
+import { purgeAll } from "./store/purge.ts";
 import { clientSecretThrottle } from "./store/throttles.ts";
 import { GuessCounter } from "./token/guess-counter.ts";
 
 const keyRefreshMs = 30_000;
 const purgeIntervalMs = 1000;
-const purgeRows = 200;
+/** Turns without a new code that are skipped between two looks. */
+const idlePurgeTurns = 10;
 
 export interface ServerOptions {
   readonly config: Config;
@@ -52,9 +54,10 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
   const database = options.database ?? (await openDatabase(config, { ...clock, onConnectionLost }));
   const metrics = serverMetrics(new MetricRegistry());
   await rememberIssuer(database, config.issuer, log);
+  const encryptionKey = makeKeyEncryptionKey(config);
   const keys = new KeyRing(database, {
     policy: keyPolicy(config),
-    encryptionKey: makeKeyEncryptionKey(config),
+    encryptionKey,
     makeKeyPair: options.makeKeyPair,
   });
   await keys.refresh();
@@ -63,6 +66,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
     log,
     lifetimeMs: config.lifetimes.auditMs,
     dropped: metrics.auditDropped,
+    nowMs: options.nowMs,
   });
   const context: ServerContext = {
     config,
@@ -73,6 +77,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
       iterations: config.passwordIterations,
       parallelism: 1,
     }),
+    devices: new KnownDevices(config, encryptionKey),
     audit,
     log,
     metrics,
@@ -112,14 +117,15 @@ function startBackgroundWork(server: ServerContext): readonly NodeJS.Timeout[] {
     return timer;
   };
   let issuedBefore = 0;
+  let idleTurns = 0;
   return [
     repeat("key refresh", keyRefreshMs, () => server.keys.refresh()),
-    // As much is deleted as was issued, in small steps, and a little when nothing is.
+    // At once while codes are issued, so that no clean-up grows big; seldom while nothing happens.
     repeat("purge", purgeIntervalMs, async () => {
       const issued = server.metrics.codesIssued.value;
-      const idle = issued === issuedBefore && Math.random() > 1 / 60;
+      idleTurns = issued === issuedBefore ? idleTurns + 1 : 0;
       issuedBefore = issued;
-      if (!idle) await purgeExpired(server.database, purgeRows);
+      if (idleTurns % idlePurgeTurns === 0) await purgeAll(server.database, { isIdle: idleTurns > 0 });
     }),
   ];
 }

@@ -1,25 +1,26 @@
 // The account endpoints: the owner sees and takes back what applications may do, ends sessions, changes the password.
 // Everything that changes something is a POST with a token bound to the session.
-import { browserCookieMs, currentSession } from "../authorize/authorize.ts";
-import { newSecret } from "../crypto/secrets.ts";
+import { currentSession } from "../authorize/authorize.ts";
 import { maxPasswordCharacters } from "../crypto/passwords.ts";
 import { readCookie, setCookie } from "../http/cookies.ts";
 import { isDocumentRequest } from "../http/fetch-metadata.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { seeOther } from "../http/messages.ts";
 import { csrfMatches, csrfToken } from "../interaction/csrf.ts";
-import { forgedFormAnswer } from "../interaction/interaction.ts";
+import { forgedFormAnswer } from "../interaction/forged-form-answer.ts";
+import type { SignInResult } from "../interaction/sign-in.ts";
 import { signIn } from "../interaction/sign-in.ts";
+import { signInAddress } from "../interaction/sign-in-address.ts";
 import type { AccountGrant } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
 import { messagePage } from "../pages/message-page.ts";
 import { textsFor } from "../pages/page.ts";
+import type { Texts } from "../pages/texts.ts";
 import { Parameters } from "../protocol/parameters.ts";
 import type { ServerContext } from "../server-context.ts";
 import { findAnyClient } from "../store/clients.ts";
 import type { Reader } from "../store/database.ts";
 import { listGrants, revokeGrant, revokeGrantsOfUser } from "../store/grants.ts";
-import { createInteraction } from "../store/interactions.ts";
 import type { Session } from "../store/sessions.ts";
 import { endSession, endSessionsOfUser, listSessions } from "../store/sessions.ts";
 import { findUser, setPassword } from "../store/users.ts";
@@ -32,22 +33,10 @@ export async function account(server: ServerContext, request: EndpointRequest): 
   if (!isDocumentRequest(request.headers))
     return messagePage(server, { status: 403, title: texts.error.forgedTitle, text: texts.error.forged });
   const session = await currentSession(server, request);
-  if (session === undefined) return beginSignIn(server, request);
+  if (session === undefined) return seeOther(signInAddress(server.config.issuer, ""));
   const done = Parameters.parse(request.query).get("done");
   const notice = done === "revoked" ? texts.account.revoked : done === "ended" ? texts.account.ended : undefined;
   return show(server, request, session, { notice });
-}
-
-async function beginSignIn(server: ServerContext, request: EndpointRequest): Promise<Answer> {
-  const { config } = server;
-  const browserSecret = readCookie(config, request.headers.cookie, "browser") ?? newSecret();
-  const lifetimeMs = config.lifetimes.interactionMs;
-  const interaction = await server.database.transaction((transaction) =>
-    createInteraction(transaction, { purpose: "account", parameters: "", browserSecret, lifetimeMs }),
-  );
-  return seeOther(`${config.issuer}/interaction/${interaction.id}`, {
-    "set-cookie": setCookie(config, "browser", browserSecret, browserCookieMs),
-  });
 }
 
 async function show(
@@ -153,11 +142,10 @@ export async function changePassword(server: ServerContext, request: EndpointReq
     return show(server, request, session, { passwordProblem, status: 400 });
   }
   const user = await server.database.read((reader) => findUser(reader, session.userId));
-  const attempt = { username: user?.name ?? "", password: current, address: request.address };
+  const attempt = { username: user?.name ?? "", password: current, request };
   const verdict = await signIn(server, attempt);
   if (verdict.outcome !== "success") {
-    const passwordProblem = verdict.outcome === "wrong" ? texts.account.passwordWrong : texts.login.busy;
-    return show(server, request, session, { passwordProblem, status: 400 });
+    return show(server, request, session, passwordRefusal(texts, verdict));
   }
   await replacePassword(server, session.userId, wanted);
   server.audit.record({ event: "password changed", userId: session.userId, address: request.address });
@@ -167,6 +155,15 @@ export async function changePassword(server: ServerContext, request: EndpointReq
     text: texts.account.passwordChanged,
   });
   return { ...answer, headers: { ...answer.headers, "set-cookie": setCookie(server.config, "session", "", 0) } };
+}
+
+function passwordRefusal(
+  { account: words, login }: Texts,
+  verdict: Exclude<SignInResult, { outcome: "success" }>,
+): { readonly passwordProblem: string; readonly status: number } {
+  if (verdict.outcome === "wrong") return { passwordProblem: words.passwordWrong, status: 400 };
+  const { outcome, retryAfterSeconds } = verdict;
+  return { passwordProblem: login[outcome](retryAfterSeconds), status: outcome === "busy" ? 503 : 429 };
 }
 
 async function replacePassword(server: ServerContext, userId: string, password: string): Promise<void> {

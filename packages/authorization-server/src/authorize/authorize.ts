@@ -2,11 +2,13 @@
 // does the owner still have to do → a code. The same path runs again when the owner comes back from a page.
 import { firstRefusal } from "../checks.ts";
 import { newSecret } from "../crypto/secrets.ts";
-import { readCookie, setCookie } from "../http/cookies.ts";
+import { browserCookieMs, readCookie, setCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
-import { seeOther } from "../http/messages.ts";
+import { isForm, seeOther } from "../http/messages.ts";
 import { consentStep } from "../interaction/consent-step.ts";
+import { expiredPage } from "../interaction/expired-page.ts";
 import { loginStep } from "../interaction/login-step.ts";
+import { fitsAddress, signInAddress, withQuery } from "../interaction/sign-in-address.ts";
 import { refusalPage } from "../pages/message-page.ts";
 import { echoableState } from "../protocol/redirect-uri.ts";
 import { Parameters } from "../protocol/parameters.ts";
@@ -29,7 +31,12 @@ import type { AuthorizationStep, Situation } from "./situation.ts";
 
 /** GET, and OpenID Connect's POST, of `/authorize`. */
 export async function authorize(server: ServerContext, request: EndpointRequest): Promise<Answer> {
-  const parameters = request.method === "POST" ? request.body : request.query;
+  const isPost = request.method === "POST";
+  // A browser sends our cookies with a form of another site only after a redirect: asked again, it says who it is.
+  if (isPost && request.headers.cookie === undefined && isForm(request) && fitsAddress(request.body)) {
+    return seeOther(withQuery(`${server.config.issuer}/authorize`, request.body));
+  }
+  const parameters = isPost ? request.body : request.query;
   return answerAuthorization(server, { request, parameters, interaction: undefined, consentGiven: false });
 }
 
@@ -128,22 +135,30 @@ async function answerAddressed(server: ServerContext, step: AuthorizationStep, s
     return refuseClient(server, draft, refuse(need.errorWithoutPrompt, need.description), session);
   }
   if (refusal !== undefined || need !== undefined) {
-    if (step.interaction === undefined) return beginInteraction(server, step);
-    if (need?.step === "consent") return consentStep(server, step.request, step.interaction, situation);
-    return loginStep(server, step.request, step.interaction, { situation });
+    if (session === undefined || need?.step !== "consent") return toSignIn(server, step, situation);
+    if (step.interaction === undefined) return beginInteraction(server, step, session);
+    return consentStep(server, step.request, step.interaction, situation);
   }
   return issue(server, step, situation);
 }
 
+/** To a page that can be reloaded without asking the client again. */
+async function toSignIn(server: ServerContext, step: AuthorizationStep, situation: Situation): Promise<Answer> {
+  const { parameters } = step;
+  if (fitsAddress(parameters)) return seeOther(signInAddress(server.config.issuer, parameters));
+  return loginStep(server, step.request, { parameters, situation });
+}
+
 /** Keeps the request and sends the browser to its page, which can be reloaded without asking the client again. */
-async function beginInteraction(server: ServerContext, step: AuthorizationStep): Promise<Answer> {
+async function beginInteraction(server: ServerContext, step: AuthorizationStep, session: Session): Promise<Answer> {
   const { config } = server;
   const known = readCookie(config, step.request.headers.cookie, "browser");
   const browserSecret = known ?? newSecret();
   const interaction = await server.database.transaction((transaction) =>
     createInteraction(transaction, {
-      purpose: "authorize",
       parameters: step.parameters,
+      sessionId: undefined,
+      userId: session.userId,
       browserSecret,
       lifetimeMs: config.lifetimes.interactionMs,
     }),
@@ -152,8 +167,6 @@ async function beginInteraction(server: ServerContext, step: AuthorizationStep):
     "set-cookie": setCookie(config, "browser", browserSecret, browserCookieMs),
   });
 }
-
-export const browserCookieMs = 30 * 86_400_000;
 
 async function finishQuietly(server: ServerContext, interaction: Interaction | undefined): Promise<void> {
   if (interaction === undefined) return;
@@ -195,7 +208,7 @@ async function issue(server: ServerContext, step: AuthorizationStep, situation: 
     });
   });
   // Two answers to one consent page: the other one has the code.
-  if (code === undefined) return loginStep(server, step.request, undefined, { situation });
+  if (code === undefined) return expiredPage(server);
   server.metrics.codesIssued.increment();
   if (step.consentGiven) {
     const { address } = step.request;

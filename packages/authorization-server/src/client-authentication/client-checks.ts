@@ -5,7 +5,6 @@ import { readBasic } from "./checks/read-basic.ts";
 import { requireClientIdentifier } from "./checks/require-client-identifier.ts";
 import { requireMatchingClientId } from "./checks/require-matching-client-id.ts";
 import { requireOneMethod } from "./checks/require-one-method.ts";
-import { requirePatience } from "./checks/require-patience.ts";
 import { requireRegisteredClient } from "./checks/require-registered-client.ts";
 import { requireSecret } from "./checks/require-secret.ts";
 import type { ClientDraft } from "./draft.ts";
@@ -15,7 +14,6 @@ export const clientChecks: ReadonlyArray<Check<ClientDraft, ServerContext>> = [
   readBasic,
   requireMatchingClientId,
   requireClientIdentifier,
-  requirePatience,
   requireRegisteredClient,
   requireSecret,
 ];

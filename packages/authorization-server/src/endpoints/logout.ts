@@ -6,7 +6,7 @@ import { isDocumentRequest } from "../http/fetch-metadata.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { found } from "../http/messages.ts";
 import { csrfMatches, csrfToken } from "../interaction/csrf.ts";
-import { forgedFormAnswer } from "../interaction/interaction.ts";
+import { forgedFormAnswer } from "../interaction/forged-form-answer.ts";
 import { isIdToken } from "../keys/jwt.ts";
 import { formTargets } from "../pages/form-targets.ts";
 import { logoutPage } from "../pages/logout-page.ts";

@@ -1,6 +1,25 @@
 // The address a request comes from. `X-Forwarded-For` is believed only as far as configured proxies have written it.
 import { BlockList, isIP } from "node:net";
 
+/**
+ * The network that an address stands for where attempts are counted: an IPv6 host has a /64 of addresses to itself
+ * (RFC 4291 §2.5.1), an IPv4 host one.
+ */
+export function networkOf(address: string): string {
+  if (isIP(address) !== 6) return address;
+  const [head = "", tail] = address.split("%", 1)[0]!.split("::");
+  const before = head === "" ? [] : head.split(":");
+  const after = tail === undefined || tail === "" ? [] : tail.split(":");
+  // An IPv4 address at the end stands for two groups, which are beyond the first four.
+  const groups = after.length + (after.at(-1)?.includes(".") === true ? 1 : 0);
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - before.length - groups);
+  const all = [...before, ...Array.from({ length: zeros }, () => "0"), ...after];
+  return `${all
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(":")}::/64`;
+}
+
 export type AddressReader = (peer: string, forwardedFor: string | undefined) => string;
 
 /** `ranges` are addresses or CIDR ranges; a mistake among them is thrown, at start. */

@@ -1,8 +1,18 @@
-// The two cookies: which browser this is, and which sign-in it has. Both are random secrets, host-only, HttpOnly and
+// The cookies: which browser this is, which sign-in it has, and whose browser it is known to be. All are host-only, HttpOnly and
 // limited to the issuer's path; under https their names carry the prefix that makes browsers insist on that.
 import type { Config } from "../config/config.ts";
 
-export type CookieName = "browser" | "session";
+/** Of the cookie `browser`; each sign-in page begins it anew. */
+export const browserCookieMs = 30 * 86_400_000;
+
+export type CookieName = "browser" | "session" | "device";
+
+/** Random secrets; what is sealed for a device is longer. */
+const valuePatterns: Readonly<Record<CookieName, RegExp>> = {
+  browser: /^[A-Za-z0-9_-]{43}$/,
+  session: /^[A-Za-z0-9_-]{43}$/,
+  device: /^[A-Za-z0-9_-]{40,400}$/,
+};
 
 function fullName(config: Config, name: CookieName): string {
   if (!config.issuer.startsWith("https:")) return `tulle_${name}`;
@@ -20,7 +30,7 @@ export function readCookie(config: Config, header: string | undefined, name: Coo
     const equals = pair.indexOf("=");
     if (equals < 0 || pair.slice(0, equals).trim() !== wanted) continue;
     const value = pair.slice(equals + 1).trim();
-    if (/^[A-Za-z0-9_-]{43}$/.test(value)) return value;
+    if (valuePatterns[name].test(value)) return value;
   }
   return undefined;
 }

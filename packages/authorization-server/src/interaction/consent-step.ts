@@ -9,6 +9,7 @@ import type { Interaction } from "../store/interactions.ts";
 import { findUser } from "../store/users.ts";
 import { csrfToken } from "./csrf.ts";
 import { expiredPage } from "./expired-page.ts";
+import { signInAddress } from "./sign-in-address.ts";
 
 /** What the owner has seen: a change of the client's registration in between makes the answer void. */
 export function shownOnConsentPage(interaction: Interaction, { draft, session }: Situation): readonly string[] {
@@ -28,7 +29,7 @@ export async function consentStep(
   const address = `${server.config.issuer}/interaction/${interaction.id}`;
   return consentPage(server, {
     action: `${address}/consent`,
-    switchAccount: `${address}/login`,
+    switchAccount: signInAddress(server.config.issuer, interaction.parameters),
     csrf: csrfToken(browserSecret, ...shownOnConsentPage(interaction, situation)),
     clientId: draft.client.id,
     clientName: draft.client.name,

@@ -1,37 +1,39 @@
-// The sign-in page of an interaction.
+// The sign-in page. What it is for travels with it, tied to the browser's secret: nothing is kept of who only looks at it.
 import type { Situation } from "../authorize/situation.ts";
-import { readCookie } from "../http/cookies.ts";
+import { newSecret } from "../crypto/secrets.ts";
+import { browserCookieMs, readCookie, setCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { formTargets } from "../pages/form-targets.ts";
 import { loginPage } from "../pages/login-page.ts";
 import type { ServerContext } from "../server-context.ts";
-import type { Interaction } from "../store/interactions.ts";
 import { findUser } from "../store/users.ts";
 import { csrfToken } from "./csrf.ts";
-import { expiredPage } from "./expired-page.ts";
 
 export interface LoginStep {
+  /** The authorization request, undecoded; empty on the way to the owner's own page. */
+  readonly parameters: string;
   /** Undefined on the way to the owner's own page. */
-  readonly situation?: Situation | undefined;
+  readonly situation: Situation | undefined;
   readonly problem?: string;
   readonly username?: string;
   readonly status?: number;
   readonly retryAfterSeconds?: number;
 }
 
-export async function loginStep(
-  server: ServerContext,
-  request: EndpointRequest,
-  interaction: Interaction | undefined,
-  step: LoginStep,
-): Promise<Answer> {
-  const browserSecret = readCookie(server.config, request.headers.cookie, "browser");
-  if (interaction === undefined || browserSecret === undefined) return expiredPage(server);
-  const { situation } = step;
+/** What the form's token is made from, besides the browser's secret. */
+export function shownOnLoginPage(parameters: string): readonly string[] {
+  return ["sign-in", parameters];
+}
+
+export async function loginStep(server: ServerContext, request: EndpointRequest, step: LoginStep): Promise<Answer> {
+  const { config } = server;
+  const { situation, parameters } = step;
   const draft = situation?.draft;
-  return loginPage(server, {
-    action: `${server.config.issuer}/interaction/${interaction.id}/login`,
-    csrf: csrfToken(browserSecret, "login", interaction.id),
+  const browserSecret = readCookie(config, request.headers.cookie, "browser") ?? newSecret();
+  const answer = loginPage(server, {
+    action: `${config.issuer}/sign-in`,
+    parameters,
+    csrf: csrfToken(browserSecret, ...shownOnLoginPage(parameters)),
     clientName: draft?.client.name,
     username: step.username ?? (await suggestedUserName(server, situation)),
     again: situation?.session !== undefined && situation.need !== undefined && !asksForAnother(situation),
@@ -40,6 +42,8 @@ export async function loginStep(
     ...(step.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: step.retryAfterSeconds }),
     formTargets: draft === undefined ? [] : formTargets(draft.redirectUri, draft.client.formActionExtras),
   });
+  const cookie = setCookie(config, "browser", browserSecret, browserCookieMs);
+  return { ...answer, headers: { ...answer.headers, "set-cookie": cookie } };
 }
 
 /** The client wants somebody else than who is signed in: there is no password to give "again". */

@@ -6,6 +6,8 @@ import { pageAnswer, textsFor } from "./page.ts";
 
 export interface LoginPage {
   readonly action: string;
+  /** The authorization request, undecoded. */
+  readonly parameters: string;
   readonly csrf: string;
   /** The client that the owner is on the way to; undefined on the way to the owner's own page. */
   readonly clientName: string | undefined;
@@ -32,6 +34,7 @@ export function loginPage(server: ServerContext, page: LoginPage): Answer {
       ${page.again && page.problem === undefined ? html`<p class="notice">${texts.again}</p>` : undefined}
       <form method="post" action="${page.action}">
         <input type="hidden" name="csrf" value="${page.csrf}" />
+        <input type="hidden" name="request" value="${page.parameters}" />
         <label for="username">${texts.username}</label>
         <input
           id="username"

@@ -13,7 +13,7 @@ export interface Texts {
     readonly wrong: string;
     readonly missing: string;
     readonly throttled: (seconds: number) => string;
-    readonly busy: string;
+    readonly busy: (seconds: number) => string;
     readonly reloaded: string;
   };
   readonly consent: {
@@ -101,7 +101,8 @@ export const english: Texts = {
     wrong: "The user name or the password is not right.",
     missing: "Enter your user name and your password.",
     throttled: (seconds) => `Too many attempts. Try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}.`,
-    busy: "Too many people are signing in at this moment. Try again in a few seconds.",
+    busy: (seconds) =>
+      `Too many people are signing in at this moment. Try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}.`,
     reloaded: "This page was out of date and has been reloaded. Please try again.",
   },
   consent: {

@@ -30,6 +30,8 @@ export interface Database {
   read<T>(work: (reader: Reader) => Promise<T>): Promise<T>;
   /** Schema statements, for migrations only. */
   script(transaction: Transaction, sql: string): Promise<void>;
+  /** Gives the space of deleted rows back to the disk, where the database does not do so by itself. */
+  compact(): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -1,42 +1,46 @@
-// A sign-in or consent in progress: what the client asked for, kept while the owner answers. Bound to the browser that
-// began it, so that its address is worth nothing in another one.
+// An authorization request that waits for its owner's consent, or that the owner has just signed in for. Bound to the browser, so that
+// its address is worth nothing in another one. Before somebody has signed in nothing is kept: whoever has no account adds no row.
 import { digest, newSecret } from "../crypto/secrets.ts";
 import type { Reader, Transaction } from "./database.ts";
 
-/** `authorize` answers a client; `account` leads to the owner's own page. */
-export type InteractionPurpose = "authorize" | "account";
-
 export interface Interaction {
   readonly id: string;
-  readonly purpose: InteractionPurpose;
   /** The authorization request as it was sent, undecoded. */
   readonly parameters: string;
-  /** The session that began in this interaction; absent until the owner has signed in here. */
+  /** The session that began for this request; absent where the owner had signed in before. */
   readonly sessionId: string | undefined;
 }
 
-export interface NewInteraction {
-  readonly purpose: InteractionPurpose;
-  readonly parameters: string;
+export interface NewInteraction extends Omit<Interaction, "id"> {
+  readonly userId: string;
   readonly browserSecret: string;
   readonly lifetimeMs: number;
 }
 
+/** As many windows as a person has open at once; the oldest makes way for one more. */
+const maxOfUser = 50;
+
 export async function createInteraction(transaction: Transaction, interaction: NewInteraction): Promise<Interaction> {
   const id = newSecret();
   await transaction.run(
-    `INSERT INTO interactions (id_digest, browser_digest, purpose, parameters, created_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO interactions (id_digest, browser_digest, purpose, parameters, session_id, user_id, created_at, expires_at)
+     VALUES (?, ?, 'authorize', ?, ?, ?, ?, ?)`,
     [
       digest(id),
       digest(interaction.browserSecret),
-      interaction.purpose,
       interaction.parameters,
+      interaction.sessionId ?? null,
+      interaction.userId,
       transaction.nowMs,
       transaction.nowMs + interaction.lifetimeMs,
     ],
   );
-  return { id, purpose: interaction.purpose, parameters: interaction.parameters, sessionId: undefined };
+  await transaction.run(
+    `DELETE FROM interactions WHERE id_digest IN
+     (SELECT id_digest FROM interactions WHERE user_id = ? ORDER BY created_at DESC, expires_at DESC LIMIT 10 OFFSET ?)`,
+    [interaction.userId, maxOfUser],
+  );
+  return { id, parameters: interaction.parameters, sessionId: interaction.sessionId };
 }
 
 export async function findInteraction(
@@ -44,16 +48,12 @@ export async function findInteraction(
   id: string,
   browserSecret: string,
 ): Promise<Interaction | undefined> {
-  const row = await reader.get<{ purpose: InteractionPurpose; parameters: string; session_id: string | null }>(
-    "SELECT purpose, parameters, session_id FROM interactions WHERE id_digest = ? AND browser_digest = ? AND expires_at > ?",
+  const row = await reader.get<{ parameters: string; session_id: string | null }>(
+    "SELECT parameters, session_id FROM interactions WHERE id_digest = ? AND browser_digest = ? AND expires_at > ?",
     [digest(id), digest(browserSecret), reader.nowMs],
   );
   if (row === undefined) return undefined;
-  return { id, purpose: row.purpose, parameters: row.parameters, sessionId: row.session_id ?? undefined };
-}
-
-export async function rememberSignIn(transaction: Transaction, id: string, sessionId: string): Promise<void> {
-  await transaction.run("UPDATE interactions SET session_id = ? WHERE id_digest = ?", [sessionId, digest(id)]);
+  return { id, parameters: row.parameters, sessionId: row.session_id ?? undefined };
 }
 
 /** False when it was finished already: of two answers to one question, one counts. */

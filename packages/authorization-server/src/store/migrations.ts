@@ -189,6 +189,16 @@ UPDATE signing_keys SET hint_life = token_life + 604800000, private_sealed = '' 
 ALTER TABLE signing_keys DROP COLUMN removed_after;
 `,
   },
+  {
+    version: 3,
+    name: "interactions of an owner, repeated audit events",
+    sql: `
+ALTER TABLE interactions ADD COLUMN user_id TEXT;
+CREATE INDEX interactions_user ON interactions (user_id, created_at);
+ALTER TABLE audit_events ADD COLUMN occurrences BIGINT NOT NULL DEFAULT 1;
+ALTER TABLE audit_events ADD COLUMN last_at BIGINT;
+`,
+  },
 ];
 
 const versionsTable = `CREATE TABLE IF NOT EXISTS schema_versions (

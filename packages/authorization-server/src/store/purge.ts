@@ -1,6 +1,9 @@
 // Deletes what has expired, a few rows at a time and as part of ordinary work, so that no table grows for ever and no
 // request waits for a big clean-up.
+import { setImmediate } from "node:timers/promises";
 import type { Database } from "./database.ts";
+
+const stepRows = 200;
 
 const tables: ReadonlyArray<readonly [table: string, key: string]> = [
   ["refresh_tokens", "token_digest"],
@@ -13,6 +16,12 @@ const tables: ReadonlyArray<readonly [table: string, key: string]> = [
   ["throttles", "id"],
   ["audit_events", "id"],
 ];
+
+/** Goes on until nothing is due; requests come first between two steps. `isIdle`: then freed space goes back to the disk. */
+export async function purgeAll(database: Database, { isIdle }: { readonly isIdle: boolean }): Promise<void> {
+  while ((await purgeExpired(database, stepRows)) > 0) await setImmediate();
+  if (isIdle) await database.compact();
+}
 
 /** Deletes at most `rowsPerTable` expired rows of each table; answers how many went. Nothing to delete costs no commit. */
 export async function purgeExpired(database: Database, rowsPerTable: number): Promise<number> {

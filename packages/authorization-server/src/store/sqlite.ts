@@ -25,12 +25,17 @@ type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 const maxBatch = 64;
 const busyRetryMs = 5;
+/** Of 4 KiB. So many stay for the next rows; so many go at once, within some milliseconds. */
+const keptFreePages = 256;
+const compactPages = 1000;
 
 export function openSqlite(options: SqliteOptions): Database {
   // SQLite would make the file with the process's umask; what lies in it is for its owner only.
   closeSync(openSync(options.path, "a", 0o600));
   chmodSync(options.path, 0o600);
   const writer = new DatabaseSync(options.path, { timeout: 0 });
+  // Of a new file alone: what is deleted later can be cut off its end (`compact`).
+  writer.exec("PRAGMA auto_vacuum = INCREMENTAL");
   const mode = pragma(writer, "journal_mode = WAL");
   if (mode !== "wal") throw new Error(`SQLite at ${options.path} is in journal mode ${mode}, needed is wal`);
   // A checkpoint stops the loop for some milliseconds: better one in 40 MB of log than one in SQLite's usual 4.
@@ -135,6 +140,16 @@ class SqliteDatabase implements Database {
 
   script(_transaction: Transaction, sql: string): Promise<void> {
     return attempt(() => this.#writerDatabase.exec(sql));
+  }
+
+  async compact(): Promise<void> {
+    await this.transaction(async () => {
+      const free = Number(pragma(this.#writerDatabase, "freelist_count"));
+      if (free > keptFreePages) this.#writerDatabase.exec(`PRAGMA incremental_vacuum(${compactPages})`);
+    });
+    await this.#running;
+    // What is in the log goes into the file, and the log is empty then.
+    if (!this.#closed) this.#writerDatabase.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 
   async close(): Promise<void> {

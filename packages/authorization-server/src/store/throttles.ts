@@ -12,12 +12,19 @@ export interface ThrottlePolicy {
   readonly forgetMs: number;
 }
 
+/** One account from one network, or from one browser that is known to be its owner's. */
 export const passwordThrottle: ThrottlePolicy = {
   freeFailures: 5,
   firstDelayMs: 1000,
   maxDelayMs: 60_000,
   forgetMs: 15 * 60_000,
 };
+
+/** One account from everywhere, for who guesses from many networks; a known browser does not wait for it. */
+export const accountThrottle: ThrottlePolicy = { ...passwordThrottle, freeFailures: 50 };
+
+/** One network at all accounts: an office of hundreds behind one address mistypes that often. */
+export const networkThrottle: ThrottlePolicy = { ...passwordThrottle, freeFailures: 100 };
 
 export const clientSecretThrottle: ThrottlePolicy = {
   freeFailures: 10,
@@ -36,28 +43,51 @@ export function throttleWaitMs(
   if (failures < policy.freeFailures) return 0;
   const doublings = Math.min(failures - policy.freeFailures, 20);
   const delay = Math.min(policy.firstDelayMs * 2 ** doublings, policy.maxDelayMs);
-  return Math.max(0, lastFailureAtMs + delay - nowMs);
+  // A clock that was set back makes nobody wait for longer.
+  return Math.min(Math.max(0, lastFailureAtMs + delay - nowMs), delay);
 }
 
-/** `subject` names who guesses at what, such as account and address; only its digest is kept. */
-export async function throttleState(reader: Reader, policy: ThrottlePolicy, subject: string): Promise<number> {
-  const row = await reader.get<{ failures: number; last_failure_at: number }>(
-    "SELECT failures, last_failure_at FROM throttles WHERE id = ? AND expires_at > ?",
-    [digest(subject), reader.nowMs],
-  );
-  return row === undefined ? 0 : throttleWaitMs(policy, row.failures, row.last_failure_at, reader.nowMs);
+/** Who guesses at what, such as an account from a network; only its digest is kept. */
+export interface Throttled {
+  readonly policy: ThrottlePolicy;
+  readonly subject: string;
 }
 
-export async function countFailure(transaction: Transaction, policy: ThrottlePolicy, subject: string): Promise<void> {
+/** Milliseconds until the next attempt is free; the longest wait of all that apply. */
+export async function throttleState(reader: Reader, throttled: readonly Throttled[]): Promise<number> {
+  let longestMs = 0;
+  for (const { policy, subject } of throttled) {
+    const row = await reader.get<{ failures: number; last_failure_at: number }>(
+      "SELECT failures, last_failure_at FROM throttles WHERE id = ? AND expires_at > ?",
+      [digest(subject), reader.nowMs],
+    );
+    if (row === undefined) continue;
+    longestMs = Math.max(longestMs, throttleWaitMs(policy, row.failures, row.last_failure_at, reader.nowMs));
+  }
+  return longestMs;
+}
+
+export async function countFailure(transaction: Transaction, throttled: readonly Throttled[]): Promise<void> {
   const now = transaction.nowMs;
-  await transaction.run(
-    `INSERT INTO throttles (id, failures, last_failure_at, expires_at) VALUES (?, 1, ?, ?)
+  for (const { policy, subject } of throttled) {
+    await transaction.run(
+      `INSERT INTO throttles (id, failures, last_failure_at, expires_at) VALUES (?, 1, ?, ?)
      ON CONFLICT (id) DO UPDATE SET failures = CASE WHEN throttles.expires_at > ? THEN throttles.failures + 1 ELSE 1 END,
      last_failure_at = excluded.last_failure_at, expires_at = excluded.expires_at`,
-    [digest(subject), now, now + policy.forgetMs, now],
-  );
+      [digest(subject), now, now + policy.forgetMs, now],
+    );
+  }
 }
 
-export async function forgetFailures(transaction: Transaction, subject: string): Promise<void> {
+/** Takes back what was counted before the attempt was looked at, and turned out to be no failure. */
+export async function uncountFailure(transaction: Transaction, throttled: readonly Throttled[]): Promise<void> {
+  for (const { subject } of throttled) {
+    const id = digest(subject);
+    await transaction.run("DELETE FROM throttles WHERE id = ? AND failures <= 1", [id]);
+    await transaction.run("UPDATE throttles SET failures = failures - 1 WHERE id = ?", [id]);
+  }
+}
+
+export async function forgetFailures(transaction: Transaction, { subject }: Throttled): Promise<void> {
   await transaction.run("DELETE FROM throttles WHERE id = ?", [digest(subject)]);
 }

@@ -82,7 +82,7 @@ export class Browser {
   }
 
   signIn(page: Visit, username: string, password: string): Promise<Visit> {
-    return this.submit(page, /\/login$/, { username, password });
+    return this.submit(page, /\/sign-in$/, { username, password });
   }
 
   decide(page: Visit, decision: "allow" | "deny"): Promise<Visit> {

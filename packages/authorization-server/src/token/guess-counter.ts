@@ -37,8 +37,4 @@ export class GuessCounter {
     this.#guesses.set(subject, { failures, lastFailureAtMs: this.#nowMs() });
     if (this.#guesses.size > this.#maxSubjects) this.#guesses.delete(this.#guesses.keys().next().value!);
   }
-
-  succeed(subject: string): void {
-    this.#guesses.delete(subject);
-  }
 }

@@ -24,7 +24,7 @@ export function registerAudit(command: Command, context: CommandContext): void {
         ["TIME", "EVENT", "CLIENT", "USER", "ADDRESS", "ERROR", "REASON"],
         events.map((event) => [
           moment(event.atMs),
-          event.event,
+          event.count > 1 ? `${event.event} ×${event.count}` : event.event,
           event.clientId ?? "-",
           event.userId ?? "-",
           event.address ?? "-",

@@ -1,11 +1,10 @@
 // RFC 6749 §5.2: an unknown client is invalid_client; the answer does not tell it from a wrong secret.
-import { refuse } from "../../protocol/refusal.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
 import type { ServerContext } from "../../server-context.ts";
 import { findClient } from "../../store/clients.ts";
 import type { ClientDraft } from "../draft.ts";
 import { claimedClientId } from "../draft.ts";
-import { guessSubject } from "./require-patience.ts";
+import { refuseGuess } from "../refuse-guess.ts";
 
 export async function requireRegisteredClient(draft: ClientDraft, server: ServerContext): Promise<Refusal | undefined> {
   const ids = new Set(
@@ -15,6 +14,5 @@ export async function requireRegisteredClient(draft: ClientDraft, server: Server
     draft.client ??= await server.database.read((reader) => findClient(reader, id));
   }
   if (draft.client !== undefined) return undefined;
-  server.clientGuesses.fail(guessSubject(draft));
-  return refuse("invalid_client", "client authentication failed", "unknown or disabled client");
+  return refuseGuess(draft, server, "unknown or disabled client");
 }

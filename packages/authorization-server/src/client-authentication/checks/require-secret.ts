@@ -6,9 +6,9 @@ import { refuse } from "../../protocol/refusal.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
 import type { ServerContext } from "../../server-context.ts";
 import type { ClientDraft } from "../draft.ts";
-import { guessSubject } from "./require-patience.ts";
+import { refuseGuess } from "../refuse-guess.ts";
 
-export function requireSecret(draft: ClientDraft, { clientGuesses }: ServerContext): Refusal | undefined {
+export function requireSecret(draft: ClientDraft, server: ServerContext): Refusal | undefined {
   const client = draft.client!;
   const inBody = draft.parameters.get("client_secret");
   const secrets = [
@@ -26,16 +26,9 @@ export function requireSecret(draft: ClientDraft, { clientGuesses }: ServerConte
     );
   }
   const { secretDigest } = client;
-  if (secretDigest !== undefined && secrets.some((secret) => sameDigest(digest(secret), secretDigest))) {
-    clientGuesses.succeed(guessSubject(draft));
+  if (secretDigest !== undefined && secrets.some((secret) => sameDigest(digest(secret), secretDigest)))
     return undefined;
-  }
-  clientGuesses.fail(guessSubject(draft));
-  return refuse(
-    "invalid_client",
-    "client authentication failed",
-    client.isPublic ? "a public client sent a secret" : "wrong secret",
-  );
+  return refuseGuess(draft, server, client.isPublic ? "a public client sent a secret" : "wrong secret");
 }
 
 function sameDigest(a: string, b: string): boolean {

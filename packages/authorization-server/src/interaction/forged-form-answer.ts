@@ -1,0 +1,18 @@
+// What a form gets that did not come from our pages.
+import { isDocumentRequest, isOwnForm } from "../http/fetch-metadata.ts";
+import type { Answer, EndpointRequest } from "../http/messages.ts";
+import { isForm } from "../http/messages.ts";
+import { messagePage } from "../pages/message-page.ts";
+import { textsFor } from "../pages/page.ts";
+import { refuse } from "../protocol/refusal.ts";
+import type { ServerContext } from "../server-context.ts";
+
+/** A page that says that the form was not ours, or undefined when it was. */
+export function forgedFormAnswer(server: ServerContext, request: EndpointRequest): Answer | undefined {
+  const origin = new URL(server.config.issuer).origin;
+  if (isDocumentRequest(request.headers) && isOwnForm(request.headers, origin) && isForm(request)) return undefined;
+  const refusal = refuse("invalid_request", "a form that did not come from our pages", request.headers.origin);
+  const errorId = server.audit.refusal("form refused", refusal, { address: request.address });
+  const texts = textsFor(server).error;
+  return messagePage(server, { status: 403, title: texts.forgedTitle, text: texts.forged, errorId });
+}
