@@ -25,6 +25,7 @@ type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 const maxBatch = 64;
 const busyRetryMs = 5;
+const setUpTimeoutMs = 5000;
 /** Of 4 KiB. So many stay for the next rows; so many go at once, within some milliseconds. */
 const keptFreePages = 256;
 const compactPages = 1000;
@@ -33,7 +34,8 @@ export function openSqlite(options: SqliteOptions): Database {
   // SQLite would make the file with the process's umask; what lies in it is for its owner only.
   closeSync(openSync(options.path, "a", 0o600));
   chmodSync(options.path, 0o600);
-  const writer = new DatabaseSync(options.path, { timeout: 0 });
+  // Two processes may make the file at the same moment; later `#begin` waits, without stopping the event loop.
+  const writer = new DatabaseSync(options.path, { timeout: setUpTimeoutMs });
   // Of a new file alone: what is deleted later can be cut off its end (`compact`).
   writer.exec("PRAGMA auto_vacuum = INCREMENTAL");
   const mode = pragma(writer, "journal_mode = WAL");
@@ -45,6 +47,7 @@ export function openSqlite(options: SqliteOptions): Database {
   const synchronous = pragma(writer, "synchronous");
   if (synchronous !== "2")
     throw new Error(`SQLite at ${options.path} has synchronous=${synchronous}, needed is FULL (2)`);
+  writer.exec("PRAGMA busy_timeout = 0");
   const reader = new DatabaseSync(options.path, { readOnly: true, timeout: 1000 });
   return new SqliteDatabase(writer, reader, options.nowMs ?? Date.now, options.busyTimeoutMs ?? 5000);
 }
