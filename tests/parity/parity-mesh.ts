@@ -125,10 +125,13 @@ export class ParityMesh {
     return { client, answers, echoes: answers.map(echoOf) };
   }
 
+  proxyLog(role: Role, proxy: Proxy): Promise<string> {
+    return this.tulle("logs", this.podOf(role, proxy).name, "-c", "proxy");
+  }
+
   /** The lines of a proxy's access log so far, by the client's address. */
   async accessLog(role: Role, proxy: Proxy): Promise<Map<string, AccessLogLine[]>> {
-    const text = await this.tulle("logs", this.podOf(role, proxy).name, "-c", "proxy");
-    const lines = text.split("\n").flatMap((line) => parseAccessLogLine(line) ?? []);
+    const lines = (await this.proxyLog(role, proxy)).split("\n").flatMap((line) => parseAccessLogLine(line) ?? []);
     return Map.groupBy(lines, ({ downstreamRemoteAddress }) => downstreamRemoteAddress);
   }
 }

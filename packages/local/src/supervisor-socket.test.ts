@@ -1,10 +1,12 @@
 // Who may be signalled: the process that listens on the socket in the state directory, as long as it does, and no other.
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
+import { NotOwn } from "@tulle/identity/own";
 import { startProcess, waitFor } from "../../../tests/tools/processes.ts";
+import { ToolUnavailable } from "../../../tests/tools/tool-unavailable.ts";
 import { FoundSupervisor, SupervisorSocket } from "./supervisor-socket.ts";
 
 async function stateFolder(context: TestContext): Promise<string> {
@@ -41,4 +43,29 @@ test("what was left by one that was killed, or lies in its place, is nobody", as
   await rm(socket);
   await writeFile(socket, String(process.pid));
   assert.equal(await FoundSupervisor.find(folder, {}), undefined, "a file is no socket");
+});
+
+test("another user's process that listens in its place is refused by name, and nothing is sent to it", async (context) => {
+  if (process.getuid?.() !== 0) throw new ToolUnavailable("root", "only root may start a program as another user");
+  const folder = await stateFolder(context);
+  const nobody = 65_534;
+  const listening = `process.setgroups([]); process.setgid(${nobody}); process.setuid(${nobody});
+    process.on("SIGTERM", () => console.log("signalled"));
+    console.log(process.getuid() === ${nobody} ? "ready" : "not another user");`;
+  const socket = path.join(folder, "supervisor.sock");
+  // The kernel tells whom a process was when it began to listen.
+  const opened = `process.seteuid(${nobody}); require("node:net").createServer(() => {}).listen({ path: process.argv[1] }, () => {
+    process.seteuid(0); ${listening} });`;
+  await chmod(folder, 0o777);
+  const other = await startProcess(process.execPath, ["-e", opened, socket]);
+  context.after(() => other.stop({ signal: "SIGKILL" }));
+  await other.waitForOutput(/^ready/m);
+  await chmod(folder, 0o700);
+  await assert.rejects(FoundSupervisor.find(folder, {}), (error) => {
+    assert.ok(error instanceof NotOwn);
+    assert.match(error.message, /is one of user \S+ \(uid 65534\)/);
+    return true;
+  });
+  assert.equal(other.exit, undefined);
+  assert.doesNotMatch(other.output(), /signalled/);
 });

@@ -32,6 +32,18 @@ test("a peer cannot forge a second line", () => {
   assert.equal(lines[0]!.split("\n").length, 2);
 });
 
+test("nothing that steers a terminal or turns text gets into a line, of whatever form and wherever it stood", () => {
+  const steering = "a\u009b2Jb\u202ec\u001b]0;d\u0007e\u2066f\u0085g";
+  for (const sink of [textSink, jsonSink]) {
+    const { lines, logging } = collect(sink);
+    logging.logger("x").info(steering, { plain: steering, quoted: `two words ${steering}` });
+    assert.equal(lines.length, 1);
+    // oxlint-disable-next-line no-control-regex -- control characters are what is being looked for
+    assert.doesNotMatch(lines[0]!.slice(0, -1), /[\0-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/);
+    assert.match(lines[0]!, /a\\+u009b2Jb\\+u202ec/);
+  }
+});
+
 test("json lines carry the fields beside the message", () => {
   const { lines, logging } = collect(jsonSink);
   logging.logger("x").info("m", { big: 5n, none: undefined });
