@@ -1,7 +1,7 @@
 // The HTTP side: Fastify reads requests, the route table decides, answers are written as they are. Fastify parses no
 // body and no query for us, since what it would repair has to be refused.
 import { performance } from "node:perf_hooks";
-import type { Counter } from "@tulle/telemetry";
+import { type Counter, descriptorLimit, oldestMakesWay } from "@tulle/telemetry";
 import Fastify from "fastify";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { metadata } from "./endpoints/metadata.ts";
@@ -27,6 +27,8 @@ const keepAliveMs = 65_000;
 // A proxy closes idle connections itself, Envoy after an hour. If the server did it first, a request that is already on
 // its way would be lost, and token requests are not repeated.
 const proxiedKeepAliveMs = 3_900_000;
+/** Connections without a request; half of a smaller limit on descriptors. The oldest makes way: who holds many keeps nobody out. */
+const maxIdleConnections = 1024;
 
 export function createApp(server: ServerContext): FastifyInstance {
   const app = Fastify({
@@ -39,6 +41,7 @@ export function createApp(server: ServerContext): FastifyInstance {
     forceCloseConnections: "idle",
     return503OnClosing: false,
   });
+  oldestMakesWay(app.server, Math.min(maxIdleConnections, Math.ceil(descriptorLimit() / 2)));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   const addressOf = addressReader(server.config.trustedProxies);

@@ -1,11 +1,13 @@
 // The program as it is started: what it prints, the demo's secrets, several mistakes, and a graceful end.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
-import { freePorts, startProcess } from "../../../tests/tools/processes.ts";
+import { freePorts, startProcess, waitFor } from "../../../tests/tools/processes.ts";
 import type { StartedProcess } from "../../../tests/tools/processes.ts";
 
 const main = path.join(import.meta.dirname, "main.ts");
@@ -50,6 +52,24 @@ test("prints Ready and its addresses, keeps the demo's secrets out of a log, end
   const asked = new URLSearchParams({ client_id: "demo-client", response_type: "code", redirect_uri: redirectUri });
   const answer = await fetch(`http://127.0.0.1:${port}/authorize?${asked.toString()}`, { redirect: "manual" });
   assert.equal(answer.status, 303);
+});
+
+test("connections that ask nothing keep nobody out, however few files may be open", async (t) => {
+  const [port] = await freePorts(1);
+  const args = ["--data-dir", folder(t), "--port", String(port)];
+  const limited = ["--nofile=192", process.execPath, main, ...args];
+  await using server = await startProcess("prlimit", limited, { name: "authorization-server" });
+  await server.waitForOutput(/Ready/, { timeoutMs: 20_000 });
+  const open = new Set<Socket>();
+  t.after(() => open.forEach((socket) => socket.destroy()));
+  for (let begun = 0; begun < 400; begun += 1) {
+    const socket = connect({ host: "127.0.0.1", port: port! });
+    open.add(socket);
+    socket.on("error", () => undefined).on("close", () => open.delete(socket));
+    await once(socket.resume(), "connect");
+  }
+  await waitFor(() => open.size <= 96, { what: "the oldest to make way" });
+  assert.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200);
 });
 
 test("a wrong configuration ends with status 2 and says each mistake", async (t) => {

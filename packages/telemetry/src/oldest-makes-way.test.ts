@@ -33,4 +33,10 @@ test("of too many connections the oldest is closed, and whoever has asked is ans
   const answer = once(first, "data");
   asked[0]!.end();
   assert.match(String(await answer), /^HTTP\/1\.1 200 OK/);
+  // From now on it waits like the others, as the newest of them: one of those goes.
+  await waitFor(() => sockets.filter(({ closed }) => closed).length === 13, { what: "the end of one more" });
+  for (let opened = 0; opened < 7; opened += 1) await open();
+  assert.ok(!first.closed);
+  await open();
+  await waitFor(() => first.closed, { what: "its turn" });
 });
