@@ -152,6 +152,23 @@ const cases: readonly Case[] = [
     ],
   },
   {
+    name: "IST0101: subset of a rule that nobody who follows the routes sees",
+    input: `${routeTo("{ host: gateway.tulle-system, subset: v1 }")}---
+apiVersion: networking.tulle.io/v1
+kind: DestinationRule
+metadata: { name: gateway, namespace: tulle-system }
+spec: { host: gateway, exportTo: [other], subsets: [{ name: v1, labels: { version: v1 } }] }
+---
+apiVersion: networking.tulle.io/v1
+kind: VirtualService
+metadata: { name: theirs, namespace: other }
+spec: { hosts: [a.example.com], http: [{ route: [{ destination: { host: gateway.tulle-system, subset: v1 } }] }] }
+`.replace("hosts: [catalog]", "hosts: [catalog], exportTo: ['.']"),
+    expected: [
+      'Error [IST0101] (VirtualService shop/rule) spec.http[0].route[0].destination.subset: subset "v1" of host "gateway.tulle-system.svc.cluster.local" not found\n  The DestinationRule "tulle-system/gateway" names it, and no namespace that follows these routes sees that one: change its exportTo.',
+    ],
+  },
+  {
     name: "IST0101: subset of a host without rule",
     input: routeTo("{ host: gateway.tulle-system, subset: v1 }"),
     expected: [

@@ -47,6 +47,7 @@ export type { Kind } from "./kinds/kinds.ts";
 export { findKind, isKind, kindDefinitions, kinds } from "./kinds/kinds.ts";
 export { serviceNameLabel } from "./kinds/endpoint-slice.ts";
 export { claimPath, headerOfKey } from "./kinds/authorization-keys.ts";
+export { routedClaim } from "./schema/formats.ts";
 export { isPathTemplate } from "./kinds/authorization-formats.ts";
 export { splitIpBlock } from "./schema/ip-block.ts";
 export type { AuthorityCredential, ReadCredential, ServerCredential } from "./credentials.ts";

@@ -2,9 +2,11 @@
  * IST0101, IST0112: where the routes of a VirtualService lead. The host is a service of the mesh, the subset is named by a
  * DestinationRule of that host, and the port is one of the service's.
  */
+import { exportedTo, exportsOverlap } from "../export-to.ts";
+import { meshConfigOf } from "../mesh-config/mesh-config.ts";
 import { nearestName } from "../nearest-name.ts";
 import { serviceHost } from "../resolve-host.ts";
-import type { Destination, Service, VirtualService } from "../resource.ts";
+import type { Destination, DestinationRule, Service, VirtualService } from "../resource.ts";
 import type { Path } from "../schema/schema.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
 
@@ -104,7 +106,17 @@ function* checkSubset(
   subset: string,
   path: Path,
 ): Generator<Discovery> {
-  const rules = mesh.destinationRulesByHost.get(host) ?? [];
+  const all = mesh.destinationRulesByHost.get(host) ?? [];
+  const meshConfig = meshConfigOf(mesh.list("ConfigMap"));
+  const seenFrom = exportedTo(
+    resource.spec.exportTo,
+    resource.metadata.namespace,
+    meshConfig.defaultVirtualServiceExportTo,
+  );
+  const isSeen = ({ metadata, spec }: DestinationRule): boolean =>
+    exportsOverlap(exportedTo(spec.exportTo, metadata.namespace, meshConfig.defaultDestinationRuleExportTo), seenFrom);
+  const rules = all.filter(isSeen);
+  const unseen = all.find((rule) => !isSeen(rule) && rule.spec.subsets?.some(({ name }) => name === subset) === true);
   const names = rules.flatMap((rule) => rule.spec.subsets ?? []).map(({ name }) => name);
   if (names.includes(subset) || rules.some((rule) => mesh.isDraft(rule))) return;
   const near = nearestName(subset, names);
@@ -114,10 +126,12 @@ function* checkSubset(
     path: [...path, "subset"],
     message: `subset "${subset}" of host "${host}" not found`,
     suggestion:
-      near !== undefined
-        ? `Did you mean "${near}"?`
-        : names.length > 0
-          ? `Subsets of the host: ${names.join(", ")}.`
-          : "Add a DestinationRule for the host that names the subset.",
+      unseen !== undefined
+        ? `The DestinationRule "${unseen.metadata.namespace}/${unseen.metadata.name}" names it, and no namespace that follows these routes sees that one: change its exportTo.`
+        : near !== undefined
+          ? `Did you mean "${near}"?`
+          : names.length > 0
+            ? `Subsets of the host: ${names.join(", ")}.`
+            : "Add a DestinationRule for the host that names the subset.",
   };
 }

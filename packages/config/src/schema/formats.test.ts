@@ -60,7 +60,13 @@ const cases: readonly { readonly format: Format; readonly good: readonly string[
     {
       format: formats.headerMatchName,
       good: ["x-a", "@request.auth.claims.x", "@request.auth.claims[x]"],
-      bad: ["@x"],
+      bad: [
+        "@x",
+        "@request.auth.claims",
+        "@request.auth.claims.",
+        "@request.auth.claims..a",
+        "@request.auth.claims[a]b",
+      ],
     },
     { format: formats.regexOrAny, good: ["*", "a"], bad: ["", "("] },
     { format: formats.nonEmpty, good: ["a"], bad: [""] },
@@ -91,4 +97,17 @@ test("durations in milliseconds", () => {
     "+1s": undefined,
   };
   for (const [text, expected] of Object.entries(texts)) assert.equal(parseDuration(text), expected, text);
+});
+
+test("every name that is taken for a claim leads to one, whatever stands in it", () => {
+  for (const [name, claim] of [
+    ["@request.auth.claims.a.b", ["a", "b"]],
+    ["@request.auth.claims[a.b][c]", ["a.b", "c"]],
+    ["@request.auth.claims.a[b]", ["a[b]"]],
+    ["@request.auth.claims.a\nb", ["a\nb"]],
+    ["@request.auth.claims[a\u2028b]", ["a\u2028b"]],
+  ] as const) {
+    assert.equal(formats.headerMatchName.check(name), undefined);
+    assert.deepEqual(formats.routedClaim(name), claim);
+  }
 });

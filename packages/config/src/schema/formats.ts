@@ -374,7 +374,14 @@ export const headerMatchName: Format = {
 
 /** Whether a header's name means a claim of the request's token. */
 export function isClaim(name: string): boolean {
-  return /^@request\.auth\.claims(?:(?:\.[^.]+)+|(?:\[[^[\]]+\])+)$/.test(name);
+  return routedClaim(name) !== undefined;
+}
+
+/** The claim of `@request.auth.claims.a.b` or `@request.auth.claims[a][b]`, outermost first; undefined for any other name. */
+export function routedClaim(name: string): readonly string[] | undefined {
+  const [, points, brackets] = /^@request\.auth\.claims(?:((?:\.[^.]+)+)|((?:\[[^[\]]+\])+))$/.exec(name) ?? [];
+  if (points !== undefined) return points.slice(1).split(".");
+  return brackets?.slice(1, -1).split("][");
 }
 
 /** Envoy takes no other (QueryParameterMatcher.name). */

@@ -1,6 +1,6 @@
 // A match block of a VirtualService → Envoy's RouteMatch.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { claimPath, type HttpMatch, type StringMatch } from "@tulle/config";
+import { type HttpMatch, routedClaim, type StringMatch } from "@tulle/config";
 import {
   type HeaderMatcherSchema,
   type QueryParameterMatcherSchema,
@@ -30,8 +30,8 @@ export function routeMatch(match: HttpMatch | undefined): RouteMatch {
     ],
     queryParameters: Object.entries(queryParams).map(([name, value]) => queryMatcher(name, value)),
     dynamicMetadata: [
-      ...claims.flatMap(([name, value]) => claimMatcher(name, value) ?? []),
-      ...unwantedClaims.flatMap(([name, value]) => ({ ...claimMatcher(name, value), invert: true })),
+      ...claims.map(([name, value]) => claimMatcher(name, value)),
+      ...unwantedClaims.map(([name, value]) => ({ ...claimMatcher(name, value), invert: true })),
     ],
   });
 }
@@ -48,15 +48,11 @@ function claimsAndFields(headers: Readonly<Record<string, StringMatch>>) {
 }
 
 /** On what the gateway's own check of tokens has left (Istio: translateMetadataMatch); `{}` asks for the claim alone. */
-function claimMatcher(headerName: string, value: StringMatch): MetadataMatch | undefined {
+function claimMatcher(headerName: string, value: StringMatch): MetadataMatch {
   const claim = routedClaim(headerName);
-  return claim && claimMatchOf(claim, stringMatcher(value));
-}
-
-/** The claim of `@request.auth.claims.a.b` or `@request.auth.claims[a][b]`, outermost first. */
-function routedClaim(headerName: string): readonly string[] | undefined {
-  const plain = /^@request\.auth\.claims\.(.+)$/.exec(headerName)?.[1];
-  return plain === undefined ? claimPath(headerName.replace(/^@/, "")) : plain.split(".");
+  // Parsing takes no other name, and without its condition the route would hold for everybody.
+  if (claim === undefined) throw new Error(`${JSON.stringify(headerName)} names no claim`);
+  return claimMatchOf(claim, stringMatcher(value));
 }
 
 /** Whether nothing gets past the match, so that later routes of the same VirtualService cannot be reached. */
