@@ -1,22 +1,19 @@
 // `npm run bench`: each row of the table below is a scenario; they run one after the other, since the cores are what is measured.
-// `--only NAME`, `--rounds N`, `--seconds N` (load per round and proxy), `--json` (everything measured),
+// `--only NAME`, `--rounds N`, `--seconds N` (load in a round), `--json` (everything measured),
 // `--proxies Envoy,Tulle` (which of those built in), `--also NAME=COMMAND` (one more), `--compare COMMIT` (this tree beside a commit,
 // CPU alone), `--help`.
 import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
-import {
-  authorizationServerCpu,
-  measureAuthorizationServer,
-} from "./authorization-server/measure-authorization-server.ts";
-import { compareCommits } from "./compare-commits.ts";
-import { http1Cpu, measureHttp1 } from "./http1/measure-http1.ts";
-import { handshakesCpu, measureHandshakes } from "./handshakes/measure-handshakes.ts";
+import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
+import { compareCommits, comparisonTable } from "./compare-commits.ts";
+import { measureHttp1 } from "./http1/measure-http1.ts";
+import { measureHandshakes } from "./handshakes/measure-handshakes.ts";
 import { measureIdle } from "./idle/measure-idle.ts";
-import { pairsCpu } from "./mesh/measure-pairs.ts";
 import { measureMtls } from "./mtls/measure-mtls.ts";
 import { measurePush } from "./push/measure-push.ts";
 import { measurePolicies } from "./policies/measure-policies.ts";
 import type { Scenario, ScenarioResult } from "./scenario.ts";
+import { ownTree } from "./tree.ts";
 import { measureUpToReady } from "./up-to-ready.ts";
 
 const scenarios: readonly Scenario[] = [
@@ -24,50 +21,52 @@ const scenarios: readonly Scenario[] = [
     name: "http1",
     summary: "HTTP/1.1, 1 KB answers, 64 keep-alive connections, access log on, one core",
     run: measureHttp1,
-    cpuRows: http1Cpu,
+    isCompared: true,
   },
   {
     name: "mtls",
     summary: "two sidecars with mutual TLS 1.3, one policy and one token, the same xDS, access log on, one core",
     run: measureMtls,
-    cpuRows: (data) => pairsCpu("mtls", data),
+    isCompared: true,
   },
   {
     name: "handshakes",
     summary: "mutual TLS 1.3 handshakes of a server's sidecar, the same xDS, one core",
     run: measureHandshakes,
-    cpuRows: handshakesCpu,
+    isCompared: true,
   },
   {
     name: "policies",
     summary: "what 1,000 rules of AuthorizationPolicy add to a request of the same pair",
     run: measurePolicies,
-    cpuRows: (data) => pairsCpu("policies", data),
+    isCompared: true,
   },
   {
     name: "idle",
     summary: "memory with 10,000 idle keep-alive connections",
     run: measureIdle,
+    isCompared: false,
   },
   {
     name: "push",
     summary: "a push of 10,000 routes under 2,000 requests/s",
     run: measurePush,
+    isCompared: false,
   },
   {
     name: "authorization-server",
     summary: "a whole code flow on the authorization server and on node-oidc-provider, one core",
     run: measureAuthorizationServer,
-    cpuRows: authorizationServerCpu,
+    isCompared: true,
   },
-  { name: "up", summary: "tulle up samples/shop until Ready", run: measureUpToReady },
+  { name: "up", summary: "tulle up samples/shop until Ready", run: measureUpToReady, isCompared: false },
 ];
 
 const { values } = parseArgs({
   options: {
     only: { type: "string" },
     rounds: { type: "string", default: "5" },
-    seconds: { type: "string", default: "4" },
+    seconds: { type: "string" },
     proxies: { type: "string" },
     json: { type: "boolean", default: false },
     also: { type: "string", multiple: true, default: [] },
@@ -79,7 +78,7 @@ const { values } = parseArgs({
 if (values.help) {
   process.stdout
     .write(`npm run bench -- [--only SCENARIO] [--rounds 5] [--seconds 4] [--proxies Envoy,Tulle] [--also NAME=COMMAND] [--json]
-       npm run bench -- --compare COMMIT [--only SCENARIO] [--rounds 5] [--seconds 4] [--json]
+       npm run bench -- --compare COMMIT [--only SCENARIO] [--rounds 5] [--seconds 12] [--json]
 
 Scenarios, one after the other:
 ${scenarios.map(({ name, summary }) => `  ${name.padEnd(22)}${summary}`).join("\n")}
@@ -98,17 +97,22 @@ const machine = {
 };
 const progress = (text: string): void => void process.stderr.write(`${text}\n`);
 if (values.compare !== undefined) {
-  const counts = {
-    rounds: positiveInteger("rounds", values.rounds),
-    seconds: positiveInteger("seconds", values.seconds),
-  };
-  const { markdown, data } = await compareCommits(chosen, { commit: values.compare, ...counts, progress });
-  process.stdout.write(values.json ? `${JSON.stringify({ machine, data }, null, 2)}\n` : `\n${markdown}\n`);
+  const comparison = await compareCommits(chosen, values.compare, {
+    starts: positiveInteger("rounds", values.rounds),
+    seconds: positiveInteger("seconds", values.seconds ?? "12"),
+    progress,
+  });
+  const { rows } = comparison;
+  process.stdout.write(
+    values.json ? `${JSON.stringify({ machine, rows }, null, 2)}\n` : `\n${comparisonTable(comparison)}\n`,
+  );
   process.exit(0);
 }
 const options = {
   rounds: positiveInteger("rounds", values.rounds),
-  seconds: positiveInteger("seconds", values.seconds),
+  seconds: positiveInteger("seconds", values.seconds ?? "4"),
+  atOnce: false,
+  trees: [ownTree],
   proxies: values.proxies?.split(","),
   also: values.also.map(parseContestant),
   progress,

@@ -1,12 +1,13 @@
-// The two servers of the bench, started fresh for a round: ours with SQLite, flushed at each commit, and
+// The servers of the bench: ours with SQLite, flushed at each commit, and
 // node-oidc-provider with its memory adapter.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { createClient, createUser, loadConfig, openDatabase, passwordHasher } from "@tulle/authorization-server";
 import type { StartedProcess } from "../../tests/tools/processes.ts";
 import { freePorts, startProcess } from "../../tests/tools/processes.ts";
 import { onCore } from "../measure/on-core.ts";
+import type { ScenarioOptions } from "../scenario.ts";
+import { importFrom, nodeOf, type Tree } from "../tree.ts";
 
 export const clientSecret = "bench-secret-bench-secret-bench-secret-1";
 export const redirectUri = "https://client.example/cb";
@@ -14,23 +15,45 @@ export const password = "bench password";
 
 export interface Contestant {
   readonly name: string;
+  readonly store: string;
+  /** Introspection and the key set are measured too. */
+  readonly isTulle: boolean;
   /** Relative to the issuer. */
   readonly authorizePath: string;
   readonly start: (core: number) => Promise<RunningContestant>;
 }
 
-export interface RunningContestant {
+export interface RunningContestant extends AsyncDisposable {
   readonly issuer: string;
   readonly process: StartedProcess;
-  stop(): Promise<void>;
 }
 
-export const contestants: readonly Contestant[] = [
-  { name: "oidc-provider, memory", authorizePath: "/auth", start: startPeer },
-  { name: "Tulle, SQLite", authorizePath: "/authorize", start: startOurs },
-];
+type AuthorizationServer = typeof import("@tulle/authorization-server");
 
-async function startOurs(core: number): Promise<RunningContestant> {
+export const peer: Contestant = {
+  name: "oidc-provider",
+  store: "memory",
+  isTulle: false,
+  authorizePath: "/auth",
+  start: startPeer,
+};
+
+export function contestants({ trees, proxies }: ScenarioOptions): readonly Contestant[] {
+  const ours = trees.map((tree) => ({
+    name: tree.name,
+    store: "SQLite",
+    isTulle: true,
+    authorizePath: "/authorize",
+    start: (core: number): Promise<RunningContestant> => startOurs(tree, core),
+  }));
+  return [peer, ...ours].filter(({ name }) => proxies?.includes(name) ?? true);
+}
+
+async function startOurs(tree: Tree, core: number): Promise<RunningContestant> {
+  const { createClient, createUser, loadConfig, openDatabase, passwordHasher } = (await importFrom(
+    tree,
+    "packages/authorization-server/src/index.ts",
+  )) as AuthorizationServer;
   const dataDir = await mkdtemp(path.join(tmpdir(), "tulle-auth-bench-"));
   const [port] = await freePorts(1);
   const argv = ["--data-dir", dataDir, "--port", String(port), "--log-level", "warning"];
@@ -44,14 +67,14 @@ async function startOurs(core: number): Promise<RunningContestant> {
   const hasher = passwordHasher({ memoryKib: 8192, iterations: 1, parallelism: 1 });
   await createUser(database, hasher, { name: "ann", password });
   await database.close();
-  const main = path.resolve(import.meta.dirname, "../../packages/authorization-server/src/main.ts");
-  const [command, args] = onCore(core, process.execPath, [main, ...argv]);
-  const started = await startProcess(command, args, { name: "authorization-server" });
+  const main = path.join(tree.folder, "packages/authorization-server/src/main.ts");
+  const [command, args] = onCore(core, nodeOf(tree), [main, ...argv]);
+  const started = await startProcess(command, args, { name: `authorization server of ${tree.name}` });
   await started.waitForOutput(/Ready/);
   return {
     issuer: config.issuer,
     process: started,
-    stop: async () => {
+    [Symbol.asyncDispose]: async () => {
       await started.stop();
       await rm(dataDir, { recursive: true, force: true });
     },
@@ -65,5 +88,9 @@ async function startPeer(core: number): Promise<RunningContestant> {
   const env = { PORT: String(port), CLIENT_SECRET: clientSecret, NODE_ENV: "production" };
   const started = await startProcess(command, args, { name: "oidc-provider", env });
   await started.waitForOutput(/Ready/);
-  return { issuer: `http://localhost:${port}`, process: started, stop: async () => void (await started.stop()) };
+  return {
+    issuer: `http://localhost:${port}`,
+    process: started,
+    [Symbol.asyncDispose]: async () => void (await started.stop()),
+  };
 }

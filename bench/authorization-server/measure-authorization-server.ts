@@ -1,168 +1,191 @@
 // One full flow on our server and on node-oidc-provider, in turn, each pinned to one core with the load on the other:
 // CPU time a flow, flows a second, latency, memory; and what introspection and the key set cost here.
+import { eachContestant } from "../measure/each-contestant.ts";
+import { ofContestant } from "../measure/of-contestant.ts";
 import { median } from "../measure/median.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
-import type { CpuRows } from "../scenario.ts";
-import type { Contestant, RunningContestant } from "./contestants.ts";
-import { contestants } from "./contestants.ts";
+import type { CpuRow, ScenarioOptions, ScenarioResult } from "../scenario.ts";
+import { ownTree } from "../tree.ts";
+import { type Contestant, contestants, peer, type RunningContestant } from "./contestants.ts";
 import { basicAuthorization, prepareFlow } from "./flows.ts";
-import type { HttpClient } from "./http-client.ts";
-import { httpClient } from "./http-client.ts";
+import { type HttpClient, httpClient } from "./http-client.ts";
 
 const connections = 16;
 const serverCore = 0;
 const warmUpFlows = 1500;
-const flowsPerRound = 6000;
-const callsPerRound = 20_000;
+const warmUpCalls = 1000;
+/** Different ones, so that no cache of verified tokens could help. */
+const introspectedTokens = 500;
 
-export interface FlowMeasurement {
-  readonly cpuMicrosecondsPerFlow: number;
-  readonly flowsPerSecond: number;
+const flow = "a code flow";
+
+interface Round {
+  readonly count: number;
+  readonly cpuMicroseconds: number;
+  readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly residentMib: number;
 }
 
-export interface BenchOptions {
-  readonly rounds: number;
-  readonly progress: (text: string) => void;
+/** A kind of work of one contestant. */
+interface Measured {
+  readonly contestant: string;
+  readonly store: string;
+  readonly work: string;
+  readonly rounds: Round[];
 }
 
-export interface AuthorizationServerResult {
-  readonly markdown: string;
-  readonly data: Readonly<Record<string, FlowMeasurement>>;
-  readonly callsPerCpuSecond: Readonly<Record<string, number>>;
+interface Work {
+  readonly server: RunningContestant;
+  readonly call: () => Promise<unknown>;
+  readonly measured: Measured;
 }
 
-export async function measureAuthorizationServer(options: BenchOptions): Promise<AuthorizationServerResult> {
-  const rounds = new Map<string, FlowMeasurement[]>(contestants.map(({ name }) => [name, []]));
-  const calls = { introspection: [] as number[], jwks: [] as number[] };
+export async function measureAuthorizationServer(options: ScenarioOptions): Promise<ScenarioResult> {
+  await using running = new AsyncDisposableStack();
+  const works: Work[] = [];
+  for (const contestant of contestants(options)) {
+    const { name, store } = contestant;
+    const server = running.use(await ofContestant(name, contestant.start(serverCore)));
+    const client = httpClient(Number(new URL(server.issuer).port), connections);
+    running.defer(() => client.close());
+    for (const [work, call] of await ofContestant(name, prepareWork(contestant, server, client)))
+      works.push({ server, call, measured: { contestant: name, store, work, rounds: [] } });
+  }
+  const kinds = [...new Set(works.map(({ measured }) => measured.work))];
   for (let round = 1; round <= options.rounds; round += 1) {
-    for (const contestant of contestants) {
-      const running = await contestant.start(serverCore);
-      const client = httpClient(Number(new URL(running.issuer).port), connections);
-      try {
-        const measured = await measureFlows(contestant, running, client);
-        rounds.get(contestant.name)!.push(measured);
-        options.progress(`round ${round}, ${contestant.name}: ${measured.cpuMicrosecondsPerFlow.toFixed(0)} µs a flow`);
-        if (contestant.name.startsWith("Tulle")) {
-          calls.introspection.push(await measureIntrospection(contestant, running, client));
-          calls.jwks.push(await measureCalls(running, () => client.send("GET", "/jwks", {})));
-        }
-      } finally {
-        client.close();
-        await running.stop();
-      }
+    for (const kind of kinds) {
+      const same = works.filter(({ measured }) => measured.work === kind);
+      await eachContestant(round, same, options, async ({ server, call, measured }) => {
+        const result = await measureOnce(server, call, options.seconds);
+        measured.rounds.push(result);
+        options.progress(
+          `round ${round} ${measured.contestant}: ${result.cpuMicroseconds.toFixed(0)} µs CPU for ${measured.work}`,
+        );
+      });
     }
   }
-  return report(rounds, { introspection: median(calls.introspection), jwks: median(calls.jwks) });
+  const measured = works.map((work) => work.measured);
+  return { markdown: report(measured), data: { seconds: options.seconds, measured }, cpu: measured.map(cpuRow) };
 }
 
-export function authorizationServerCpu(data: unknown): CpuRows {
-  const ours = Object.entries(data as AuthorizationServerResult["data"]).filter(([name]) => name.startsWith("Tulle"));
-  return Object.fromEntries(ours.map(([, one]) => ["authorization server: a code flow", one.cpuMicrosecondsPerFlow]));
+function cpuRow({ contestant, work, rounds }: Measured): CpuRow {
+  const slices = rounds.map(({ cpuMicroseconds, count }) => ({ microseconds: cpuMicroseconds, units: count }));
+  return { work, contestant, slices };
 }
 
-async function measureFlows(
+/** What the contestant is asked for, each kind warmed up. */
+async function prepareWork(
   contestant: Contestant,
-  running: RunningContestant,
+  server: RunningContestant,
   client: HttpClient,
-): Promise<FlowMeasurement> {
-  const flow = await prepareFlow(contestant, running, client);
-  await repeat(warmUpFlows, async () => void (await flow.run()));
-  const before = await readProcessUsage(running.process.pid);
-  const started = performance.now();
+): Promise<ReadonlyMap<string, () => Promise<unknown>>> {
+  const { run } = await prepareFlow(contestant, server, client);
+  await repeat(warmUpFlows, run);
+  if (!contestant.isTulle) return new Map([[flow, run]]);
+  const tokens: string[] = [];
+  await repeat(introspectedTokens, async () => void tokens.push(await run()));
+  const headers = { "content-type": "application/x-www-form-urlencoded", authorization: basicAuthorization };
+  let next = 0;
+  const introspect = async (): Promise<void> => {
+    const answer = await client.send("POST", "/introspect", headers, `token=${tokens[(next += 1) % tokens.length]}`);
+    if (!answer.body.includes('"active":true')) throw new Error(`introspection answered ${answer.body}`);
+  };
+  const readKeys = async (): Promise<void> => {
+    const answer = await client.send("GET", "/jwks", {});
+    if (answer.status !== 200) throw new Error(`the key set answered ${answer.status}`);
+  };
+  for (const call of [introspect, readKeys]) await repeat(warmUpCalls, call);
+  return new Map<string, () => Promise<unknown>>([
+    [flow, run],
+    ["an introspection", introspect],
+    ["the key set", readKeys],
+  ]);
+}
+
+async function repeat(count: number, call: () => Promise<unknown>): Promise<void> {
+  let left = count;
+  await inLanes(
+    () => (left -= 1) >= 0,
+    async () => void (await call()),
+  );
+}
+
+async function inLanes(goesOn: () => boolean, work: () => Promise<void>): Promise<void> {
+  const lane = async (): Promise<void> => {
+    while (goesOn()) await work();
+  };
+  await Promise.all(Array.from({ length: connections }, lane));
+}
+
+async function measureOnce(server: RunningContestant, call: () => Promise<unknown>, seconds: number): Promise<Round> {
   const latencies: number[] = [];
-  await repeat(flowsPerRound, async () => {
-    const begun = performance.now();
-    await flow.run();
-    latencies.push(performance.now() - begun);
-  });
-  const seconds = (performance.now() - started) / 1000;
-  const after = await readProcessUsage(running.process.pid);
+  const before = await readProcessUsage(server.process.pid);
+  const startedMs = performance.now();
+  const endMs = startedMs + seconds * 1000;
+  await inLanes(
+    () => performance.now() < endMs,
+    async () => {
+      const begun = performance.now();
+      await call();
+      latencies.push(performance.now() - begun);
+    },
+  );
+  const took = (performance.now() - startedMs) / 1000;
+  const after = await readProcessUsage(server.process.pid);
   latencies.sort((a, b) => a - b);
   return {
-    cpuMicrosecondsPerFlow: ((after.cpuSeconds - before.cpuSeconds) / flowsPerRound) * 1e6,
-    flowsPerSecond: flowsPerRound / seconds,
+    count: latencies.length,
+    cpuMicroseconds: ((after.cpuSeconds - before.cpuSeconds) / latencies.length) * 1e6,
+    perSecond: latencies.length / took,
     p50Ms: latencies[Math.floor(latencies.length * 0.5)]!,
     p99Ms: latencies[Math.floor(latencies.length * 0.99)]!,
     residentMib: after.residentBytes / 1024 / 1024,
   };
 }
 
-async function repeat(count: number, work: () => Promise<void>): Promise<void> {
-  let left = count;
-  const lane = async (): Promise<void> => {
-    while (left > 0) {
-      left -= 1;
-      await work();
-    }
-  };
-  await Promise.all(Array.from({ length: connections }, lane));
+function report(all: readonly Measured[]): string {
+  const rows = all
+    .filter(({ work }) => work === flow)
+    .map((one) => ({ ...one, ...medians(one) }))
+    .map((one) => [
+      `${one.contestant}, ${one.store}`,
+      one.cpuMicroseconds.toFixed(0),
+      one.perSecond.toFixed(0),
+      one.p50Ms.toFixed(1),
+      one.p99Ms.toFixed(1),
+      one.residentMib.toFixed(0),
+    ]);
+  const flowsOf = (name: string): Measured | undefined =>
+    all.find(({ contestant, work }) => contestant === name && work === flow);
+  const [peers, ours] = [flowsOf(peer.name), flowsOf(ownTree.name)];
+  if (peers !== undefined && ours !== undefined) rows.push(ratioRow(medians(peers), medians(ours)));
+  const calls = all
+    .filter(({ work }) => work !== flow)
+    .map((one) => `${one.contestant}: ${one.work}, ${medians(one).cpuMicroseconds.toFixed(0)} µs of CPU.`);
+  return [markdownTable(["one flow", "CPU µs", "flows/s", "p50 ms", "p99 ms", "MiB"], rows), "", ...calls].join("\n");
 }
 
-/** Different tokens, so that no cache of verified ones could help. */
-async function measureIntrospection(
-  contestant: Contestant,
-  running: RunningContestant,
-  client: HttpClient,
-): Promise<number> {
-  const flow = await prepareFlow(contestant, running, client);
-  const tokens: string[] = [];
-  await repeat(500, async () => void tokens.push(await flow.run()));
-  const headers = { "content-type": "application/x-www-form-urlencoded", authorization: basicAuthorization };
-  let next = 0;
-  return measureCalls(running, async () => {
-    const answer = await client.send("POST", "/introspect", headers, `token=${tokens[(next += 1) % tokens.length]}`);
-    if (!answer.body.includes('"active":true')) throw new Error(`introspection answered ${answer.body}`);
-  });
-}
-
-async function measureCalls(running: RunningContestant, call: () => Promise<unknown>): Promise<number> {
-  await repeat(1000, async () => void (await call()));
-  const before = await readProcessUsage(running.process.pid);
-  await repeat(callsPerRound, async () => void (await call()));
-  const after = await readProcessUsage(running.process.pid);
-  return callsPerRound / (after.cpuSeconds - before.cpuSeconds);
-}
-
-function report(
-  rounds: ReadonlyMap<string, readonly FlowMeasurement[]>,
-  callsPerCpuSecond: Readonly<Record<string, number>>,
-): AuthorizationServerResult {
-  const middle = (measured: readonly FlowMeasurement[], of: (one: FlowMeasurement) => number): number =>
-    median(measured.map(of));
-  const data: Record<string, FlowMeasurement> = {};
-  for (const [name, measured] of rounds) {
-    data[name] = {
-      cpuMicrosecondsPerFlow: middle(measured, (one) => one.cpuMicrosecondsPerFlow),
-      flowsPerSecond: middle(measured, (one) => one.flowsPerSecond),
-      p50Ms: middle(measured, (one) => one.p50Ms),
-      p99Ms: middle(measured, (one) => one.p99Ms),
-      residentMib: middle(measured, (one) => one.residentMib),
-    };
-  }
-  const [peer, ours] = contestants.map(({ name }) => data[name]!) as [FlowMeasurement, FlowMeasurement];
-  const rows = Object.entries(data).map(([name, one]) => [
-    name,
-    one.cpuMicrosecondsPerFlow.toFixed(0),
-    one.flowsPerSecond.toFixed(0),
-    one.p50Ms.toFixed(1),
-    one.p99Ms.toFixed(1),
-    one.residentMib.toFixed(0),
-  ]);
-  rows.push([
+function ratioRow(peers: Omit<Round, "count">, ours: Omit<Round, "count">): string[] {
+  return [
     "ratio",
-    (ours.cpuMicrosecondsPerFlow / peer.cpuMicrosecondsPerFlow).toFixed(2),
-    (ours.flowsPerSecond / peer.flowsPerSecond).toFixed(2),
-    (ours.p50Ms / peer.p50Ms).toFixed(2),
-    `${(ours.p99Ms / peer.p50Ms).toFixed(2)} of its p50`,
-    (ours.residentMib / peer.residentMib).toFixed(2),
-  ]);
-  const table = markdownTable(["one flow", "CPU µs", "flows/s", "p50 ms", "p99 ms", "MiB"], rows);
-  const calls = Object.entries(callsPerCpuSecond)
-    .map(([name, value]) => `${name} ${value.toFixed(0)} a second of CPU`)
-    .join(", ");
-  return { markdown: `${table}\n\nTulle: ${calls}.`, data, callsPerCpuSecond };
+    (ours.cpuMicroseconds / peers.cpuMicroseconds).toFixed(2),
+    (ours.perSecond / peers.perSecond).toFixed(2),
+    (ours.p50Ms / peers.p50Ms).toFixed(2),
+    `${(ours.p99Ms / peers.p50Ms).toFixed(2)} of its p50`,
+    (ours.residentMib / peers.residentMib).toFixed(2),
+  ];
+}
+
+function medians({ rounds }: Measured): Omit<Round, "count"> {
+  const middle = (of: (round: Round) => number): number => median(rounds.map(of));
+  return {
+    cpuMicroseconds: middle((round) => round.cpuMicroseconds),
+    perSecond: middle((round) => round.perSecond),
+    p50Ms: middle((round) => round.p50Ms),
+    p99Ms: middle((round) => round.p99Ms),
+    residentMib: middle((round) => round.residentMib),
+  };
 }

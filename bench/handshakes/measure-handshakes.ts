@@ -3,18 +3,17 @@
 import path from "node:path";
 import { startProcess } from "../../tests/tools/processes.ts";
 import { strict } from "../mesh/manifests.ts";
+import { sidecarKinds } from "../mesh/sidecar-kinds.ts";
 import { loadCore, SidecarPair } from "../mesh/sidecar-pair.ts";
+import { eachContestant } from "../measure/each-contestant.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
+import { ofContestant } from "../measure/of-contestant.ts";
 import { onCore } from "../measure/on-core.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
-import type { CpuRows, ScenarioOptions, ScenarioResult } from "../scenario.ts";
+import type { CpuRow, CpuSlice, ScenarioOptions, ScenarioResult } from "../scenario.ts";
 import type { HandshakeCount, HandshakeLoad } from "./handshake-load.ts";
 
-const kinds = [
-  { name: "Envoy", proxy: "envoy" },
-  { name: "Tulle", proxy: "tulle" },
-] as const;
 const manners = ["full", "resumed"] as const;
 type Manner = (typeof manners)[number];
 const atATime = 16;
@@ -23,34 +22,34 @@ const program = path.join(import.meta.dirname, "handshake-load.ts");
 
 interface Measured {
   readonly name: string;
-  /** Handshakes for each second of the proxy's CPU time. */
-  readonly perCpuSecond: Readonly<Record<Manner, number[]>>;
+  readonly slices: Readonly<Record<Manner, CpuSlice[]>>;
 }
 
 export async function measureHandshakes(options: ScenarioOptions): Promise<ScenarioResult> {
   await using running = new AsyncDisposableStack();
   const measured: Measured[] = [];
   const pairs: SidecarPair[] = [];
-  for (const kind of kinds) {
-    if (options.proxies?.includes(kind.name) === false) continue;
-    pairs.push(running.use(await SidecarPair.start({ ...kind, manifests: strict, headers: [] })));
-    measured.push({ name: kind.name, perCpuSecond: { full: [], resumed: [] } });
+  for (const kind of sidecarKinds(options)) {
+    const { name } = kind;
+    const pair = SidecarPair.start({ name, kind, manifests: strict, headers: [] });
+    pairs.push(running.use(await ofContestant(name, pair)));
+    measured.push({ name, slices: { full: [], resumed: [] } });
   }
   for (const pair of pairs) for (const manner of manners) await load(pair, manner, warmUpSeconds);
   for (let round = 1; round <= options.rounds; round++) {
-    for (const [index, pair] of pairs.entries()) {
-      for (const manner of manners) {
-        const rate = await load(pair, manner, Math.ceil(options.seconds / 2));
-        measured[index]!.perCpuSecond[manner].push(rate);
-        options.progress(`round ${round} ${pair.name}: ${rate.toFixed(0)} ${manner} handshakes per CPU second`);
-      }
+    for (const manner of manners) {
+      await eachContestant(round, [...pairs.entries()], options, async ([index, pair]) => {
+        const slice = await load(pair, manner, Math.ceil(options.seconds / 2));
+        measured[index]!.slices[manner].push(slice);
+        options.progress(`round ${round} ${pair.name}: ${slice.microseconds.toFixed(0)} µs CPU a ${manner} handshake`);
+      });
     }
   }
-  return { markdown: table(measured), data: { seconds: options.seconds, atATime, measured } };
+  const data = { seconds: options.seconds, atATime, measured };
+  return { markdown: table(measured), data, cpu: measured.flatMap(cpuRows) };
 }
 
-/** Handshakes per second of CPU time. */
-async function load(pair: SidecarPair, manner: Manner, seconds: number): Promise<number> {
+async function load(pair: SidecarPair, manner: Manner, seconds: number): Promise<CpuSlice> {
   const workload = await pair.mesh.authority.issue("shop", "caller");
   const input: HandshakeLoad = { ...pair.serverAddress, ...workload, resumes: manner === "resumed", atATime, seconds };
   const processId = pair.mesh.processId("server");
@@ -63,25 +62,25 @@ async function load(pair: SidecarPair, manner: Manner, seconds: number): Promise
   if (exit.code !== 0) throw new Error(`handshakes with ${pair.name} failed: ${client.output()}`);
   const { handshakes } = JSON.parse(client.stdout()) as HandshakeCount;
   const after = await readProcessUsage(processId);
-  return handshakes / (after.cpuSeconds - before.cpuSeconds);
+  return { microseconds: ((after.cpuSeconds - before.cpuSeconds) / handshakes) * 1e6, units: handshakes };
 }
 
-export function handshakesCpu(data: unknown): CpuRows {
-  const { measured } = data as { readonly measured: readonly Measured[] };
-  return Object.fromEntries(
-    measured.flatMap(({ perCpuSecond }) =>
-      manners.map((manner) => [`handshakes: ${manner}`, 1e6 / median(perCpuSecond[manner])] as const),
-    ),
-  );
+function cpuRows({ name, slices }: Measured): readonly CpuRow[] {
+  return manners.map((manner) => ({ work: manner, contestant: name, slices: slices[manner] }));
+}
+
+/** Handshakes for each second of the proxy's CPU time. */
+function rateOf({ slices }: Measured, manner: Manner): number {
+  return 1e6 / median(slices[manner].map(({ microseconds }) => microseconds));
 }
 
 function table(measured: readonly Measured[]): string {
   const [first] = measured;
-  const rows = measured.map(({ name, perCpuSecond }) => [
-    name,
+  const rows = measured.map((one) => [
+    one.name,
     ...manners.flatMap((manner) => {
-      const rate = median(perCpuSecond[manner]);
-      return [rate.toFixed(0), (rate / median(first!.perCpuSecond[manner])).toFixed(2)];
+      const rate = rateOf(one, manner);
+      return [rate.toFixed(0), (rate / rateOf(first!, manner)).toFixed(2)];
     }),
   ]);
   const title = `÷ ${first!.name}`;

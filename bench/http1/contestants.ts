@@ -5,6 +5,7 @@ import { debianTool } from "../../tests/tools/debian-tool.ts";
 import { envoyPath } from "../../tests/tools/envoy-path.ts";
 import { startProcess, type StartedProcess } from "../../tests/tools/processes.ts";
 import { onCore } from "../measure/on-core.ts";
+import { nodeOf, type Tree } from "../tree.ts";
 import { bootstrapYaml } from "./bootstrap.ts";
 
 export interface Place {
@@ -25,14 +26,18 @@ export interface Contestant {
   readonly start: (place: Place) => Promise<StartedProcess>;
 }
 
-const root = path.resolve(import.meta.dirname, "../..");
-
-export const contestants: readonly Contestant[] = [
-  { name: "Envoy", logsRequests: true, start: startEnvoy },
-  { name: "Tulle", logsRequests: true, start: startTulle },
-  { name: "nginx", logsRequests: true, start: startNginx },
-  { name: "HAProxy", logsRequests: true, start: startHaproxy },
-];
+export function contestants(trees: readonly Tree[]): readonly Contestant[] {
+  return [
+    { name: "Envoy", logsRequests: true, start: startEnvoy },
+    ...trees.map((tree) => ({
+      name: tree.name,
+      logsRequests: true,
+      start: (place: Place): Promise<StartedProcess> => startTulle(tree, place),
+    })),
+    { name: "nginx", logsRequests: true, start: startNginx },
+    { name: "HAProxy", logsRequests: true, start: startHaproxy },
+  ];
+}
 
 /** A program given on the command line, such as a prototype: it gets its two ports and no configuration. */
 export function contestantFromCommand(name: string, command: readonly string[]): Contestant {
@@ -70,10 +75,10 @@ async function startEnvoy(place: Place): Promise<StartedProcess> {
   return startProcess(...onCore(place.core, await envoyPath(), args), { name: "Envoy" });
 }
 
-async function startTulle(place: Place): Promise<StartedProcess> {
-  const command = path.join(root, "packages", "cli", "bin", "tulle.mjs");
+async function startTulle(tree: Tree, place: Place): Promise<StartedProcess> {
+  const command = path.join(tree.folder, "packages", "cli", "bin", "tulle.mjs");
   const args = [command, "proxy", "-c", await writeBootstrap(place), "--concurrency", "1", "-l", "warning"];
-  return startProcess(...onCore(place.core, process.execPath, args), { name: "Tulle" });
+  return startProcess(...onCore(place.core, nodeOf(tree), args), { name: tree.name });
 }
 
 async function startNginx(place: Place): Promise<StartedProcess> {

@@ -1,13 +1,16 @@
 // HTTP/1.1 through each proxy in turn, several rounds in one run: the proxy has one core for itself, load and back end have the other.
-import { mkdir, mkdtemp, readFile, rm, truncate } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, truncate } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import path from "node:path";
 import { freePorts, waitFor, type StartedProcess } from "../../tests/tools/processes.ts";
+import { checkAccessLog } from "../measure/check-access-log.ts";
+import { eachContestant } from "../measure/each-contestant.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
 import { runWrk, type LoadResult } from "../measure/run-wrk.ts";
-import type { CpuRows, ScenarioOptions, ScenarioResult } from "../scenario.ts";
+import { warmUp } from "../measure/warm-up.ts";
+import type { CpuRow, ScenarioOptions, ScenarioResult } from "../scenario.ts";
 import {
   answerBytes,
   type Contestant,
@@ -20,7 +23,7 @@ import {
 const proxyCore = 0;
 const loadCore = 1;
 const connections = 64;
-const warmUpSeconds = 4;
+const enoughWarmth = { seconds: 4, requests: 60_000 };
 
 interface Round extends LoadResult {
   readonly cpuMicrosecondsPerRequest: number;
@@ -48,23 +51,24 @@ export async function measureHttp1(options: ScenarioOptions): Promise<ScenarioRe
     stack.use(await startBackend(folder, `127.0.0.1:${backendPort}`, loadCore));
     await answers(backendPort!, "the back end");
     const all = [
-      ...contestants.filter(({ name }) => options.proxies?.includes(name) ?? true),
+      ...contestants(options.trees).filter(({ name }) => options.proxies?.includes(name) ?? true),
       ...options.also.map(({ name, command }) => contestantFromCommand(name, command)),
     ];
     const measured: Measured[] = all.map(({ name }) => ({ name, rounds: [] }));
     const running: Running[] = [];
     for (const contestant of all) running.push(await start(contestant, folder, backendPort!, stack));
-    for (const { place } of running) await load(place, warmUpSeconds);
+    for (const { place } of running) await warmUp((seconds) => load(place, seconds), enoughWarmth);
     for (let round = 1; round <= options.rounds; round++) {
-      for (const [index, one] of running.entries()) {
+      await eachContestant(round, [...running.entries()], options, async ([index, one]) => {
         const result = await measureOnce(one, options.seconds);
         measured[index]!.rounds.push(result);
         options.progress(
           `round ${round} ${one.contestant.name}: ${result.cpuMicrosecondsPerRequest.toFixed(1)} µs CPU a request, ${Math.round(result.requestsPerSecond)} requests/s`,
         );
-      }
+      });
     }
-    return { markdown: table(measured), data: { connections, answerBytes, seconds: options.seconds, measured } };
+    const data = { connections, answerBytes, seconds: options.seconds, measured };
+    return { markdown: table(measured), data, cpu: measured.map(cpuRow) };
   } finally {
     await stack.disposeAsync();
   }
@@ -126,12 +130,6 @@ async function measureOnce({ contestant, place, process }: Running, seconds: num
   };
 }
 
-/** Proves that the log was really written; the last second of it may still be in a buffer. */
-async function checkAccessLog(name: string, file: string, requests: number): Promise<void> {
-  const written = (await readFile(file, "latin1")).split("\n").length - 1;
-  if (written < requests / 2) throw new Error(`${name} logged ${written} of ${requests} requests`);
-}
-
 const columns: readonly { readonly title: string; readonly of: (round: Round) => number; readonly digits: number }[] = [
   { title: "CPU µs/request", of: (round) => round.cpuMicrosecondsPerRequest, digits: 1 },
   { title: "requests/s", of: (round) => round.requestsPerSecond, digits: 0 },
@@ -140,11 +138,9 @@ const columns: readonly { readonly title: string; readonly of: (round: Round) =>
   { title: "memory MiB", of: (round) => round.residentBytes / 1024 / 1024, digits: 0 },
 ];
 
-export function http1Cpu(data: unknown): CpuRows {
-  const { measured } = data as { readonly measured: readonly Measured[] };
-  return Object.fromEntries(
-    measured.map(({ rounds }) => ["http1", median(rounds.map((round) => round.cpuMicrosecondsPerRequest))]),
-  );
+function cpuRow({ name, rounds }: Measured): CpuRow {
+  const slices = rounds.map((round) => ({ microseconds: round.cpuMicrosecondsPerRequest, units: round.requests }));
+  return { work: "a request", contestant: name, slices };
 }
 
 /** Medians, each with its ratio to Envoy's. */

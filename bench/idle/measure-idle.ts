@@ -39,7 +39,9 @@ export async function measureIdle(options: ScenarioOptions): Promise<ScenarioRes
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const [backendPort] = await freePorts(1);
   stack.use(await startBackend(folder, `127.0.0.1:${backendPort}`, loadCore));
-  const chosen = contestants.filter(({ name }) => (options.proxies ?? ["Envoy", "Tulle"]).includes(name));
+  const chosen = contestants(options.trees).filter(({ name }) =>
+    (options.proxies ?? ["Envoy", "Tulle"]).includes(name),
+  );
   const measured: Measured[] = chosen.map(({ name }) => ({ name, rounds: [] }));
   for (let round = 1; round <= Math.min(options.rounds, maxRounds); round++) {
     for (const [index, contestant] of chosen.entries()) {

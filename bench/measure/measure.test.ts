@@ -2,28 +2,55 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startProcess } from "../../tests/tools/processes.ts";
-import { comparisonTable } from "../compare-commits.ts";
-import { median } from "./median.ts";
+import { eachContestant } from "./each-contestant.ts";
+import { median, weightedMedian } from "./median.ts";
 import { readProcessUsage } from "./process-usage.ts";
 import { parseWrk } from "./run-wrk.ts";
+import { warmUp } from "./warm-up.ts";
 
 test("median", () => {
   assert.equal(median([3, 1, 2]), 2);
   assert.equal(median([4, 1, 2, 3]), 2.5);
 });
 
-test("a comparison gives the median of the rounds' ratios", () => {
-  const pairs = [
-    { now: 10, before: 10 },
-    { now: 40, before: 20 },
-    { now: 33, before: 30 },
-  ];
-  assert.equal(
-    comparisonTable(new Map([["http1", pairs]]), "abc A | b")
-      .split("\n")
-      .slice(-1)[0],
-    "| http1 | 20.0 | 33.0 | 1.100 | 1.00–2.00 |",
-  );
+test("weighted median", () => {
+  const of = (...pairs: readonly (readonly [number, number])[]): number =>
+    weightedMedian(pairs.map(([value, weight]) => ({ value, weight })));
+  assert.equal(of([3, 1], [1, 1], [2, 1]), 2);
+  assert.equal(of([3, 5], [1, 1], [2, 1]), 3);
+  assert.equal(of([9, 0], [4, 1]), 4);
+  assert.throws(() => of(), /no values/);
+});
+
+test("each contestant is the first in every other round", async () => {
+  for (const atOnce of [false, true]) {
+    const order: string[] = [];
+    for (const round of [1, 2])
+      await eachContestant(round, ["a", "b"], { atOnce }, async (name) => {
+        order.push(`${name} begins`);
+        await Promise.resolve();
+        order.push(`${name} ends`);
+      });
+    const expected = atOnce
+      ? ["a begins", "b begins", "a ends", "b ends", "b begins", "a begins", "b ends", "a ends"]
+      : ["a begins", "a ends", "b begins", "b ends", "b begins", "b ends", "a begins", "a ends"];
+    assert.deepEqual(order, expected);
+  }
+});
+
+test("the warm-up goes on until enough requests went through, within bounds", async () => {
+  for (const { each, expected } of [
+    { each: 60, expected: 2 },
+    { each: 1, expected: 8 },
+  ]) {
+    let loads = 0;
+    const load = async (seconds: number) => {
+      loads += 1;
+      return { requests: each, requestsPerSecond: each / seconds, p50Ms: 1, p99Ms: 1 };
+    };
+    await warmUp(load, { seconds: 1, requests: 100 });
+    assert.equal(loads, expected);
+  }
 });
 
 const output = `Running 4s test @ http://127.0.0.1:1/

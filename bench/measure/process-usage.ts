@@ -1,11 +1,8 @@
 // What a process and its descendants have used, as Linux counts it. CPU time holds on a noisy machine, where requests per second do not.
 import { readdir, readFile } from "node:fs/promises";
 
-/** The kernel reports CPU time to programs in hundredths of a second, whatever its own tick is (USER_HZ). */
-const ticksPerSecond = 100;
-
 export interface ProcessUsage {
-  /** User and system time of all threads and of all living descendants. */
+  /** User and system time of all living threads, and of those of all living descendants. */
   readonly cpuSeconds: number;
   /** Resident memory of the process and its living descendants. */
   readonly residentBytes: number;
@@ -20,11 +17,18 @@ export async function readProcessUsage(processId: number): Promise<ProcessUsage>
 }
 
 async function readOne(processId: number): Promise<ProcessUsage> {
-  const fields = await statFields(processId);
+  const threads = await readdir(`/proc/${processId}/task`);
+  const cpuSeconds = await Promise.all(threads.map((thread) => threadCpuSeconds(`/proc/${processId}/task/${thread}`)));
   const status = await readFile(`/proc/${processId}/status`, "utf8");
   const residentKib = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0);
-  // proc(5): utime and stime are fields 14 and 15, of which the first two are cut off here.
-  return { cpuSeconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond, residentBytes: residentKib * 1024 };
+  return { cpuSeconds: cpuSeconds.reduce((sum, seconds) => sum + seconds, 0), residentBytes: residentKib * 1024 };
+}
+
+/** In nanoseconds; /proc/PID/stat knows hundredths of a second, too coarse for a share of a core during a second or two. */
+async function threadCpuSeconds(folder: string): Promise<number> {
+  // A thread may end between the listing and the reading.
+  const schedstat = await readFile(`${folder}/schedstat`, "utf8").catch(() => "0");
+  return Number(schedstat.split(" ", 1)[0]) / 1e9;
 }
 
 /** The fields of /proc/PID/stat from the third on; the second, a name in parentheses, may hold spaces. */

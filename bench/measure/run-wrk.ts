@@ -26,6 +26,9 @@ export async function runWrk(load: Load): Promise<LoadResult> {
     `-c${load.connections}`,
     `-d${load.seconds}s`,
     "--latency",
+    // Of wrk's own two seconds a busy machine takes one of sixty-four connections now and then.
+    "--timeout",
+    "10s",
     ...(load.headers ?? []).flatMap((line) => ["-H", line]),
     load.url,
   ]);

@@ -1,34 +1,39 @@
 // Rounds of load through sidecar pairs, one after the other, and the table of what each side of each pair cost.
+import { eachContestant } from "../measure/each-contestant.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
-import type { CpuRows, ScenarioOptions } from "../scenario.ts";
+import { ofContestant } from "../measure/of-contestant.ts";
+import { warmUp } from "../measure/warm-up.ts";
+import type { CpuRow, ScenarioOptions } from "../scenario.ts";
 import { type PairRound, type Side, SidecarPair, type SidecarPairOptions, sides } from "./sidecar-pair.ts";
 
-/** Until V8 has compiled what is hot: four seconds of it took 6 % of a sidecar's CPU. */
-const warmUpSeconds = 6;
+/** In four seconds compiling still took 6 % of a sidecar's CPU. */
+const enoughWarmth = { seconds: 6, requests: 25_000 };
 
 export interface MeasuredPair {
   readonly name: string;
+  /** The name of its kind. */
+  readonly contestant: string;
   readonly rounds: readonly PairRound[];
 }
 
-/** Every pair runs at once, and is loaded in turn: what disturbs the machine for a while disturbs all of them. */
+/** Every pair runs from the beginning to the end: what disturbs the machine for a while disturbs all of them. */
 export async function measurePairs(
   pairs: readonly SidecarPairOptions[],
   options: ScenarioOptions,
 ): Promise<readonly MeasuredPair[]> {
   await using running = new AsyncDisposableStack();
   const started: SidecarPair[] = [];
-  for (const pair of pairs) started.push(running.use(await SidecarPair.start(pair)));
-  for (const pair of started) await pair.load(warmUpSeconds);
-  const measured = started.map(({ name }) => ({ name, rounds: [] as PairRound[] }));
+  for (const pair of pairs) started.push(running.use(await ofContestant(pair.name, SidecarPair.start(pair))));
+  for (const pair of started) await warmUp((seconds) => pair.load(seconds), enoughWarmth);
+  const measured = pairs.map(({ name, kind }) => ({ name, contestant: kind.name, rounds: [] as PairRound[] }));
   for (let round = 1; round <= options.rounds; round++) {
-    for (const [index, pair] of started.entries()) {
+    await eachContestant(round, [...started.entries()], options, async ([index, pair]) => {
       const result = await pair.measure(options.seconds);
       measured[index]!.rounds.push(result);
       const cost = sides.map((side) => `${result.usage[side].cpuMicrosecondsPerRequest.toFixed(1)} (${side})`);
       options.progress(`round ${round} ${pair.name}: ${cost.join(", ")} µs CPU a request`);
-    }
+    });
   }
   return measured;
 }
@@ -38,13 +43,17 @@ export function cpuOf({ rounds }: MeasuredPair, side: Side): number {
   return median(rounds.map(({ usage }) => usage[side].cpuMicrosecondsPerRequest));
 }
 
-/** A row for each side of each pair in what a scenario of pairs gave as data. */
-export function pairsCpu(scenario: string, data: unknown): CpuRows {
-  const { measured } = data as { readonly measured: readonly MeasuredPair[] };
-  return Object.fromEntries(
-    measured.flatMap((pair) =>
-      sides.map((side) => [`${scenario}: ${pair.name}, ${side} side`, cpuOf(pair, side)] as const),
-    ),
+/** Rows of pairs that differ in their kind alone; `work` is what they all did. */
+export function pairsCpu(work: string, measured: readonly MeasuredPair[]): readonly CpuRow[] {
+  return sides.flatMap((side) =>
+    measured.map(({ contestant, rounds }) => ({
+      work: `${work}, ${side} side`,
+      contestant,
+      slices: rounds.map(({ usage, requests }) => ({
+        microseconds: usage[side].cpuMicrosecondsPerRequest,
+        units: requests,
+      })),
+    })),
   );
 }
 

@@ -1,15 +1,17 @@
 // Two sidecars of one kind, a client's and a server's, under the control plane's own stages: the same manifests become the same
 // xDS for Tulle's proxy and for Envoy, so that nobody is measured with a configuration that was written for a bench.
-import { mkdir, mkdtemp, readFile, rm, truncate } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { sidecarNodeOptions } from "@tulle/local";
-import { MeshedProxies, type ProxyKind, type RunningPod } from "../../tests/tools/meshed-proxies.ts";
+import type { MeshedProxies, RunningPod } from "../../tests/tools/meshed-proxies.ts";
 import { waitFor } from "../../tests/tools/processes.ts";
 import { answerBytes, startBackend } from "../http1/contestants.ts";
+import { checkAccessLog } from "../measure/check-access-log.ts";
 import { onCore } from "../measure/on-core.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
 import { type LoadResult, runWrk } from "../measure/run-wrk.ts";
+import { importFrom, nodeOf } from "../tree.ts";
+import type { SidecarKind } from "./sidecar-kinds.ts";
 
 export const proxyCore = 0;
 export const loadCore = 1;
@@ -22,8 +24,9 @@ export type Side = "client" | "server";
 export const sides: readonly Side[] = ["client", "server"];
 
 export interface SidecarPairOptions {
+  /** Of the pair, when others of its kind run beside it. */
   readonly name: string;
-  readonly proxy: ProxyKind;
+  readonly kind: SidecarKind;
   /** Policies, as a user writes them. */
   readonly manifests: string;
   /** `name: value`, of every request. */
@@ -38,6 +41,9 @@ export interface SideUsage {
 export interface PairRound extends LoadResult {
   readonly usage: Readonly<Record<Side, SideUsage>>;
 }
+
+type MeshTools = typeof import("../../tests/tools/meshed-proxies.ts");
+type LocalPlatform = typeof import("@tulle/local");
 
 /** `load → client sidecar → mTLS → server sidecar → application`; both sidecars on one core, all else on the other. */
 export class SidecarPair implements AsyncDisposable {
@@ -56,8 +62,11 @@ export class SidecarPair implements AsyncDisposable {
   /** Resolves once requests go through. */
   static async start(options: SidecarPairOptions): Promise<SidecarPair> {
     const folder = await mkdtemp(path.join(tmpdir(), "tulle-bench-"));
-    const mesh = await MeshedProxies.start({
-      pods: sides.map((name) => ({ name, namespace: "shop", proxy: options.proxy })),
+    const { proxy, tree } = options.kind;
+    const tools = (await importFrom(tree, "tests/tools/meshed-proxies.ts")) as MeshTools;
+    const { sidecarNodeOptions } = (await importFrom(tree, "packages/local/src/index.ts")) as LocalPlatform;
+    const mesh = await tools.MeshedProxies.start({
+      pods: sides.map((name) => ({ name, namespace: "shop", proxy })),
       ports: [port],
       manifests: options.manifests,
       startApplication: async (pod) => {
@@ -75,7 +84,7 @@ export class SidecarPair implements AsyncDisposable {
           logOf(folder, pod),
           peerMetadata(pod),
           sidecarNodeOptions,
-          command,
+          proxy === "tulle" ? nodeOf(tree) : command,
           ...args,
         ]),
     });
@@ -103,7 +112,8 @@ export class SidecarPair implements AsyncDisposable {
     const before = await this.#usage();
     const result = await this.load(seconds);
     const after = await this.#usage();
-    for (const side of sides) await this.#checkAccessLog(side, result.requests);
+    for (const side of sides)
+      await checkAccessLog(`${this.name}, ${side} side`, logOf(this.#folder, this.mesh.pod(side)), result.requests);
     const usageOf = (side: Side): SideUsage => ({
       cpuMicrosecondsPerRequest: ((after[side].cpuSeconds - before[side].cpuSeconds) / result.requests) * 1e6,
       residentBytes: after[side].residentBytes,
@@ -136,14 +146,6 @@ export class SidecarPair implements AsyncDisposable {
       timeoutMs: 30_000,
       details: () => sides.map((side) => this.mesh.output(side)).join("\n"),
     });
-  }
-
-  /** Proves that each side really wrote its log; the last second of it may still be in a buffer. */
-  async #checkAccessLog(side: Side, requests: number): Promise<void> {
-    const log = await readFile(logOf(this.#folder, this.mesh.pod(side)), "latin1");
-    const written = log.split("\n").length - 1;
-    if (written < requests / 2)
-      throw new Error(`${this.name}, ${side} side, logged ${written} of ${requests} requests`);
   }
 }
 

@@ -1,18 +1,14 @@
 // What a thousand rules of AuthorizationPolicy add to a request: the same pair of sidecars with one rule and with a thousand,
 // of which the last that is looked at lets the request through.
-import type { ProxyKind } from "../../tests/tools/meshed-proxies.ts";
 import { allow, client, strict } from "../mesh/manifests.ts";
-import { cpuOf, type MeasuredPair, measurePairs } from "../mesh/measure-pairs.ts";
+import { cpuOf, type MeasuredPair, measurePairs, pairsCpu } from "../mesh/measure-pairs.ts";
+import { sidecarKinds } from "../mesh/sidecar-kinds.ts";
 import { signedToken } from "../mesh/token.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
 import type { PairRound } from "../mesh/sidecar-pair.ts";
 import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
 
-const kinds: readonly { readonly name: string; readonly proxy: ProxyKind }[] = [
-  { name: "Envoy", proxy: "envoy" },
-  { name: "Tulle", proxy: "tulle" },
-];
 const ruleCount = 1000;
 const rulesPerPolicy = 20;
 
@@ -63,31 +59,37 @@ export async function measurePolicies(options: ScenarioOptions): Promise<Scenari
     );
   }
   const one = [strict, token.authentication, allow("zz-own", [own])];
-  const chosen = kinds.filter(({ name }) => options.proxies?.includes(name) ?? true);
+  const kinds = sidecarKinds(options);
+  const all = [...one, ...foreign].join("\n---\n");
   const headers = [token.header];
   const measured = await measurePairs(
-    chosen.flatMap((kind) => [
-      { ...kind, name: `${kind.name}, 1 rule`, manifests: one.join("\n---\n"), headers },
-      { ...kind, name: `${kind.name}, ${ruleCount} rules`, manifests: [...one, ...foreign].join("\n---\n"), headers },
-    ]),
+    [
+      ...kinds.map((kind) => ({ name: `${kind.name}, 1 rule`, kind, manifests: one.join("\n---\n"), headers })),
+      ...kinds.map((kind) => ({ name: `${kind.name}, ${ruleCount} rules`, kind, manifests: all, headers })),
+    ],
     options,
   );
-  return { markdown: table(measured), data: { ruleCount, seconds: options.seconds, measured } };
+  const few = measured.slice(0, kinds.length);
+  const many = measured.slice(kinds.length);
+  return {
+    markdown: table(few, many),
+    data: { ruleCount, seconds: options.seconds, measured },
+    cpu: [...pairsCpu("1 rule", few), ...pairsCpu(`${ruleCount} rules`, many)],
+  };
 }
 
 function serverCpu({ usage }: PairRound): number {
   return usage.server.cpuMicrosecondsPerRequest;
 }
 
-/** Pairs come in twos: with one rule and with all. What is added is the median of the differences of each round. */
-function table(measured: readonly MeasuredPair[]): string {
-  const rows: string[][] = [];
-  for (let index = 0; index < measured.length; index += 2) {
-    const [few, many] = [measured[index]!, measured[index + 1]!];
-    const added = median(few.rounds.map((round, number) => serverCpu(many.rounds[number]!) - serverCpu(round)));
-    const texts = [cpuOf(few, "server"), cpuOf(many, "server"), added].map((value) => value.toFixed(1));
-    rows.push([few.name.split(",")[0]!, ...texts]);
-  }
+/** The same contestants with one rule and with all. What is added is the median of the differences of each round. */
+function table(few: readonly MeasuredPair[], many: readonly MeasuredPair[]): string {
+  const rows = few.map((one, index) => {
+    const all = many[index]!;
+    const added = median(one.rounds.map((round, number) => serverCpu(all.rounds[number]!) - serverCpu(round)));
+    const texts = [cpuOf(one, "server"), cpuOf(all, "server"), added].map((value) => value.toFixed(1));
+    return [one.contestant, ...texts];
+  });
   return markdownTable(
     ["server side", "CPU µs/request, 1 rule", `CPU µs/request, ${ruleCount} rules`, "added µs"],
     rows,
