@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Finding, FindingCode } from "@tulle/config";
-import { renderFindings } from "./print-findings.ts";
+import { findingRows, renderFindings } from "./print-findings.ts";
 
 const context = { isTerminal: false, env: {}, columns: 80 };
 const notImplemented = (message: string): Finding => ({ code: "TUL0001", severity: "warning", message });
@@ -19,4 +19,12 @@ test("what is not implemented names the page that says what is, once", () => {
 test("other findings name no page", () => {
   const text = renderFindings([{ code: "IST0106", severity: "error", message: "a" }], context);
   assert.equal(text, "Error [IST0106] a\n");
+});
+
+test("programs find the page with the finding", () => {
+  const other: Finding = { code: "IST0101", severity: "error", message: "b" };
+  assert.deepEqual(findingRows([notImplemented("a"), other]), [
+    other,
+    { ...notImplemented("a"), page: "docs/istio-api.md" },
+  ]);
 });

@@ -35,6 +35,14 @@ function pagesOf(findings: readonly Finding[], told: Set<FindingCode>): readonly
   });
 }
 
+/** For programs: each with the page that says more of its code, where there is one. */
+export function findingRows(findings: readonly Finding[]): readonly (Finding & { readonly page?: string })[] {
+  return sortFindings(findings).map((finding) => {
+    const page = findingPages[finding.code];
+    return page === undefined ? finding : { ...finding, page };
+  });
+}
+
 export function distinct(findings: readonly Finding[]): readonly Finding[] {
   const seen = new Map<string, Finding>();
   for (const finding of findings) {

@@ -1,6 +1,7 @@
 // Whom `exportTo` names, and the annotation of Services that says the same.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parseResource } from "./parse-resource.ts";
 import { type Exported, exportedTo, exportsOverlap, serviceExportTo } from "./export-to.ts";
 
 const rows: readonly {
@@ -31,6 +32,7 @@ test("the annotation of a Service", () => {
   ]);
   assert.equal(serviceExportTo({ other: "a" }), undefined);
   assert.equal(serviceExportTo(undefined), undefined);
+  assert.equal(serviceExportTo({ "networking.istio.io/exportTo": "" }), undefined);
 });
 
 test("some namespace sees both", () => {
@@ -41,3 +43,31 @@ test("some namespace sees both", () => {
   assert.equal(exportsOverlap(["a"], ["b", "a"]), true);
   assert.equal(exportsOverlap(["a"], ["b"]), false);
 });
+
+for (const { annotation, expected } of [
+  { annotation: "", expected: [] },
+  { annotation: "., bank", expected: [] },
+  { annotation: "*", expected: [] },
+  { annotation: "~", expected: [] },
+  {
+    annotation: "shop;bank",
+    expected: [
+      /^warning IST0125 metadata.annotations\["networking.istio.io\/exportTo"\] "shop;bank" is not .*no namespace sees/,
+    ],
+  },
+  { annotation: "a,,b", expected: [/^warning IST0125 .* "" is not /] },
+  { annotation: "**", expected: [/"\*\*" is not/] },
+]) {
+  test(`the annotation "${annotation}" of a Service`, () => {
+    const { resource, findings } = parseResource({
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "a", annotations: { "networking.istio.io/exportTo": annotation } },
+      spec: { ports: [{ port: 80 }] },
+    });
+    assert.ok(resource !== undefined, "no manifest is refused that Istio takes");
+    const lines = findings.map(({ severity, code, path, message }) => `${severity} ${code} ${path} ${message}`);
+    assert.equal(lines.length, expected.length, lines.join("\n"));
+    for (const [index, line] of lines.entries()) assert.match(line, expected[index]!);
+  });
+}

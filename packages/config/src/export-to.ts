@@ -4,7 +4,7 @@
  */
 
 /** Set on a Service: namespaces, joined by commas (Istio's name, and the same under ours). */
-const exportAnnotations: readonly string[] = ["networking.tulle.io/exportTo", "networking.istio.io/exportTo"];
+export const exportAnnotations: readonly string[] = ["networking.tulle.io/exportTo", "networking.istio.io/exportTo"];
 
 /** The namespaces that see a resource; undefined for all of them. */
 export type Exported = readonly string[] | undefined;
@@ -21,12 +21,12 @@ export function exportedTo(
   return [...new Set(names)].sort();
 }
 
-/** What the annotation of a Service says. */
+/** What the annotation of a Service says; an empty one says nothing, as in Istio. */
 export function serviceExportTo(
   annotations: Readonly<Record<string, string>> | undefined,
 ): readonly string[] | undefined {
-  const name = exportAnnotations.find((each) => annotations?.[each] !== undefined);
-  return name === undefined ? undefined : annotations![name]!.split(",").map((each) => each.trim());
+  const text = exportAnnotations.map((each) => annotations?.[each] ?? "").find((each) => each !== "");
+  return text?.split(",").map((each) => each.trim());
 }
 
 export function isExportedTo(exported: Exported, namespace: string): boolean {

@@ -25,6 +25,7 @@ export const findingCodes = {
   IST0112: { name: "VirtualServiceDestinationPortSelectorRequired", severity: "error" },
   IST0113: { name: "MTLSPolicyConflict", severity: "error" },
   IST0118: { name: "PortNameIsNotUnderNamingConvention", severity: "info" },
+  IST0125: { name: "InvalidAnnotation", severity: "warning" },
   IST0127: { name: "NoMatchingWorkloadsFound", severity: "warning" },
   IST0128: { name: "NoServerCertificateVerificationDestinationLevel", severity: "warning" },
   IST0129: { name: "NoServerCertificateVerificationPortLevel", severity: "warning" },

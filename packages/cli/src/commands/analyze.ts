@@ -1,12 +1,12 @@
 // `tulle analyze`: says what is wrong with manifests before they run, or with what runs.
 import { Option, type Command } from "commander";
-import { analyze, kinds, keyOf, keyText, sortFindings } from "@tulle/config";
+import { analyze, kinds, keyOf, keyText } from "@tulle/config";
 import type { Finding, Loaded, MeshResource, Severity } from "@tulle/config";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption, OutputOption } from "../command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption } from "../command-options.ts";
 import { connect, withApiFailures } from "../instance-client.ts";
-import { countFindings, distinct, renderFindings } from "../print-findings.ts";
+import { countFindings, distinct, findingRows, renderFindings } from "../print-findings.ts";
 import { loadManifests } from "../resource-arguments.ts";
 
 interface AnalyzeCommandOptions extends InstanceOption, OutputOption {
@@ -44,7 +44,7 @@ async function run(paths: readonly string[], options: AnalyzeCommandOptions, con
     paths.length === 0 ? await liveFindings(options, context) : await fileFindings(paths, options, context),
   );
   const subject = paths.length === 0 ? "the running instance" : paths.join(", ");
-  await context.printData(sortFindings(findings), options.output, () =>
+  await context.printData(findingRows(findings), options.output, () =>
     findings.length === 0
       ? `✔ No validation issues found when analyzing ${subject}.\n`
       : `${renderFindings(findings, context)}\n${countFindings(findings)} in ${subject}\n`,

@@ -13,7 +13,8 @@ import {
   string,
 } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
-import { clusterAddress, dnsLabel, hostName, labelKey, labelValue } from "../schema/formats.ts";
+import { exportAnnotations } from "../export-to.ts";
+import { clusterAddress, dnsLabel, exportedNamespace, hostName, labelKey, labelValue } from "../schema/formats.ts";
 import { defineKind } from "./definition.ts";
 import { labelNamedMetadata } from "./metadata.ts";
 
@@ -63,6 +64,27 @@ function portsDiffer(spec: ObjectValue<typeof serviceFields>, report: Report): v
   });
 }
 
+/** Kubernetes takes any annotation, and what no namespace is called is seen by nobody. */
+function exportsFit({ metadata: { annotations = {} } }: AnnotatedFields, report: Report): void {
+  for (const name of exportAnnotations) {
+    const text = annotations[name] ?? "";
+    for (const entry of text === "" ? [] : text.split(",")) {
+      const problem = exportedNamespace.check(entry.trim());
+      if (problem === undefined) continue;
+      report({
+        code: "IST0125",
+        path: ["metadata", "annotations", name],
+        message: `${problem}: no namespace sees the Service by it`,
+        suggestion: 'Write namespaces joined by commas, "." for the own one, "*" for all, or "~" for none.',
+      });
+    }
+  }
+}
+
+interface AnnotatedFields {
+  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> };
+}
+
 export const service = defineKind({
   kind: "Service",
   plural: "services",
@@ -94,6 +116,6 @@ export const service = defineKind({
         "The Service.",
       ),
     },
-    { unread: ["status"] },
+    { unread: ["status"], rules: [exportsFit] },
   ),
 });
