@@ -1,5 +1,6 @@
 // Who may be signalled: the process that listens on the socket in the state directory, as long as it does, and no other.
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -68,4 +69,26 @@ test("another user's process that listens in its place is refused by name, and n
   });
   assert.equal(other.exit, undefined);
   assert.doesNotMatch(other.output(), /signalled/);
+});
+
+test("one that ended a moment ago, before anybody could hear of it, is no failure", async (context) => {
+  const folder = await stateFolder(context);
+  const listening = `require("node:net").createServer(() => {}).listen({ path: process.argv[1] }, () => console.log("ready"))`;
+  // A shell waits for it, so that its number is free again without this process's doing.
+  const shell = `"$0" -e '${listening}' "$1" & wait`;
+  await using family = await startProcess("/bin/sh", [
+    "-c",
+    shell,
+    process.execPath,
+    path.join(folder, "supervisor.sock"),
+  ]);
+  await family.waitForOutput(/ready/);
+  using found = await FoundSupervisor.find(folder, {});
+  assert.ok(found !== undefined);
+  process.kill(found.pid, "SIGKILL");
+  const deadline = performance.now() + 10_000;
+  while (existsSync(`/proc/${found.pid}`)) assert.ok(performance.now() < deadline, "it is gone");
+  assert.ok(found.isConnected, "nobody has heard of it");
+  found.signal("SIGTERM");
+  assert.equal(await found.isGone(), true);
 });

@@ -77,9 +77,14 @@ export class FoundSupervisor implements Disposable {
     return undefined;
   }
 
-  /** To this very process: while its end of the connection is open, its number is nobody else's. */
+  /** To this very process: while its end of the connection is open, its number is nobody else's. One that has just ended gets none. */
   signal(signal: NodeJS.Signals): void {
-    if (this.isConnected) process.kill(this.pid, signal);
+    if (!this.isConnected) return;
+    try {
+      process.kill(this.pid, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
   }
 
   async isGone(): Promise<boolean> {

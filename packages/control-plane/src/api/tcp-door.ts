@@ -7,7 +7,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server as TcpSe
 import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
 import { descriptorLimit, descriptorOf, type DescriptorReserve } from "@tulle/telemetry";
 import { minTlsVersion, type ServerTlsCredentials } from "@tulle/xds";
-import { apiServer } from "./api-server.ts";
+import { handedApiServer } from "./api-server.ts";
 
 export interface TcpDoorOptions {
   readonly address: { readonly host: string; readonly port: number };
@@ -50,8 +50,8 @@ export class TcpDoor {
 
   constructor(options: TcpDoorOptions) {
     const { credentials } = options;
-    this.#plain = apiServer(options.onPlain);
-    this.#requests = apiServer(options.onTls);
+    this.#plain = handedApiServer(options.onPlain);
+    this.#requests = handedApiServer(options.onTls);
     this.#tls = credentials && createTlsServer({ ...tlsOptions(credentials), ALPNProtocols: ["http/1.1"] });
     this.#tls?.on("tlsClientError", (_error, socket) => socket.destroy());
     this.#tls?.on("secureConnection", (socket) => {
@@ -92,6 +92,8 @@ export class TcpDoor {
     const closed = once(this.#listening, "close");
     this.#listening.close();
     for (const socket of this.#sockets) socket.destroy();
+    // They listen nowhere; what ends is the look at their connections' times.
+    for (const server of [this.#plain, this.#requests]) server.close();
     await closed;
   }
 

@@ -9,6 +9,8 @@ import { Debounce } from "../serve/debounce.ts";
 
 /** Editors write a file in several steps, and a checkout writes many files. */
 const reloadTimes = { quietMs: 50, maxMs: 1_000 };
+/** After a change that could not be taken at all, for want of memory or threads: nobody tells when there is some again. */
+const retryMs = 2_000;
 
 export interface ManifestFolderOptions {
   readonly folder: string;
@@ -30,11 +32,14 @@ export class ManifestFolder {
   readonly #debounce: Debounce;
   #watcher: FSWatcher | undefined;
   #resources: ReadonlyMap<string, MeshResource> = new Map();
+  /** Settles when nothing is being loaded; never rejects. */
   #loading: Promise<void> = Promise.resolve();
+  #isClosed = false;
+  #cancelRetry: (() => void) | undefined;
 
   constructor(options: ManifestFolderOptions) {
     this.#options = options;
-    this.#debounce = new Debounce(reloadTimes, options.clock, () => void this.#reload());
+    this.#debounce = new Debounce(reloadTimes, options.clock, () => void this.#follow());
   }
 
   /** Loads, then watches. Rejects when the folder cannot be watched. */
@@ -50,16 +55,35 @@ export class ManifestFolder {
   async close(): Promise<void> {
     this.#watcher?.close();
     this.#debounce.close();
+    this.#isClosed = true;
+    this.#cancelRetry?.();
     await this.#loading;
   }
 
+  /** Takes a change. What cannot be taken now is tried again: the control plane goes on with what it has. */
+  async #follow(): Promise<void> {
+    this.#cancelRetry?.();
+    try {
+      await this.#reload();
+    } catch (error) {
+      if (this.#isClosed) return;
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#options.log.error("a change of the manifests could not be taken, and is tried again", { error: reason });
+      this.#cancelRetry = this.#options.clock.after(retryMs, () => void this.#follow());
+    }
+  }
+
+  /** One after the other, whatever became of the one before. */
   #reload(): Promise<void> {
-    this.#loading = this.#loading.then(async () => {
-      const loaded = await loadPathsApart([this.#options.folder]);
-      this.#resources = mergeLastGood(this.#resources, loaded.resources, loaded.findings);
-      await this.#options.onLoad({ resources: this.#resources, findings: loaded.findings, drafts: loaded.drafts });
-    });
-    return this.#loading;
+    const loading = this.#loading.then(() => this.#load());
+    this.#loading = loading.catch(() => undefined);
+    return loading;
+  }
+
+  async #load(): Promise<void> {
+    const loaded = await loadPathsApart([this.#options.folder]);
+    this.#resources = mergeLastGood(this.#resources, loaded.resources, loaded.findings);
+    await this.#options.onLoad({ resources: this.#resources, findings: loaded.findings, drafts: loaded.drafts });
   }
 }
 

@@ -178,3 +178,45 @@ test("a folder that somebody has put in the place of ours is refused", async (co
   assert.throws(() => makeSocketPath(folder, "a.sock", env), NotOwn);
   assert.throws(() => findSocketPath(folder, "a.sock", env), NotOwn);
 });
+
+/** The temporary folder of this process, for the length of a test. */
+function setTemporaryFolder(context: TestContext, folder: string): void {
+  const before = process.env["TMPDIR"];
+  process.env["TMPDIR"] = folder;
+  context.after(() => {
+    if (before === undefined) delete process.env["TMPDIR"];
+    else process.env["TMPDIR"] = before;
+  });
+}
+
+test("a folder of ours below one that somebody else has made is neither asked nor removed", async (context) => {
+  const folder = await deepFolder(context);
+  const temporary = await temporaryFolder(context);
+  setTemporaryFolder(context, temporary);
+  const socket = makeSocketPath(folder, "a.sock", {});
+  const server = createServer().listen({ path: socket });
+  await new Promise((resolve) => server.once("listening", resolve));
+  context.after(() => server.close());
+  assert.equal(findSocketPath(folder, "a.sock", {}), socket);
+  const base = path.dirname(path.dirname(socket));
+  // Root can make it another user's; for others one that all may write to is as bad.
+  if (isRoot) chownSync(base, somebody, somebody);
+  else chmodSync(base, 0o777);
+  assert.throws(() => findSocketPath(folder, "a.sock", {}), NotOwn);
+  removeSocketFolder(folder, {});
+  assert.ok(existsSync(socket));
+});
+
+test("who has a runtime folder does not look at the temporary one", async (context) => {
+  const folder = await deepFolder(context);
+  const runtime = await temporaryFolder(context);
+  chmodSync(runtime, 0o700);
+  setTemporaryFolder(context, path.join(runtime, "gone"));
+  const env = { XDG_RUNTIME_DIR: runtime };
+  const socket = makeSocketPath(folder, "a.sock", env);
+  const server = createServer().listen({ path: socket });
+  await new Promise((resolve) => server.once("listening", resolve));
+  context.after(() => server.close());
+  assert.equal(findSocketPath(folder, "a.sock", env), socket);
+  assert.throws(() => makeSocketPath(folder, "a.sock", {}), /gone is not there: set XDG_RUNTIME_DIR or TMPDIR/);
+});

@@ -38,27 +38,39 @@ export function findSocketPath(stateFolder: string, name: string, env: Environme
   const real = realpathSync(stateFolder);
   const direct = path.join(real, name);
   if (fits(direct)) return direct;
-  const candidates = shortFolders(real, env);
-  const found = candidates.find((folder) => isOwnFolder(folder) && isSocket(path.join(folder, name)));
-  return path.join(found ?? candidates[0]!, name);
+  for (const base of shortBases(env)) {
+    const socket = path.join(base, idOf(real), name);
+    if (isOwnShortFolder(base, real) && isSocket(socket)) return socket;
+  }
+  const [first] = shortBases(env);
+  return path.join(first!, idOf(real), name);
 }
 
 /** Removes what `makeSocketPath` made outside of a state folder, before that folder itself is removed. */
 export function removeSocketFolder(stateFolder: string, env: Environment = process.env): void {
   if (lstatSync(stateFolder, { throwIfNoEntry: false }) === undefined) return;
+  const real = realpathSync(stateFolder);
   try {
-    for (const folder of shortFolders(realpathSync(stateFolder), env)) {
-      if (isOwnFolder(folder)) rmSync(folder, { recursive: true, force: true });
+    for (const base of shortBases(env)) {
+      if (isOwnShortFolder(base, real)) rmSync(path.join(base, idOf(real)), { recursive: true, force: true });
     }
   } catch (error) {
     if (!(error instanceof NotOwn)) throw error; // then it is not ours to remove
   }
 }
 
-function shortFolders(real: string, env: Environment): readonly string[] {
+/** Where a state folder's sockets may be, the likeliest first; the next one is looked at only when it is asked for. */
+function* shortBases(env: Environment): Iterable<string> {
   const login = path.join("/run/user", String(ownUid()), "tulle");
-  const bases = new Set([runtimeFolder(env) ?? login, login, temporaryFolder()]);
-  return [...bases].map((base) => path.join(base, idOf(real)));
+  const runtime = runtimeFolder(env) ?? login;
+  yield runtime;
+  if (login !== runtime) yield login;
+  yield temporaryFolder();
+}
+
+/** The base too: whoever owns it can put another folder of ours in the place of the one below it. */
+function isOwnShortFolder(base: string, real: string): boolean {
+  return isOwnFolder(base) && isOwnFolder(path.join(base, idOf(real)));
 }
 
 /** Of the XDG Base Directory Specification: it has to be this user's, with mode 0700; one that is not is not used. */
@@ -72,7 +84,8 @@ function runtimeFolder(env: Environment): string | undefined {
 
 function temporaryFolder(): string {
   const temporary = os.tmpdir();
-  const stats = statSync(temporary);
+  const stats = statSync(temporary, { throwIfNoEntry: false });
+  if (stats === undefined) throw new NotOwn(`${temporary} is not there: set XDG_RUNTIME_DIR or TMPDIR`);
   const isSticky = (stats.mode & 0o1000) !== 0;
   if ((stats.mode & 0o022) !== 0 && !isSticky) {
     throw new NotOwn(
