@@ -307,6 +307,27 @@ spec: { hosts: [a.example.com], http: [{ route: [{ destination: { host: gateway.
     ],
   },
   {
+    name: "IST0145: Gateways whose selectors differ and choose one pod, told once; another pod's is no rival",
+    input:
+      ["one", "two"]
+        .map(
+          (name) =>
+            `---\n{ apiVersion: v1, kind: Pod, metadata: { name: ${name}, namespace: shop, labels: { edge: a, tier: b } }, spec: { containers: [{ name: c }] } }\n`,
+        )
+        .join("") +
+      gateway("wide", "{ port: { number: 80, name: a, protocol: HTTP }, hosts: [shop.example.com] }", "edge: a") +
+      gateway(
+        "narrow",
+        "{ port: { number: 80, name: a, protocol: TCP }, hosts: [shop.example.com] }",
+        "edge: a, tier: b",
+      ),
+    expected: [
+      "Error [IST0145] (Gateway shop/narrow) spec.servers[0].port: port 80 speaks plain HTTP for the Gateway shop/wide on the same pods, so that this TCP server has no effect\n  Give one of them another port.",
+      'Error [IST0145] (Gateway shop/wide) spec.servers[0]: host "shop.example.com" on port 80 is served by the Gateway shop/narrow already, on the same pods\n  Keep one of the servers, or give them different hosts.',
+      'Error [IST0145] (Gateway shop/narrow) spec.servers[0]: host "shop.example.com" on port 80 is served by the Gateway shop/wide already, on the same pods\n  Keep one of the servers, or give them different hosts.',
+    ],
+  },
+  {
     name: "IST0130: routes behind a catch-all, a prefix and an equal condition",
     input: virtualService(`
   hosts: [catalog]
@@ -333,6 +354,35 @@ spec: { hosts: [a.example.com], http: [{ route: [{ destination: { host: gateway.
     - { match: [{ uri: { exact: /b } }, { uri: { exact: /a }, method: { exact: GET } }], route: [{ destination: { host: catalog } }] }`),
     expected: [
       "Info [IST0131] (VirtualService shop/rule) spec.http[1].match[1]: this condition adds nothing: http[0] takes its requests before\n  Remove the condition.",
+    ],
+  },
+  {
+    name: "IST0131: a condition that follows from another of the same route",
+    input: virtualService(`
+  hosts: [catalog]
+  http:
+    - { match: [{ uri: { prefix: /api } }, { uri: { prefix: /apis } }], route: [{ destination: { host: catalog } }] }
+    - { match: [{ uri: { prefix: /ap } }, { method: { exact: GET } }], route: [{ destination: { host: catalog } }] }`),
+    expected: [
+      "Info [IST0131] (VirtualService shop/rule) spec.http[0].match[1]: this condition adds nothing: http[0].match[0] takes its requests before\n  Remove the condition.",
+    ],
+  },
+  {
+    name: "IST0130, IST0131: routes of TCP and TLS whose connections others take",
+    input: virtualService(`
+  hosts: [catalog]
+  tcp:
+    - { match: [{ port: 80 }], route: [{ destination: { host: catalog } }] }
+    - { match: [{ port: 80 }, { port: 81 }], route: [{ destination: { host: catalog } }] }
+    - { route: [{ destination: { host: catalog } }] }
+    - { match: [{ port: 82 }], route: [{ destination: { host: catalog } }] }
+  tls:
+    - { match: [{ sniHosts: [catalog] }], route: [{ destination: { host: catalog } }] }
+    - { match: [{ sniHosts: [catalog], port: 443 }], route: [{ destination: { host: catalog } }] }`),
+    expected: [
+      "Warning [IST0130] (VirtualService shop/rule) spec.tls[1]: no connection reaches this route: tls[0] takes all of them\n  Put the narrower route first, or remove this one.",
+      "Info [IST0131] (VirtualService shop/rule) spec.tcp[1].match[0]: this condition adds nothing: tcp[0] takes its connections before\n  Remove the condition.",
+      "Warning [IST0130] (VirtualService shop/rule) spec.tcp[3]: no connection reaches this route: tcp[2] takes all of them\n  Put the narrower route first, or remove this one.",
     ],
   },
   {

@@ -4,65 +4,90 @@ import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
 
 const plainHttp: ReadonlySet<string> = new Set(["HTTP", "HTTP2", "GRPC", "GRPC-WEB"]);
 
+/** Others that a message names. */
+const maxNamed = 10;
+
+/** One server of a Gateway, at one of the pods that take its connections. */
+interface Placed {
+  readonly resource: Gateway;
+  readonly server: number;
+  readonly pod: string;
+}
+
 export const conflictingGateways: Analyzer = {
   name: "conflicting-gateways",
   codes: ["IST0145"],
   *run(mesh) {
-    yield* mixedPorts(mesh);
-    const claims = new Map<string, { readonly resource: Gateway; readonly server: number; readonly host: string }[]>();
-    for (const resource of mesh.list("Gateway")) {
-      const selector = selectorOf(resource);
-      for (const [server, { port, hosts, bind }] of resource.spec.servers.entries()) {
-        for (const host of hosts) {
-          const key = JSON.stringify([selector, port.number, bind ?? "", host]);
-          const claim = claims.get(key) ?? [];
-          claim.push({ resource, server, host });
-          claims.set(key, claim);
-        }
-      }
-    }
-    for (const claim of claims.values()) {
-      const names = new Set(claim.map(({ resource: { metadata } }) => `${metadata.namespace}/${metadata.name}`));
-      if (names.size < 2) continue;
-      for (const { resource, server, host } of claim) {
-        const own = `${resource.metadata.namespace}/${resource.metadata.name}`;
-        const others = [...names].filter((name) => name !== own);
-        yield {
-          code: "IST0145",
-          resource,
-          path: ["spec", "servers", server],
-          message: `host "${host}" on port ${resource.spec.servers[server]!.port.number} is served by the Gateway ${others.join(", ")} already, on the same pods`,
-          suggestion: "Keep one of the servers, or give them different hosts.",
-        };
-      }
-    }
+    const servers = placedServers(mesh);
+    yield* mixedPorts(servers);
+    yield* claimedHosts(servers);
   },
 };
+
+/** Where a selector chooses no pod that is known, Gateways with an equal one will be on the same pods. */
+function placedServers(mesh: AnalyzedMesh): readonly Placed[] {
+  const numbers = new Map(mesh.workloads.map((workload, number) => [workload, String(number)]));
+  return mesh.list("Gateway").flatMap((resource) => {
+    const chosen = mesh.workloadsOf(resource).map((workload) => numbers.get(workload)!);
+    const pods = chosen.length > 0 ? chosen : [JSON.stringify(selectorOf(resource))];
+    return resource.spec.servers.flatMap((_server, server) => pods.map((pod) => ({ resource, server, pod })));
+  });
+}
+
+function* claimedHosts(servers: readonly Placed[]): Generator<Discovery> {
+  const claims = servers.flatMap(({ resource, server, pod }) => {
+    const { port, hosts, bind = "" } = resource.spec.servers[server]!;
+    return hosts.map((host) => ({ resource, server, host, key: JSON.stringify([pod, port.number, bind, host]) }));
+  });
+  const told = new Set<string>();
+  for (const claim of Map.groupBy(claims, ({ key }) => key).values()) {
+    const names = [...new Set(claim.map(({ resource }) => nameOf(resource)))];
+    if (names.length < 2) continue;
+    for (const { resource, server, host } of claim) {
+      const own = nameOf(resource);
+      const others = names.slice(0, maxNamed + 1).filter((name) => name !== own);
+      const more = names.length - 1 - Math.min(others.length, maxNamed);
+      const listed = others.slice(0, maxNamed).join(", ") + (more > 0 ? ` and ${more} more` : "");
+      const message = `host "${host}" on port ${resource.spec.servers[server]!.port.number} is served by the Gateway ${listed} already, on the same pods`;
+      const once = JSON.stringify([own, server, message]);
+      if (told.has(once)) continue;
+      told.add(once);
+      yield {
+        code: "IST0145",
+        resource,
+        path: ["spec", "servers", server],
+        message,
+        suggestion: "Keep one of the servers, or give them different hosts.",
+      };
+    }
+  }
+}
 
 function selectorOf({ spec }: Gateway): readonly (readonly [string, string])[] {
   return Object.entries(spec.selector ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
+function nameOf({ metadata }: Gateway): string {
+  return `${metadata.namespace}/${metadata.name}`;
+}
+
 /** A listener reads a connection's first bytes in one way: plain HTTP wins, and the others would wait for ever. */
-function* mixedPorts(mesh: AnalyzedMesh): Generator<Discovery> {
-  const servers = mesh.list("Gateway").flatMap((resource) =>
-    resource.spec.servers.map(({ port }, server) => ({
-      resource,
-      server,
-      port,
-      key: JSON.stringify([selectorOf(resource), port.number]),
-    })),
-  );
-  for (const own of Map.groupBy(servers, ({ key }) => key).values()) {
-    const plain = own.find(({ port }) => plainHttp.has(port.protocol));
+function* mixedPorts(servers: readonly Placed[]): Generator<Discovery> {
+  const portOf = ({ resource, server }: Placed) => resource.spec.servers[server]!.port;
+  const told = new Set<string>();
+  for (const own of Map.groupBy(servers, (each) => JSON.stringify([each.pod, portOf(each).number])).values()) {
+    const plain = own.find((each) => plainHttp.has(portOf(each).protocol));
     if (plain === undefined) continue;
-    const { name, namespace } = plain.resource.metadata;
-    for (const { resource, server, port } of own.filter((each) => !plainHttp.has(each.port.protocol))) {
+    for (const each of own) {
+      const { number, protocol } = portOf(each);
+      const once = `${nameOf(each.resource)} ${each.server}`;
+      if (plainHttp.has(protocol) || told.has(once)) continue;
+      told.add(once);
       yield {
         code: "IST0145",
-        resource,
-        path: ["spec", "servers", server, "port"],
-        message: `port ${port.number} speaks plain HTTP for the Gateway ${namespace}/${name} on the same pods, so that this ${port.protocol} server has no effect`,
+        resource: each.resource,
+        path: ["spec", "servers", each.server, "port"],
+        message: `port ${number} speaks plain HTTP for the Gateway ${nameOf(plain.resource)} on the same pods, so that this ${protocol} server has no effect`,
         suggestion: "Give one of them another port.",
       };
     }

@@ -4,57 +4,80 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { StringMatch } from "../kinds/http-route.ts";
-import type { HttpMatch } from "../resource.ts";
-import type { Analyzer } from "./analyzer.ts";
+import { hostCovers } from "../resolve-host.ts";
+import type { HttpMatch, TcpMatch, TlsMatch, VirtualService } from "../resource.ts";
+import type { Analyzer, Discovery } from "./analyzer.ts";
 
-/** Conditions compared for one VirtualService; each is compared with all before it. */
+/** Conditions compared for one list of routes; each is compared with all before it. */
 const maxComparedMatches = 1000;
+
+type Protocol = "http" | "tls" | "tcp";
+type Match = HttpMatch | TlsMatch | TcpMatch;
 
 interface Condition {
   readonly route: number;
   readonly index: number;
-  readonly match: HttpMatch;
+  readonly match: Match;
 }
+
+const taken: Readonly<Record<Protocol, string>> = { http: "request", tls: "connection", tcp: "connection" };
 
 export const unreachableRules: Analyzer = {
   name: "unreachable-rules",
   codes: ["IST0130", "IST0131"],
   *run(mesh) {
     for (const resource of mesh.list("VirtualService")) {
-      const earlier: Condition[] = [];
-      for (const [route, { match }] of (resource.spec.http ?? []).entries()) {
-        const conditions: readonly HttpMatch[] = match === undefined || match.length === 0 ? [{}] : match;
-        const covers = conditions.map((condition) => earlier.find((known) => isCovered(condition, known.match)));
-        const path = ["spec", "http", route];
-        if (covers.every((cover) => cover !== undefined)) {
-          yield {
-            code: "IST0130",
-            resource,
-            path,
-            message: `no request reaches this route: http[${covers[0]!.route}] takes all of them`,
-            suggestion: "Put the narrower route first, or remove this one.",
-          };
-        } else {
-          for (const [index, cover] of covers.entries()) {
-            if (cover === undefined) continue;
-            yield {
-              code: "IST0131",
-              resource,
-              path: [...path, "match", index],
-              message: `this condition adds nothing: http[${cover.route}] takes its requests before`,
-              suggestion: "Remove the condition.",
-            };
-          }
-        }
-        earlier.push(...conditions.map((condition, index) => ({ route, index, match: condition })));
-        if (earlier.length > maxComparedMatches) break;
-      }
+      for (const protocol of ["http", "tls", "tcp"] as const) yield* unreachable(resource, protocol);
     }
   },
 };
 
+function* unreachable(resource: VirtualService, protocol: Protocol): Generator<Discovery> {
+  const earlier: Condition[] = [];
+  for (const [route, { match }] of (resource.spec[protocol] ?? []).entries()) {
+    const conditions: readonly Match[] = match === undefined || match.length === 0 ? [{}] : match;
+    const covers = conditions.map((condition, index) => {
+      const cover = earlier.find((known) => isCovered(condition, known.match));
+      earlier.push({ route, index, match: condition });
+      return cover;
+    });
+    const path = ["spec", protocol, route];
+    if (covers.every((cover) => cover !== undefined)) {
+      yield {
+        code: "IST0130",
+        resource,
+        path,
+        message: `no ${taken[protocol]} reaches this route: ${protocol}[${covers[0]!.route}] takes all of them`,
+        suggestion: "Put the narrower route first, or remove this one.",
+      };
+    } else {
+      for (const [index, cover] of covers.entries()) {
+        if (cover === undefined) continue;
+        const where = `${protocol}[${cover.route}]${cover.route === route ? `.match[${cover.index}]` : ""}`;
+        yield {
+          code: "IST0131",
+          resource,
+          path: [...path, "match", index],
+          message: `this condition adds nothing: ${where} takes its ${taken[protocol]}s before`,
+          suggestion: "Remove the condition.",
+        };
+      }
+    }
+    if (earlier.length > maxComparedMatches) break;
+  }
+}
+
+function isCovered(later: Match, earlier: Match): boolean {
+  if (!("sniHosts" in earlier)) return isHttpCovered(later, earlier);
+  if (!("sniHosts" in later)) return false;
+  const { sniHosts, ...others } = earlier;
+  return (
+    later.sniHosts.every((host) => sniHosts.some((known) => hostCovers(known, host))) && isHttpCovered(later, others)
+  );
+}
+
 /** Whether every request that `later` takes is one that `earlier` takes: each condition of `earlier` follows from `later`. */
-function isCovered(later: HttpMatch, earlier: HttpMatch): boolean {
+function isHttpCovered(later: HttpMatch, earlier: HttpMatch): boolean {
   return (Object.keys(earlier) as (keyof HttpMatch)[]).every((field) => {
     // Names of conditions change nothing.
     if (field === "name" || field === "statPrefix") return true;
