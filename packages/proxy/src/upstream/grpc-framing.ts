@@ -10,47 +10,68 @@ export function framed(message: Uint8Array): Buffer {
   return bytes;
 }
 
-/** Puts messages together. It holds one message at most, of which no byte beyond the limit is kept. */
+/** Room for what comes of a message at first; it doubles, up to the message's length. */
+const firstBodyBytes = 4096;
+
+/** Puts messages together. It holds one message at most, in one piece, however small the pieces are that it comes in. */
 export class MessageReader {
   readonly #maxMessageBytes: number;
   readonly #onMessage: (message: Buffer) => void;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
-  /** Of the message that is coming, with its prefix; undefined until the prefix has come. */
-  #wantedBytes: number | undefined;
+  readonly #prefix = Buffer.alloc(prefixBytes);
+  #prefixUsed = 0;
+  /** Of the message that is coming; undefined until its prefix has come. */
+  #length: number | undefined;
+  #body: Buffer = Buffer.alloc(0);
+  #bodyUsed = 0;
 
   constructor(maxMessageBytes: number, onMessage: (message: Buffer) => void) {
     this.#maxMessageBytes = maxMessageBytes;
     this.#onMessage = onMessage;
   }
 
+  /** Of the message that is coming. */
+  get keptBytes(): number {
+    return this.#body.length;
+  }
+
   /** What is wrong with the stream, after which nothing more may be given; undefined = all is well. */
   take(chunk: Buffer): string | undefined {
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-    while (this.#bytes >= (this.#wantedBytes ?? prefixBytes)) {
-      if (this.#wantedBytes === undefined) {
-        const all = this.#joined();
-        if (all[0] !== 0) return "a message is compressed, though nobody has asked for that";
-        const length = all.readUInt32BE(1);
+    let at = 0;
+    for (;;) {
+      if (this.#length === undefined) {
+        const part = chunk.copy(this.#prefix, this.#prefixUsed, at);
+        this.#prefixUsed += part;
+        at += part;
+        if (this.#prefixUsed < prefixBytes) return undefined;
+        if (this.#prefix[0] !== 0) return "a message is compressed, though nobody has asked for that";
+        const length = this.#prefix.readUInt32BE(1);
         if (length > this.#maxMessageBytes) {
           return `a message of ${length} bytes is larger than the limit of ${this.#maxMessageBytes}`;
         }
-        this.#wantedBytes = prefixBytes + length;
-      } else {
-        const all = this.#joined();
-        const end = this.#wantedBytes;
-        this.#chunks = all.length > end ? [all.subarray(end)] : [];
-        this.#bytes = all.length - end;
-        this.#wantedBytes = undefined;
-        this.#onMessage(all.subarray(prefixBytes, end));
+        this.#length = length;
       }
+      const end = Math.min(chunk.length, at + this.#length - this.#bodyUsed);
+      const isWhole = this.#bodyUsed === 0 && end - at === this.#length;
+      if (!isWhole) this.#keep(chunk, at, end, this.#length);
+      at = end;
+      if (!isWhole && this.#bodyUsed < this.#length) return undefined;
+      const message = isWhole ? chunk.subarray(end - this.#length, end) : this.#body;
+      this.#prefixUsed = 0;
+      this.#length = undefined;
+      this.#body = Buffer.alloc(0);
+      this.#bodyUsed = 0;
+      this.#onMessage(message);
     }
-    return undefined;
   }
 
-  #joined(): Buffer {
-    if (this.#chunks.length > 1) this.#chunks = [Buffer.concat(this.#chunks)];
-    return this.#chunks[0]!;
+  #keep(chunk: Buffer, start: number, end: number, length: number): void {
+    const needed = this.#bodyUsed + end - start;
+    if (needed > this.#body.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.min(length, Math.max(needed, 2 * this.#body.length, firstBodyBytes)));
+      this.#body.copy(larger, 0, 0, this.#bodyUsed);
+      this.#body = larger;
+    }
+    chunk.copy(this.#body, this.#bodyUsed, start, end);
+    this.#bodyUsed = needed;
   }
 }
