@@ -21,10 +21,16 @@ export function keepAlive(
   };
   const awaitBytes = (): void => {
     const before = session.socket?.bytesRead;
-    wait(timeoutMs, () => (session.socket?.bytesRead === before ? onSilence() : awaitBytes()));
+    wait(timeoutMs, () => {
+      if (session.destroyed) return;
+      if (session.socket?.bytesRead === before) onSilence();
+      else awaitBytes();
+    });
   };
   const pingLater = (): void => wait(intervalMs * (1 + (Math.random() * jitterPercent) / 100), ping);
   const ping = (): void => {
+    // It is destroyed a moment before it says so.
+    if (session.destroyed) return;
     awaitBytes();
     session.ping((error) => {
       clearTimeout(timer);
