@@ -32,12 +32,15 @@ export interface Installation extends AsyncDisposable {
 }
 
 /** `databaseUrl` undefined is SQLite. The client `app` and the user `ann` are there. */
-export async function installation(databaseUrl: string | undefined): Promise<Installation> {
+export async function installation(
+  databaseUrl: string | undefined,
+  flags: readonly string[] = [],
+): Promise<Installation> {
   const dataDir = mkdtempSync(path.join(tmpdir(), "tulle-auth-"));
   const keyFile = path.join(dataDir, "sealing-key");
   writeFileSync(keyFile, randomBytes(32).toString("base64"), { mode: 0o600 });
   const argv = ["--data-dir", dataDir, "--issuer", sharedIssuer, "--key-encryption-key-file", keyFile];
-  argv.push("--password-memory-kib", "8", "--password-iterations", "1", "--log-level", "error");
+  argv.push("--password-memory-kib", "8", "--password-iterations", "1", "--log-level", "error", ...flags);
   if (databaseUrl !== undefined) argv.push("--database", databaseUrl);
   const { config } = loadConfig({ argv, environment: {} });
   if (config === undefined) throw new Error("the test's configuration is wrong");
