@@ -83,7 +83,7 @@ export class DocsSession implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const bad: string[] = [];
     for (const server of this.#servers.toReversed()) {
-      const exit = await server.stop({ signal: "SIGINT", timeoutMs: 30_000 });
+      const exit = await server.stop({ signal: "SIGINT" });
       // npm ends by the signal itself, once its script has ended.
       const wellEnded = exit.code === 0 || exit.code === 130 || exit.signal === "SIGINT";
       if (!wellEnded) bad.push(`${server.name} ended with ${exit.code ?? exit.signal}:\n${server.output()}`);

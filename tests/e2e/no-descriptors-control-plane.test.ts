@@ -38,12 +38,10 @@ async function restartCrowded(shop: ShopInstance, log: () => Promise<string>): P
     / xdsTls=([\d.]+):(\d+) http=[\d.]+:(\d+)/.exec((await log()).slice(logged));
   const [, host, xdsPort, apiPort] = await waitFor(find, {
     what: "another control plane",
-    timeoutMs: 60_000,
     intervalMs: 100,
   });
   await waitFor(async () => isDeepStrictEqual(await proxiesOf(shop), proxies), {
     what: "every proxy to come back",
-    timeoutMs: 60_000,
   });
   await shop.waitForSync();
   return { xds: { host: host!, port: Number(xdsPort) }, api: { host: host!, port: Number(apiPort) } };

@@ -145,7 +145,6 @@ async function askUntilRefused(clients: readonly net.Socket[], { log, proxy }: C
   clients.forEach(ask);
   await waitFor(async () => (await log()).includes(localFailure), {
     what: localFailure,
-    timeoutMs: 20_000,
     details: () => proxy.output(),
   });
 }

@@ -55,7 +55,7 @@ async function outcomesOf(command: readonly string[], knowledge: Knowledge): Pro
     name: "a foreign program",
     input: JSON.stringify(knowledge),
   });
-  const [line] = await started.waitForOutput(/^\{.*\}$/m, { timeoutMs: 60_000 });
+  const [line] = await started.waitForOutput(/^\{.*\}$/m);
   return JSON.parse(line) as Outcomes;
 }
 

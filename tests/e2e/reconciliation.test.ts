@@ -59,7 +59,6 @@ describe("a running instance", () => {
     await mesh.write({ ...helloDeployment, spec: { ...helloDeployment.spec, template: changed } });
     await waitFor(async () => (await mesh.tulle("get", "pods", "-n", "mine")).includes("CreateContainerConfigError"), {
       what: "a pod that waits",
-      timeoutMs: 30_000,
       details: () => mesh.output,
     });
     assert.match(await mesh.tulle("pods"), /there is no ConfigMap mine\/settings, which the variable LEVEL needs/);

@@ -10,7 +10,7 @@ interface DemoFile {
   readonly password: string;
 }
 
-const pageTimeoutMs = 20_000;
+const pageTimeoutMs = 60_000;
 
 export class ShopBrowser implements AsyncDisposable {
   readonly #browser: Browser;

@@ -138,7 +138,6 @@ export class ShopLoad {
     const { requestsPerSecond } = this.#options;
     await waitFor(() => this.#due() - this.#sent <= (requestsPerSecond * keptPaceMs) / 1000, {
       what: `the load to catch up with ${requestsPerSecond} requests a second`,
-      timeoutMs: 60_000,
       intervalMs: pollMs,
       details: () => `${this.#sent} of ${this.#due()} are sent`,
     });

@@ -74,7 +74,7 @@ export class SmallMesh implements AsyncDisposable {
     await writeFile(path.join(mesh.folder, "hello.mjs"), program);
     await mesh.write(options.deployment ?? helloDeployment);
     mesh.#up = await mesh.#startTulle(["up", mesh.folder]);
-    await mesh.#up.waitForOutput(/^Ready$/m, { timeoutMs: 60_000 });
+    await mesh.#up.waitForOutput(/^Ready$/m);
     return mesh;
   }
 
@@ -89,7 +89,7 @@ export class SmallMesh implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#up?.stop({ signal: "SIGINT", timeoutMs: 30_000 });
+    await this.#up?.stop({ signal: "SIGINT" });
     await rm(this.#parent, { recursive: true, force: true });
   }
 
@@ -142,7 +142,6 @@ export class SmallMesh implements AsyncDisposable {
       },
       {
         what: `${replicas} pods and nothing else`,
-        timeoutMs: 60_000,
         intervalMs: 100,
         details: () => `${last}\n${this.output}`,
       },

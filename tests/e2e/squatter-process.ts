@@ -29,11 +29,11 @@ export class Squatter implements AsyncDisposable {
   }
 
   has(at: string): Promise<unknown> {
-    return this.#process.waitForOutput(new RegExp(`"listening":"${at}"`), { timeoutMs: 30_000 });
+    return this.#process.waitForOutput(new RegExp(`"listening":"${at}"`));
   }
 
   crowded(at: string): Promise<unknown> {
-    return this.#process.waitForOutput(new RegExp(`"crowded":"${at}"`), { timeoutMs: 60_000 });
+    return this.#process.waitForOutput(new RegExp(`"crowded":"${at}"`));
   }
 
   /** All that was sent to it. */

@@ -74,7 +74,6 @@ export class EnvoyUnderAds implements AsyncDisposable {
     await nextTurn();
     await waitFor(() => hasVerdict(connection, resources), {
       what: "Envoy's verdict on every resource",
-      timeoutMs: 30_000,
       details: () => `${JSON.stringify(states(connection))}\n${this.#envoy.output()}`,
     });
     return [...connection.status().values()].flatMap((status) => [...status.rejected]);

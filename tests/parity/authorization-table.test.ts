@@ -133,7 +133,7 @@ describe("who may do what", () => {
       const agents = new Set(found.map(({ userAgent }) => userAgent));
       return marks.every((mark) => agents.has(mark)) ? found : undefined;
     };
-    return waitFor(all, { what: `the access log of ${pod}`, timeoutMs: 30_000, intervalMs: 200 });
+    return waitFor(all, { what: `the access log of ${pod}`, intervalMs: 200 });
   }
 
   for (const { row, call, mark } of cases) {

@@ -240,7 +240,7 @@ async function authorizersAreThere(mesh: ParityMesh): Promise<void> {
         const call: Call = { name, role, methods: ["GET"], bytes, expected: { status: 200 } };
         const isThere = async (): Promise<boolean> =>
           (await mesh.makeCall(call, proxy, "127.97.200.1")).answers.at(-1)?.status === 200;
-        await waitFor(isThere, { what: name, timeoutMs: 20_000, intervalMs: 200 });
+        await waitFor(isThere, { what: name, intervalMs: 200 });
       }
     }
   }

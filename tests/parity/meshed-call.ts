@@ -36,7 +36,7 @@ export type MeshedOutcome =
       readonly echo: MeshedEcho | undefined;
     };
 
-const answerTimeoutMs = 15_000;
+const answerTimeoutMs = 60_000;
 
 /** A client of the mesh, as a sidecar would be: without `workload` it shows no certificate. */
 export function meshClient(

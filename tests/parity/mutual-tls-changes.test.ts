@@ -44,7 +44,7 @@ describe("mutual TLS that changes", () => {
   const statusOf = (outcome: MeshedOutcome): number | string =>
     outcome.type === "answered" ? outcome.status : outcome.reason;
   const waitForAll = (what: string, isThere: (outcome: MeshedOutcome) => boolean): Promise<unknown> =>
-    waitFor(async () => (await Promise.all(pairs.map(throughSidecar))).every(isThere), { what, timeoutMs: 20_000 });
+    waitFor(async () => (await Promise.all(pairs.map(throughSidecar))).every(isThere), { what });
   const isEncrypted = (outcome: MeshedOutcome): boolean =>
     outcome.type === "answered" && outcome.echo?.headers["x-forwarded-client-cert"] !== undefined;
 
@@ -64,13 +64,13 @@ describe("mutual TLS that changes", () => {
     await mesh.setManifests(mode("STRICT"));
     for (const server of kinds) {
       const isRefused = async (): Promise<boolean> => (await plain(server)).type === "refused";
-      await waitFor(isRefused, { what: `${server} to refuse plain text`, timeoutMs: 20_000 });
+      await waitFor(isRefused, { what: `${server} to refuse plain text` });
     }
     await waitForAll("encryption", isEncrypted);
     await mesh.setManifests(mode("PERMISSIVE"));
     for (const server of kinds) {
       const isServed = async (): Promise<boolean> => statusOf(await plain(server)) === 200;
-      await waitFor(isServed, { what: `${server} to take plain text`, timeoutMs: 20_000 });
+      await waitFor(isServed, { what: `${server} to take plain text` });
     }
     over.abort();
     await Promise.all(clients);

@@ -172,7 +172,7 @@ describe("mutual TLS", () => {
           .split("\n")
           .flatMap((line) => parseAccessLogLine(line) ?? [])
           .some(({ flags, details }) => flags === "NR" && details === "filter_chain_not_found");
-      await waitFor(isLogged, { what: "the access log", timeoutMs: 15_000, intervalMs: 100 });
+      await waitFor(isLogged, { what: "the access log", intervalMs: 100 });
     });
   }
 
@@ -244,5 +244,5 @@ function flagsOf(mesh: MeshedProxies, pod: string, path: string): Promise<string
       .split("\n")
       .flatMap((line) => parseAccessLogLine(line) ?? [])
       .find(({ request }) => request.includes(` ${path} `))?.flags;
-  return waitFor(find, { what: `the access log of ${path}`, timeoutMs: 15_000, intervalMs: 100 });
+  return waitFor(find, { what: `the access log of ${path}`, intervalMs: 100 });
 }

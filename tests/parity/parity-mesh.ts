@@ -63,16 +63,16 @@ export class ParityMesh {
     const up = await startProcess(process.execPath, [cli, "up", folder, "--restart", "never"], {
       name: "tulle up",
       group: true,
-      env: { TULLE_ENVOY: await envoyPath() },
+      env: { TULLE_ENVOY: await envoyPath(), XDG_STATE_HOME: path.join(work, "state") },
     });
     const mesh = new ParityMesh(work, up);
-    await up.waitForOutput(/^Ready/m, { timeoutMs: 60_000 });
+    await up.waitForOutput(/^Ready/m);
     mesh.#pods = JSON.parse(await mesh.tulle("pods", "-o", "json")) as Pod[];
     return mesh;
   }
 
   async stop(): Promise<void> {
-    await this.#up.stop({ timeoutMs: 20_000 });
+    await this.#up.stop();
     await rm(this.#work, { recursive: true, force: true });
   }
 

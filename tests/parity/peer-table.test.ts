@@ -191,7 +191,7 @@ describe("peers that are not who they should be", () => {
       return counters.filter((name) => now[name] > start[name]);
     };
     const hasMoved = async (): Promise<boolean> => expected === undefined || (await moved()).length > 0;
-    await waitFor(hasMoved, { what: `${expected} of ${pod}`, timeoutMs: 10_000, intervalMs: 50 });
+    await waitFor(hasMoved, { what: `${expected} of ${pod}`, intervalMs: 50 });
     return { outcome, moved: await moved() };
   }
 
@@ -239,7 +239,7 @@ describe("peers that are not who they should be", () => {
         .split("\n")
         .flatMap((line) => parseAccessLogLine(line) ?? [])
         .find(({ userAgent }) => userAgent === agent);
-    return waitFor(find, { what: `the log of ${agent}`, timeoutMs: 15_000, intervalMs: 100 });
+    return waitFor(find, { what: `the log of ${agent}`, intervalMs: 100 });
   }
 });
 

@@ -368,5 +368,5 @@ async function waitForStatus(
   const call: Call = { name: asked, role, methods: ["GET"], bytes, expected: { status } };
   const isThere = async (): Promise<boolean> =>
     (await mesh.makeCall(call, proxy, "127.94.0.1")).answers.at(-1)?.status === status;
-  await waitFor(isThere, { what: `${status} from ${role} ${proxy}`, timeoutMs: 20_000, intervalMs: 200 });
+  await waitFor(isThere, { what: `${status} from ${role} ${proxy}`, intervalMs: 200 });
 }

@@ -24,7 +24,7 @@ export interface Exchange {
   readonly afterHead?: string | undefined;
 }
 
-const answerTimeoutMs = 15_000;
+const answerTimeoutMs = 60_000;
 
 export interface Received {
   /** `ip:port` of our side. */

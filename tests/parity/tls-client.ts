@@ -29,7 +29,7 @@ export interface TlsOutcome {
   readonly body: string;
 }
 
-const limitMs = 15_000;
+const limitMs = 60_000;
 
 /** @throws when nothing ends the connection in time */
 export function tlsRequest(options: TlsRequest): Promise<TlsOutcome> {

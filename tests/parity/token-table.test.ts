@@ -59,7 +59,7 @@ describe("tokens", () => {
       const byAgent = new Map(found.map((line) => [line.userAgent, line]));
       return rows.every((_row, index) => byAgent.has(`row ${index}`)) ? byAgent : undefined;
     };
-    return waitFor(all, { what: `the access log of ${kind}`, timeoutMs: 30_000, intervalMs: 200 });
+    return waitFor(all, { what: `the access log of ${kind}`, intervalMs: 200 });
   }
 
   for (const [index, row] of rows.entries()) {

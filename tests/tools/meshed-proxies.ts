@@ -212,7 +212,7 @@ export class MeshedProxies implements AsyncDisposable {
       return response.ok;
     };
     const details = (): string => this.output(pod.name);
-    await waitFor(isReady, { what: `the proxy of ${pod.name}`, timeoutMs: 30_000, intervalMs: 100, details });
+    await waitFor(isReady, { what: `the proxy of ${pod.name}`, intervalMs: 100, details });
     const refused = server.connections.flatMap((each) =>
       [...each.status().values()].flatMap(({ rejected }) => rejected),
     );

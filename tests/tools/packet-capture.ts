@@ -35,7 +35,7 @@ export class PacketCapture implements AsyncDisposable {
     // -Z: it would give up root and then not be allowed into the folder. -B: 16 MiB, so that a busy machine loses nothing.
     const args = ["-Z", "root", "-i", "lo", "-n", "-U", "-B", "16384", "-w", path.join(folder, "lo.pcap"), filter];
     const started = await startProcess(tcpdump, args);
-    await started.waitForOutput(/listening on lo/, { timeoutMs: 20_000 });
+    await started.waitForOutput(/listening on lo/);
     return new PacketCapture(started, folder);
   }
 

@@ -177,7 +177,6 @@ class Pod {
     await waitFor(async () => (await get(this.address, 15_021, "/healthz/ready")) === "200 ready", {
       what: "the pod to be ready",
       details,
-      timeoutMs: 20_000,
     });
     await waitFor(async () => (await get(this.address, listenerPort)) === expected, { what: expected, details });
   }
@@ -318,7 +317,6 @@ for (const dataPlane of ["tulle", "envoy"] as const) {
     await waitFor(async () => (await get(pod.address, 15_021, "/healthz/ready")) === "200 ready", {
       what: "the pod to be ready",
       details: () => agent.output(),
-      timeoutMs: 20_000,
     });
     const answer = get(pod.address, listenerPort);
     const response = await arrived.promise;

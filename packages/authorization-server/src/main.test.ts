@@ -28,7 +28,7 @@ test("prints Ready and its addresses, keeps the demo's secrets out of a log, end
   const [port] = await freePorts(1);
   const args = ["--demo", "--data-dir", dataDir, "--port", String(port)];
   await using first = await start(...args);
-  await first.waitForOutput(/demo +user demo/, { timeoutMs: 20_000 });
+  await first.waitForOutput(/demo +user demo/);
   assert.match(first.stdout(), /^Ready\n/);
   assert.match(first.stdout(), new RegExp(`issuer +http://localhost:${port}\n`));
   const file = path.join(dataDir, "demo.json");
@@ -42,12 +42,12 @@ test("prints Ready and its addresses, keeps the demo's secrets out of a log, end
   await rival.waitForOutput(new RegExp(`port ${port} on 127.0.0.1 is in use; choose another with --port`));
   assert.deepEqual(await first.stop(), { code: 0, signal: null });
   await using second = await start(...args);
-  await second.waitForOutput(/Ready/, { timeoutMs: 20_000 });
+  await second.waitForOutput(/Ready/);
   assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), demo, "a second start keeps them");
   assert.deepEqual(await second.stop(), { code: 0, signal: null });
   const redirectUri = `http://localhost:${port}/elsewhere`;
   await using third = await start(...args, "--demo-redirect-uri", redirectUri);
-  await third.waitForOutput(/Ready/, { timeoutMs: 20_000 });
+  await third.waitForOutput(/Ready/);
   assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), { ...demo, redirectUri }, "secrets stay, addresses move");
   const asked = new URLSearchParams({ client_id: "demo-client", response_type: "code", redirect_uri: redirectUri });
   const answer = await fetch(`http://127.0.0.1:${port}/authorize?${asked.toString()}`, { redirect: "manual" });
@@ -59,7 +59,7 @@ test("connections that ask nothing keep nobody out, however few files may be ope
   const args = ["--data-dir", folder(t), "--port", String(port)];
   const limited = ["--nofile=192", process.execPath, main, ...args];
   await using server = await startProcess("prlimit", limited, { name: "authorization-server" });
-  await server.waitForOutput(/Ready/, { timeoutMs: 20_000 });
+  await server.waitForOutput(/Ready/);
   const open = new Set<Socket>();
   t.after(() => open.forEach((socket) => socket.destroy()));
   for (let begun = 0; begun < 400; begun += 1) {

@@ -109,6 +109,6 @@ test("the Secret is made again when somebody deletes it", async (t) => {
   await keeper.publish();
   keeper.watch();
   api.remove();
-  await waitUntil(() => api.present !== undefined, { timeoutMs: 10_000, what: () => "the Secret" });
+  await waitUntil(() => api.present !== undefined, { timeoutMs: 60_000, what: () => "the Secret" });
   assert.equal(api.applied, 2);
 });

@@ -69,7 +69,7 @@ class SecretWatch {
   }
 
   async sees(count: number, details: () => string): Promise<Secret> {
-    await waitFor(() => this.seen.length >= count, { what: `${count} secrets`, details, timeoutMs: 30_000 });
+    await waitFor(() => this.seen.length >= count, { what: `${count} secrets`, details });
     return this.seen.at(-1)!;
   }
 }
@@ -103,7 +103,6 @@ test("a token becomes a certificate, the proxy gets it, and renewals and new roo
   await waitFor(() => controlPlane.story.includes(`sds of ${webId}`), {
     what: "the agent's own stream",
     details: identity.log,
-    timeoutMs: 30_000,
   });
   const next = await createAuthority({ trustDomain: "cluster.local", nowMs: Date.now() });
   await mesh.authority.rotateTo(next, { introduceMs: 60_000, overlapMs: 60_000 });

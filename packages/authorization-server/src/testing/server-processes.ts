@@ -59,7 +59,7 @@ export async function installation(
       const main = path.resolve(import.meta.dirname, "../main.ts");
       const started = await startProcess(process.execPath, [main, ...argv, "--port", String(port)]);
       processes.push(started);
-      await started.waitForOutput(/Ready/, { timeoutMs: 20_000 });
+      await started.waitForOutput(/Ready/);
       return connected(started, port!);
     },
     [Symbol.asyncDispose]: async () => {

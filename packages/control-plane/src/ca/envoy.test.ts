@@ -100,7 +100,6 @@ test("a stock Envoy with a certificate in files is served, and takes the roots",
     return row?.types.CDS.state === "SYNCED" && row.types.LDS.state === "SYNCED";
   };
   await waitFor(synced, {
-    timeoutMs: 30_000,
     what: "clusters and listeners to be acknowledged",
     details: () => envoy.output(),
   });

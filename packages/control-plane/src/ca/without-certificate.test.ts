@@ -78,7 +78,7 @@ async function startProxy(context: TestContext, kind: ProxyKind, node: Node, wor
   const isLive = async (): Promise<boolean> =>
     (await (await fetch(`http://${node.address}:${adminPort}/ready`)).text()) === "LIVE\n";
   const details = (): string => proxy.output();
-  await waitFor(isLive, { what: `${kind} to be live as ${node.name}`, timeoutMs: 30_000, details });
+  await waitFor(isLive, { what: `${kind} to be live as ${node.name}`, details });
 }
 
 /** A Service `name` with one pod that has a proxy of the mesh, at the address. */

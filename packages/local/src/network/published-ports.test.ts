@@ -103,7 +103,7 @@ test("what is waited for is told until it has come", async (t) => {
   const server = createHttpServer((_, response) => response.writeHead(told.length === 0 ? 503 : 200).end());
   server.listen(port, "127.0.0.1");
   t.after(() => server.close());
-  const signal = AbortSignal.timeout(10_000);
+  const signal = AbortSignal.timeout(60_000);
   const pods = [{ namespace: "s", labels: { app: "gateway" } }];
   await ports.waitForAnswers(pods, signal, (awaited) => told.push(awaited));
   assert.deepEqual(told, [[`an answer through http://localhost:${port} (gateway.s)`], []]);
@@ -129,6 +129,6 @@ for (const { name, headers, isPartial } of unavailable) {
     server.listen(port, "127.0.0.1");
     t.after(() => server.close());
     const pods = [{ namespace: "s", labels: { app: "gateway" } }];
-    await ports.waitForAnswers(pods, AbortSignal.timeout(5000), () => undefined, isPartial);
+    await ports.waitForAnswers(pods, AbortSignal.timeout(60_000), () => undefined, isPartial);
   });
 }

@@ -135,7 +135,7 @@ async function setStage(
         if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
       }
     },
-    until: (what: string, condition: () => boolean) => waitUntil(condition, { timeoutMs: 10_000, what: () => what }),
+    until: (what: string, condition: () => boolean) => waitUntil(condition, { timeoutMs: 60_000, what: () => what }),
   });
 }
 

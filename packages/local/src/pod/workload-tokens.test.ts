@@ -49,7 +49,7 @@ test("a token is rewritten until its pod has gone", async (context) => {
   await tokens.begin(claims, file);
   const first = await readFile(file, "utf8");
   await waitUntil(async () => (await readFile(file, "utf8")) !== first, {
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     what: () => "a new token",
   });
   tokens.end(file);
@@ -61,7 +61,7 @@ test("a token is rewritten until its pod has gone", async (context) => {
         () => false,
         () => true,
       ),
-    { timeoutMs: 10_000, what: () => "no token" },
+    { timeoutMs: 60_000, what: () => "no token" },
   );
 });
 
@@ -84,7 +84,7 @@ for (const [name, jumpMs] of [
     const first = await readFile(file, "utf8");
     nowMs += jumpMs;
     await waitUntil(async () => (await readFile(file, "utf8")) !== first, {
-      timeoutMs: 10_000,
+      timeoutMs: 60_000,
       what: () => "a new token",
     });
   });
@@ -107,7 +107,7 @@ test("a token that cannot be written is told of, and written once it can be", as
   assert.equal(troubles.length, 1, "told once");
   assert.match(troubles[0]!, /the token of pod web-1 cannot be written/);
   await rm(notAFolder);
-  await waitUntil(() => stat(file).then(() => true), { timeoutMs: 10_000, what: () => "the token" });
+  await waitUntil(() => stat(file).then(() => true), { timeoutMs: 60_000, what: () => "the token" });
   tokens.close();
 });
 

@@ -35,7 +35,7 @@ async function startParent(
     pids = readFileSync(pidFile, "utf8").trim().split("\n").map(Number);
     return pids.length === 2;
   };
-  await waitUntil(started, { timeoutMs: 10_000, what: () => "the guarded program to start" });
+  await waitUntil(started, { timeoutMs: 60_000, what: () => "the guarded program to start" });
   return { parent, pids };
 }
 
@@ -50,7 +50,7 @@ function isAlive(pid: number): boolean {
 
 async function assertAllEnd(pids: readonly number[]): Promise<void> {
   await waitUntil(() => !pids.some(isAlive), {
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     what: () => `processes ${pids.filter(isAlive).join(", ")} to end`,
   });
 }

@@ -36,7 +36,7 @@ function supervise(
   return { process: supervised, ends, log: () => readFileSync(logFile, "utf8") };
 }
 
-const soon = { timeoutMs: 10_000 };
+const soon = { timeoutMs: 60_000 };
 
 test("a program that ends is started again, and says why it ended", async (t) => {
   const { process: supervised, ends, log } = supervise(t, "echo the reason >&2; exit 3");
@@ -153,11 +153,11 @@ test("one that lacks what it is made of is held, and each start takes what is th
   word = "first";
   supervised.tryAgain();
   assert.deepEqual([supervised.state, supervised.missing], ["running", undefined]);
-  await waitUntil(() => log().includes("first"), { timeoutMs: 10_000, what: () => "the first start" });
+  await waitUntil(() => log().includes("first"), { timeoutMs: 60_000, what: () => "the first start" });
   word = "second";
   supervised.tryAgain();
   supervised.kill();
-  await waitUntil(() => log().includes("second"), { timeoutMs: 10_000, what: () => "the second start" });
+  await waitUntil(() => log().includes("second"), { timeoutMs: 60_000, what: () => "the second start" });
 });
 
 test("one that is held can be told to stop", async (t) => {
@@ -180,7 +180,7 @@ for (const { name, value, expected } of [
     const launch = (): Launch => ({ argv: ["true"], env: { A: value } });
     const { process: supervised, ends } = supervise(t, "", { launch, restart: "never" });
     supervised.start();
-    await waitUntil(() => ends.length > 0, { timeoutMs: 10_000, what: () => "the end" });
+    await waitUntil(() => ends.length > 0, { timeoutMs: 60_000, what: () => "the end" });
     assert.match(ends[0]!.description, expected);
     assert.equal(supervised.state, "failed");
   });

@@ -88,7 +88,7 @@ class TestStore {
   /** Publishes, as a pass does after each change, until nothing is left to write. */
   async publish(...resources: readonly EndpointSlice[]): Promise<void> {
     this.publisher.publish(resources);
-    await waitUntil(() => this.publisher.isSettled, { timeoutMs: 10_000, what: () => "everything to be written" });
+    await waitUntil(() => this.publisher.isSettled, { timeoutMs: 60_000, what: () => "everything to be written" });
   }
 }
 

@@ -152,7 +152,7 @@ async function envoyConnects(t: TestContext, bootstrap: string, server: XdsStage
       );
       return tries > 2 && "is refused";
     },
-    { what: "Envoy to connect or to give up twice", timeoutMs: 30_000, details: () => envoy.output() },
+    { what: "Envoy to connect or to give up twice", details: () => envoy.output() },
   ).then((outcome) => outcome === "connects");
 }
 
