@@ -150,7 +150,7 @@ async function terminateProxy(shop: ShopInstance, { name }: DeploymentName): Pro
   const pod = (await shop.pods()).find((each) => each.name.startsWith(`${name}-`))!;
   process.kill((await shop.processes()).get(`${pod.name} proxy`)!, "SIGTERM");
   await waitFor(
-    async () => (await shop.podStates()).some((each) => each.name === pod.name && each.restarts > pod.restarts),
+    async () => (await shop.pods()).some((each) => each.name === pod.name && each.restarts > pod.restarts),
     {
       what: "another run of the proxy",
       timeoutMs: 60_000,

@@ -165,7 +165,7 @@ async function isBack(
   shop: ShopInstance,
   { name, restarts }: { readonly name: string; readonly restarts: number },
 ): Promise<boolean> {
-  const pod = (await shop.podStates()).find((each) => each.name === name);
+  const pod = (await shop.pods()).find((each) => each.name === name);
   return pod !== undefined && pod.ready && pod.restarts > restarts;
 }
 

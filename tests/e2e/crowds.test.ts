@@ -54,7 +54,7 @@ test("1,100 idle connections of another user to each port of a pod keep out neit
     assert.equal((await shop.get("/api/catalog")).status, 200);
   }
   await shop.mustTulle("proxy-config", "clusters", name);
-  assert.ok((await shop.podStates()).every(({ ready }) => ready));
+  assert.ok((await shop.pods()).every(({ ready }) => ready));
 });
 
 /** Until all of them have been connected at least once. */

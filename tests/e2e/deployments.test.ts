@@ -5,8 +5,12 @@ import { Agent } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { waitFor } from "../tools/processes.ts";
 import { ShopInstance } from "./shop-instance.ts";
+
+/** Between two requests of one client: some hundred requests a second in all. */
+const pauseMs = 5;
 
 describe("a Deployment that changes", () => {
   let shop: ShopInstance;
@@ -26,6 +30,8 @@ describe("a Deployment that changes", () => {
           (error: Error) => error.message,
         );
         statuses[status] = (statuses[status] ?? 0) + 1;
+        // The change itself needs the machine too.
+        await pause(pauseMs);
       }
     };
     // Two clients that connect anew each time, and one that keeps its connection as long as it may.
@@ -54,9 +60,9 @@ describe("a Deployment that changes", () => {
   test("is scaled up and down without a lost request", async () => {
     const statuses = await statusesDuring(async () => {
       await edit("catalog.yaml", "replicas: 1", "replicas: 3");
-      await waitFor(async () => (await podsOf("catalog-v1")).length === 3, { what: "three pods", timeoutMs: 30_000 });
+      await waitFor(async () => (await podsOf("catalog-v1")).length === 3, { what: "three pods" });
       await edit("catalog.yaml", "replicas: 3", "replicas: 1");
-      await waitFor(async () => (await shop.pods()).length === 5, { what: "one pod", timeoutMs: 30_000 });
+      await waitFor(async () => (await shop.pods()).length === 5, { what: "one pod" });
     });
     assert.deepEqual(Object.keys(statuses), ["200"]);
   });
@@ -76,7 +82,7 @@ describe("a Deployment that changes", () => {
             const pods = (await shop.pods()).filter(({ name }) => name.startsWith(pod));
             return pods.length === 1 && pods[0]!.ready && pods[0]!.name !== replaced;
           },
-          { what: "the new pod alone", timeoutMs: 30_000, details: () => shop.up.output() },
+          { what: "the new pod alone", details: () => shop.up.output() },
         );
       });
       assert.deepEqual(Object.keys(statuses), ["200"]);
@@ -85,7 +91,7 @@ describe("a Deployment that changes", () => {
 
   test("is deleted with its pods", async () => {
     await edit("productpage.yaml", /^---\napiVersion: apps\/v1\nkind: Deployment\n[^]*?(?=^---$)/m, "");
-    await waitFor(async () => (await podsOf("productpage")).length === 0, { what: "no pod", timeoutMs: 20_000 });
+    await waitFor(async () => (await podsOf("productpage")).length === 0, { what: "no pod" });
     await waitFor(async () => (await shop.get("/productpage")).status === 503, { what: "no endpoint" });
   });
 
@@ -96,12 +102,11 @@ describe("a Deployment that changes", () => {
     await shop.mustTulle("apply", "-f", path.join(folder, "late.yaml"));
     await waitFor(async () => (await podsOf("late")).length === 1, {
       what: "the pod",
-      timeoutMs: 20_000,
       details: () => shop.up.output(),
     });
     await waitFor(async () => (await shop.get("/late")).body === "late", { what: "its answer" });
     await shop.mustTulle("delete", "-f", path.join(folder, "late.yaml"));
-    await waitFor(async () => (await podsOf("late")).length === 0, { what: "no pod", timeoutMs: 20_000 });
+    await waitFor(async () => (await podsOf("late")).length === 0, { what: "no pod" });
   });
 });
 
@@ -142,40 +147,42 @@ spec:
       route: [{ destination: { host: late } }]
 `;
 
-test("a Deployment without a command names the pod and the annotation it needs; the rest runs", async () => {
-  await using shop = await ShopInstance.start({
-    prepare: async (folder) => {
-      const file = path.join(folder, "productpage.yaml");
-      const text = (await readFile(file, "utf8")).replace("local.tulle.io/command.productpage", "example.com/other");
-      await writeFile(file, text);
-    },
-  });
-  const output = shop.up.output();
-  assert.match(
-    output,
-    /Deployment shop\/productpage, pod productpage-\w+-\w+: container "productpage" has no local command/,
-  );
-  assert.match(output, /local\.tulle\.io\/command\.productpage: '\["node", "productpage\/main\.js"\]'/);
-  assert.match(output, /^Ready, except for 1 of 5 pods\n +shop\/productpage-\S+ cannot run here/m);
-  assert.equal((await shop.get("/api/catalog")).status, 200);
-});
+/** A Deployment that nobody can run here, a field that nobody knows, and a file that is no YAML. */
+async function makeMistakes(folder: string): Promise<void> {
+  const replace = async (from: string, to: string, shown: string, wrong: string): Promise<void> =>
+    writeFile(path.join(folder, to), (await readFile(path.join(folder, from), "utf8")).replace(shown, wrong));
+  await replace("productpage.yaml", "productpage.yaml", "local.tulle.io/command.productpage", "example.com/other");
+  await replace(path.join("rules", "3-dark-launch-v2.yaml"), "rule.yaml", "route:", "rout:");
+  await writeFile(path.join(folder, "broken.yaml"), "kind: [\n");
+}
 
-test("a file with mistakes is pointed at, and the other resources go on", async () => {
-  await using shop = await ShopInstance.start({
-    prepare: async (folder) => {
-      const text = (await readFile(path.join(folder, "rules", "3-dark-launch-v2.yaml"), "utf8")).replace(
-        "route:",
-        "rout:",
-      );
-      await writeFile(path.join(folder, "rule.yaml"), text);
-      await writeFile(path.join(folder, "broken.yaml"), "kind: [\n");
-    },
+describe("a folder with mistakes", () => {
+  let shop: ShopInstance;
+  before(async () => {
+    shop = await ShopInstance.start({ prepare: makeMistakes });
   });
-  const output = shop.up.output();
-  assert.match(output, /rule\.yaml:\d+/);
-  assert.match(output, /rout\b[^]*route/);
-  assert.match(output, /broken\.yaml:\d+/);
-  assert.equal((await shop.get("/api/catalog")).status, 200);
+  after(() => shop?.[Symbol.asyncDispose]());
+
+  test("a Deployment without a command names the pod and the annotation it needs", () => {
+    const output = shop.up.output();
+    assert.match(
+      output,
+      /Deployment shop\/productpage, pod productpage-\w+-\w+: container "productpage" has no local command/,
+    );
+    assert.match(output, /local\.tulle\.io\/command\.productpage: '\["node", "productpage\/main\.js"\]'/);
+    assert.match(output, /^Ready, except for 1 of 5 pods\n +shop\/productpage-\S+ cannot run here/m);
+  });
+
+  test("a file with mistakes is pointed at", () => {
+    const output = shop.up.output();
+    assert.match(output, /rule\.yaml:\d+/);
+    assert.match(output, /rout\b[^]*route/);
+    assert.match(output, /broken\.yaml:\d+/);
+  });
+
+  test("the rest runs", async () => {
+    assert.equal((await shop.get("/api/catalog")).status, 200);
+  });
 });
 
 test("a published port in use says which one, by whom, and what to do", async () => {

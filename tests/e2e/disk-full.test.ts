@@ -54,7 +54,7 @@ test("a full disk is said, and traffic goes on", async () => {
     const { name } = await shop.pod("catalog-v1");
     process.kill((await shop.processes()).get(`${name} app`)!, "SIGKILL");
     await waitFor(async () => (await shop.pod("catalog-v1")).restarts === 1, { what: "another run of the app" });
-    await waitFor(async () => (await shop.pod("catalog-v1")).ready, { what: "the pod", timeoutMs: 30_000 });
+    await waitFor(async () => (await shop.pod("catalog-v1")).ready, { what: "the pod" });
     await waitFor(async () => (await shop.get("/api/catalog/items/1")).status === 200, { what: "the way to it" });
     for (let count = 0; count < 100; count += 1) assert.ok(await fromV1());
     assert.deepEqual(
@@ -75,7 +75,7 @@ test("a full disk is said, and traffic goes on", async () => {
         const text = await logOf(webapp.name);
         return notices.every((notice) => text.includes(notice)) && text;
       },
-      { what: "log lines and state to be written again", timeoutMs: 30_000 },
+      { what: "log lines and state to be written again" },
     );
     for (const notice of notices) assert.equal(log.split(notice).length, 2, `${notice}: more than once`);
     assert.ok(!/ENOSPC/.test(shop.up.output()) || shop.up.output().match(/ENOSPC/g)!.length <= 2, shop.up.output());

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
-import { httpRequest, ShopInstance } from "./shop-instance.ts";
+import { httpRequest, type Pod, ShopInstance } from "./shop-instance.ts";
 
 describe("a shop that has just started", () => {
   let shop: ShopInstance;
@@ -17,7 +17,9 @@ describe("a shop that has just started", () => {
     await shop.up.waitForOutput(
       new RegExp(`\\nReady\\n\\n +http://localhost:${shop.port} +tulle-ingressgateway\\.tulle-system\\n`),
     );
-    assert.ok((await shop.pods()).every((pod) => pod.ready && pod.restarts === 0));
+    const pods = JSON.parse(await shop.mustTulle("pods", "-o", "json")) as Pod[];
+    assert.ok(pods.every((pod) => pod.ready && pod.restarts === 0));
+    assert.deepEqual(new Set(pods), new Set(await shop.pods()), "what the tests go by");
   });
 
   const paths = [

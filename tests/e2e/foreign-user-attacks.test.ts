@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { chmod, chown, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { test, type TestContext } from "node:test";
+import { after, before, describe, test, type TestContext } from "node:test";
 import { processStartTime } from "@tulle/local/instance";
 import { type CommandResult, ShopInstance } from "./shop-instance.ts";
 import { type StartedProcess, startProcess, waitFor } from "../tools/processes.ts";
@@ -21,61 +21,66 @@ async function assertNothingTold(shop: ShopInstance, squatter: Squatter): Promis
   }
 }
 
-test("an address of the control plane that another user has stops the start, and nothing is sent there", async () => {
-  requireRoot();
-  await using shop = await ShopInstance.start();
-  const { api, xds } = await addressesOf(shop);
-  await shop.up.stop({ signal: "SIGINT", timeoutMs: 30_000 });
-  for (const at of [api, xds]) {
-    await using squatter = await Squatter.start({ listen: [at] });
-    await squatter.has(at);
-    await using again = await startProcess(process.execPath, [entry, "up", shop.folder], { name: "tulle up" });
-    const { code } = await waitFor(() => again.exit, { what: "the start to end", timeoutMs: 30_000 });
-    assert.equal(code, 1);
-    assert.match(
-      again.stderr(),
-      new RegExp(
-        `cannot listen on ${at}: it is in use by .* of user \\S+ \\(uid ${nobody}\\)\\s+Have that program ended`,
-      ),
-    );
-    await assertNothingTold(shop, squatter);
-  }
-});
+describe("another user and a shop that runs", () => {
+  let shop: ShopInstance;
+  before(async () => {
+    requireRoot();
+    shop = await ShopInstance.start();
+  });
+  after(() => shop?.[Symbol.asyncDispose]());
 
-test("an address that another user takes while the control plane restarts is told of, and nothing is sent there", async () => {
-  requireRoot();
-  await using shop = await ShopInstance.start();
-  const { api, xds } = await addressesOf(shop);
-  const before = (await shop.processes()).get("control-plane")!;
-  {
-    await using squatter = await Squatter.start({ listen: [api, xds] });
-    process.kill(before, "SIGKILL");
-    await squatter.has(api);
-    await squatter.has(xds);
-    const told = new RegExp(
-      `control plane ended .*an address is taken: 127\\S+ is in use by .* of user \\S+ \\(uid ${nobody}\\)`,
-    );
-    await shop.up.waitForOutput(told, { timeoutMs: 30_000 });
-    const rule = path.join(shop.folder, "rules", "2-everything-to-v1.yaml");
-    const lines = [
-      ["pods"],
-      ["get", "svc"],
-      ["apply", "-f", rule],
-      ["proxy-status"],
-      ["x", "wait"],
-      ["analyze"],
-      ["ca", "show"],
-    ];
-    for (const line of lines) {
-      const { code, stderr } = await shop.tulle(...line);
-      assert.equal(code, 3, `${line.join(" ")}: ${stderr}`);
-      assert.match(stderr, /control-plane\.sock cannot be reached/);
+  test("an address that another user takes while the control plane restarts is told of, and nothing is sent there", async () => {
+    const { api, xds } = await addressesOf(shop);
+    const earlier = (await shop.processes()).get("control-plane")!;
+    {
+      await using squatter = await Squatter.start({ listen: [api, xds] });
+      process.kill(earlier, "SIGKILL");
+      await squatter.has(api);
+      await squatter.has(xds);
+      const told = new RegExp(
+        `control plane ended .*an address is taken: 127\\S+ is in use by .* of user \\S+ \\(uid ${nobody}\\)`,
+      );
+      await shop.up.waitForOutput(told);
+      const rule = path.join(shop.folder, "rules", "2-everything-to-v1.yaml");
+      const lines = [
+        ["pods"],
+        ["get", "svc"],
+        ["apply", "-f", rule],
+        ["proxy-status"],
+        ["x", "wait"],
+        ["analyze"],
+        ["ca", "show"],
+      ];
+      for (const line of lines) {
+        const { code, stderr } = await shop.tulle(...line);
+        assert.equal(code, 3, `${line.join(" ")}: ${stderr}`);
+        assert.match(stderr, /control-plane\.sock cannot be reached/);
+      }
+      assert.equal((await shop.get("/api/catalog")).status, 200, "traffic goes on");
+      await assertNothingTold(shop, squatter);
     }
-    assert.equal((await shop.get("/api/catalog")).status, 200, "traffic goes on");
-    await assertNothingTold(shop, squatter);
-  }
-  await waitFor(async () => (await shop.tulle("pods")).code === 0, { what: "the control plane", timeoutMs: 60_000 });
-  await shop.waitForSync();
+    await waitFor(async () => (await shop.tulle("pods")).code === 0, { what: "the control plane" });
+    await shop.waitForSync();
+  });
+
+  test("an address of the control plane that another user has stops the start, and nothing is sent there", async () => {
+    const { api, xds } = await addressesOf(shop);
+    await shop.up.stop({ signal: "SIGINT" });
+    for (const at of [api, xds]) {
+      await using squatter = await Squatter.start({ listen: [at] });
+      await squatter.has(at);
+      await using again = await startProcess(process.execPath, [entry, "up", shop.folder], { name: "tulle up" });
+      const { code } = await waitFor(() => again.exit, { what: "the start to end" });
+      assert.equal(code, 1);
+      assert.match(
+        again.stderr(),
+        new RegExp(
+          `cannot listen on ${at}: it is in use by .* of user \\S+ \\(uid ${nobody}\\)\\s+Have that program ended`,
+        ),
+      );
+      await assertNothingTold(shop, squatter);
+    }
+  });
 });
 
 interface Planted {
@@ -238,7 +243,7 @@ async function modesBelow(folder: string): Promise<ReadonlyMap<string, string>> 
 
 test("under umask 000, in a folder that was open to all, what is kept is its owner's alone", async () => {
   requireRoot();
-  const before = process.umask(0);
+  const earlier = process.umask(0);
   try {
     let state = "";
     await using shop = await ShopInstance.start({
@@ -261,6 +266,6 @@ test("under umask 000, in a folder that was open to all, what is kept is its own
       }
     }
   } finally {
-    process.umask(before);
+    process.umask(earlier);
   }
 });

@@ -102,6 +102,7 @@ describe("tulle proxy-status", () => {
     await writeFile(path.join(shop.folder, "..", "second-gateway.yaml"), secondGateway.replace("9999", String(port)));
     await shop.tulle("apply", "-f", path.join(shop.folder, "..", "second-gateway.yaml"));
     await waitFor(async () => (await row("tulle-ingressgateway"))["LDS"] === "SYNCED", { what: "SYNCED again" });
+    await shop.waitForSync();
     const mended = await httpRequest(`http://${address}:${port}/items`);
     assert.equal(mended.status, 200);
     assert.doesNotMatch(await shop.mustTulle("get", "gateway", "occupied", "-n", "shop", "-o", "yaml"), /rejections/);

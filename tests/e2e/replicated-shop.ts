@@ -93,7 +93,7 @@ export class ShopWriter {
         await write();
         return true;
       },
-      { what: "the control plane to take a change", timeoutMs: 60_000, intervalMs: 50 },
+      { what: "the control plane to take a change", intervalMs: 50 },
     );
   }
 }
@@ -102,7 +102,7 @@ export class ShopWriter {
 export async function waitForCalm(shop: ShopInstance): Promise<void> {
   await waitFor(
     async () => {
-      const pods = await shop.podStates();
+      const pods = await shop.pods();
       return (
         pods.length === podCount && pods.every(({ ready }) => ready) && (await shop.syncRows()).length === podCount
       );

@@ -5,23 +5,13 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { ApiClient } from "@tulle/config";
 import { apiSocketPath } from "@tulle/local/instance";
+import { podRow, type PodRow as Pod } from "@tulle/cli/pods";
 import { freePorts, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
+
+export type { Pod };
 
 const root = path.resolve(import.meta.dirname, "../..");
 const entry = path.join(root, "packages", "cli", "src", "main.ts");
-
-/** A row of `tulle pods -o json`. */
-export interface Pod {
-  readonly name: string;
-  readonly namespace: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly address: string;
-  readonly app: { readonly address: string; readonly port: number } | null;
-  readonly ready: boolean;
-  readonly restarts: number;
-}
-
-export type PodState = Pick<Pod, "name" | "ready" | "restarts">;
 
 export interface Answer {
   readonly status: number;
@@ -108,16 +98,16 @@ export class ShopInstance implements AsyncDisposable {
 
   /** Ends the shop by Ctrl-C and starts it again in the same folder. */
   async restart(...args: readonly string[]): Promise<void> {
-    await this.up.stop({ signal: "SIGINT", timeoutMs: 30_000 });
+    await this.up.stop({ signal: "SIGINT" });
     this.up = await this.#startUp(args);
-    await this.up.waitForOutput(/^Ready$/m, { timeoutMs: 60_000 });
+    await this.up.waitForOutput(/^Ready$/m);
   }
 
   /** Starts a shop and waits for Ready, of all pods or of those that can run here. */
   static async start(options: ShopOptions = {}): Promise<ShopInstance> {
     const shop = await ShopInstance.begin(options);
     try {
-      await shop.up.waitForOutput(/^Ready\b/m, { timeoutMs: options.isWhole ? 90_000 : 60_000 });
+      await shop.up.waitForOutput(/^Ready\b/m);
       return shop;
     } catch (error) {
       const logs = await shop.proxyLogs();
@@ -127,7 +117,7 @@ export class ShopInstance implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.up.stop({ signal: "SIGINT", timeoutMs: 30_000 });
+    await this.up.stop({ signal: "SIGINT" });
     await rm(this.#parent, { recursive: true, force: true });
   }
 
@@ -164,18 +154,9 @@ export class ShopInstance implements AsyncDisposable {
     return stdout;
   }
 
+  /** What `tulle pods -o json` prints, without a process for each look: many look again and again. */
   async pods(): Promise<readonly Pod[]> {
-    return JSON.parse(await this.mustTulle("pods", "-o", "json")) as Pod[];
-  }
-
-  /** What `pods` tells that changes, without a process for each look: for those who look again and again. */
-  async podStates(): Promise<readonly PodState[]> {
-    const { items } = await this.api().list("Pod");
-    return items.map(({ metadata, status }) => ({
-      name: metadata.name,
-      ready: status?.conditions?.find(({ type }) => type === "Ready")?.status === "True",
-      restarts: (status?.containerStatuses ?? []).reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
-    }));
+    return (await this.api().list("Pod")).items.map(podRow);
   }
 
   /** The only pod whose name begins so. */
@@ -213,7 +194,7 @@ export class ShopInstance implements AsyncDisposable {
         const states = (await this.syncRows()).flatMap(({ types }) => Object.values(types).map(({ state }) => state));
         return !pending && states.length > 0 && states.every((state) => state === "SYNCED" || state === "NOT SENT");
       },
-      { what: "every proxy to acknowledge", intervalMs: 40, timeoutMs: 30_000 },
+      { what: "every proxy to acknowledge", intervalMs: 40 },
     );
   }
 

@@ -1,7 +1,7 @@
 // What passes between two sidecars, seen from outside: TLS 1.3 records and nothing that anybody could read. And who is let in.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import path from "node:path";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { type CapturedConnection, PacketCapture } from "../tools/packet-capture.ts";
@@ -43,88 +43,101 @@ function assertTls13Alone({ client, server, fromClient, fromServer }: CapturedCo
 }
 
 for (const { name, args } of dataPlanes) {
-  test(`between two sidecars there is TLS 1.3 alone: ${name}`, async () => {
-    await using shop = await ShopInstance.start({ args, env: { TULLE_ENVOY: await envoyPath() } });
-    const pods = await shop.pods();
-    const [webapp, catalogs, gateway] = [
-      await shop.pod("webapp"),
-      pods.filter(({ labels }) => labels["app"] === "catalog"),
-      await shop.pod("tulle-ingressgateway"),
-    ];
-    const sidecars = [webapp, ...catalogs];
-    const sides = sidecars.map(({ address, app }) => `(host ${address} and port ${app!.port})`);
-    // The last hop to an app of the same pod is in the clear: it shows that the capture would see what it looks for.
-    const own = `(host ${webapp.app!.address} and port ${webapp.app!.port})`;
-    await using capture = await PacketCapture.start(`tcp and (${[...sides, own].join(" or ")})`);
-
-    assert.equal((await plainly(catalogs[0]!)).status, 200, "PERMISSIVE serves a plain client");
-    // Goes through all hops, since the front end hands it on.
-    const secret = randomUUID();
-    const ask = async (): Promise<void> => {
-      const answers = await inParallel(60, 30, () => shop.get("/api/catalog", { baggage: `secret=${secret}` }));
-      assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
-    };
-    const meshed = async (): Promise<readonly CapturedConnection[]> => {
-      const callers = new Set([gateway, webapp].map(({ address }) => address));
-      return (await capture.connections()).filter(({ client }) => callers.has(client.split(":")[0]!));
-    };
-    const toEachSidecar = async (): Promise<boolean> => {
-      const seen = (await meshed()).filter(({ fromServer }) => (fromServer?.length ?? 0) > 0);
-      const reached = new Set(seen.map(({ server }) => server));
-      return sidecars.every((pod) => reached.has(inbound(pod)));
-    };
-    // Connections of before the capture are kept and used again; many requests at a time need new ones.
-    await waitFor(async () => (await ask(), await toEachSidecar()), {
-      what: "connections to each sidecar",
-      timeoutMs: 60_000,
+  describe(`a shop on ${name}`, () => {
+    let shop: ShopInstance;
+    before(async () => {
+      shop = await ShopInstance.start({ args, env: { TULLE_ENVOY: await envoyPath() } });
     });
+    after(() => shop?.[Symbol.asyncDispose]());
 
-    await shop.mustTulle("apply", "-f", path.join(shop.folder, "policies", "1-strict-mutual-tls.yaml"));
-    await shop.waitForSync();
-    for (const pod of sidecars) {
-      await assert.rejects(plainly(pod), /socket hang up|ECONNRESET/, `STRICT refuses a plain client of ${pod.name}`);
-    }
-    await ask();
-    await waitFor(async () => (await capture.connections()).some(({ fromClient }) => fromClient?.includes(secret)), {
-      what: "the secret on the last hop, where it may be read",
+    // Envoy does not count so.
+    if (name === "Tulle's proxy")
+      test("requests between workloads of the shop count as encrypted, those of plain clients as not", async () => {
+        const catalog = await shop.pod("catalog-v1");
+        await plainly(catalog);
+        await inParallel(20, 5, () => shop.get("/api/catalog"));
+        const received = (await shop.requestCounts()).filter(({ labels }) => labels["reporter"] === "destination");
+        const policies = Map.groupBy(
+          received,
+          ({ labels }) => `${labels["source_workload"]} to ${labels["destination_app"]}`,
+        );
+        const found = new Map(
+          [...policies].map(([who, counts]) => [
+            who,
+            new Set(counts.map(({ labels }) => labels["connection_security_policy"])),
+          ]),
+        );
+        assert.deepEqual(found.get("tulle-ingressgateway to webapp"), new Set(["mutual_tls"]));
+        assert.deepEqual(found.get("webapp to catalog"), new Set(["mutual_tls"]));
+        assert.deepEqual(found.get("unknown to catalog"), new Set(["none"]));
+        const principals = new Set(
+          received
+            .filter(({ labels }) => labels["source_workload"] === "webapp")
+            .map(({ labels }) => labels["source_principal"]),
+        );
+        assert.deepEqual(principals, new Set(["spiffe://cluster.local/ns/shop/sa/webapp"]));
+      });
+
+    test("between two sidecars there is TLS 1.3 alone", async () => {
+      const pods = await shop.pods();
+      const [webapp, catalogs, gateway] = [
+        await shop.pod("webapp"),
+        pods.filter(({ labels }) => labels["app"] === "catalog"),
+        await shop.pod("tulle-ingressgateway"),
+      ];
+      const sidecars = [webapp, ...catalogs];
+      const sides = sidecars.map(({ address, app }) => `(host ${address} and port ${app!.port})`);
+      // The last hop to an app of the same pod is in the clear: it shows that the capture would see what it looks for.
+      const own = `(host ${webapp.app!.address} and port ${webapp.app!.port})`;
+      await using capture = await PacketCapture.start(`tcp and (${[...sides, own].join(" or ")})`);
+
+      assert.equal((await plainly(catalogs[0]!)).status, 200, "PERMISSIVE serves a plain client");
+      // Goes through all hops, since the front end hands it on.
+      const secret = randomUUID();
+      const ask = async (): Promise<void> => {
+        const answers = await inParallel(60, 30, () => shop.get("/api/catalog", { baggage: `secret=${secret}` }));
+        assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+      };
+      const meshed = async (): Promise<readonly CapturedConnection[]> => {
+        const callers = new Set([gateway, webapp].map(({ address }) => address));
+        return (await capture.connections()).filter(({ client }) => callers.has(client.split(":")[0]!));
+      };
+      const toEachSidecar = async (): Promise<boolean> => {
+        const seen = (await meshed()).filter(({ fromServer }) => (fromServer?.length ?? 0) > 0);
+        const reached = new Set(seen.map(({ server }) => server));
+        return sidecars.every((pod) => reached.has(inbound(pod)));
+      };
+      // Connections of before the capture are kept and used again; many requests at a time need new ones.
+      await waitFor(async () => (await ask(), await toEachSidecar()), {
+        what: "connections to each sidecar",
+      });
+
+      await shop.mustTulle("apply", "-f", path.join(shop.folder, "policies", "1-strict-mutual-tls.yaml"));
+      await shop.waitForSync();
+      for (const pod of sidecars) {
+        // An Envoy may have acknowledged a listener that its worker is yet to hear of.
+        const isRefused = (): Promise<boolean> =>
+          plainly(pod).then(
+            () => false,
+            (error: Error) => /socket hang up|ECONNRESET/.test(error.message),
+          );
+        await waitFor(isRefused, { what: `STRICT to refuse a plain client of ${pod.name}` });
+      }
+      await ask();
+      await waitFor(async () => (await capture.connections()).some(({ fromClient }) => fromClient?.includes(secret)), {
+        what: "the secret on the last hop, where it may be read",
+      });
+
+      const between = (await meshed()).filter(
+        ({ server, fromServer }) => sidecars.some((pod) => inbound(pod) === server) && (fromServer?.length ?? 0) > 0,
+      );
+      for (const connection of between) assertTls13Alone(connection);
+      const readable = Buffer.concat(
+        between.flatMap(({ fromClient, fromServer }) => [fromClient!, fromServer!]),
+      ).toString("latin1");
+      for (const text of [secret, "HTTP/1.1", "GET /", "PRI * HTTP/2", "Lighthouse", "spiffe://"]) {
+        assert.ok(!readable.includes(text), `"${text}" in the clear`);
+      }
     });
-
-    const between = (await meshed()).filter(
-      ({ server, fromServer }) => sidecars.some((pod) => inbound(pod) === server) && (fromServer?.length ?? 0) > 0,
-    );
-    for (const connection of between) assertTls13Alone(connection);
-    const readable = Buffer.concat(
-      between.flatMap(({ fromClient, fromServer }) => [fromClient!, fromServer!]),
-    ).toString("latin1");
-    for (const text of [secret, "HTTP/1.1", "GET /", "PRI * HTTP/2", "Lighthouse", "spiffe://"]) {
-      assert.ok(!readable.includes(text), `"${text}" in the clear`);
-    }
   });
 }
-
-test("requests between workloads of the shop count as encrypted, those of plain clients as not", async () => {
-  await using shop = await ShopInstance.start();
-  const catalog = await shop.pod("catalog-v1");
-  await plainly(catalog);
-  await inParallel(20, 5, () => shop.get("/api/catalog"));
-  const received = (await shop.requestCounts()).filter(({ labels }) => labels["reporter"] === "destination");
-  const policies = Map.groupBy(
-    received,
-    ({ labels }) => `${labels["source_workload"]} to ${labels["destination_app"]}`,
-  );
-  const found = new Map(
-    [...policies].map(([who, counts]) => [
-      who,
-      new Set(counts.map(({ labels }) => labels["connection_security_policy"])),
-    ]),
-  );
-  assert.deepEqual(found.get("tulle-ingressgateway to webapp"), new Set(["mutual_tls"]));
-  assert.deepEqual(found.get("webapp to catalog"), new Set(["mutual_tls"]));
-  assert.deepEqual(found.get("unknown to catalog"), new Set(["none"]));
-  const principals = new Set(
-    received
-      .filter(({ labels }) => labels["source_workload"] === "webapp")
-      .map(({ labels }) => labels["source_principal"]),
-  );
-  assert.deepEqual(principals, new Set(["spiffe://cluster.local/ns/shop/sa/webapp"]));
-});
