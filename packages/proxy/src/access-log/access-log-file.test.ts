@@ -6,6 +6,7 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { type LogEntry, Logging, MetricRegistry } from "@tulle/telemetry";
 import { waitFor } from "../../../../tests/tools/processes.ts";
+import { utf8AsLatin1 } from "../http/header-value.ts";
 import { AccessLogFile, AccessLogFiles } from "./access-log-file.ts";
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "tulle-access-log-"));
@@ -40,6 +41,15 @@ test("a full buffer is written at once, whole and in order", async () => {
   file.close();
   await waitFor(() => read("b.log").length === lines.join("").length, { what: "all lines" });
   assert.equal(read("b.log"), lines.join(""));
+});
+
+test("what heads hold as bytes of UTF-8 is written once, and lines around it stay whole", () => {
+  const { file } = open("g.log");
+  file.write("GET /\n");
+  file.write(`GET ${utf8AsLatin1("/grün/中/🙂")} \xfc\n`);
+  file.write("GET /last\n");
+  file.close();
+  assert.equal(read("g.log"), "GET /\nGET /grün/中/🙂 ü\nGET /last\n");
 });
 
 test("after rotation lines go to a new file", () => {

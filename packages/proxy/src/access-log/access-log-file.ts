@@ -2,6 +2,7 @@
 // refuses is said once while traffic goes on.
 import fs from "node:fs";
 import { type Counter, type Logger, type MetricRegistry, Trouble } from "@tulle/telemetry";
+import { textOfRuns } from "../http/header-value.ts";
 
 /** Lines kept while the file system is slow; what comes on top is dropped and counted. */
 const maxBufferedBytes = 1 << 20;
@@ -55,7 +56,10 @@ export class AccessLogFile {
     this.#descriptor = this.#open();
   }
 
-  /** Takes a whole line, line feed included. */
+  /**
+   * Takes a whole line, line feed included; what in it are UTF-8 bytes of a head is written as they are. As many bytes as characters are
+   * ASCII: to look through each line before took 0.2 µs of 22 a request.
+   */
   write(line: string): void {
     if (this.#usedBytes + line.length > maxBufferedBytes) {
       this.#dropped.increment();
@@ -64,7 +68,9 @@ export class AccessLogFile {
     }
     const neededBytes = this.#usedBytes + line.length * maxCharacterBytes;
     if (neededBytes > this.#buffer.length) this.#grow(neededBytes);
-    this.#usedBytes += this.#buffer.write(line, this.#usedBytes);
+    let bytes = this.#buffer.write(line, this.#usedBytes);
+    if (bytes !== line.length) bytes = this.#buffer.write(textOfRuns(line), this.#usedBytes);
+    this.#usedBytes += bytes;
     if (this.#isWriting) return;
     if (this.#usedBytes >= flushBytes) this.#flush();
     else this.#timer ??= setTimeout(() => this.#flush(), flushIntervalMs).unref();

@@ -9,7 +9,6 @@ import {
   StdoutAccessLogSchema,
 } from "@tulle/xds/envoy/extensions/access_loggers/stream/v3/stream_pb";
 import { type TextFormat, compileJsonFormat, compileTextFormat } from "../format/substitution-format.ts";
-import { textOfRuns } from "../http/header-value.ts";
 import type { AccessLog } from "../runtime/proxy-runtime.ts";
 import type { CompileScope, LogFile } from "./compile-scope.ts";
 import { compileFormatString } from "./compile-format-string.ts";
@@ -49,7 +48,7 @@ export function compileAccessLog(
   return {
     log: (info) => {
       if (accepts !== undefined && !accepts(info, info.response)) return;
-      file.write(textOfRuns(format(info, info.request, info.response)));
+      file.write(format(info, info.request, info.response));
     },
   };
 }
