@@ -1,7 +1,9 @@
 /** How large one document may be, however it came: as YAML or as JSON over the API. */
 
-/** Values of one document once its aliases are expanded: a bomb of anchors ends here. */
+/** Values of one document. */
 export const maxDocumentValues = 200_000;
+/** Of those, values that aliases stand for: a text of a few hundred characters, which is read beside other work, is not to cost more. */
+export const maxAliasedValues = 20_000;
 /** Deepest nesting; the deepest schema needs 14. */
 export const maxDocumentDepth = 64;
 /** As text. A request to the API is no larger, and neither is an object in Kubernetes. */

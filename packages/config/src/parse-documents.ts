@@ -4,7 +4,7 @@
  */
 import { LineCounter, isAlias, isMap, isNode, isScalar, isSeq, parseDocument, visit } from "yaml";
 import type { Alias, Document, Node, Pair, YAMLError, YAMLMap } from "yaml";
-import { maxDocumentCharacters, maxDocumentDepth, maxDocumentValues } from "./document-bounds.ts";
+import { maxAliasedValues, maxDocumentCharacters, maxDocumentDepth, maxDocumentValues } from "./document-bounds.ts";
 import type { Finding, Place } from "./finding.ts";
 import { jsonPointer } from "./places.ts";
 import type { PlaceTable } from "./places.ts";
@@ -181,6 +181,7 @@ class Reader {
   /** Anchors as far as they have been read; a later one of the same name takes over (YAML 1.2 §3.2.2.2). */
   readonly #anchors = new Map<string, Node>();
   #insideAlias = 0;
+  #aliasedValues = 0;
   #values = 0;
 
   constructor(place: (offset: number) => Place) {
@@ -190,12 +191,17 @@ class Reader {
   read(node: unknown, path: Path): unknown {
     this.#values += 1;
     const offset = offsetOf(node);
+    if (this.#insideAlias > 0) this.#aliasedValues += 1;
+    if (this.#aliasedValues > maxAliasedValues) {
+      const message = `the document has more than ${maxAliasedValues} values through aliases`;
+      throw new Unreadable(this.#place(offset), message, "Write less through aliases.");
+    }
     if (this.#values > maxDocumentValues || path.length > maxDocumentDepth) {
       throw new Unreadable(
         this.#place(offset),
         path.length > maxDocumentDepth
           ? `the document is nested deeper than ${maxDocumentDepth} levels`
-          : `the document has more than ${maxDocumentValues} values once its aliases are expanded`,
+          : `the document has more than ${maxDocumentValues} values`,
         "Split it into several documents, or write less through aliases.",
       );
     }
