@@ -38,3 +38,11 @@ for (const { name, columns, expected } of cases) {
 }
 
 test("a table of nothing is its header", () => assert.equal(formatTable(header, []), "NAMESPACE  NAME  READY\n"));
+
+test("where a row has become a paragraph, its long values are broken between words", () => {
+  const text = formatFitting(["NAME", "SUBJECT"], [["signs", "O=cluster.local, CN=Tulle root"]], {
+    columns: 30,
+    title: 0,
+  });
+  assert.equal(text, "signs\n  SUBJECT  O=cluster.local,\n           CN=Tulle root\n");
+});

@@ -1,13 +1,15 @@
 // Columns for people: as wide as their widest cell, two spaces apart, without trailing blanks.
+import { padToWidth, textWidth } from "./text-width.ts";
+import { wrapText } from "./wrap-text.ts";
 
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[], gap = 2): string {
   const lines = [header, ...rows];
-  const widths = header.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? "").length)));
+  const widths = header.map((_, column) => Math.max(...lines.map((line) => textWidth(line[column] ?? ""))));
   return lines
     .map(
       (line) =>
         `${line
-          .map((cell, column) => cell.padEnd(widths[column]! + gap))
+          .map((cell, column) => padToWidth(cell, widths[column]! + gap))
           .join("")
           .trimEnd()}\n`,
     )
@@ -42,14 +44,17 @@ export function formatFitting(
   const width = Math.max(...others.map(({ name }) => name.length));
   return rows
     .map((row) => {
-      const lines = others.map(({ name, column }) => `  ${name.padEnd(width)}  ${row[column] ?? ""}`.trimEnd());
+      const lines = others.map(({ name, column }) => {
+        const value = wrapText(row[column] ?? "", columns - width - 4).replaceAll("\n", `\n${" ".repeat(width + 4)}`);
+        return `  ${name.padEnd(width)}  ${value}`.trimEnd();
+      });
       return [row[title] ?? "", ...lines].map((line) => `${line}\n`).join("");
     })
     .join("\n");
 }
 
 function fits(text: string, columns: number): boolean {
-  return text.split("\n").every((line) => line.length <= columns);
+  return text.split("\n").every((line) => textWidth(line) <= columns);
 }
 
 function underTitles(header: readonly string[], rows: readonly (readonly string[])[], title: number): string {

@@ -6,7 +6,7 @@ import type { CommandContext, CommandRow } from "./command-module.ts";
 import { commandName, withCommandName } from "./command-name.ts";
 import { commands } from "./commands.ts";
 import { cloneScript } from "./installation.ts";
-import { wrapLines, wrapText } from "./wrap-text.ts";
+import { wrapItem, wrapLines, wrapText } from "./wrap-text.ts";
 
 /** Runs one command line (without `node` and the script's name) and gives the exit status. Never throws. */
 export async function runCli(
@@ -93,8 +93,12 @@ function withSubcommands(command: Command): Command[] {
 function prepare(command: Command, context: CommandContext, table: readonly CommandRow[]): void {
   command.exitOverride();
   command.helpOption("-h, --help", "show this help");
-  // Commander's own limit leaves lines to the terminal, which breaks them within words.
-  command.configureHelp({ minWidthToWrap: 20, ...command.configureHelp() });
+  command.configureHelp({
+    // Commander's own limit leaves lines to the terminal, which breaks them within words.
+    minWidthToWrap: 20,
+    formatItem: (term, width, meaning, { helpWidth }) => wrapItem(term, width, meaning, helpWidth),
+    ...command.configureHelp(),
+  });
   if (command.commands.length > 0) command.helpCommand(false);
   command.showHelpAfterError(`Run '${fullName(command)} --help' for all options and examples.`);
   command.configureOutput({
@@ -139,12 +143,7 @@ function overview(table: readonly CommandRow[], columns: number | undefined): st
   const width = Math.max(...table.map((row) => names(row).length));
   const groups = [...new Set(table.map((row) => row.group))].map((group) => {
     const rows = table.filter((row) => row.group === group);
-    const indent = " ".repeat(width + 4);
-    const room = columns === undefined ? undefined : columns - indent.length;
-    const lines = rows.map((row) => {
-      const summary = wrapText(row.summary, room).replaceAll("\n", `\n${indent}`);
-      return `  ${names(row).padEnd(width)}  ${summary}\n`;
-    });
+    const lines = rows.map((row) => `${wrapItem(names(row), width, row.summary, columns)}\n`);
     return `${group}:\n${lines.join("")}`;
   });
   return `Usage: tulle <command> [options]

@@ -156,7 +156,7 @@ export class UpProgress {
   stopping(): void {
     this.close();
     this.#isStopping = true;
-    this.#line("Stopping; once more Ctrl-C ends everything at once.");
+    this.#message("Stopping; once more Ctrl-C ends everything at once.", (text) => text);
   }
 
   /** What follows is told by the failure's own message. */
@@ -218,14 +218,21 @@ export class UpProgress {
     this.#erase();
     // One column less than there is: a full last column makes some terminals wrap, and the block would be erased wrongly.
     const columns = (this.#context.columns ?? widthWithoutTerminal) - 1;
-    const podLines = pods.map((pod) => {
+    const podLines = pods.flatMap((pod) => {
       const text = this.#textOf(pod);
-      const label = shorten(labelOf(pod), Math.max(shortestLabel, columns - text.length - 5));
+      const label = shortenMiddle(labelOf(pod), Math.max(shortestLabel, columns - text.length - 5));
       const mark = pod.ready ? this.#colors.green("●") : this.#colors.dim("○");
-      return `  ${mark} ${label} ${this.#colors.dim(shorten(text, columns - label.length - 5))}`;
+      const [first = "", ...more] = wrapText(text, columns - label.length - 5).split("\n");
+      if (more.length === 0) return [`  ${mark} ${label} ${this.#colors.dim(first)}`];
+      // A reason is told whole, below a label that is told whole.
+      const lines = wrapText(text, columns - 6).split("\n");
+      const whole = shortenMiddle(labelOf(pod), columns - 4);
+      return [`  ${mark} ${whole}`, ...lines.map((line) => `      ${this.#colors.dim(shorten(line, columns - 6))}`)];
     });
-    const awaitedLines = this.#awaited.map(
-      (what) => `  ${this.#colors.dim(`○ ${shorten(`waiting for ${what}`, columns - 4)}`)}`,
+    const awaitedLines = this.#awaited.flatMap((what) =>
+      wrapText(`○ waiting for ${what}`, columns - 4, "  ")
+        .split("\n")
+        .map((line) => `  ${this.#colors.dim(shorten(line, columns - 2))}`),
     );
     const lines = [...podLines, ...awaitedLines];
     this.#context.stdout(lines.map((line) => `${line}\n`).join(""));
@@ -259,6 +266,12 @@ export class UpProgress {
 
 function shorten(text: string, columns: number): string {
   return text.length <= columns ? text : `${text.slice(0, Math.max(0, columns - 1))}…`;
+}
+
+/** The end of a pod's name tells it from others of its Deployment. */
+function shortenMiddle(text: string, columns: number): string {
+  const tail = Math.min(6, columns - 2);
+  return text.length <= columns ? text : `${text.slice(0, columns - 1 - tail)}…${text.slice(-tail)}`;
 }
 
 function countOf(count: number, what: string): string {

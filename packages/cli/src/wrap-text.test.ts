@@ -1,7 +1,7 @@
 // Breaking lines between words.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { wrapLines, wrapText } from "./wrap-text.ts";
+import { wrapItem, wrapLines, wrapText } from "./wrap-text.ts";
 
 const cases = [
   { name: "short enough", text: "one two", columns: 7, expected: "one two" },
@@ -16,3 +16,15 @@ for (const { name, text, columns, expected } of cases) {
 test("lines that are indented stay as they are", () => {
   assert.equal(wrapLines("Write it so:\n  a: b c d e f", 8), "Write it\nso:\n  a: b c d e f");
 });
+
+for (const { columns, expected } of [
+  { columns: undefined, expected: "  --a-long-option <value>  what it does, in a few words more" },
+  { columns: 80, expected: "  --a-long-option <value>  what it does, in a few words more" },
+  { columns: 58, expected: "  --a-long-option <value>  what it does, in a few words\n                           more" },
+  { columns: 40, expected: "  --a-long-option <value>\n      what it does, in a few words more" },
+  { columns: 30, expected: "  --a-long-option <value>\n      what it does, in a few\n      words more" },
+]) {
+  test(`a term with its meaning in ${columns ?? "any number of"} columns`, () => {
+    assert.equal(wrapItem("--a-long-option <value>", 23, "what it does, in a few words more", columns), expected);
+  });
+}

@@ -4,7 +4,7 @@ import { agentVariables, runAgent } from "@tulle/agent";
 import type { Command } from "commander";
 import type { CommandContext } from "../command-module.ts";
 import { addExamples } from "../command-options.ts";
-import { wrapText } from "../wrap-text.ts";
+import { wrapItem } from "../wrap-text.ts";
 
 const flushAfterMs = 5000;
 
@@ -13,8 +13,7 @@ export function register(command: Command, context: CommandContext): void {
   const columns = context.isTerminal ? context.columns : undefined;
   const lines = agentVariables.map((variable) => {
     const fallback = "fallback" in variable && variable.fallback !== "" ? ` (default: ${variable.fallback})` : "";
-    const meaning = wrapText(`${variable.meaning}${fallback}`, columns === undefined ? undefined : columns - width - 4);
-    return `  ${variable.name.padEnd(width)}  ${meaning.replaceAll("\n", `\n${" ".repeat(width + 4)}`)}`;
+    return wrapItem(variable.name, width, `${variable.meaning}${fallback}`, columns);
   });
   command.addHelpText("after", `\nEnvironment:\n${lines.join("\n")}`);
   addExamples(command, [["tulle logs <pod> -c proxy", "what the agent of a running pod wrote"]]);

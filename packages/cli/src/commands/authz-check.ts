@@ -5,6 +5,7 @@ import { addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
 import { addPodArgument, type PodOptions, proxyAdmin } from "./proxy-config-admin.ts";
 import { type AuthorizationRulesDump, type ListenerDump, listenersOf } from "./proxy-config-dump.ts";
+import { wrapText } from "../wrap-text.ts";
 
 const header = ["ACTION", "AuthorizationPolicy", "RULES"];
 
@@ -94,7 +95,8 @@ export function policyName({ name, namespace }: EnforcedPolicy): string {
 
 /** `columns` is the width of the terminal, if there is one. */
 export function policiesText(id: string, policies: readonly EnforcedPolicy[], columns: number | undefined): string {
-  if (policies.length === 0) return `No AuthorizationPolicy holds for ${id}: it answers everyone.\n`;
+  if (policies.length === 0)
+    return `${wrapText(`No AuthorizationPolicy holds for ${id}: it answers everyone.`, columns)}\n`;
   const rows = policies.map((policy) => [
     policy.dryRun ? `${policy.action} (dry run)` : policy.action,
     policyName(policy),

@@ -5,6 +5,7 @@ import type { CommandContext, InstanceOption, OutputOption } from "../command-mo
 import { addInstanceOption, addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
 import { connect, withApiFailures } from "../instance-client.ts";
+import { wrapText } from "../wrap-text.ts";
 
 export function registerShow(command: Command, context: CommandContext): void {
   addInstanceOption(command);
@@ -32,7 +33,7 @@ export function authorityText(status: AuthorityStatus, columns: number | undefin
     [row("signs", signing), ...roots.map((root) => row("trusted", root))],
     { columns, title: 0 },
   );
-  return `Trust domain ${trustDomain}. ${phaseText(status)}\n\n${table}`;
+  return `${wrapText(`Trust domain ${trustDomain}. ${phaseText(status)}`, columns)}\n\n${table}`;
 }
 
 function phaseText({ phase, phaseEnds = "", isBroughtAlong }: AuthorityStatus): string {

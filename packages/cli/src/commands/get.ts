@@ -14,6 +14,7 @@ import { addExamples, addInstanceOption } from "../command-options.ts";
 import { connect, withApiFailures } from "../instance-client.ts";
 import { describeKinds, displayName, parseKind } from "../resource-arguments.ts";
 import { resourceTable } from "../resource-table.ts";
+import { wrapText } from "../wrap-text.ts";
 
 interface GetOptions extends InstanceOption {
   readonly namespace?: string;
@@ -77,16 +78,22 @@ async function showKinds(
   for (const kind of kinds) {
     const isNamespaced = kindDefinitions[kind].scope === "Namespaced";
     const namespace = options.allNamespaces === true || !isNamespaced ? undefined : (options.namespace ?? "default");
-    const items = (await client.list(kind, namespace)).items.map(concealSecrets);
+    const items = (await client.list(kind, namespace)).items.map(concealSecrets).toSorted(byName);
     groups.push({ kind, items });
     if (items.length > 0) continue;
     const all = namespace === undefined ? 0 : (await client.list(kind)).items.length;
     const where = namespace === undefined ? "" : ` in the namespace "${namespace}"`;
     const hint = all === 0 ? "" : ` (${all} elsewhere: -A shows all namespaces)`;
-    context.stderr(`no ${kindDefinitions[kind].plural}${where}${hint}\n`);
+    context.stderr(`${wrapText(`no ${kindDefinitions[kind].plural}${where}${hint}`, context.columns)}\n`);
   }
   const items = groups.flatMap((group) => group.items);
   await print({ apiVersion: "v1", kind: "List", items }, groups, options, context);
+}
+
+/** As kubectl orders them: by namespace, then by name. */
+function byName({ metadata: one }: MeshResource, { metadata: other }: MeshResource): number {
+  if (one.namespace !== other.namespace) return one.namespace < other.namespace ? -1 : 1;
+  return one.name < other.name ? -1 : Number(one.name > other.name);
 }
 
 async function print(
