@@ -79,7 +79,8 @@ export interface ResponseReceiver {
   onResponseHead(head: ResponseHead, endStream: boolean): void;
   onResponseData(chunk: Buffer, endStream: boolean): void;
   onResponseTrailers(trailers: HeaderMap): void;
-  onUpstreamReset(reason: StreamResetReason): void;
+  /** `hasLeft`: a byte of the request may have reached the host. */
+  onUpstreamReset(reason: StreamResetReason, hasLeft: boolean): void;
   onUpstreamDrained(): void;
 }
 
@@ -91,6 +92,8 @@ export interface RequestSender {
   /** Gives the stream up; HTTP/1.1 closes the connection. */
   resetStream(): void;
   isOverHighWatermark(): boolean;
+  /** Of a response head that has just come: the host may have sent it, and have closed, before it could read the request. */
+  mayHaveCrossed(): boolean;
   pauseResponse(): void;
   resumeResponse(): void;
 }

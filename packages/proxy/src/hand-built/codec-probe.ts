@@ -182,6 +182,7 @@ export function readResponse(chunks: readonly Buffer[], options: ReadResponseOpt
     upgrade: options.upgrade,
   };
   connection.sendRequestHead(head, options.upgrade === undefined);
+  dataPath.turn.flushRound();
   for (const chunk of chunks) if (!fake.destroyed) connection.onData(chunk);
   if (options.ended === true && !fake.destroyed) fake.emit("end");
   const seenReset = reset;

@@ -22,6 +22,7 @@ export interface RunningProxy {
   readonly port: number;
   readonly host: ListenerHost;
   readonly config: HttpConnectionManagerConfig;
+  readonly dataPath: DataPath;
   /** `<code> <flags> <details>` of each request that has ended. */
   readonly log: string[];
   readonly infos: StreamInfo[];
@@ -56,7 +57,7 @@ export async function runProxy(t: TestContext, options: RunningProxyOptions): Pr
   if (fault !== undefined) throw new Error(fault);
   const port = host.boundAddresses().get("hand-built")![0]!.port;
   t.after(() => host.stop());
-  return { port, host, config, log, infos };
+  return { port, host, config, dataPath, log, infos };
 }
 
 export interface Backend {

@@ -178,6 +178,10 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
     this.#fail(`upstream_reset{${detail === "" ? reason : `${reason}|${detail}`}}`);
   }
 
+  canSendAgain(): boolean {
+    return !this.#isDone;
+  }
+
   onPerTryTimeout(): void {
     // There is one time-out for all tries together.
   }

@@ -60,6 +60,10 @@ export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnec
     return this.#connection.isOverHighWatermark();
   }
 
+  mayHaveCrossed(): boolean {
+    return false;
+  }
+
   pauseResponse(): void {
     this.#connection.pause();
   }
@@ -93,6 +97,6 @@ export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnec
   }
 
   onClosed(wasReset: boolean): void {
-    if (wasReset) this.#waiter.onUpstreamReset("connection_termination");
+    if (wasReset) this.#waiter.onUpstreamReset("connection_termination", true);
   }
 }

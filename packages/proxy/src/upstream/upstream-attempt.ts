@@ -13,7 +13,10 @@ import { TcpUpstream } from "./tcp-upstream.ts";
 
 /** Whose try it is: the router's request, or one that the proxy itself sends. */
 export interface AttemptOwner {
+  /** Sends the request from its beginning. */
   onConnected(attempt: UpstreamAttempt, connection: UpstreamConnection): void;
+  /** Everything that was sent is still there. */
+  canSendAgain(): boolean;
   onInformational(status: number, headers: HeaderMap): void;
   onResponseHead(attempt: UpstreamAttempt, head: ResponseHead, endStream: boolean): void;
   onResponseData(attempt: UpstreamAttempt, chunk: Buffer, endStream: boolean): void;
@@ -46,6 +49,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   #idleTimer: CallbackTimer | undefined = undefined;
   #idleTimeoutMs = 0;
   #durationTimer: CallbackTimer | undefined = undefined;
+  #hasMoved = false;
 
   constructor(request: AttemptOwner, cluster: Cluster, host: Host, dataPath: DataPath) {
     super();
@@ -78,8 +82,17 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     }
     const serverName = this.#cluster.autoServerName === undefined ? undefined : serverNameOf(authority);
     this.#pool = hostPool(this.host, this.#cluster, this.#dataPath, serverName);
-    const connection = this.#pool.acquire(this.#cluster, this);
+    this.#acquire(this.#pool);
+  }
+
+  #acquire(pool: HostPool): void {
+    const connection = pool.acquire(this.#cluster, this);
     if (connection !== undefined) this.onConnectionReady(connection);
+  }
+
+  /** The answer may be older than the request: a 408 to a connection on which nothing came. */
+  isStaleAnswer({ status }: ResponseHead): boolean {
+    return status === 408 && this.#sender?.mayHaveCrossed() === true;
   }
 
   /** Envoy starts it once the request is complete, so that a slow client is not the host's fault. */
@@ -157,9 +170,17 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#request.onResponseTrailers(trailers);
   }
 
-  onUpstreamReset(reason: StreamResetReason): void {
+  onUpstreamReset(reason: StreamResetReason, hasLeft: boolean): void {
     const responded = this.#state === "responding";
     this.#finish();
+    // No try was made: another connection takes its place. Once, since a host could end them all like that.
+    if (!hasLeft && !this.#hasMoved && this.#pool !== undefined && this.#request.canSendAgain()) {
+      this.#hasMoved = true;
+      this.#state = "waiting";
+      this.#sender = undefined;
+      this.#acquire(this.#pool);
+      return;
+    }
     this.#cluster.stats.upstreamRequestResets.increment();
     if (reason === "protocol_error") this.#cluster.stats.upstreamProtocolErrors.increment();
     if (!responded) this.host.stats.requestsError += 1;

@@ -159,12 +159,13 @@ test("a head is bounded", () => {
 
 test("a connection whose last reader paused it reads again when it is free", () => {
   const fake = new FakeSocket();
+  const dataPath = new DataPath({ logging: new Logging({ level: "off" }) });
   let free = false;
   const connection = new Http1ClientConnection(
     fake.socket,
     { onConnected: () => undefined, onExchangeEnd: (reusable) => (free = reusable), onClosed: () => undefined },
     { maxHeadBytes: 60 * 1024, maxFieldCount: 100, enableTrailers: true, bufferLimitBytes: 1024 },
-    new DataPath({ logging: new Logging({ level: "off" }) }),
+    dataPath,
   );
   fake.emit("connect");
   connection.start({
@@ -186,6 +187,7 @@ test("a connection whose last reader paused it reads again when it is free", () 
     headers: new HeaderMap(),
   };
   connection.sendRequestHead(head, true);
+  dataPath.turn.flushRound();
   connection.onData(Buffer.from("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"));
   assert.equal(fake.paused, true);
   connection.onData(Buffer.from("0\r\n\r\n"));

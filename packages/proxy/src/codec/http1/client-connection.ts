@@ -67,6 +67,11 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   #requestChunked = false;
   #requestDone = true;
   #keepAlive = true;
+  /** The connection has just come up: the host cannot have waited for a request on it. */
+  #isNew = false;
+  #hasWaited = false;
+  /** What `bytesSent` was when the request got the connection. */
+  #sentBefore = 0;
   #consuming = false;
   #paused = false;
   /** The socket is being destroyed: nothing more is read from it. */
@@ -117,6 +122,8 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     this.#state = "head";
     this.#requestDone = false;
     this.#informationalCount = 0;
+    this.#hasWaited = !this.#isNew;
+    this.#sentBefore = this.#output.bytesSent;
   }
 
   destroy(): void {
@@ -128,7 +135,9 @@ export class Http1ClientConnection implements RequestSender, BodySink {
 
   #onConnect(tls: TlsInfo | undefined): void {
     this.#state = "idle";
+    this.#isNew = true;
     this.#dataPath.turn.run(() => this.#owner.onConnected(tls));
+    this.#isNew = false;
   }
 
   sendRequestHead(head: RequestHead, endStream: boolean): void {
@@ -195,6 +204,12 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     return this.#output.isOverHighWatermark();
   }
 
+  // A server whose patience with a silent connection ends says 408 and closes (RFC 9110 §15.5.9), and having said that it closes it takes
+  // no further request (RFC 9112 §9.6). One that waits for the rest of a request means that request.
+  mayHaveCrossed(): boolean {
+    return this.#hasWaited && !this.#keepAlive && this.#requestDone && this.#informationalCount === 0;
+  }
+
   pauseResponse(): void {
     this.#paused = true;
     this.#socket.pause();
@@ -223,6 +238,10 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     let position = 0;
     while (position < data.length && !this.#dead) {
       if (this.#state === "head") {
+        if (this.#isUnsent) {
+          this.#endUnsent();
+          return;
+        }
         position = this.#partialHead === undefined ? this.#takeHead(data, position) : this.#takeMore(data, position);
         if (position < 0) return;
       } else if (this.#state === "body") {
@@ -363,11 +382,25 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     this.destroy();
   }
 
+  /** The request in hand waits for the end of the round: nothing that comes answers it. */
+  get #isUnsent(): boolean {
+    return this.#output.bytesSent === this.#sentBefore;
+  }
+
+  // As if the connection had ended before it was given to the request (RFC 9112 §9.3: an answer belongs to the request before it).
+  #endUnsent(): void {
+    const receiver = this.#receiver;
+    this.#receiver = undefined;
+    this.#output.discard();
+    this.destroy();
+    receiver?.onUpstreamReset("connection_termination", false);
+  }
+
   #breakProtocol(): void {
     const receiver = this.#receiver;
     this.#receiver = undefined;
     this.destroy();
-    receiver?.onUpstreamReset("protocol_error");
+    receiver?.onUpstreamReset("protocol_error", true);
   }
 
   #onEnd(): void {
@@ -384,6 +417,9 @@ export class Http1ClientConnection implements RequestSender, BodySink {
         // A message cut short is a fault of the back end's framing, not only of the connection (Envoy: the parser's error).
         this.#breakProtocol();
         return;
+      } else if (this.#state === "head" && this.#isUnsent) {
+        this.#endUnsent();
+        return;
       }
       this.destroy();
     });
@@ -392,13 +428,14 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   #onClose(): void {
     if (this.#state === "closed") return;
     // As at its end: a reset that cuts a message short is a fault of its framing too.
+    const hasLeft = this.#state !== "head" || !this.#isUnsent;
     const isCut = (this.#state === "body" && !this.#body.untilClose) || this.#partialHead !== undefined;
     this.#state = "closed";
     this.#partialHead = undefined;
     const receiver = this.#receiver;
     this.#receiver = undefined;
     this.#dataPath.turn.run(() => {
-      receiver?.onUpstreamReset(isCut ? "protocol_error" : "connection_termination");
+      receiver?.onUpstreamReset(isCut ? "protocol_error" : "connection_termination", hasLeft);
       this.#owner.onClosed(this.#error);
     });
   }

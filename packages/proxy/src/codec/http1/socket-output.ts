@@ -102,6 +102,11 @@ export class SocketOutput {
     this.#send(text);
   }
 
+  /** Forgets what has not been handed to the socket. */
+  discard(): void {
+    this.#text = "";
+  }
+
   /** Bytes that the kernel has not taken yet; falls in steps of what was written at a time. */
   get waitingBytes(): number {
     return this.#waitingBytes;

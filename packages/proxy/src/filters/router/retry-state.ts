@@ -89,8 +89,10 @@ export class RetryState {
     return new RetryState(conditions, retries, statusCodes, policy, cluster, random);
   }
 
-  onResponse(head: ResponseHead): RetryDecision {
-    return this.#decide(this.#wantsRetryOf(head));
+  /** `isUnprocessed`: the host says that it has not taken the request, as with REFUSED_STREAM of HTTP/2. */
+  onResponse(head: ResponseHead, isUnprocessed = false): RetryDecision {
+    const isRefused = isUnprocessed && this.#wantsRetryAfter("remote_refused_stream_reset", false);
+    return this.#decide(isRefused || this.#wantsRetryOf(head));
   }
 
   /** `requestStarted`: a byte of the request may have reached the upstream. */

@@ -42,7 +42,8 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   #trailers: HeaderMap | undefined = undefined;
   /** Body kept for a connection that is still being made, or for another try. */
   #kept: BodyBlocks | undefined = undefined;
-  #keptBytes = 0;
+  /** Of the body so far, kept or not. */
+  #bodyBytes = 0;
   #requestPaused = false;
   #responsePaused = false;
   #abandoned = false;
@@ -178,6 +179,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     if (endStream) this.#onRequestEnd();
     const sender = this.#attempt?.sender;
     const isKept = sender === undefined || this.#retry !== undefined;
+    this.#bodyBytes += chunk.length;
     if (isKept && chunk.length > 0) this.#keep(chunk, sender);
     if (sender === undefined) return;
     sender.sendRequestData(chunk, endStream);
@@ -191,8 +193,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   }
 
   #keep(chunk: Buffer, sender: RequestSender | undefined): void {
-    this.#keptBytes += chunk.length;
-    if (sender !== undefined && this.#keptBytes > this.#stream.bufferLimitBytes) {
+    if (sender !== undefined && this.#bodyBytes > this.#stream.bufferLimitBytes) {
       // Too much to keep for another try: the request goes on without one (Envoy: retry_or_shadow_abandoned).
       this.#retry?.release();
       this.#retry = undefined;
@@ -200,7 +201,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       return;
     }
     (this.#kept ??= new BodyBlocks()).keep(chunk);
-    if (sender === undefined && this.#keptBytes > this.#stream.bufferLimitBytes) this.#pauseRequest();
+    if (sender === undefined && this.#bodyBytes > this.#stream.bufferLimitBytes) this.#pauseRequest();
   }
 
   #pauseRequest(): void {
@@ -234,8 +235,8 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const kept = this.#kept?.all;
     const isComplete = this.#requestEnded && this.#trailers === undefined;
     if (kept === undefined) {
-      sender.sendRequestHead(stream.request, isComplete && this.#keptBytes === 0);
-      if (isComplete && this.#keptBytes > 0) throw new Error("a body that was not kept cannot be sent again");
+      sender.sendRequestHead(stream.request, isComplete && this.#bodyBytes === 0);
+      if (isComplete && this.#bodyBytes > 0) throw new Error("a body that was not kept cannot be sent again");
     } else {
       sender.sendRequestHead(stream.request, false);
       for (const [index, chunk] of kept.entries())
@@ -254,7 +255,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   onResponseHead(attempt: UpstreamAttempt, head: ResponseHead, endStream: boolean): void {
     const stream = this.#stream;
     const { info, dataPath } = stream;
-    const decision = this.#retry?.onResponse(head) ?? "no";
+    const decision = this.#retry?.onResponse(head, this.#isUnprocessed(attempt, head)) ?? "no";
     if (decision === "retry" && this.#mayRepeat()) {
       attempt.cancel();
       this.#scheduleRetry(attempt);
@@ -364,9 +365,18 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#stream.sendLocalReply(timedOut("response_timeout"));
   }
 
+  // Applications say 408 of their own, so that what is not idempotent is not sent twice (RFC 9110 §9.2.2).
+  #isUnprocessed(attempt: UpstreamAttempt, head: ResponseHead): boolean {
+    return attempt.isStaleAnswer(head) && idempotentMethods.has(this.#stream.request.method);
+  }
+
+  canSendAgain(): boolean {
+    return !this.#abandoned && (this.#bodyBytes === 0 || this.#kept !== undefined);
+  }
+
   // A body that is not complete or no longer kept cannot be sent a second time.
   #mayRepeat(): boolean {
-    if (this.#keptBytes === 0 || this.#kept !== undefined) return true;
+    if (this.canSendAgain()) return true;
     this.#retry?.release();
     return false;
   }
@@ -395,6 +405,9 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#attempt?.cancel();
   }
 }
+
+/** RFC 9110 §9.2.2. */
+const idempotentMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
 
 function isTunnelStart(method: string, head: ResponseHead): boolean {
   return head.status === 101 || (method === "CONNECT" && head.status >= 200 && head.status < 300);
