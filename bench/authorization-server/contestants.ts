@@ -56,7 +56,16 @@ async function startOurs(tree: Tree, core: number): Promise<RunningContestant> {
   )) as AuthorizationServer;
   const dataDir = await mkdtemp(path.join(tmpdir(), "tulle-auth-bench-"));
   const [port] = await freePorts(1);
-  const argv = ["--data-dir", dataDir, "--port", String(port), "--log-level", "warning"];
+  const argv = [
+    "--data-dir",
+    dataDir,
+    "--port",
+    String(port),
+    "--log-level",
+    "warning",
+    "--signing-algorithm",
+    "ES256",
+  ];
   const { config } = loadConfig({ argv, environment: {} });
   if (config === undefined) throw new Error("the bench's configuration is wrong");
   const database = await openDatabase(config);

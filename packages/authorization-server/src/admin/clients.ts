@@ -1,16 +1,17 @@
 // Administration of clients, on the store itself: also while the server runs, which reads a client anew for each request.
 import { recordAdministration } from "../audit.ts";
 import { digest, newSecret } from "../crypto/secrets.ts";
+import { signingAlgorithms } from "../keys/jwt.ts";
 import { redirectUriProblem } from "../protocol/redirect-uri.ts";
 import { parseScope } from "../protocol/scope.ts";
 import type { Client, GrantType } from "../store/clients.ts";
 import { deleteClient, findAnyClient, grantTypes, listClients, saveClient } from "../store/clients.ts";
 import type { Database } from "../store/database.ts";
 import { subjectPrefix } from "../store/users.ts";
+import { standardScopes } from "../token/user-claims.ts";
 import type { AdminResult } from "./result.ts";
 
 export const minSecretCharacters = 32;
-const standardScope = ["openid", "profile", "email", "offline_access"];
 
 /** What an administrator says of a client; what is left out keeps its value, or gets its default. */
 export interface ClientSettings {
@@ -26,6 +27,8 @@ export interface ClientSettings {
   readonly formActionExtras?: readonly string[] | undefined;
   readonly requirePkce?: boolean | undefined;
   readonly opaque?: boolean | undefined;
+  readonly idTokenAlgorithm?: string | undefined;
+  readonly claimsInIdToken?: boolean | undefined;
   readonly disabled?: boolean | undefined;
 }
 
@@ -67,7 +70,7 @@ export async function createClient(
       redirectUris: [],
       postLogoutRedirectUris: [],
       origins: [],
-      scope: standardScope,
+      scope: standardScopes,
       defaultScope: undefined,
       grantTypes: ["authorization_code", "refresh_token"],
       audiences: [],
@@ -75,6 +78,8 @@ export async function createClient(
       formActionExtras: [],
       requiresPkce: false,
       opaqueTokens: false,
+      idTokenAlgorithm: undefined,
+      claimsInIdToken: false,
       createdAtMs: transaction.nowMs,
       disabledAtMs: undefined,
     };
@@ -150,6 +155,11 @@ function applySettings(before: Client, settings: ClientSettings, nowMs: number, 
     if (!(grantTypes as readonly string[]).includes(grant))
       problems.push(`no grant type "${grant}"; there are ${grantTypes.join(", ")}`);
   }
+  const algorithm = signingAlgorithms.find((name) => name === settings.idTokenAlgorithm);
+  if (settings.idTokenAlgorithm !== undefined && algorithm === undefined)
+    problems.push(
+      `no algorithm "${settings.idTokenAlgorithm}" for ID tokens; there are ${signingAlgorithms.join(", ")}`,
+    );
   const disabledAtMs = settings.disabled === true ? (before.disabledAtMs ?? nowMs) : undefined;
   return {
     ...before,
@@ -166,6 +176,8 @@ function applySettings(before: Client, settings: ClientSettings, nowMs: number, 
     formActionExtras: settings.formActionExtras ?? before.formActionExtras,
     requiresPkce: settings.requirePkce ?? before.requiresPkce,
     opaqueTokens: settings.opaque ?? before.opaqueTokens,
+    idTokenAlgorithm: algorithm ?? before.idTokenAlgorithm,
+    claimsInIdToken: settings.claimsInIdToken ?? before.claimsInIdToken,
     disabledAtMs: settings.disabled === undefined ? before.disabledAtMs : disabledAtMs,
   };
 }

@@ -6,7 +6,7 @@ import { maxPasswordCharacters } from "../crypto/passwords.ts";
 import type { Database } from "../store/database.ts";
 import { revokeGrantsOfUser } from "../store/grants.ts";
 import { endSessionsOfUser } from "../store/sessions.ts";
-import type { User } from "../store/users.ts";
+import type { User, UserClaims } from "../store/users.ts";
 import {
   canonicalUserName,
   deleteUser,
@@ -24,6 +24,35 @@ export interface NewUser {
   readonly password: string;
   readonly displayName?: string | undefined;
   readonly email?: string | undefined;
+  readonly emailVerified?: boolean | undefined;
+  readonly claims?: UserClaims | undefined;
+}
+
+// What tokens and introspection say themselves, and what would be read as something else than a word about the user.
+const reservedClaims = new Set(
+  (
+    "iss sub aud exp iat nbf jti nonce auth_time azp amr acr at_hash c_hash s_hash sid client_id scope cnf act may_act " +
+    "events token_type active username name preferred_username email email_verified openid profile offline_access " +
+    "address phone typ alg __proto__"
+  ).split(" "),
+);
+
+/** They travel in tokens, and those in headers. */
+const maxClaimsCharacters = 4096;
+
+function* claimProblems(claims: UserClaims): Iterable<string> {
+  for (const name of Object.keys(claims)) {
+    if (!/^[A-Za-z0-9_.:/-]{1,100}$/.test(name)) yield `the claim ${name} has a name that no scope can have`;
+    if (reservedClaims.has(name)) yield `the claim ${name} is the server's own`;
+  }
+  if (JSON.stringify(claims).length > maxClaimsCharacters)
+    yield `the claims have more than ${maxClaimsCharacters} characters`;
+}
+
+/** What is null or an empty list goes. */
+function mergedClaims(before: UserClaims, changes: UserClaims): UserClaims {
+  const isNothing = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(Object.entries({ ...before, ...changes }).filter(([, value]) => !isNothing(value)));
 }
 
 function* passwordProblems(password: string): Iterable<string> {
@@ -42,6 +71,8 @@ export async function createUser(
   const name = canonicalUserName(wanted.name);
   if (!/^[^\p{C}\p{Z}]{1,100}$/u.test(name))
     problems.push("a user name has 1 to 100 characters, none of them a space or control character");
+  const claims = mergedClaims({}, wanted.claims ?? {});
+  problems.push(...claimProblems(claims));
   if (problems.length > 0) return { problems };
   const passwordHash = await passwords.hash(wanted.password);
   return database.transaction(async (transaction) => {
@@ -52,6 +83,8 @@ export async function createUser(
       name,
       displayName: wanted.displayName,
       email: wanted.email,
+      emailVerified: wanted.emailVerified ?? false,
+      claims,
       passwordHash,
       createdAtMs: transaction.nowMs,
       disabledAtMs: undefined,
@@ -86,6 +119,10 @@ export async function changeUserPassword(
 export interface UserSettings {
   readonly displayName?: string | undefined;
   readonly email?: string | undefined;
+  /** A new address is not verified unless this says so. */
+  readonly emailVerified?: boolean | undefined;
+  /** Those named change; null takes one away. */
+  readonly claims?: UserClaims | undefined;
   readonly disabled?: boolean | undefined;
 }
 
@@ -99,10 +136,16 @@ export async function updateUserSettings(
     const before = await findUserByName(transaction, name);
     if (before === undefined) return { problems: [`there is no user ${name}`] };
     const disabledAtMs = settings.disabled === true ? (before.disabledAtMs ?? transaction.nowMs) : undefined;
+    const claims = mergedClaims(before.claims, settings.claims ?? {});
+    const problems = [...claimProblems(claims)];
+    if (problems.length > 0) return { problems };
+    const email = settings.email ?? before.email;
     const user: User = {
       ...before,
       displayName: settings.displayName ?? before.displayName,
-      email: settings.email ?? before.email,
+      email,
+      emailVerified: settings.emailVerified ?? (before.emailVerified && email === before.email),
+      claims,
       disabledAtMs: settings.disabled === undefined ? before.disabledAtMs : disabledAtMs,
     };
     await updateUser(transaction, user);

@@ -20,8 +20,6 @@ export interface AuthorizeDraft {
   readonly redirectUriSent: boolean;
   /** `state` as it goes back, encoded. */
   readonly state: string | undefined;
-  /** What the request asked for, word for word. */
-  readonly scopeAsked: string | undefined;
   scope: readonly string[];
   resources: readonly string[];
   codeChallenge: string | undefined;

@@ -6,6 +6,8 @@ import { parseArgs } from "node:util";
 import type { LogLevel } from "@tulle/telemetry";
 import { parse as parseYaml } from "yaml";
 import type { SigningAlgorithm } from "../keys/jwt.ts";
+import type { TokenForm } from "./token-form.ts";
+import { tokenForm, tokenFormProblems } from "./token-form.ts";
 import { parseDurationMs } from "./durations.ts";
 import { helpText } from "./help-text.ts";
 import type { Setting } from "./settings.ts";
@@ -43,6 +45,9 @@ export interface Config {
   readonly scopeTexts: ReadonlyMap<string, string>;
   readonly trustedProxies: readonly string[];
   readonly signingAlgorithm: SigningAlgorithm;
+  /** By audience; `defaultTokenForm` for all others. */
+  readonly audienceTokens: ReadonlyMap<string, TokenForm>;
+  readonly defaultTokenForm: TokenForm;
   readonly keyRotationMs: number;
   readonly keyPublishAheadMs: number;
   readonly lifetimes: Lifetimes;
@@ -90,6 +95,9 @@ export function loadConfig(sources: ConfigSources): ConfigResult {
     // The other checks are made all the same, and need some value.
     given.set(setting.name, problem === undefined ? found : { value: setting.fallback, from: found.from });
   }
+  const audienceTokens = given.get("audience-tokens")!;
+  for (const problem of tokenFormProblems(mapEntries(audienceTokens.value)))
+    problems.push(`${audienceTokens.from}: ${problem}`);
   const config = build((name) => given.get(name)!.value);
   checkTogether(config, problems, sources.storeOnly === true);
   return problems.length > 0 ? { problems } : { config };
@@ -233,10 +241,21 @@ function entries(list: string): readonly string[] {
     .filter((entry) => entry !== "");
 }
 
+function mapEntries(text: string): ReadonlyArray<readonly [string, string]> {
+  return text
+    .split(";")
+    .filter((entry) => entry.trim() !== "")
+    .map((entry) => [entry.slice(0, entry.indexOf("=")).trim(), entry.slice(entry.indexOf("=") + 1).trim()]);
+}
+
 function build(value: (name: string) => string): Config {
   const ms = (name: string): number => parseDurationMs(value(name))!;
   const optional = (name: string): string | undefined => (value(name) === "" ? undefined : value(name));
   const issuer = (optional("issuer") ?? `http://localhost:${value("port")}`).replace(/\/+$/, "");
+  const defaultTokenForm: TokenForm = {
+    algorithm: value("signing-algorithm") as SigningAlgorithm,
+    type: value("strict") === "true" ? "at+jwt" : "JWT",
+  };
   return Object.freeze({
     issuer,
     host: value("host"),
@@ -251,14 +270,13 @@ function build(value: (name: string) => string): Config {
     demoGatewayRedirectUris: entries(value("demo-gateway-redirect-uris")),
     demoGatewayPostLogoutRedirectUris: entries(value("demo-gateway-post-logout-redirect-uris")),
     defaultAudience: optional("default-audience") ?? issuer,
-    scopeTexts: new Map(
-      value("scopes")
-        .split(";")
-        .filter((entry) => entry.trim() !== "")
-        .map((entry) => [entry.slice(0, entry.indexOf("=")).trim(), entry.slice(entry.indexOf("=") + 1).trim()]),
-    ),
+    scopeTexts: new Map(mapEntries(value("scopes"))),
     trustedProxies: entries(value("trusted-proxies")),
-    signingAlgorithm: value("signing-algorithm") as SigningAlgorithm,
+    signingAlgorithm: defaultTokenForm.algorithm,
+    audienceTokens: new Map(
+      mapEntries(value("audience-tokens")).map(([audience, text]) => [audience, tokenForm(text, defaultTokenForm)]),
+    ),
+    defaultTokenForm,
     keyRotationMs: ms("key-rotation"),
     keyPublishAheadMs: ms("key-publish-ahead"),
     lifetimes: {

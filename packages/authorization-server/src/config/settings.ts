@@ -70,9 +70,15 @@ export const settings: readonly Setting[] = [
   {
     name: "signing-algorithm",
     kind: "choice",
-    choices: ["ES256", "RS256"],
-    fallback: "ES256",
-    help: "Algorithm of new signing keys",
+    choices: ["RS256", "ES256"],
+    fallback: "RS256",
+    help: "Algorithm of tokens where neither the client (ID tokens) nor `audience-tokens` (access tokens) names one",
+  },
+  {
+    name: "audience-tokens",
+    kind: "map",
+    fallback: "",
+    help: "Algorithm and type of access tokens by audience: `https://api.example=ES256 at+jwt;…`",
   },
   duration("key-rotation", "30d", "How long a key signs"),
   duration("key-publish-ahead", "1d", "How long the next key is published before it signs"),

@@ -59,8 +59,8 @@ test("an ID token and an access token carry what their standards ask for", async
     amr: ["pwd"],
   });
   const header = decodeProtectedHeader(tokens["access_token"]!);
-  assert.equal(header.typ, "at+jwt");
-  assert.equal(header.alg, "ES256");
+  assert.equal(header.typ, "JWT");
+  assert.equal(header.alg, "RS256");
   const { jti, ...access } = decodeJwt(tokens["access_token"]!);
   assert.ok(String(jti).length > 22);
   assert.deepEqual(access, {
@@ -127,7 +127,7 @@ test("introspection tells a token's own client and its resource server, and nobo
     assert.equal(json["active"], true, id);
     assert.equal(json["sub"], subject);
     assert.equal(json["username"], "ann");
-    assert.equal(json["aud"], api);
+    assert.deepEqual(json["aud"], [api, server.issuer]);
     assert.equal(json["token_type"], "bearer");
   }
   assert.deepEqual((await ask(tokens["access_token"]!, "other")).json, { active: false });

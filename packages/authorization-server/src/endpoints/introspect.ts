@@ -7,6 +7,7 @@ import { refuse } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { Client } from "../store/clients.ts";
 import { findUser } from "../store/users.ts";
+import { ownClaims } from "../token/user-claims.ts";
 import type { TokenInfo } from "./token-info.ts";
 import { activeToken } from "./token-info.ts";
 
@@ -45,6 +46,7 @@ async function describe(server: ServerContext, info: TokenInfo): Promise<Readonl
     client_id: info.clientId,
     sub: info.subject,
     username: user?.name,
+    ...(user === undefined ? {} : ownClaims(user, info.scope)),
     scope: info.scope.length > 0 ? info.scope.join(" ") : undefined,
     aud: info.audience.length === 1 ? info.audience[0] : info.audience,
     token_type: info.kind === "access_token" ? "bearer" : undefined,

@@ -4,6 +4,7 @@ import { keySetLifeMs } from "../config/config.ts";
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import { grantTypes } from "../store/clients.ts";
+import { standardScopes } from "../token/user-claims.ts";
 
 export function metadata(server: ServerContext): Answer {
   const { config, keys } = server;
@@ -20,7 +21,7 @@ export function metadata(server: ServerContext): Answer {
     response_types_supported: ["code"],
     response_modes_supported: ["query"],
     grant_types_supported: grantTypes,
-    scopes_supported: [...new Set(["openid", "profile", "email", "offline_access", ...config.scopeTexts.keys()])],
+    scopes_supported: [...new Set([...standardScopes, "roles", "groups", ...config.scopeTexts.keys()])],
     claims_supported: [
       "sub",
       "iss",
@@ -35,6 +36,8 @@ export function metadata(server: ServerContext): Answer {
       "preferred_username",
       "email",
       "email_verified",
+      "roles",
+      "groups",
     ],
     subject_types_supported: ["public"],
     id_token_signing_alg_values_supported: keys.algorithms,

@@ -1,5 +1,6 @@
 // What a token says and whether it holds, whichever kind it is: the common ground of introspection, revocation and
 // userinfo.
+import { isAccessToken } from "../keys/jwt.ts";
 import type { ServerContext } from "../server-context.ts";
 import { findOpaqueToken, isTokenInForce } from "../store/access-tokens.ts";
 import { findAuthorization } from "../store/authorizations.ts";
@@ -26,7 +27,7 @@ export async function activeToken(server: ServerContext, token: string): Promise
 
 async function activeJwt(server: ServerContext, token: string): Promise<TokenInfo | undefined> {
   const jwt = server.keys.verify(token);
-  if (jwt === undefined || jwt.type !== "at+jwt") return undefined;
+  if (jwt === undefined || !isAccessToken(jwt)) return undefined;
   const { sub, aud, client_id: clientId, scope, iat, exp, jti } = jwt.claims as Record<string, never>;
   const info: TokenInfo = {
     kind: "access_token",

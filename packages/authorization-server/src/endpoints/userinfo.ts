@@ -5,8 +5,8 @@ import { Parameters } from "../protocol/parameters.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import { printableDescription, refuse } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
-import type { User } from "../store/users.ts";
 import { findUser } from "../store/users.ts";
+import { identityClaims } from "../token/user-claims.ts";
 import { activeToken } from "./token-info.ts";
 
 export async function userinfo(server: ServerContext, request: EndpointRequest): Promise<Answer> {
@@ -23,6 +23,10 @@ export async function userinfo(server: ServerContext, request: EndpointRequest):
       401,
     );
   }
+  if (!info.audience.includes(server.config.issuer)) {
+    const refusal = refuse("invalid_token", "the access token is meant for another resource server");
+    return refused(server, request, refusal, 401);
+  }
   if (!info.scope.includes("openid")) {
     return refused(server, request, refuse("insufficient_scope", "the access token lacks the scope openid"), 403);
   }
@@ -30,15 +34,7 @@ export async function userinfo(server: ServerContext, request: EndpointRequest):
   if (user === undefined || user.disabledAtMs !== undefined) {
     return refused(server, request, refuse("invalid_token", "the account is no longer in use"), 401);
   }
-  return json(200, claims(user, info.scope));
-}
-
-function claims(user: User, scope: readonly string[]): Readonly<Record<string, unknown>> {
-  const profile = scope.includes("profile")
-    ? { name: user.displayName ?? user.name, preferred_username: user.name }
-    : {};
-  const email = scope.includes("email") && user.email !== undefined ? { email: user.email, email_verified: false } : {};
-  return { sub: user.id, ...profile, ...email };
+  return json(200, { sub: user.id, ...identityClaims(user, info.scope) });
 }
 
 /** From the header, or from a POST's form (RFC 6750 §2.1, §2.2); never from the address. */

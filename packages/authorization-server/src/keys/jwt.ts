@@ -52,8 +52,12 @@ export interface VerifiedJwt {
  * What tells our two kinds of JWTs apart, whatever `typ` an audience wants: each access token names its client (RFC 9068
  * §2.2), no ID token does.
  */
-export function isIdToken({ type, claims }: VerifiedJwt): boolean {
-  return type === "JWT" && claims["client_id"] === undefined;
+export function isAccessToken({ claims }: VerifiedJwt): boolean {
+  return typeof claims["client_id"] === "string";
+}
+
+export function isIdToken(jwt: VerifiedJwt): boolean {
+  return jwt.type === "JWT" && !isAccessToken(jwt);
 }
 
 /**

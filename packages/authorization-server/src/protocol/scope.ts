@@ -13,10 +13,6 @@ export function formatScope(scope: readonly string[]): string {
   return scope.join(" ");
 }
 
-export function sameScope(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && coversScope(a, b);
-}
-
 /** True when every token of `asked` is in `given`. */
 export function coversScope(given: readonly string[], asked: readonly string[]): boolean {
   return asked.every((token) => given.includes(token));

@@ -12,8 +12,6 @@ export interface Authorization {
   readonly sessionId: string;
   readonly redirectUri: string;
   readonly redirectUriSent: boolean;
-  /** What the client asked for, to tell whether the answer must name the scope; absent when it asked for none. */
-  readonly scopeAsked: string | undefined;
   readonly scope: readonly string[];
   readonly resources: readonly string[];
   readonly codeChallenge: string | undefined;
@@ -32,7 +30,6 @@ interface AuthorizationRow {
   readonly session_id: string;
   readonly redirect_uri: string;
   readonly redirect_uri_sent: number;
-  readonly scope_asked: string | null;
   readonly scope: string;
   readonly resources: string;
   readonly code_challenge: string | null;
@@ -52,7 +49,6 @@ function fromRow(row: AuthorizationRow): Authorization {
     sessionId: row.session_id,
     redirectUri: row.redirect_uri,
     redirectUriSent: row.redirect_uri_sent === 1,
-    scopeAsked: row.scope_asked ?? undefined,
     scope: row.scope === "" ? [] : row.scope.split(" "),
     resources: row.resources === "[]" ? [] : (JSON.parse(row.resources) as string[]),
     codeChallenge: row.code_challenge ?? undefined,
@@ -77,8 +73,8 @@ export async function issueCode(transaction: Transaction, authorization: NewAuth
   const codeExpiresAtMs = now + authorization.codeLifetimeMs;
   await transaction.run(
     `INSERT INTO authorizations (id, code_digest, client_id, user_id, grant_id, session_id, redirect_uri,
-      redirect_uri_sent, scope_asked, scope, resources, code_challenge, nonce, authenticated_at, created_at,
-      code_expires_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      redirect_uri_sent, scope, resources, code_challenge, nonce, authenticated_at, created_at,
+      code_expires_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       newOrderedId(now),
       digest(code),
@@ -88,7 +84,6 @@ export async function issueCode(transaction: Transaction, authorization: NewAuth
       authorization.sessionId,
       authorization.redirectUri,
       authorization.redirectUriSent ? 1 : 0,
-      authorization.scopeAsked ?? null,
       authorization.scope.join(" "),
       JSON.stringify(authorization.resources),
       authorization.codeChallenge ?? null,

@@ -1,4 +1,5 @@
 // Registered clients: how they lie in the store and how they are read.
+import type { SigningAlgorithm } from "../keys/jwt.ts";
 import type { Reader, Transaction } from "./database.ts";
 
 export const grantTypes = ["authorization_code", "refresh_token", "client_credentials"] as const;
@@ -26,6 +27,10 @@ export interface Client {
   readonly formActionExtras: readonly string[];
   readonly requiresPkce: boolean;
   readonly opaqueTokens: boolean;
+  /** `id_token_signed_response_alg` of OpenID Connect's registration; the server's own when undefined. */
+  readonly idTokenAlgorithm: SigningAlgorithm | undefined;
+  /** Its ID tokens carry what userinfo would tell it (Core §5.4 leaves that to the server). */
+  readonly claimsInIdToken: boolean;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | undefined;
 }
@@ -46,6 +51,8 @@ interface ClientRow {
   readonly form_action_extras: string;
   readonly requires_pkce: number;
   readonly opaque_tokens: number;
+  readonly id_token_algorithm: SigningAlgorithm | null;
+  readonly claims_in_id_token: number;
   readonly created_at: number;
   readonly disabled_at: number | null;
 }
@@ -75,6 +82,8 @@ function fromRow(row: ClientRow): Client {
     formActionExtras: list(row.form_action_extras),
     requiresPkce: row.requires_pkce === 1,
     opaqueTokens: row.opaque_tokens === 1,
+    idTokenAlgorithm: row.id_token_algorithm ?? undefined,
+    claimsInIdToken: row.claims_in_id_token === 1,
     createdAtMs: row.created_at,
     disabledAtMs: row.disabled_at ?? undefined,
   };
@@ -106,14 +115,15 @@ export async function saveClient(transaction: Transaction, client: Client): Prom
   await transaction.run(
     `INSERT INTO clients (id, name, secret_digest, is_public, redirect_uris, post_logout_redirect_uris, origins, scope,
       default_scope, grant_types, audiences, resource_server_for, form_action_extras, requires_pkce, opaque_tokens,
-      created_at, disabled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      id_token_algorithm, claims_in_id_token, created_at, disabled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, secret_digest = excluded.secret_digest,
       is_public = excluded.is_public, redirect_uris = excluded.redirect_uris,
       post_logout_redirect_uris = excluded.post_logout_redirect_uris, origins = excluded.origins,
       scope = excluded.scope, default_scope = excluded.default_scope, grant_types = excluded.grant_types,
       audiences = excluded.audiences, resource_server_for = excluded.resource_server_for,
       form_action_extras = excluded.form_action_extras, requires_pkce = excluded.requires_pkce,
-      opaque_tokens = excluded.opaque_tokens, disabled_at = excluded.disabled_at`,
+      opaque_tokens = excluded.opaque_tokens, id_token_algorithm = excluded.id_token_algorithm,
+      claims_in_id_token = excluded.claims_in_id_token, disabled_at = excluded.disabled_at`,
     [
       client.id,
       client.name,
@@ -130,6 +140,8 @@ export async function saveClient(transaction: Transaction, client: Client): Prom
       JSON.stringify(client.formActionExtras),
       client.requiresPkce ? 1 : 0,
       client.opaqueTokens ? 1 : 0,
+      client.idTokenAlgorithm ?? null,
+      client.claimsInIdToken ? 1 : 0,
       client.createdAtMs,
       client.disabledAtMs ?? null,
     ],

@@ -199,6 +199,17 @@ ALTER TABLE audit_events ADD COLUMN occurrences BIGINT NOT NULL DEFAULT 1;
 ALTER TABLE audit_events ADD COLUMN last_at BIGINT;
 `,
   },
+  {
+    version: 4,
+    name: "algorithms and claims of clients and users",
+    sql: `
+ALTER TABLE clients ADD COLUMN id_token_algorithm TEXT;
+ALTER TABLE clients ADD COLUMN claims_in_id_token INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE users ADD COLUMN email_verified INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE users ADD COLUMN claims TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE authorizations DROP COLUMN scope_asked;
+`,
+  },
 ];
 
 const versionsTable = `CREATE TABLE IF NOT EXISTS schema_versions (

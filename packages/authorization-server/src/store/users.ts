@@ -5,11 +5,16 @@ import type { Reader, Transaction } from "./database.ts";
 
 export const subjectPrefix = "usr_";
 
+export type UserClaims = Readonly<Record<string, unknown>>;
+
 export interface User {
   readonly id: string;
   readonly name: string;
   readonly displayName: string | undefined;
   readonly email: string | undefined;
+  readonly emailVerified: boolean;
+  /** Roles, groups and whatever else applications want to know: each is released by the scope of its name. */
+  readonly claims: UserClaims;
   readonly passwordHash: string;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | undefined;
@@ -20,6 +25,8 @@ interface UserRow {
   readonly name: string;
   readonly display_name: string | null;
   readonly email: string | null;
+  readonly email_verified: number;
+  readonly claims: string;
   readonly password_hash: string;
   readonly created_at: number;
   readonly disabled_at: number | null;
@@ -31,6 +38,8 @@ function fromRow(row: UserRow): User {
     name: row.name,
     displayName: row.display_name ?? undefined,
     email: row.email ?? undefined,
+    emailVerified: row.email_verified === 1,
+    claims: row.claims === "{}" ? {} : (JSON.parse(row.claims) as UserClaims),
     passwordHash: row.password_hash,
     createdAtMs: row.created_at,
     disabledAtMs: row.disabled_at ?? undefined,
@@ -62,13 +71,15 @@ export async function listUsers(reader: Reader): Promise<readonly User[]> {
 
 export async function insertUser(transaction: Transaction, user: User): Promise<void> {
   await transaction.run(
-    `INSERT INTO users (id, name, display_name, email, password_hash, password_changed_at, created_at, disabled_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO users (id, name, display_name, email, email_verified, claims, password_hash, password_changed_at,
+      created_at, disabled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       user.id,
       user.name,
       user.displayName ?? null,
       user.email ?? null,
+      user.emailVerified ? 1 : 0,
+      JSON.stringify(user.claims),
       user.passwordHash,
       user.createdAtMs,
       user.createdAtMs,
@@ -78,12 +89,17 @@ export async function insertUser(transaction: Transaction, user: User): Promise<
 }
 
 export async function updateUser(transaction: Transaction, user: User): Promise<void> {
-  await transaction.run("UPDATE users SET display_name = ?, email = ?, disabled_at = ? WHERE id = ?", [
-    user.displayName ?? null,
-    user.email ?? null,
-    user.disabledAtMs ?? null,
-    user.id,
-  ]);
+  await transaction.run(
+    "UPDATE users SET display_name = ?, email = ?, email_verified = ?, claims = ?, disabled_at = ? WHERE id = ?",
+    [
+      user.displayName ?? null,
+      user.email ?? null,
+      user.emailVerified ? 1 : 0,
+      JSON.stringify(user.claims),
+      user.disabledAtMs ?? null,
+      user.id,
+    ],
+  );
 }
 
 export async function setPassword(transaction: Transaction, userId: string, passwordHash: string): Promise<void> {

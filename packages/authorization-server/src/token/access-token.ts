@@ -1,11 +1,14 @@
 // Access tokens: JWTs by RFC 9068, or opaque ones for clients registered so. A JWT's id names the authorization that it
 // came from, so that revocation is known to introspection without a row for each token.
+import type { Config } from "../config/config.ts";
+import type { TokenForm } from "../config/token-form.ts";
 import { newId } from "../crypto/secrets.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { StoredAccessToken } from "../store/access-tokens.ts";
 import { issueOpaqueToken } from "../store/access-tokens.ts";
 import type { Client } from "../store/clients.ts";
 import type { Transaction } from "../store/database.ts";
+import type { UserClaims } from "../store/users.ts";
 
 export interface AccessTokenContent {
   readonly client: Client;
@@ -15,6 +18,8 @@ export interface AccessTokenContent {
   readonly audience: readonly string[];
   readonly authorizationId: string | undefined;
   readonly authenticatedAtMs: number | undefined;
+  /** What the resource server gets to know of the user. */
+  readonly userClaims: UserClaims;
 }
 
 /** A token whose row, if it has one, lies in the transaction; `write` signs and may run after the commit. */
@@ -46,6 +51,7 @@ export async function prepareAccessToken(
     return { write: () => token };
   }
   const claims = {
+    ...content.userClaims,
     iss: config.issuer,
     sub: content.subject,
     aud: content.audience.length === 1 ? content.audience[0] : content.audience,
@@ -56,7 +62,17 @@ export async function prepareAccessToken(
     jti: id,
     auth_time: content.authenticatedAtMs === undefined ? undefined : Math.floor(content.authenticatedAtMs / 1000),
   };
-  return { write: () => keys.sign(config.signingAlgorithm, "at+jwt", claims) };
+  const { algorithm, type } = tokenFormFor(config, content.audience);
+  return { write: () => keys.sign(algorithm, type, claims) };
+}
+
+/** Of several audiences the first one that settings name decides. */
+function tokenFormFor({ audienceTokens, defaultTokenForm }: Config, audiences: readonly string[]): TokenForm {
+  for (const audience of audiences) {
+    const form = audienceTokens.get(audience);
+    if (form !== undefined) return form;
+  }
+  return defaultTokenForm;
 }
 
 /** The authorization that the id of an access token names. */

@@ -8,7 +8,13 @@ export function requireGrantedResource(draft: GrantDraft, { server }: GrantConte
   const { config } = server;
   const { client, authorization } = draft;
   // What was authorized; without a resource then, the audience that such a token has anyway.
-  const allowed = audienceFor([], authorization?.resources ?? [], client.audiences, config.defaultAudience);
+  const allowed = audienceFor({
+    asked: [],
+    authorized: authorization!.resources,
+    scope: authorization!.scope,
+    clientAudiences: client.audiences,
+    config,
+  });
   const resources = requestedResources(draft.parameters, allowed);
   if (typeof resources === "string") return refuse("invalid_target", resources);
   draft.resources = resources;

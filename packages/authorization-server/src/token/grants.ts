@@ -6,13 +6,17 @@ import type { Refusal } from "../protocol/refusal.ts";
 import { audienceFor } from "../protocol/resources.ts";
 import { extendAuthorization, revokeAuthorization } from "../store/authorizations.ts";
 import type { Client, GrantType } from "../store/clients.ts";
+import type { Transaction } from "../store/database.ts";
 import { issueRefreshToken } from "../store/refresh-tokens.ts";
+import type { UserClaims } from "../store/users.ts";
+import { findUser } from "../store/users.ts";
 import { prepareAccessToken } from "./access-token.ts";
 import { clientCredentialsChecks } from "./client-credentials-checks.ts";
 import { codeChecks } from "./code-checks.ts";
-import type { ClientCredentialsDraft, CodeDraft, GrantContext, RefreshDraft } from "./draft.ts";
+import type { ClientCredentialsDraft, CodeDraft, GrantContext, GrantDraft, RefreshDraft } from "./draft.ts";
 import { refreshChecks } from "./refresh-checks.ts";
 import type { TokenSuccess } from "./token-answer.ts";
+import { identityClaims, ownClaims, standardScopes } from "./user-claims.ts";
 
 export type GrantResult = { readonly success: TokenSuccess } | { readonly refusal: Refusal };
 
@@ -38,13 +42,15 @@ async function redeemCode(context: GrantContext, client: Client, parameters: Par
   }
   const authorization = draft.authorization!;
   const { scope } = authorization;
+  const about = await aboutUser(transaction, client, authorization.userId, scope);
   const accessToken = await prepareAccessToken(server, transaction, {
     client,
     subject: authorization.userId,
     scope,
-    audience: audienceFor(draft.resources, authorization.resources, client.audiences, server.config.defaultAudience),
+    audience: audienceOf(context, draft, scope),
     authorizationId: authorization.id,
     authenticatedAtMs: authorization.authenticatedAtMs,
+    userClaims: about.inAccessToken,
   });
   const offline = scope.includes("offline_access");
   const { refreshTokenMs } = server.config.lifetimes;
@@ -54,11 +60,35 @@ async function redeemCode(context: GrantContext, client: Client, parameters: Par
     accessToken,
     refreshToken,
     scope,
-    scopeAsked: authorization.scopeAsked,
-    idTokenFor: scope.includes("openid") ? authorization : undefined,
+    idToken: scope.includes("openid") ? { client, authorization, userClaims: about.inIdToken } : undefined,
     nowMs: transaction.nowMs,
   };
   return { success };
+}
+
+function audienceOf({ server }: GrantContext, draft: GrantDraft, scope: readonly string[]): readonly string[] {
+  return audienceFor({
+    asked: draft.resources,
+    authorized: draft.authorization?.resources ?? [],
+    scope,
+    clientAudiences: draft.client.audiences,
+    config: server.config,
+  });
+}
+
+/** What the tokens tell of their user; read only where a scope or the client's registration asks for it. */
+async function aboutUser(
+  transaction: Transaction,
+  client: Client,
+  userId: string,
+  scope: readonly string[],
+): Promise<{ readonly inAccessToken: UserClaims; readonly inIdToken: UserClaims }> {
+  const wanted = client.claimsInIdToken || scope.some((token) => !standardScopes.includes(token));
+  const user = wanted ? await findUser(transaction, userId) : undefined;
+  return {
+    inAccessToken: user === undefined ? {} : ownClaims(user, scope),
+    inIdToken: user === undefined || !client.claimsInIdToken ? {} : identityClaims(user, scope),
+  };
 }
 
 async function keepAuthorization({ server, transaction }: GrantContext, id: string): Promise<void> {
@@ -89,20 +119,23 @@ async function refresh(context: GrantContext, client: Client, parameters: Parame
   }
   const authorization = draft.authorization!;
   await keepAuthorization(context, authorization.id);
+  const about = await aboutUser(transaction, client, authorization.userId, draft.scope);
   const accessToken = await prepareAccessToken(server, transaction, {
     client,
     subject: authorization.userId,
     scope: draft.scope,
-    audience: audienceFor(draft.resources, authorization.resources, client.audiences, server.config.defaultAudience),
+    audience: audienceOf(context, draft, draft.scope),
     authorizationId: authorization.id,
     authenticatedAtMs: authorization.authenticatedAtMs,
+    userClaims: about.inAccessToken,
   });
   const success: TokenSuccess = {
     accessToken,
     refreshToken: draft.successor,
     scope: draft.scope,
-    scopeAsked: parameters.get("scope") ?? draft.scope.join(" "),
-    idTokenFor: draft.scope.includes("openid") ? { ...authorization, nonce: undefined } : undefined,
+    idToken: draft.scope.includes("openid")
+      ? { client, authorization: { ...authorization, nonce: undefined }, userClaims: about.inIdToken }
+      : undefined,
     nowMs: transaction.nowMs,
   };
   return { success };
@@ -118,16 +151,16 @@ async function actForItself(context: GrantContext, client: Client, parameters: P
     client,
     subject: client.id,
     scope: draft.scope,
-    audience: audienceFor(draft.resources, [], client.audiences, server.config.defaultAudience),
+    audience: audienceOf(context, draft, draft.scope),
     authorizationId: undefined,
     authenticatedAtMs: undefined,
+    userClaims: {},
   });
   const success: TokenSuccess = {
     accessToken,
     refreshToken: undefined,
     scope: draft.scope,
-    scopeAsked: parameters.get("scope"),
-    idTokenFor: undefined,
+    idToken: undefined,
     nowMs: transaction.nowMs,
   };
   return { success };

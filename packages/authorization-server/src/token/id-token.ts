@@ -2,15 +2,24 @@
 import { createHash } from "node:crypto";
 import type { ServerContext } from "../server-context.ts";
 import type { Authorization } from "../store/authorizations.ts";
+import type { Client } from "../store/clients.ts";
+import type { UserClaims } from "../store/users.ts";
+
+export interface IdTokenContent {
+  readonly client: Client;
+  readonly authorization: Authorization;
+  /** What the client gets to know of the user in it, beside who it is. */
+  readonly userClaims: UserClaims;
+}
 
 export function writeIdToken(
-  server: ServerContext,
-  authorization: Authorization,
+  { config, keys }: ServerContext,
+  { client, authorization, userClaims }: IdTokenContent,
   accessToken: string,
   nowMs: number,
 ): string {
-  const { config, keys } = server;
-  return keys.sign(config.signingAlgorithm, "JWT", {
+  return keys.sign(client.idTokenAlgorithm ?? config.signingAlgorithm, "JWT", {
+    ...userClaims,
     iss: config.issuer,
     sub: authorization.userId,
     aud: authorization.clientId,

@@ -21,6 +21,8 @@ interface SettingOptions {
   readonly formAction?: readonly string[];
   readonly requirePkce?: boolean;
   readonly opaque?: boolean;
+  readonly idTokenAlgorithm?: string;
+  readonly claimsInIdToken?: boolean;
 }
 
 type Options = SettingOptions & StoreOptions & OutputOption;
@@ -38,7 +40,9 @@ function addSettings(command: Command): Command {
     .option("--post-logout-redirect-uri <uri>", "where a logout may lead; may be repeated", collect)
     .option("--form-action <source>", "an origin or scheme that its redirect URI redirects on to", collect)
     .option("--require-pkce", "refuse its requests without PKCE")
-    .option("--opaque", "give it opaque access tokens instead of JWTs");
+    .option("--opaque", "give it opaque access tokens instead of JWTs")
+    .option("--id-token-algorithm <name>", "RS256 or ES256 (default: the server's, RS256)")
+    .option("--claims-in-id-token", "put what userinfo would tell into its ID tokens too");
 }
 
 function settingsOf(options: SettingOptions): ClientSettings {
@@ -55,6 +59,8 @@ function settingsOf(options: SettingOptions): ClientSettings {
     formActionExtras: options.formAction,
     requirePkce: options.requirePkce,
     opaque: options.opaque,
+    idTokenAlgorithm: options.idTokenAlgorithm,
+    claimsInIdToken: options.claimsInIdToken,
   };
 }
 
@@ -131,6 +137,7 @@ function addChange(command: Command, context: CommandContext): void {
   addSettings(change)
     .option("--no-require-pkce", "accept its requests without PKCE")
     .option("--no-opaque", "give it JWTs again")
+    .option("--no-claims-in-id-token", "leave them to userinfo again")
     .option("--disable", "refuse the client until it is enabled again")
     .option("--enable", "accept it again");
   addOutputOption(addStoreOptions(change));

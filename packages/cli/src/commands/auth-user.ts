@@ -14,13 +14,17 @@ import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addExamples, addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
 import type { StoreOptions } from "./auth-store.ts";
-import { accepted, addStoreOptions, moment, secretFromStdin, withStore } from "./auth-store.ts";
+import { accepted, addStoreOptions, collect, moment, secretFromStdin, withStore } from "./auth-store.ts";
 
 type Options = StoreOptions &
   OutputOption & {
     readonly passwordStdin?: boolean;
     readonly displayName?: string;
     readonly email?: string;
+    readonly emailVerified?: boolean;
+    readonly role?: readonly string[];
+    readonly group?: readonly string[];
+    readonly claim?: readonly string[];
     readonly disable?: boolean;
     readonly enable?: boolean;
   };
@@ -28,6 +32,37 @@ type Options = StoreOptions &
 function shown(user: User): Readonly<Record<string, unknown>> {
   const { passwordHash: _, createdAtMs, disabledAtMs, ...rest } = user;
   return { ...rest, createdAt: new Date(createdAtMs).toISOString(), disabled: disabledAtMs !== undefined };
+}
+
+/** What applications are told beside name and address: each by the scope of its name. */
+function addClaimOptions(command: Command): Command {
+  return command
+    .option("--email-verified", "the address is known to be the user's")
+    .option("--role <name>", "for the scope roles; may be repeated, and replaces those before", collect)
+    .option("--group <name>", "for the scope groups; may be repeated, and replaces those before", collect)
+    .option(
+      "--claim <name=value>",
+      "for the scope of that name; repeated it is a list, without a value it goes",
+      collect,
+    );
+}
+
+function claimsOf({ role, group, claim }: Options): Readonly<Record<string, unknown>> {
+  const claims = new Map<string, readonly string[]>();
+  for (const text of claim ?? []) {
+    const equals = text.indexOf("=");
+    if (equals < 1) throw new CommandFailure(`--claim ${text} is not NAME=VALUE`, { exitCode: exitCodes.usage });
+    const [name, value] = [text.slice(0, equals), text.slice(equals + 1)];
+    claims.set(name, [...(claims.get(name) ?? []), ...(value === "" ? [] : [value])]);
+  }
+  const single = [...claims].map(([name, values]) => [name, values.length === 1 ? values[0] : values] as const);
+  // An empty name, as in --role "", says that there is none any more.
+  const listOf = (names: readonly string[]): readonly string[] => names.filter((name) => name !== "");
+  return {
+    ...Object.fromEntries(single),
+    ...(role === undefined ? {} : { roles: listOf(role) }),
+    ...(group === undefined ? {} : { groups: listOf(group) }),
+  };
 }
 
 function hasher(config: Config): ReturnType<typeof passwordHasher> {
@@ -50,13 +85,15 @@ async function password(context: CommandContext, options: Options): Promise<stri
 export function registerUser(command: Command, context: CommandContext): void {
   const create = addOutputOption(
     addStoreOptions(
-      command
-        .command("create")
-        .argument("<name>")
-        .description("add a user")
-        .option("--password-stdin", "read the password from standard input")
-        .option("--display-name <text>", "the name that applications with the scope profile see")
-        .option("--email <address>", "the address that applications with the scope email see"),
+      addClaimOptions(
+        command
+          .command("create")
+          .argument("<name>")
+          .description("add a user")
+          .option("--password-stdin", "read the password from standard input")
+          .option("--display-name <text>", "the name that applications with the scope profile see")
+          .option("--email <address>", "the address that applications with the scope email see"),
+      ),
     ),
   );
   addExamples(create, [["echo -n 'correct horse' | tulle auth user create ann --password-stdin", "add a user"]]);
@@ -66,6 +103,8 @@ export function registerUser(command: Command, context: CommandContext): void {
       password: await password(context, options),
       displayName: options.displayName,
       email: options.email,
+      emailVerified: options.emailVerified,
+      claims: claimsOf(options),
     };
     const user = accepted(
       await withStore(context, options, ({ database, config }) => createUser(database, hasher(config), wanted), true),
@@ -97,12 +136,14 @@ function addUserChanges(command: Command, context: CommandContext): void {
     .argument("<name>")
     .description("change a user; --disable ends every session and grant")
     .option("--display-name <text>", "the name that applications see")
-    .option("--email <address>", "the address that applications see")
+    .option("--email <address>", "the address that applications see; a new one is not verified")
+    .option("--no-email-verified", "it is not known any more to be the user's")
     .option("--disable", "let the user sign in no more")
     .option("--enable", "let the user sign in again");
-  addStoreOptions(change).action(async (name: string, options: Options) => {
+  addStoreOptions(addClaimOptions(change)).action(async (name: string, options: Options) => {
     const disabled = options.disable === true ? true : options.enable === true ? false : undefined;
-    const settings = { displayName: options.displayName, email: options.email, disabled };
+    const { displayName, email, emailVerified } = options;
+    const settings = { displayName, email, emailVerified, claims: claimsOf(options), disabled };
     accepted(await withStore(context, options, ({ database }) => updateUserSettings(database, name, settings)));
     context.stdout(`user ${name} changed\n`);
   });

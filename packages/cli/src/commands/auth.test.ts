@@ -77,6 +77,19 @@ test("clients: create, show, change, disable, new secret, delete", async () => {
   assert.match(again.stderr, /exists already/);
   const list = await auth(["client", "list", "-o", "json"]);
   assert.ok(!list.stdout.includes("ecret"), "no trace of a secret");
+  const hmac = await auth(["client", "update", "web", "--id-token-algorithm", "HS256"]);
+  assert.match(hmac.stderr, /no algorithm "HS256" for ID tokens; there are RS256, ES256/);
+  const tokens = await auth([
+    "client",
+    "update",
+    "web",
+    "--id-token-algorithm",
+    "ES256",
+    "--claims-in-id-token",
+    "-o",
+    "json",
+  ]);
+  assert.match(tokens.stdout, /"idTokenAlgorithm":"ES256","claimsInIdToken":true/);
   const changed = await auth(["client", "update", "web", "--no-require-pkce", "--disable", "-o", "json"]);
   assert.match(changed.stdout, /"requiresPkce":false.*"disabled":true/);
   const secret = await auth(["client", "secret", "web"]);
@@ -98,6 +111,16 @@ test("users: the password comes from standard input alone", async () => {
   assert.match((await auth(["user", "create", "bob", "--password-stdin"], "short")).stderr, /fewer than 8/);
   assert.ok(!(await auth(["user", "list", "-o", "json"])).stdout.includes("argon2"));
   assert.equal((await auth(["user", "password", "ann", "--password-stdin"], "another one")).code, exitCodes.ok);
+  const claims = ["--role", "admin", "--role", "editor", "--claim", "department=sales", "--email-verified"];
+  assert.equal((await auth(["user", "update", "ann", "--email", "ann@example.com", ...claims])).code, exitCodes.ok);
+  assert.match(
+    (await auth(["user", "list", "-o", "json"])).stdout,
+    /"emailVerified":true,"claims":\{"department":"sales","roles":\["admin","editor"\]\}/,
+  );
+  assert.match((await auth(["user", "update", "ann", "--claim", "sub=x"])).stderr, /the claim sub is the server's own/);
+  assert.equal((await auth(["user", "update", "ann", "--claim", "sub"])).code, exitCodes.usage);
+  assert.equal((await auth(["user", "update", "ann", "--role", "", "--claim", "department="])).code, exitCodes.ok);
+  assert.match((await auth(["user", "list", "-o", "json"])).stdout, /"claims":\{\}/);
   assert.equal((await auth(["user", "update", "ann", "--disable"])).code, exitCodes.ok);
   assert.match((await auth(["user", "list"])).stdout, /^ann +usr_\S+ +\S+ +disabled$/m);
   assert.equal((await auth(["user", "delete", "ann"])).code, exitCodes.ok);

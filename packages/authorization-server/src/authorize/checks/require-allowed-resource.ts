@@ -6,7 +6,7 @@ import type { ServerContext } from "../../server-context.ts";
 import type { AuthorizeDraft } from "../draft.ts";
 
 export function requireAllowedResource(draft: AuthorizeDraft, { config }: ServerContext): Refusal | undefined {
-  const allowed = [...draft.client.audiences, config.defaultAudience];
+  const allowed = [...draft.client.audiences, config.defaultAudience, config.issuer];
   const resources = requestedResources(draft.parameters, allowed);
   if (typeof resources === "string") return refuse("invalid_target", resources);
   draft.resources = resources;
