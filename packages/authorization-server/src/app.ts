@@ -22,6 +22,8 @@ import { routes, wellKnownPath } from "./routes.ts";
 
 /** A form of this protocol has a few hundred bytes; tokens and redirect URIs may add a few thousand. */
 const maxBodyBytes = 65_536;
+/** An authorization request with a state of 8 KB, percent-encoded, and cookies beside it. */
+const maxHeaderBytes = 32_768;
 const requestTimeoutMs = 15_000;
 const keepAliveMs = 65_000;
 // A proxy closes idle connections itself, Envoy after an hour. If the server did it first, a request that is already on
@@ -34,6 +36,7 @@ export function createApp(server: ServerContext): FastifyInstance {
   const app = Fastify({
     logger: false,
     bodyLimit: maxBodyBytes,
+    http: { maxHeaderSize: maxHeaderBytes },
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: server.config.trustedProxies.length > 0 ? proxiedKeepAliveMs : keepAliveMs,
     routerOptions: { querystringParser: () => ({}), ignoreTrailingSlash: false, maxParamLength: 200 },

@@ -66,7 +66,7 @@ test("authorize: each refusal reaches the client with its error, its state and a
     },
     {
       name: "response mode",
-      query: "&response_mode=form_post",
+      query: "&response_mode=fragment",
       error: "invalid_request",
       description: /response_mode/,
     },
@@ -98,10 +98,10 @@ test("authorize: each refusal reaches the client with its error, its state and a
 test("authorize: a request of unreasonable size gets a page, and nothing of it is kept", async (t) => {
   const server = await testServer(t);
   await server.client();
-  const form = new URLSearchParams({ ...request, nonce: "n".repeat(13_000) }).toString();
+  const form = new URLSearchParams({ ...request, nonce: "n".repeat(17_000) }).toString();
   const visit = await server.browser().request("POST", `${server.issuer}/authorize`, form);
   assert.equal(visit.status, 400);
-  assert.match(visit.body, /longer than 12288 bytes/);
+  assert.match(visit.body, /longer than 16384 bytes/);
 });
 
 test("authorize: a state that cannot be read comes back as it was sent", async (t) => {

@@ -1,5 +1,5 @@
-// What the owner and the client see when the server itself cannot go on: a page before the owner is known, a redirect
-// with server_error or temporarily_unavailable afterwards, and JSON for programs.
+// What the owner and the client see when the server itself cannot go on: a redirect with server_error or
+// temporarily_unavailable once it is known where to (or once the owner is), a page before, and JSON for programs.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DatabaseUnavailable } from "./store/database.ts";
@@ -17,12 +17,23 @@ import {
 } from "./testing/test-server.ts";
 
 /** A database whose transactions, or reads, fail on demand. */
-function breakable(inner: Database): Database & { transactionError?: Error; readError?: Error } {
-  const broken: Database & { transactionError?: Error; readError?: Error } = {
+interface Breakable extends Database {
+  transactionError?: Error;
+  readError?: Error;
+  /** How many reads still work. */
+  readsLeft?: number;
+}
+
+function breakable(inner: Database): Breakable {
+  const broken: Breakable = {
     dialect: inner.dialect,
     transaction: (work) =>
       broken.transactionError ? Promise.reject(broken.transactionError) : inner.transaction(work),
-    read: (work) => (broken.readError ? Promise.reject(broken.readError) : inner.read(work)),
+    read: (work) => {
+      const works = broken.readError === undefined || (broken.readsLeft ?? 0) > 0;
+      if (broken.readsLeft !== undefined) broken.readsLeft -= 1;
+      return works ? inner.read(work) : Promise.reject(broken.readError!);
+    },
     script: (transaction, sql) => inner.script(transaction, sql),
     compact: () => inner.compact(),
     close: () => inner.close(),
@@ -32,9 +43,11 @@ function breakable(inner: Database): Database & { transactionError?: Error; read
 
 async function breakableServer(
   t: Parameters<typeof testServer>[0],
+  flags: readonly string[] = [],
 ): Promise<{ server: TestServer; database: ReturnType<typeof breakable> }> {
   let database: ReturnType<typeof breakable> | undefined;
   const server = await testServer(t, {
+    flags,
     database: async (config, nowMs) => (database = breakable(await openDatabase(config, { nowMs }))),
   });
   await server.client();
@@ -64,8 +77,27 @@ test("after sign-in, failures are redirected by their own names", async (t) => {
   );
 });
 
-test("before sign-in, failures are pages", async (t) => {
+test("before sign-in, failures go to the client as soon as it is known", async (t) => {
   const { server, database } = await breakableServer(t);
+  const browser = server.browser();
+  await server.authorize(browser, request);
+  for (const [failure, error] of [
+    [new DatabaseUnavailable("gone"), "temporarily_unavailable"],
+    [new Error("surprise"), "server_error"],
+  ] as const) {
+    database.readError = failure;
+    database.readsLeft = 0;
+    const unknown = await browser.open(server.authorizeUrl(request));
+    assert.equal(unknown.location, undefined, "a client that cannot be looked up gets nothing");
+    database.readsLeft = 1;
+    const known = await browser.open(server.authorizeUrl(request));
+    assert.equal(answerOf(known).get("error"), error, "the client is known, whether somebody is signed in is not");
+    delete database.readError;
+  }
+});
+
+test("before sign-in, failures are pages where errors wait for it", async (t) => {
+  const { server, database } = await breakableServer(t, ["--errors-after-sign-in"]);
   const cases = [
     { error: new DatabaseUnavailable("gone"), status: 503 },
     { error: new Error("surprise"), status: 500 },

@@ -97,8 +97,11 @@ test("rule 3: redirect URIs are compared exactly, keep their query, and only a l
   assert.equal(redirectUriMatches("http://127.0.0.1/cb", "http://127.0.0.1:5555/cb", false), false);
   assert.equal(redirectUriMatches("http://127.0.0.1/cb", "http://127.0.0.1:5555@evil.example/cb", true), false);
   assert.equal(redirectUriMatches("https://a.example/cb", "https://a.example:444/cb", true), false);
-  assert.match(redirectUriProblem("/cb", { issuerIsHttp: false }) ?? "", /not an absolute URI/);
-  assert.match(redirectUriProblem("https://a.example/#x", { issuerIsHttp: false }) ?? "", /fragment/);
+  assert.match(redirectUriProblem("/cb", { issuerIsHttp: false, nativeClient: false }) ?? "", /not an absolute URI/);
+  assert.match(
+    redirectUriProblem("https://a.example/#x", { issuerIsHttp: false, nativeClient: false }) ?? "",
+    /fragment/,
+  );
 });
 
 test("rule 4: public clients register redirect URIs; one that is left out must be the only one", async (t) => {
@@ -116,7 +119,7 @@ test("rule 4: public clients register redirect URIs; one that is left out must b
 });
 
 test("rule 5: http redirect URIs are loopback only, and the authorization endpoint has no CORS", async (t) => {
-  const rules = { issuerIsHttp: false };
+  const rules = { issuerIsHttp: false, nativeClient: false };
   assert.match(redirectUriProblem("http://client.example/cb", rules) ?? "", /is http/);
   assert.match(redirectUriProblem("http://localhost/cb", rules) ?? "", /is http/);
   assert.equal(redirectUriProblem("http://127.0.0.1/cb", rules), undefined);
@@ -168,8 +171,18 @@ test("rule 8: no scope means the default or invalid_scope, and the granted scope
   assert.equal(same.json["scope"], "profile");
 });
 
-test("rule 9: errors are redirected only once the owner has signed in, prompt=none excepted", async (t) => {
-  const server = await testServer(t);
+test("rule 9, and the seed's 302: errors are redirected at once, or once the owner has signed in", async (t) => {
+  const atOnce = await testServer(t);
+  await atOnce.client();
+  const first = await atOnce.browser().request("GET", atOnce.authorizeUrl({ ...request, scope: "unheard" }));
+  assert.equal(first.status, 302, "the very first answer");
+  assert.equal(answerOf(first).get("error"), "invalid_scope");
+  assert.equal(first.headers["set-cookie"], undefined, "nothing is kept of it");
+  const strict = await testServer(t, { flags: ["--strict"] });
+  await strict.client();
+  const page = await strict.browser().open(strict.authorizeUrl({ ...request, scope: "unheard" }));
+  assert.match(page.body, /name="username"/, "strict mode follows RFC 9700");
+  const server = await testServer(t, { flags: ["--errors-after-sign-in"] });
   await server.client();
   await server.user();
   const bad = server.authorizeUrl({ ...request, scope: "unheard" });

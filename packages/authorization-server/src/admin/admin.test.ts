@@ -86,7 +86,7 @@ for (const { name, run } of endings) {
 test("a client's new secret, new settings and end take effect with the next request", async (t) => {
   const state = await signedIn(t);
   const { database } = state.server.context;
-  await updateClient(database, rules, "app", { scope: "profile", name: "Renamed" });
+  await updateClient(database, rules, "app", { scope: "email", name: "Renamed" });
   const narrowed = answerOf(await state.browser.open(state.server.authorizeUrl(request)));
   assert.equal(narrowed.get("error"), "invalid_scope");
   await replaceClientSecret(database, "app", undefined);

@@ -198,7 +198,7 @@ function* clientProblems(client: Client, rules: ClientRules): Iterable<string> {
   if (client.name.trim() === "" || client.name.length > 100 || /[\p{Cc}\p{Cf}]/u.test(client.name))
     yield "the name has 1 to 100 characters and no control characters";
   for (const uri of [...client.redirectUris, ...client.postLogoutRedirectUris]) {
-    const problem = redirectUriProblem(uri, rules);
+    const problem = redirectUriProblem(uri, { ...rules, nativeClient: client.isPublic });
     if (problem !== undefined) yield `the redirect URI ${uri} ${problem}`;
   }
   if (client.grantTypes.includes("authorization_code") && client.redirectUris.length === 0)

@@ -24,7 +24,7 @@ import type { Session } from "../store/sessions.ts";
 import { findSession, touchSession } from "../store/sessions.ts";
 import { addressChecks } from "./address-checks.ts";
 import { answerClient, refuseClient } from "./client-answer.ts";
-import type { AddressDraft, AuthorizeDraft } from "./draft.ts";
+import type { AddressDraft, AuthorizeDraft, ResponseMode } from "./draft.ts";
 import { firstNeed } from "./owner-checks.ts";
 import { requestChecks } from "./request-checks.ts";
 import type { AuthorizationStep, Situation } from "./situation.ts";
@@ -49,12 +49,13 @@ export async function answerAuthorization(server: ServerContext, step: Authoriza
     return refusalPage(server, refusal, server.audit.refusal("authorize refused with a page", refusal, who));
   }
   const { draft } = address;
-  // Until the owner is known no failure may be redirected (RFC 9700 §4.11): it surfaces as a page of the adapter.
-  const session = await currentSession(server, step.request);
+  let session: Session | undefined;
   try {
+    session = await currentSession(server, step.request);
     return await answerAddressed(server, step, await situationOf(server, step, draft, session));
   } catch (error) {
-    if (session === undefined) throw error;
+    // RFC 9700 §4.11, where it is wanted: no failure is redirected until the owner is known, it surfaces as a page.
+    if (session === undefined && server.config.errorsAfterSignIn) throw error;
     if (error instanceof DatabaseUnavailable)
       return refuseClient(
         server,
@@ -89,6 +90,7 @@ export async function addressOf(
       client: draft.client!,
       redirectUri: draft.redirectUri!,
       redirectUriSent: parameters.has("redirect_uri"),
+      responseMode: responseModeOf(parameters, draft.redirectUri!),
       state: echoableState(parameters.raw("state"), parameters.get("state")),
       scope: [],
       resources: [],
@@ -98,6 +100,12 @@ export async function addressOf(
       hintedSubject: undefined,
     },
   };
+}
+
+/** Also how a refusal travels, so it is settled before any check of the request; what it cannot be is refused there. */
+function responseModeOf(parameters: Parameters, redirectUri: string): ResponseMode {
+  const asksForForm = parameters.get("response_mode") === "form_post" && !parameters.repeated.has("response_mode");
+  return asksForForm && /^https?:/.test(redirectUri) ? "form_post" : "query";
 }
 
 export async function currentSession(server: ServerContext, request: EndpointRequest): Promise<Session | undefined> {
@@ -125,7 +133,7 @@ export async function situationOf(
 async function answerAddressed(server: ServerContext, step: AuthorizationStep, situation: Situation): Promise<Answer> {
   const { draft, refusal, session, need } = situation;
   const silent = draft.prompt.has("none");
-  if (refusal !== undefined && (session !== undefined || silent)) {
+  if (refusal !== undefined && (session !== undefined || silent || !server.config.errorsAfterSignIn)) {
     await finishQuietly(server, step.interaction);
     return refuseClient(server, draft, refusal, session);
   }

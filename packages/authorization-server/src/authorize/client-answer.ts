@@ -1,6 +1,9 @@
-// Answers that travel through the browser to the client's redirect URI, in its query (RFC 6749 §4.1.2).
+// Answers that travel through the browser to the client's redirect URI: in its query (RFC 6749 §4.1.2), or as a form where
+// the client asks for it.
 import type { Answer } from "../http/messages.ts";
 import { found } from "../http/messages.ts";
+import { formPostPage } from "../pages/form-post-page.ts";
+import { formTargets } from "../pages/form-targets.ts";
 import { answerLocation } from "../protocol/redirect-uri.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import { printableDescription } from "../protocol/refusal.ts";
@@ -14,7 +17,14 @@ export function answerClient(
   draft: AuthorizeDraft,
   answer: ReadonlyArray<readonly [string, string]>,
 ): Answer {
-  return found(answerLocation(draft.redirectUri, [...answer, ["iss", server.config.issuer]], draft.state));
+  const complete = [...answer, ["iss", server.config.issuer]] as const;
+  if (draft.responseMode === "query") return found(answerLocation(draft.redirectUri, complete, draft.state));
+  const state = draft.parameters.get("state");
+  return formPostPage(server, {
+    redirectUri: draft.redirectUri,
+    fields: state === undefined ? complete : [...complete, ["state", state]],
+    formTargets: formTargets(draft.redirectUri, draft.client.formActionExtras),
+  });
 }
 
 export function refuseClient(

@@ -12,12 +12,15 @@ export interface AddressDraft {
   redirectUri: string | undefined;
 }
 
+export type ResponseMode = "query" | "form_post";
+
 export interface AuthorizeDraft {
   readonly parameters: Parameters;
   readonly request: EndpointRequest;
   readonly client: Client;
   readonly redirectUri: string;
   readonly redirectUriSent: boolean;
+  readonly responseMode: ResponseMode;
   /** `state` as it goes back, encoded. */
   readonly state: string | undefined;
   scope: readonly string[];

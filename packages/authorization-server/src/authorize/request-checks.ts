@@ -1,5 +1,5 @@
 // Every check of an authorization request whose client and redirect URI are known, in order. A refusal here goes to the
-// client, once the owner has signed in (RFC 9700 §4.11).
+// client at once, or with `errors-after-sign-in` once the owner has signed in (RFC 9700 §4.11).
 import type { Check } from "../checks.ts";
 import type { ServerContext } from "../server-context.ts";
 import { dropUselessOfflineAccess } from "./checks/drop-useless-offline-access.ts";
@@ -11,7 +11,7 @@ import { requireCodeResponseType } from "./checks/require-code-response-type.ts"
 import { requireKnownPrompt } from "./checks/require-known-prompt.ts";
 import { requireKnownHint } from "./checks/require-known-hint.ts";
 import { requirePkce } from "./checks/require-pkce.ts";
-import { requireQueryResponseMode } from "./checks/require-query-response-mode.ts";
+import { requireKnownResponseMode } from "./checks/require-known-response-mode.ts";
 import { requireReadableParameters } from "./checks/require-readable-parameters.ts";
 import { requireResponseType } from "./checks/require-response-type.ts";
 import { requireS256 } from "./checks/require-s256.ts";
@@ -28,7 +28,7 @@ export const requestChecks: ReadonlyArray<Check<AuthorizeDraft, ServerContext>> 
   refuseRequestObjects,
   requireResponseType,
   requireCodeResponseType,
-  requireQueryResponseMode,
+  requireKnownResponseMode,
   requireCodeGrant,
   requireWholeMaxAge,
   requirePkce,

@@ -35,6 +35,8 @@ export interface Config {
   readonly databaseUrl: string | undefined;
   readonly keyEncryptionKeyFile: string | undefined;
   readonly strict: boolean;
+  /** RFC 9700 §4.11: where anybody can register a client, an error at once would be an open redirector. */
+  readonly errorsAfterSignIn: boolean;
   readonly demo: boolean;
   readonly demoRedirectUri: string;
   readonly demoPostLogoutRedirectUri: string | undefined;
@@ -264,6 +266,7 @@ function build(value: (name: string) => string): Config {
     databaseUrl: optional("database"),
     keyEncryptionKeyFile: optional("key-encryption-key-file"),
     strict: value("strict") === "true",
+    errorsAfterSignIn: value("strict") === "true" || value("errors-after-sign-in") === "true",
     demo: value("demo") === "true",
     demoRedirectUri: optional("demo-redirect-uri") ?? `${issuer}/demo/callback`,
     demoPostLogoutRedirectUri: optional("demo-post-logout-redirect-uri"),

@@ -39,6 +39,10 @@ export const settings: readonly Setting[] = [
     "strict",
     "Prefer the RFCs where the compatible behaviour differs (docs/authorization-server.md lists the effects)",
   ),
+  flag(
+    "errors-after-sign-in",
+    "Send the error of a failed authorization request to the client only after sign-in; for open registration of clients",
+  ),
   flag("demo", "Make a demo client and user with random passwords; only for a loopback issuer"),
   text("demo-redirect-uri", "", "Redirect URI of the demo client; ISSUER/demo/callback when empty"),
   text("demo-post-logout-redirect-uri", "", "Where a logout of the demo client may lead"),

@@ -13,7 +13,7 @@ import { logoutPage } from "../pages/logout-page.ts";
 import { messagePage, refusalPage } from "../pages/message-page.ts";
 import { textsFor } from "../pages/page.ts";
 import { Parameters } from "../protocol/parameters.ts";
-import { answerLocation, echoableState } from "../protocol/redirect-uri.ts";
+import { answerLocation, echoableState, redirectUriMatches } from "../protocol/redirect-uri.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import { refuse } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
@@ -78,7 +78,10 @@ async function readRequest(
   const client =
     clientId === undefined ? undefined : await server.database.read((reader) => findClient(reader, clientId));
   const returnTo = parameters.get("post_logout_redirect_uri");
-  if (returnTo !== undefined && client?.postLogoutRedirectUris.includes(returnTo) !== true)
+  const isRegistered = client?.postLogoutRedirectUris.some((registered) =>
+    redirectUriMatches(registered, returnTo ?? "", client.isPublic),
+  );
+  if (returnTo !== undefined && isRegistered !== true)
     return { refusal: refuse("invalid_request", "post_logout_redirect_uri is not registered for this client") };
   const hintedSession = jwt === undefined ? undefined : String(jwt.claims["sid"]);
   return { parameters, client, returnTo, hintedSession };

@@ -19,7 +19,7 @@ export function metadata(server: ServerContext): Answer {
     introspection_endpoint: `${issuer}/introspect`,
     end_session_endpoint: `${issuer}/logout`,
     response_types_supported: ["code"],
-    response_modes_supported: ["query"],
+    response_modes_supported: ["query", "form_post"],
     grant_types_supported: grantTypes,
     scopes_supported: [...new Set([...standardScopes, "roles", "groups", ...config.scopeTexts.keys()])],
     claims_supported: [

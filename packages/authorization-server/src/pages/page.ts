@@ -15,6 +15,8 @@ export interface Page {
   readonly wide?: boolean;
   /** CSP sources beside our own that a form of this page may lead to; browsers apply them to redirects too. */
   readonly formTargets?: readonly string[];
+  /** SHA-256 of the one script of the page; the others have none. */
+  readonly scriptDigest?: string;
   readonly headers?: AnswerHeaders;
 }
 
@@ -24,10 +26,11 @@ export function textsFor(_server: ServerContext): Texts {
 }
 
 // RFC 9700 §4.16 (framing) and §4.2.4 (referrer); nothing but our own markup and one style sheet is ever loaded.
-function securityHeaders(formTargets: readonly string[]): Record<string, string> {
+function securityHeaders(formTargets: readonly string[], scriptDigest: string | undefined): Record<string, string> {
   const policy = [
     "default-src 'none'",
     `style-src 'sha256-${styleDigest}'`,
+    ...(scriptDigest === undefined ? [] : [`script-src 'sha256-${scriptDigest}'`]),
     `form-action ${["'self'", ...formTargets].join(" ")}`,
     "frame-ancestors 'none'",
     "base-uri 'none'",
@@ -75,7 +78,7 @@ ${page.content}
 `;
   return {
     status: page.status ?? 200,
-    headers: { ...securityHeaders(page.formTargets ?? []), ...page.headers },
+    headers: { ...securityHeaders(page.formTargets ?? [], page.scriptDigest), ...page.headers },
     body: body.text,
   };
 }

@@ -29,6 +29,10 @@ export interface Texts {
     readonly deny: string;
     readonly takeBack: string;
   };
+  readonly formPost: {
+    readonly title: string;
+    readonly go: string;
+  };
   readonly scopes: Readonly<Record<string, string>>;
   readonly unknownScope: (scope: string) => string;
   readonly error: {
@@ -117,6 +121,10 @@ export const english: Texts = {
     allow: "Allow",
     deny: "Deny",
     takeBack: "You can take this back at any time on your account page.",
+  },
+  formPost: {
+    title: "Back to the application",
+    go: "Go on",
   },
   scopes: {
     openid: "Know who you are",

@@ -64,7 +64,7 @@ test("redirect URIs: what may be registered", () => {
     { uri: "", problem: /absolute/ },
   ];
   for (const { uri, http, problem } of cases) {
-    const found = redirectUriProblem(uri, { issuerIsHttp: http ?? false });
+    const found = redirectUriProblem(uri, { issuerIsHttp: http ?? false, nativeClient: false });
     if (problem === undefined) assert.equal(found, undefined, uri);
     else assert.match(found ?? "", problem, uri);
   }
@@ -82,7 +82,9 @@ test("redirect URIs: how a requested one is compared", () => {
     [loopback, "http://127.0.0.1:1000@evil.example/cb?a=b", true, false],
     [loopback, "https://127.0.0.1:2000/cb?a=b", true, false],
     ["http://[::1]/cb", "http://[::1]:5/cb", true, true],
-    ["http://localhost/cb", "http://localhost:5/cb", true, false],
+    ["http://localhost/cb", "http://localhost:5/cb", true, true],
+    ["http://localhost/cb", "http://localhost:5/cb", false, false],
+    ["http://localhost/cb", "http://127.0.0.1/cb", true, false],
     ["https://a.example/cb", "https://a.example/cb/", true, false],
     ["https://a.example/cb", "https://a.example/%63b", true, false],
   ];

@@ -7,8 +7,13 @@ export interface RedirectUriRules {
   readonly issuerIsHttp: boolean;
 }
 
+export interface RedirectUriOwner extends RedirectUriRules {
+  /** A public client: programs on the owner's machine listen on a loopback address, under whatever port is free. */
+  readonly nativeClient: boolean;
+}
+
 /** Why `text` cannot be registered, in words for its developer; undefined when it can (RFC 6749 §3.1.2, RFC 9700 §2.6). */
-export function redirectUriProblem(text: string, rules: RedirectUriRules): string | undefined {
+export function redirectUriProblem(text: string, rules: RedirectUriOwner): string | undefined {
   // oxlint-disable-next-line no-control-regex -- controls, spaces and raw non-ASCII are no URI characters
   if (/[\x00-\x20\x7f-\uffff"<>\\^`{|}]/.test(text)) return "has a character that a URI cannot hold";
   if (text.includes("#")) return "has a fragment";
@@ -26,15 +31,16 @@ export function redirectUriProblem(text: string, rules: RedirectUriRules): strin
   return undefined;
 }
 
-function httpProblem(url: URL, rules: RedirectUriRules): string | undefined {
+function httpProblem(url: URL, rules: RedirectUriOwner): string | undefined {
   if (loopbackLiterals.has(url.hostname)) return undefined;
-  if (url.hostname === "localhost" && rules.issuerIsHttp) return undefined;
-  return "is http; use https (http only for 127.0.0.1 and [::1])";
+  // RFC 8252 §8.3 prefers the literals; several libraries of native applications know `localhost` alone.
+  if (url.hostname === "localhost" && (rules.issuerIsHttp || rules.nativeClient)) return undefined;
+  return "is http; use https (http only for 127.0.0.1 and [::1], and for localhost if the client is public)";
 }
 
 /** Splits a loopback http URI around its port; undefined for every other URI. */
 function withoutLoopbackPort(uri: string): string | undefined {
-  const match = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::([0-9]{1,5}))?((?:[/?].*)?)$/.exec(uri);
+  const match = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::([0-9]{1,5}))?((?:[/?].*)?)$/.exec(uri);
   if (match === null || Number(match[2] ?? 80) > 65_535) return undefined;
   return `${match[1]}${match[3]}`;
 }

@@ -14,6 +14,7 @@ import { prepareAccessToken } from "./access-token.ts";
 import { clientCredentialsChecks } from "./client-credentials-checks.ts";
 import { codeChecks } from "./code-checks.ts";
 import type { ClientCredentialsDraft, CodeDraft, GrantContext, GrantDraft, RefreshDraft } from "./draft.ts";
+import { authorizedResources } from "./grant-resource.ts";
 import { refreshChecks } from "./refresh-checks.ts";
 import type { TokenSuccess } from "./token-answer.ts";
 import { identityClaims, ownClaims, standardScopes } from "./user-claims.ts";
@@ -69,7 +70,7 @@ async function redeemCode(context: GrantContext, client: Client, parameters: Par
 function audienceOf({ server }: GrantContext, draft: GrantDraft, scope: readonly string[]): readonly string[] {
   return audienceFor({
     asked: draft.resources,
-    authorized: draft.authorization?.resources ?? [],
+    authorized: authorizedResources(draft, server.config),
     scope,
     clientAudiences: draft.client.audiences,
     config: server.config,

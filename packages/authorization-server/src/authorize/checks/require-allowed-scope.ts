@@ -1,4 +1,5 @@
-// RFC 6749 §3.3: an unknown scope is refused; no scope means the client's default, or a refusal when there is none.
+// A scope that is unknown, or not registered for the client, is ignored (OpenID Connect Core §3.1.2.1, RFC 6749 §3.3): the
+// token answer names what was granted. No scope means the client's default; where nothing is left, there is a refusal.
 import { formatScope, parseScope } from "../../protocol/scope.ts";
 import { refuse } from "../../protocol/refusal.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
@@ -16,8 +17,7 @@ export function requireAllowedScope(draft: AuthorizeDraft): Refusal | undefined 
   const scope = parseScope(asked);
   if (scope === undefined || scope.length === 0)
     return refuse("invalid_scope", "scope holds characters that RFC 6749 3.3 does not allow");
-  const unknown = scope.filter((token) => !client.scope.includes(token));
-  if (unknown.length > 0) return refuse("invalid_scope", `not allowed for this client: ${formatScope(unknown)}`);
-  draft.scope = scope;
-  return undefined;
+  draft.scope = scope.filter((token) => client.scope.includes(token));
+  if (draft.scope.length > 0) return undefined;
+  return refuse("invalid_scope", `not allowed for this client: ${formatScope(scope)}`);
 }

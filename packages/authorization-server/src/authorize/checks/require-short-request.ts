@@ -4,7 +4,7 @@ import { refuse } from "../../protocol/refusal.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
 import type { AddressDraft } from "../draft.ts";
 
-const maxBytes = 12_288;
+const maxBytes = 16_384;
 
 export function requireShortRequest({ parameters }: AddressDraft): Refusal | undefined {
   if (parameters.textLength <= maxBytes) return undefined;
