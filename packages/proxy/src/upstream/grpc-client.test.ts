@@ -72,7 +72,8 @@ function call(cluster: Cluster | undefined, path = "/call"): Promise<GrpcResult>
   if (cluster !== undefined) slot.current = cluster;
   const request = { path, message: Buffer.from("m") };
   return new Promise((resolve) => {
-    callGrpc(slot, target, request, { timeoutMs: 500, maxResponseBytes: 1024 }, dataPath, resolve);
+    const timeoutMs = path === "/late" ? 100 : 30_000;
+    callGrpc(slot, target, request, { timeoutMs, maxResponseBytes: 1024 }, dataPath, resolve);
   });
 }
 

@@ -18,7 +18,10 @@ const extAuthz = (authorizer: string, more: object = {}): object => ({
     "@type": extension("filters.network.ext_authz.v3.ExtAuthz"),
     stat_prefix: "tcp.",
     transport_api_version: "V3",
-    grpc_service: { envoy_grpc: { cluster_name: authorizer, authority: "authorizer.test" }, timeout: "0.4s" },
+    grpc_service: {
+      envoy_grpc: { cluster_name: authorizer, authority: "authorizer.test" },
+      timeout: authorizer === "late" ? "0.4s" : "30s",
+    },
     ...more,
   },
 });

@@ -51,8 +51,8 @@ const listeners: readonly TcpListener[] = [
     proxy: to(name),
   })),
   { name: "dead3", proxy: to("dead", { max_connect_attempts: 3 }) },
-  { name: "idle", proxy: to("echo", { idle_timeout: "0.2s" }) },
-  { name: "duration", proxy: to("echo", { max_downstream_connection_duration: "0.2s" }) },
+  { name: "idle", proxy: to("echo", { idle_timeout: "1s" }) },
+  { name: "duration", proxy: to("echo", { max_downstream_connection_duration: "1s" }) },
   {
     name: "weighted",
     proxy: { weighted_clusters: { clusters: [1, 2].map((weight) => ({ name: "echo", weight })) } },
