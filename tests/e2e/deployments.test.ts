@@ -197,7 +197,7 @@ test("a published port in use says which one, by whom, and what to do", async ()
     assert.equal(exit.code, 1);
     const text = shop.up.stderr();
     assert.match(text, new RegExp(`port 127\\.0\\.0\\.1:${port} is in use by process ${process.pid} \\(`));
-    assert.match(text, new RegExp(`--publish ${port + 1}:8080`));
+    assert.match(text, /--publish \d+:8080/);
     assert.deepEqual([...(await shop.processes())], []);
   } finally {
     server.close();

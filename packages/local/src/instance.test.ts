@@ -14,6 +14,7 @@ import {
   removeInstance,
   writeInstance,
 } from "./instance.ts";
+import { mountTinyDisk } from "../../../tests/tools/tiny-disk.ts";
 import { CannotStart, Supervisor } from "./supervisor.ts";
 
 async function thisProcess(dir: string): Promise<Instance> {
@@ -50,24 +51,41 @@ test("an instance is found until it is removed, and a broken file is no instance
   assert.deepEqual(await liveInstances(env), []);
 });
 
-test("a folder that cannot hold the state is an error that says what to do", async (context) => {
-  const folder = await mkdtemp(path.join(tmpdir(), "tulle-instance-"));
-  context.after(() => rm(folder, { recursive: true, force: true }));
-  await writeFile(path.join(folder, ".tulle"), "in the way");
-  const started = Supervisor.start({
-    dir: folder,
+function start(dir: string): Promise<Supervisor> {
+  return Supervisor.start({
+    dir,
     proxy: "tulle",
     restart: "never",
     publish: [],
     fresh: false,
     env: {},
     tulleCommand: ["false"],
-    tulleCompileCache: folder,
+    tulleCompileCache: dir,
     onEvent: () => undefined,
   });
-  await assert.rejects(started, (error) => {
+}
+
+test("a folder that cannot hold the state is an error that says what to do", async (context) => {
+  const folder = await mkdtemp(path.join(tmpdir(), "tulle-instance-"));
+  context.after(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(path.join(folder, ".tulle"), "in the way");
+  await assert.rejects(start(folder), (error) => {
     assert.ok(error instanceof CannotStart);
     assert.match(error.message, /^the state of .* cannot be written: E/);
+    assert.match(error.suggestion, /run a folder that you may write to/);
+    return true;
+  });
+});
+
+test("a full disk is told as one, since another folder would be no remedy", async (context) => {
+  const folder = await mkdtemp(path.join(tmpdir(), "tulle-instance-"));
+  context.after(() => rm(folder, { recursive: true, force: true }));
+  await using disk = await mountTinyDisk(folder, 64 * 1024);
+  disk.fill();
+  await assert.rejects(start(folder), (error) => {
+    assert.ok(error instanceof CannotStart);
+    assert.match(error.message, /^the state of .* cannot be written: ENOSPC/);
+    assert.match(error.suggestion, /^The disk is full/);
     return true;
   });
 });

@@ -173,13 +173,15 @@ export class Supervisor {
       if (error instanceof NotOwn) {
         throw new CannotStart(
           error.message,
-          "State is kept in folders that are this user's alone, since whoever can write there can command the mesh.",
+          "State is kept in folders that are this user's alone, since whoever can write there can command the mesh. Where the folder is another user's, run a clone of your own.",
         );
       }
       if (!(error instanceof Error) || !("syscall" in error)) throw error;
       throw new CannotStart(
         `the state of ${options.dir} cannot be written: ${error.message}`,
-        "It lies beside the manifests, in .tulle: run a folder that you may write to, a copy for example.",
+        "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT")
+          ? "The disk is full, or your share of it is used up: make room and start again."
+          : "It lies beside the manifests, in .tulle: run a folder that you may write to, as in a clone of your own.",
       );
     }
   }

@@ -20,6 +20,8 @@ const { request } = process.getBuiltinModule("node:http");
 
 const publishAddress = "127.0.0.1";
 const answerTimeoutMs = 30_000;
+/** How many ports above a taken one are looked at for one to suggest. */
+const triedPorts = 100;
 
 interface HeldPort extends WantedPort {
   /** undefined when the gateway's proxy binds the port itself. */
@@ -66,6 +68,7 @@ export class PublishedPorts {
       if (held.descriptor !== undefined) closeSocket(held.descriptor);
       this.#held.delete(hostPort);
     }
+    const taken: WantedPort[] = [];
     for (const [hostPort, port] of wanted) {
       if (this.#held.has(hostPort)) continue;
       const service = services.find((each) => matchesService(each, port));
@@ -74,10 +77,31 @@ export class PublishedPorts {
         this.#held.set(hostPort, { ...port, descriptor: own ? undefined : listeningSocket(publishAddress, hostPort) });
       } catch (error) {
         if (!(error instanceof SystemCallFailed)) throw error;
-        found.push(unavailable(port, error.code));
+        if (error.code === "EADDRINUSE") taken.push(port);
+        else found.push(unavailable(port, error.code));
       }
     }
+    const remedy = taken.length === 0 ? "" : this.#publishElsewhere(taken, new Set(wanted.keys()));
+    found.push(...taken.map((port) => inUse(port, remedy)));
     return found;
+  }
+
+  /**
+   * The option that leads around all ports that are taken, and keeps what the command line said of others: whoever types what a
+   * message says has to get through with it.
+   */
+  #publishElsewhere(taken: readonly WantedPort[], used: Set<number>): string {
+    const targets = new Set(taken.map(({ targetPort }) => targetPort));
+    const kept = this.#overrides.filter(({ targetPort }) => !targets.has(targetPort));
+    const moved = taken.map(({ hostPort, targetPort }) => {
+      const free = freePortAbove(hostPort, used);
+      used.add(free);
+      return { hostPort: free, targetPort };
+    });
+    const pairs = [...kept, ...moved]
+      .toSorted((a, b) => a.targetPort - b.targetPort)
+      .map(({ hostPort, targetPort }) => `${hostPort}:${targetPort}`);
+    return `--publish ${pairs.join(",")}`;
   }
 
   /** The ports that lead to pods with these labels. */
@@ -191,10 +215,38 @@ function unavailable(port: WantedPort, code: string): PortProblem {
       suggestion: `Publish on a port from 1024 on: --publish 8080:${port.targetPort}`,
     };
   }
-  const suggestion = `End that process, or publish on another port: --publish ${port.hostPort + 1}:${port.targetPort}`;
-  return code === "EADDRINUSE"
-    ? { subject, message: `port ${publishAddress}:${port.hostPort} is in use`, suggestion, takenPort: port.hostPort }
-    : { subject, message: `port ${port.hostPort} cannot be listened on: ${code}`, suggestion };
+  return {
+    subject,
+    message: `port ${port.hostPort} cannot be listened on: ${code}`,
+    suggestion: `Publish on another port: --publish ${port.hostPort + 1}:${port.targetPort}`,
+  };
+}
+
+function inUse(port: WantedPort, remedy: string): PortProblem {
+  return {
+    subject: `Service ${port.namespace}/${port.service}`,
+    message: `port ${publishAddress}:${port.hostPort} is in use`,
+    suggestion: `End that process, or publish elsewhere: ${remedy}`,
+    takenPort: port.hostPort,
+  };
+}
+
+/** The next port that nobody listens on now; where a hundred of them are taken, just the next one. */
+function freePortAbove(port: number, used: ReadonlySet<number>): number {
+  for (let candidate = port + 1; candidate <= Math.min(port + triedPorts, 65_535); candidate += 1) {
+    if (!used.has(candidate) && isFree(candidate)) return candidate;
+  }
+  return port + 1;
+}
+
+function isFree(port: number): boolean {
+  try {
+    closeSocket(listeningSocket(publishAddress, port));
+    return true;
+  } catch (error) {
+    if (!(error instanceof SystemCallFailed)) throw error;
+    return false;
+  }
 }
 
 /**
