@@ -1,6 +1,6 @@
 // Runs the shell blocks of one session as a reader would: in order, in a folder that looks like a fresh clone, with the ports that
 // the page names exchanged for free ones so that nothing on the machine is in the way.
-import { cp, mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
+import { cp, glob, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { freePort, startProcess, type StartedProcess } from "../tools/processes.ts";
@@ -109,6 +109,7 @@ export class DocsSession implements AsyncDisposable {
 
   async #startServer(server: ServerCommand, command: string): Promise<string> {
     for (const shown of [8080, 8443, 9400]) await this.#exchangePort(shown);
+    await this.#exchangePortsOfSamples();
     const elsewhere = server.onPorts(command, (shown) => this.#ports.get(shown)!);
     const started = await startProcess("bash", ["-c", `exec ${elsewhere}`], this.#start(command));
     this.#servers.push(started);
@@ -134,6 +135,14 @@ export class DocsSession implements AsyncDisposable {
   async #exchangePorts(text: string): Promise<void> {
     for (const match of text.matchAll(/\b(?:localhost|127\.0\.0\.1):(\d+)/g))
       await this.#exchangePort(Number(match[1]));
+  }
+
+  /** What a page applies stands to the samples as it does for a reader: what is the same there is the same here. */
+  async #exchangePortsOfSamples(): Promise<void> {
+    for await (const name of glob("samples/**/*.yaml", { cwd: this.#folder })) {
+      const file = path.join(this.#folder, name);
+      await writeFile(file, this.#onOurPorts(await readFile(file, "utf8")));
+    }
   }
 
   async #exchangePort(shown: number): Promise<void> {
