@@ -330,6 +330,13 @@ class Hosts {
   }
 }
 
+/** Two clusters under one name in the statistics, with a place for one request each. */
+const sharing: readonly Pick<Scenario, "hosts" | "cluster" | "route">[] = [
+  { hosts: ["hang"], cluster: { alt_stat_name: "shared", ...breakers({ max_requests: 1 }) } },
+  { hosts: [200], cluster: { alt_stat_name: "shared", ...breakers({ max_requests: 1 }) } },
+];
+const all = [...scenarios, ...sharing];
+
 function bootstrap(logPath: string, hosts: readonly Hosts[]): string {
   const logOf = (index: number): object => fileAccessLog(logPath, `${index} %RESPONSE_CODE% %RESPONSE_FLAGS%\n`);
   const manager = (index: number): object => ({
@@ -340,9 +347,7 @@ function bootstrap(logPath: string, hosts: readonly Hosts[]): string {
         {
           name: "all",
           domains: ["*"],
-          routes: [
-            { match: { prefix: "/" }, route: { cluster: `s${index}`, timeout: "0s", ...scenarios[index]!.route } },
-          ],
+          routes: [{ match: { prefix: "/" }, route: { cluster: `s${index}`, timeout: "0s", ...all[index]!.route } }],
         },
       ],
     },
@@ -352,14 +357,14 @@ function bootstrap(logPath: string, hosts: readonly Hosts[]): string {
   return JSON.stringify({
     admin: { address: loopback(0) },
     static_resources: {
-      listeners: scenarios.map((_scenario, index) => ({
+      listeners: all.map((_each, index) => ({
         name: `s${index}`,
         address: loopback(0),
         filter_chains: [
           { filters: [{ name: "envoy.filters.network.http_connection_manager", typed_config: manager(index) }] },
         ],
       })),
-      clusters: scenarios.map(({ cluster }, index) =>
+      clusters: all.map(({ cluster }, index) =>
         staticCluster(`s${index}`, hosts[index]!.ports, { lb_policy: "ROUND_ROBIN", ...cluster }),
       ),
     },
@@ -485,12 +490,12 @@ describe("limits of a cluster, on both proxies", () => {
   const sides: { name: string; side: Side; hosts: readonly Hosts[] }[] = [];
   before(async () => {
     for (const name of ["ours", "envoy"] as const) {
-      const hosts = await Promise.all(scenarios.map((scenario) => Hosts.start(scenario.hosts)));
+      const hosts = await Promise.all(all.map((each) => Hosts.start(each.hosts)));
       const make = (log: string): string => bootstrap(log, hosts);
       const side =
         name === "ours"
           ? await startOurs(path.join(folder, "ours.log"), make)
-          : await startEnvoy(folder, scenarios.length, make);
+          : await startEnvoy(folder, all.length, make);
       sides.push({ name, side, hosts });
     }
   });
@@ -513,4 +518,15 @@ describe("limits of a cluster, on both proxies", () => {
       }
     });
   }
+
+  test("clusters that share their statistics have limits of their own", async () => {
+    for (const { name, side, hosts } of sides) {
+      const [heldHosts] = hosts.slice(scenarios.length);
+      const held = request(side.ports.get(`s${scenarios.length}`)!);
+      await waitFor(() => heldHosts!.seen[0] === 1, { what: "a request at the host" });
+      assert.equal(await request(side.ports.get(`s${scenarios.length + 1}`)!), 200, name);
+      heldHosts!.letGo();
+      assert.equal(await held, 200);
+    }
+  });
 });
