@@ -1,4 +1,4 @@
-// `npm test`: sets up the tools that tests borrow, checks the code's form, then runs every test; `--long` runs the long ones alone.
+// `npm test`: sets up the tools that tests borrow, checks the code's form, then runs every test; `--long` and `--interop` run those of that kind alone.
 // Paths narrow it: `npm test -- packages/xds`. `--help` says so too.
 import { spawn } from "node:child_process";
 import { glob, mkdtemp, readFile, rm } from "node:fs/promises";
@@ -28,6 +28,9 @@ const borrowedPrograms: readonly DebianToolName[] = [
 const testTimeoutMs = 900_000;
 const longTestTimeoutMs = 1_800_000;
 
+/** By the file's name: `name.test.ts`, `name.long.test.ts`, `name.interop.test.ts`. */
+type TestKind = "short" | "long" | "interop";
+
 interface Step {
   readonly name: string;
   /** Returns whether it passed. */
@@ -36,6 +39,7 @@ interface Step {
 
 const usage = `Usage: npm test -- [paths]           checks the code's form, then runs every test but the long ones
        npm run test:long -- [paths]  runs the long tests alone
+       npm run test:interop -- [paths]  runs other people's clients against our servers; needs Java and Maven
        npm test -- --help            prints this
 
 Paths are files or folders, such as packages/xds, and narrow it to what is in them.
@@ -44,21 +48,26 @@ Paths are files or folders, such as packages/xds, and narrow it to what is in th
 const { values: options, positionals } = commandLine();
 const paths = positionals.map((given) => path.relative(root, path.resolve(given)));
 const results: string[] = [];
-for (const step of options.long ? [toolsStep()] : steps()) {
+const kindToRun: TestKind = options.long ? "long" : options.interop ? "interop" : "short";
+for (const step of kindToRun === "short" ? steps() : kindToRun === "long" ? [toolsStep()] : []) {
   process.stdout.write(`\n── ${step.name}\n`);
   const started = performance.now();
   const passed = await step.run();
   if (!passed) process.exitCode = 1;
   results.push(`${passed ? "ok    " : "FAILED"} ${step.name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
 }
-process.stdout.write(`\n${results.join("\n")}\n\n── ${options.long ? "long tests" : "tests"}\n`);
+process.stdout.write(`\n${results.join("\n")}\n\n── ${kindToRun === "short" ? "tests" : `${kindToRun} tests`}\n`);
 // Last, so that the runner's own summary ends the output.
-if (!(await runTests(options.long))) process.exitCode = 1;
+if (!(await runTests(kindToRun))) process.exitCode = 1;
 
 function commandLine() {
   try {
     const parsed = parseArgs({
-      options: { long: { type: "boolean", default: false }, help: { type: "boolean", short: "h", default: false } },
+      options: {
+        long: { type: "boolean", default: false },
+        interop: { type: "boolean", default: false },
+        help: { type: "boolean", short: "h", default: false },
+      },
       allowPositionals: true,
     });
     if (!parsed.values.help) return parsed;
@@ -102,10 +111,12 @@ async function setUpTools(): Promise<boolean> {
   return true;
 }
 
-async function runTests(long: boolean): Promise<boolean> {
-  const files = await testFiles(long);
+async function runTests(kind: TestKind): Promise<boolean> {
+  const files = await testFiles(kind);
   if (files.length === 0) {
-    process.stdout.write(`no ${long ? "long " : ""}test files${paths.length === 0 ? "" : ` in ${paths.join(", ")}`}\n`);
+    process.stdout.write(
+      `no ${kind === "short" ? "" : `${kind} `}test files${paths.length === 0 ? "" : ` in ${paths.join(", ")}`}\n`,
+    );
     return paths.length === 0;
   }
   // Each file is a process, and starts many: they read stripped types and compiled code from one place.
@@ -117,8 +128,8 @@ async function runTests(long: boolean): Promise<boolean> {
       "--test",
       // Two cores; Node's own default there is one file at a time. A long test loads both by itself: beside another one it would
       // find requests that wait longer than a proxy drains.
-      `--test-concurrency=${long ? 1 : 2}`,
-      `--test-timeout=${long ? longTestTimeoutMs : testTimeoutMs}`,
+      `--test-concurrency=${kind === "long" ? 1 : 2}`,
+      `--test-timeout=${kind === "long" ? longTestTimeoutMs : testTimeoutMs}`,
       "--test-reporter=spec",
       "--test-reporter-destination=stdout",
       `--test-reporter=${path.join(root, "tools", "test-outcomes.ts")}`,
@@ -133,13 +144,14 @@ async function runTests(long: boolean): Promise<boolean> {
   }
 }
 
-async function testFiles(long: boolean): Promise<readonly string[]> {
+async function testFiles(kind: TestKind): Promise<readonly string[]> {
   const files: string[] = [];
   for await (const file of glob("{packages,tests,samples,tools,bench}/**/*.test.ts", {
     cwd: root,
     exclude: ["**/node_modules/**", "**/.tulle/**"],
   })) {
-    if (file.endsWith(".long.test.ts") !== long) continue;
+    const kindOfFile = /\.(long|interop)\.test\.ts$/.exec(file)?.[1] ?? "short";
+    if (kindOfFile !== kind) continue;
     if (paths.length === 0 || paths.some((p) => p === "" || file === p || file.startsWith(`${p}/`))) files.push(file);
   }
   return files.sort();

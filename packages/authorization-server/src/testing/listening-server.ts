@@ -71,7 +71,7 @@ export async function listeningServer(flags: readonly string[] = []): Promise<Li
   };
 }
 
-const overHttp: Send = async ({ method, url, headers, body }) => {
+export const overHttp: Send = async ({ method, url, headers, body }) => {
   const content = body === undefined ? {} : { body };
   const response = await fetch(url, { method, headers, redirect: "manual", ...content });
   const received: Record<string, string | readonly string[]> = Object.fromEntries(response.headers);
