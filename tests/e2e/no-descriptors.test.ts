@@ -2,10 +2,9 @@
 // Beside it an Envoy in the same state, for what a request is told that cannot reach its host.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import http from "node:http";
 import net, { type AddressInfo } from "node:net";
-import os from "node:os";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
 import {
@@ -17,6 +16,7 @@ import {
 } from "../../packages/proxy/src/testing/envoy-json.ts";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { freePorts, startProcess, type StartedProcess, waitFor } from "../tools/processes.ts";
+import { temporaryFolder } from "../tools/temporary-folder.ts";
 
 const maxDescriptors = 100;
 const tulleMain = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
@@ -75,8 +75,7 @@ async function startHost(t: TestContext): Promise<Host> {
 
 /** Starts a proxy with so few descriptors that more clients come than it can hold. */
 async function startCrowded(t: TestContext, program: readonly string[]): Promise<Crowded> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), "tulle-descriptors-"));
-  t.after(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder("tulle-descriptors-");
   const host = await startHost(t);
   const [port, adminPort] = (await freePorts(2)) as [number, number];
   const logFile = path.join(folder, "access.log");

@@ -1,14 +1,14 @@
 // A stock Envoy driven by the ADS server: it takes clusters, endpoints, listeners and routes, proxies a request, and its
 // refusals are understood.
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer as createHttpServer, request as httpRequest } from "node:http";
 import { type AddressInfo, type Server, createServer } from "node:net";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { type TestContext, test } from "node:test";
 import { envoyPath } from "../../../tests/tools/envoy-path.ts";
 import { freePort, startProcess, waitFor } from "../../../tests/tools/processes.ts";
+import { temporaryFolder } from "../../../tests/tools/temporary-folder.ts";
 import type { AdsConnection, AdsServerLimits, Rejection } from "./ads-server-api.ts";
 import { serveAds } from "./ads-server.ts";
 import { type EncodedResource, encodeResource } from "./encoded-resource.ts";
@@ -150,8 +150,7 @@ class OneProxy {
 }
 
 async function startEnvoy(context: TestContext, proxy: OneProxy, limits: Partial<AdsServerLimits> = {}) {
-  const folder = await mkdtemp(path.join(tmpdir(), "tulle-envoy-"));
-  context.after(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder("tulle-envoy-");
   const xdsPath = path.join(folder, "xds.sock");
   const server = await serveAds({ address: { path: xdsPath }, handlers: proxy.handlers, limits });
   context.after(() => server.close());

@@ -1,7 +1,6 @@
 // The relay between a real ADS client and a real ADS server: a control plane that dies, comes back, or is not there at all.
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
@@ -19,6 +18,7 @@ import {
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { resourceSchemas } from "@tulle/xds/resource-schemas";
 import { freePort, waitFor } from "../../../../tests/tools/processes.ts";
+import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import { startRelay } from "./relay.ts";
 
 const nodeId = "sidecar~127.0.0.1~a.b~b.svc.cluster.local";
@@ -109,8 +109,7 @@ class Scene {
 
   constructor(context: TestContext) {
     this.#context = context;
-    this.folder = mkdtempSync(path.join(tmpdir(), "tulle-relay-"));
-    context.after(() => rmSync(this.folder, { recursive: true, force: true }));
+    this.folder = temporaryFolder("tulle-relay-");
   }
 
   get socketPath(): string {

@@ -1,6 +1,5 @@
 // A shell for tests of commands: what a person types is run against a real control plane in this process.
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { Readable } from "node:stream";
 import type { TestContext } from "node:test";
@@ -12,6 +11,7 @@ import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext } from "../command-module.ts";
 import { commands } from "../commands.ts";
 import { runCli } from "../run-cli.ts";
+import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 
 interface Ran {
   readonly exitCode: number;
@@ -65,8 +65,7 @@ export async function startShell(
   files: Readonly<Record<string, string>> = {},
   watched?: string,
 ): Promise<Shell> {
-  const dir = await mkdtemp(path.join(tmpdir(), "tulle-cli-"));
-  t.after(() => rm(dir, { recursive: true }));
+  const dir = temporaryFolder("tulle-cli-");
   for (const [name, text] of Object.entries(files)) {
     await mkdir(path.dirname(path.join(dir, name)), { recursive: true });
     await writeFile(path.join(dir, name), text);

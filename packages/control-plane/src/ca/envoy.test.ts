@@ -5,8 +5,9 @@ import path from "node:path";
 import { test } from "node:test";
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
 import { freeAddressBlock, startProcess, waitFor } from "../../../../tests/tools/processes.ts";
+import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import type { ProxySync } from "../api/sync-status.ts";
-import { identityOfWeb, provenWorld, temporaryFolder } from "./testing/proven-world.ts";
+import { identityOfWeb, provenWorld } from "./testing/proven-world.ts";
 
 const typeUrl = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
 const tlsContext = typeUrl("transport_sockets.tls.v3.UpstreamTlsContext");
@@ -79,7 +80,7 @@ function bootstrap({ folder, port, address }: Settings): object {
 
 test("a stock Envoy with a certificate in files is served, and takes the roots", async (context) => {
   const world = await provenWorld(context);
-  const folder = await temporaryFolder(context);
+  const folder = temporaryFolder("tulle-ca-");
   const identity = await identityOfWeb(world);
   await writeFile(path.join(folder, "key.pem"), identity.privateKeyPem, { mode: 0o600 });
   await writeFile(path.join(folder, "chain.pem"), identity.certChainPem);

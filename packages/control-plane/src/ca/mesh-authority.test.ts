@@ -17,10 +17,11 @@ import { type LogEntry, Logging, MetricRegistry } from "@tulle/telemetry";
 import { type ClientTls, type Clock, connectAds } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { waitFor } from "../../../../tests/tools/processes.ts";
+import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import { caMetrics } from "./ca-metrics.ts";
 import { MeshAuthority, rootFile } from "./mesh-authority.ts";
 import { serveProvenWorkloads } from "./serve-proven-workloads.ts";
-import { temporaryFolder, web, webNode } from "./testing/proven-world.ts";
+import { web, webNode } from "./testing/proven-world.ts";
 
 const hourMs = 3_600_000;
 const serverName = "tulled.tulle-system.svc";
@@ -65,7 +66,7 @@ async function openAt(
   time: ManualTime = new ManualTime(),
   stateDirectory?: string,
 ): Promise<Opened> {
-  const folder = stateDirectory ?? (await temporaryFolder(context));
+  const folder = stateDirectory ?? temporaryFolder("tulle-ca-");
   const log: LogEntry[] = [];
   const registry = new MetricRegistry();
   const authority = await MeshAuthority.open({
@@ -215,7 +216,7 @@ test("the control plane's own certificate is made anew when the clock is set bac
 
 test("an authority that ends is spoken of long before, once a day", async (context) => {
   const time = new ManualTime();
-  const stateDirectory = await temporaryFolder(context);
+  const stateDirectory = temporaryFolder("tulle-ca-");
   const dayMs = 24 * hourMs;
   const signing = await createAuthority({ trustDomain: "cluster.local", lifetimeMs: 100 * dayMs, nowMs: time.nowMs });
   await writeAuthority(path.join(stateDirectory, "ca/authority.json"), { phase: "steady", signing });

@@ -22,6 +22,7 @@ import { type AdsResponse, connectAds, openByteStream } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { debianTool } from "../../../../tests/tools/debian-tool.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
+import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import type { AuthorityStatus } from "./ca-routes.ts";
 import { maxStreamsPerPod } from "./own-configuration.ts";
 import {
@@ -35,7 +36,6 @@ import {
   type ProvenWorld,
   provenWorld,
   serverName,
-  temporaryFolder,
   tokenOf,
   web,
   webNode,
@@ -209,8 +209,8 @@ test("callers without a proof, or with one for something else, get no certificat
 });
 
 /** What a stranger makes at home: with the right name, and nobody behind it. */
-async function selfSigned(context: TestContext): Promise<Identity> {
-  const folder = await temporaryFolder(context);
+async function selfSigned(): Promise<Identity> {
+  const folder = temporaryFolder("tulle-ca-");
   const files = ["-keyout", "key.pem", "-out", "cert.pem"];
   const names = ["-subj", "/CN=web", "-addext", "subjectAltName=URI:spiffe://cluster.local/ns/shop/sa/web"];
   const leaf = ["-addext", "basicConstraints=critical,CA:FALSE"];
@@ -241,7 +241,7 @@ test("certificates that are no good are refused at the door, counted and logged"
       reason: "wrong-trust-domain",
     },
     { name: "another authority", identity: await ofAnotherAuthority(), reason: "foreign-authority" },
-    { name: "signed by itself", identity: await selfSigned(context), reason: "self-signed" },
+    { name: "signed by itself", identity: await selfSigned(), reason: "self-signed" },
     {
       name: "expired",
       identity: await forgedIdentity(world, { nowMs: now - 60_000, ttlMs: 30_000 }),
@@ -546,7 +546,7 @@ async function openedBy(
 }
 
 test("a control plane that restarts keeps its authority, and its workloads their certificates", async (context) => {
-  const stateDirectory = await temporaryFolder(context);
+  const stateDirectory = temporaryFolder("tulle-ca-");
   const first = await provenWorld(context, { stateDirectory });
   const identity = await identityOfWeb(first);
   const root = await first.rootsPem();
@@ -557,8 +557,8 @@ test("a control plane that restarts keeps its authority, and its workloads their
 });
 
 test("an authority that is brought along signs, and one that is no good stops the start", async (context) => {
-  const stateDirectory = await temporaryFolder(context);
-  const cacertsDirectory = await temporaryFolder(context);
+  const stateDirectory = temporaryFolder("tulle-ca-");
+  const cacertsDirectory = temporaryFolder("tulle-ca-");
   const folder = { stateDirectory, cacertsDirectory };
   await assert.rejects(
     provenWorld(context, folder),

@@ -10,8 +10,9 @@ import { type TestContext, test } from "node:test";
 import { loadText } from "@tulle/config";
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
 import { freeAddressBlock, type StartedProcess, startProcess, waitFor } from "../../../../tests/tools/processes.ts";
+import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import type { ProxySync } from "../api/sync-status.ts";
-import { type ProvenWorld, provenWorld, temporaryFolder } from "./testing/proven-world.ts";
+import { type ProvenWorld, provenWorld } from "./testing/proven-world.ts";
 
 const adminPort = 15_000;
 const cli = path.resolve(import.meta.dirname, "../../../cli/src/main.ts");
@@ -67,7 +68,7 @@ function bootstrap({ type, name, address, appAddress }: Node, xdsPort: number): 
 }
 
 async function startProxy(context: TestContext, kind: ProxyKind, node: Node, world: ProvenWorld): Promise<void> {
-  const config = path.join(await temporaryFolder(context), "bootstrap.json");
+  const config = path.join(temporaryFolder("tulle-ca-"), "bootstrap.json");
   await writeFile(config, JSON.stringify(bootstrap(node, world.running.xdsAddress!.port)));
   const args = ["-c", config, "-l", "warning"];
   const proxy: StartedProcess =

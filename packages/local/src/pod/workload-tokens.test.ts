@@ -1,9 +1,8 @@
 // The tokens of pods: whose they are, who may read them, that they are rewritten, and that they go with their pod.
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import {
   authorityAudience,
   localTokenIssuer,
@@ -13,18 +12,12 @@ import {
 } from "@tulle/identity/workload-token";
 import { waitUntil } from "../process/wait-until.ts";
 import { WorkloadTokens } from "./workload-tokens.ts";
+import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 
 const claims = { namespace: "shop", serviceAccount: "web", pod: { name: "web-1", uid: "u-1" } };
 
-async function newFolder(context: TestContext): Promise<string> {
-  const folder = await mkdtemp(path.join(tmpdir(), "tulle-tokens-"));
-  // A token that is being written may come while the folder goes.
-  context.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
-  return folder;
-}
-
-test("a token says who the pod is, to the authority alone, and only its owner may read it", async (context) => {
-  const folder = await newFolder(context);
+test("a token says who the pod is, to the authority alone, and only its owner may read it", async () => {
+  const folder = temporaryFolder("tulle-tokens-");
   const tokens = new WorkloadTokens({ stateFolder: folder, onTrouble: assert.fail });
   const file = path.join(folder, "pods", "web-1", "token");
   await tokens.begin(claims, file);
@@ -42,8 +35,8 @@ test("a token says who the pod is, to the authority alone, and only its owner ma
   assert.equal((await verifyWorkloadToken(token, { ...rules, audience: "somebody-else" })).ok, false);
 });
 
-test("a token is rewritten until its pod has gone", async (context) => {
-  const folder = await newFolder(context);
+test("a token is rewritten until its pod has gone", async () => {
+  const folder = temporaryFolder("tulle-tokens-");
   const tokens = new WorkloadTokens({ stateFolder: folder, onTrouble: assert.fail, rewriteAfterMs: 10 });
   const file = path.join(folder, "pods", "web-1", "token");
   await tokens.begin(claims, file);
@@ -70,7 +63,7 @@ for (const [name, jumpMs] of [
   ["a clock that was set back", -7_200_000],
 ] as const) {
   test(`${name}: the token is rewritten as soon as somebody looks`, async (context) => {
-    const folder = await newFolder(context);
+    const folder = temporaryFolder("tulle-tokens-");
     let nowMs = Date.now();
     const tokens = new WorkloadTokens({
       stateFolder: folder,
@@ -91,7 +84,7 @@ for (const [name, jumpMs] of [
 }
 
 test("a token that cannot be written is told of, and written once it can be", async (context) => {
-  const folder = await newFolder(context);
+  const folder = temporaryFolder("tulle-tokens-");
   const troubles: string[] = [];
   const tokens = new WorkloadTokens({
     stateFolder: folder,
@@ -111,8 +104,8 @@ test("a token that cannot be written is told of, and written once it can be", as
   tokens.close();
 });
 
-test("a key that cannot be read is no reason for another one", async (context) => {
-  const folder = await newFolder(context);
+test("a key that cannot be read is no reason for another one", async () => {
+  const folder = temporaryFolder("tulle-tokens-");
   await writeFile(path.join(folder, workloadTokenKeyFile), "no key");
   const tokens = new WorkloadTokens({ stateFolder: folder, onTrouble: assert.fail });
   await assert.rejects(tokens.open(), /does not hold a private P-256 key/);

@@ -1,11 +1,11 @@
 // The promise of the guard: whatever ends the supervisor, nothing that it started goes on.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { waitUntil } from "./wait-until.ts";
+import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 
 const moduleUrl = new URL("./spawn-guarded.ts", import.meta.url).href;
 
@@ -14,8 +14,7 @@ async function startParent(
   t: TestContext,
   shellScript: string,
 ): Promise<{ parent: ReturnType<typeof spawn>; pids: readonly number[] }> {
-  const folder = mkdtempSync(path.join(tmpdir(), "tulle-guard-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder("tulle-guard-");
   const pidFile = path.join(folder, "pids");
   const program = `
     import { openSync } from "node:fs";

@@ -1,8 +1,7 @@
 // A control plane with an authority, pods in its store, and workloads that get certificates from it, for tests.
 import assert from "node:assert/strict";
 import type { KeyObject } from "node:crypto";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile } from "node:fs/promises";
 import path from "node:path";
 import type { TestContext } from "node:test";
 import { create } from "@bufbuild/protobuf";
@@ -36,6 +35,7 @@ import {
 } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { type SocketAnswer, type SocketRequest, socketRequest } from "../../../../../tests/tools/socket-request.ts";
+import { temporaryFolder } from "../../../../../tests/tools/temporary-folder.ts";
 import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "../../run-control-plane.ts";
 
 export const web: SpiffeId = { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "web" };
@@ -61,7 +61,7 @@ export async function provenWorld(
   context: TestContext,
   options: Partial<ControlPlaneOptions> = {},
 ): Promise<ProvenWorld> {
-  const stateDirectory = options.stateDirectory ?? (await temporaryFolder(context));
+  const stateDirectory = options.stateDirectory ?? temporaryFolder("tulle-ca-");
   const log: LogEntry[] = [];
   const running = await runControlPlane({
     stateDirectory,
@@ -85,12 +85,6 @@ export async function provenWorld(
     metrics: async () => (await fetch(`${url}/metrics`)).text(),
     ask: (where, asked) => socketRequest(running.socketPath, where, asked),
   };
-}
-
-export async function temporaryFolder(context: TestContext): Promise<string> {
-  const folder = await mkdtemp(path.join(tmpdir(), "tulle-ca-"));
-  context.after(() => rm(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 async function applyPod(
