@@ -16,6 +16,17 @@ export function shortForm(address: Uint8Array): Uint8Array {
   return isMapped ? address.subarray(12) : address;
 }
 
+/** As people write it, an address of IPv6 in brackets. */
+export function addressText(address: Uint8Array): string {
+  const short = shortForm(address);
+  if (short.length === 4) return short.join(".");
+  const groups = Array.from({ length: 8 }, (_, group) =>
+    ((short[group * 2]! << 8) | short[group * 2 + 1]!).toString(16),
+  );
+  // The URL standard's parser writes the short form (RFC 5952).
+  return new URL(`http://[${groups.join(":")}]`).hostname;
+}
+
 export function isSameAddress(a: Uint8Array, b: Uint8Array): boolean {
   const [first, second] = [shortForm(a), shortForm(b)];
   return first.length === second.length && first.every((byte, index) => byte === second[index]);

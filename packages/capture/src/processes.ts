@@ -1,6 +1,8 @@
 // Which processes have a socket open, and which of them belong together, by /proc (proc(5)). A process sees the open files of those of
 // its own user, and root those of all.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { addressText } from "./ip-address.ts";
+import { listenersInTable } from "./socket-table.ts";
 
 const maxCommandLength = 60;
 
@@ -41,6 +43,17 @@ export function holdersOf(inode: number, pids: Iterable<number>): readonly numbe
   return [...pids].filter((pid) =>
     namesIn(`/proc/${pid}/fd`).some((descriptor) => linkOf(`/proc/${pid}/fd/${descriptor}`) === wanted),
   );
+}
+
+/** `address:port` of each socket at which one of the processes listens, in the order of the ports, as far as their open files may be seen. */
+export function listeningPlaces(pids: Iterable<number>): readonly string[] {
+  const links = new Set(
+    [...pids].flatMap((pid) => namesIn(`/proc/${pid}/fd`).map((descriptor) => linkOf(`/proc/${pid}/fd/${descriptor}`))),
+  );
+  return listenersInTable()
+    .filter(({ inode }) => links.has(`socket:[${inode}]`))
+    .toSorted((a, b) => a.local.port - b.local.port)
+    .map(({ local }) => `${addressText(local.address)}:${local.port}`);
 }
 
 /** The variables that the process was started with; empty when they may not be seen. */

@@ -4,6 +4,8 @@ import { readFileSync } from "node:fs";
 import { isSameAddress } from "./ip-address.ts";
 import { tcpState, type SocketAnswer, type WireEnd } from "./inet-diag.ts";
 
+const tableFiles = ["/proc/net/tcp", "/proc/net/tcp6"];
+
 /** The socket with exactly these ends. */
 export function connectionInTable(local: WireEnd, remote: WireEnd): SocketAnswer | undefined {
   return rowsOfPort(local.port).find(
@@ -28,7 +30,7 @@ export function listenerInTable(at: WireEnd): SocketAnswer | undefined {
 
 function rowsOfPort(port: number): readonly SocketAnswer[] {
   const portText = `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
-  return ["/proc/net/tcp", "/proc/net/tcp6"]
+  return tableFiles
     .flatMap((file) => {
       const lines = textOf(file).split("\n").slice(1);
       return lines.filter((line) => line.includes(portText)).flatMap((line) => parseTableRow(line) ?? []);
@@ -66,4 +68,15 @@ function tableEnd(text: string): WireEnd {
   const words = address.match(/.{8}/g) ?? [];
   const bytes = words.flatMap((word) => [6, 4, 2, 0].map((at) => Number.parseInt(word.slice(at, at + 2), 16)));
   return { address: Uint8Array.from(bytes), port: Number.parseInt(port, 16) };
+}
+
+/** Every socket that takes connections. */
+export function listenersInTable(): readonly SocketAnswer[] {
+  return tableFiles.flatMap((file) =>
+    textOf(file)
+      .split("\n")
+      .slice(1)
+      .flatMap((line) => parseTableRow(line) ?? [])
+      .filter(({ state }) => state === tcpState.listen),
+  );
 }
