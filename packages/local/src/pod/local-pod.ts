@@ -14,16 +14,10 @@
 import { randomUUID } from "node:crypto";
 import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
-import { SupervisedProcess } from "../process/supervised-process.ts";
 import { appLaunch, isPartOfTulle } from "./environment.ts";
-import { checkOf, probedPort, tcpCheck, type Check, type OnFailure } from "./health-check.ts";
-import { OwnPorts } from "./own-ports.ts";
-import { proxyCheck } from "./proxy-check.ts";
-import type { Pod } from "@tulle/config";
-import { groupListeners } from "../network/group-listeners.ts";
 import { hostAddress, nodeName } from "./node.ts";
 import { type ContainerPlan, type ContainerPort, podLabels, type PodPlan } from "./pod-plan.ts";
-import { startProbeLoop, timingOf, type CheckResult, type ProbeLoop } from "./probe-loop.ts";
+import { Program, type ProgramOwner, type ProgramState, proxyContainer } from "./program.ts";
 import { sidecarSpec, terminationDrainMs, tokenFile, type SidecarSettings } from "./sidecar.ts";
 import { untilQuiet } from "./until-quiet.ts";
 import type { TextsOf } from "./variables.ts";
@@ -65,37 +59,12 @@ export interface PodAddresses {
   readonly app: string;
 }
 
-/** How the injected container is called (Istio: `istio-proxy`). */
-const proxyContainer = "istio-proxy";
-const proxyTiming = { initialDelayMs: 0, periodMs: 1000, successThreshold: 1, failureThreshold: 5 };
 /** What the proxy and its agent listen at besides the pod's own ports: admin pages, the way out, metrics, health. */
 const proxyPorts = [15_000, 15_007, 15_020, 15_021];
 /** What is left of a proxy this long after it should have drained is stuck. */
 const proxyStopGraceMs = 5000;
 
-/** A failure that stands for longer is told; programs that have only just begun refuse connections. */
-const tellFailureAfterMs = 3000;
-
-/** As Kubernetes tells of a container. */
-export interface ProgramState {
-  readonly name: string;
-  readonly ready: boolean;
-  readonly restarts: number;
-  readonly pid: number | undefined;
-  readonly state: NonNullable<NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number]["state"]>;
-}
-
-interface Program {
-  readonly process: SupervisedProcess;
-  readonly plan: ContainerPlan | undefined;
-  ready: boolean;
-  loops: ProbeLoop[];
-  /** Which probe fails, and with what answer. */
-  failure: { readonly probe: string; readonly text: string; readonly sinceMs: number } | undefined;
-  toldFailure: string | undefined;
-}
-
-export class LocalPod {
+export class LocalPod implements ProgramOwner {
   readonly name: string;
   readonly plan: PodPlan;
   readonly addresses: PodAddresses;
@@ -127,11 +96,27 @@ export class LocalPod {
     const folder = path.join(settings.logsFolder, name);
     if (plan.injection !== "none") {
       const log = path.join(folder, "proxy.log");
-      this.#proxy = this.#program(sidecarSpec(this, settings, log, settings.restart), undefined);
+      const proxy: Program = new Program({
+        owner: this,
+        spec: sidecarSpec(this, settings, log, settings.restart),
+        plan: undefined,
+        address: addresses.pod,
+        // All that may be listened at for its part: what does not listen there yet is no matter.
+        ports: plan.injection === "gateway" ? proxyPorts : [...proxyPorts, ...this.ports.map(({ port }) => port)],
+        leaders: () => pidsOf([proxy]),
+      });
+      this.#proxy = proxy;
     }
     this.#programs = plan.containers.map((container, index) => {
       const log = path.join(folder, index === 0 ? "app.log" : `${container.name}.log`);
-      return this.#program(this.#appSpec(container, settings, log), container);
+      return new Program({
+        owner: this,
+        spec: this.#appSpec(container, settings, log),
+        plan: container,
+        address: addresses.app,
+        ports: [],
+        leaders: () => pidsOf(this.#programs),
+      });
     });
   }
 
@@ -184,13 +169,7 @@ export class LocalPod {
       const state = { waiting: { reason: "CannotRunHere" } };
       return all.map((name) => ({ name, ready: false, restarts: 0, pid: undefined, state }));
     }
-    return this.#all.map(({ process, ready, plan }) => ({
-      name: plan?.name ?? proxyContainer,
-      ready,
-      restarts: process.restarts,
-      pid: process.pid,
-      state: stateOf(process),
-    }));
+    return this.#all.map(({ state }) => state);
   }
 
   get #all(): readonly Program[] {
@@ -237,7 +216,7 @@ export class LocalPod {
 
   /** Ends everything at once. */
   destroy(): void {
-    this.#stopProbes(this.#all);
+    for (const program of this.#all) program.stopProbes();
     this.#endToken();
     for (const program of this.#all) program.process.destroy();
   }
@@ -252,7 +231,7 @@ export class LocalPod {
     // Here and not before the first await: the caller has to see a leaving pod only once `leaving` says so.
     await Promise.resolve();
     if (ran) {
-      this.#stopProbes(this.#all);
+      for (const program of this.#all) program.stopProbes();
       this.#enter("draining");
       if (drain && wasRunning) await this.#becomeQuiet();
       this.#enter("stopping-app");
@@ -271,8 +250,7 @@ export class LocalPod {
     if (proxy === undefined || this.leaving || this.#phase !== "running") return;
     // As in #leave: the caller sees that it restarts before it hears of the change.
     await Promise.resolve();
-    this.#stopProbes([proxy]);
-    this.#setReady(proxy, false);
+    proxy.goDown();
     await this.#becomeQuiet();
     if (!this.leaving) proxy.process.restart(terminationDrainMs(this.plan) + proxyStopGraceMs);
   }
@@ -290,7 +268,7 @@ export class LocalPod {
 
   #enter(phase: PodPhase): void {
     this.#phase = phase;
-    this.#listener.onChange(this);
+    this.onChange();
   }
 
   #appSpec(container: ContainerPlan, settings: PodSettings, logFile: string): ProcessSpec {
@@ -326,166 +304,23 @@ export class LocalPod {
     };
   }
 
-  #program(spec: ProcessSpec, plan: ContainerPlan | undefined): Program {
-    const program: Program = {
-      plan,
-      ready: false,
-      loops: [],
-      failure: undefined,
-      toldFailure: undefined,
-      process: new SupervisedProcess(spec, {
-        onStart: () => {
-          this.#startProbes(program);
-          if (program.process.restarts > 0) this.#listener.onChange(this);
-        },
-        onHeld: () => this.#listener.onChange(this),
-        onUnexpectedEnd: (end) => {
-          this.#stopProbes([program]);
-          this.#setReady(program, false);
-          this.#listener.onChange(this);
-          this.#listener.onUnexpectedEnd(this, plan === undefined ? "proxy" : plan.name, end, spec.logFile);
-        },
-      }),
-    };
-    return program;
-  }
-
   #startPrograms(): void {
     this.#enter("starting-app");
     for (const program of this.#programs) program.process.start();
     this.#advance();
   }
 
-  #startProbes(program: Program): void {
-    const { plan } = program;
-    if (plan === undefined) {
-      // One that says that it leaves means it: others have to know before its drain is over.
-      const onLeaving = (): void => this.#setReady(program, false);
-      const check: Check = (onFailure) => proxyCheck(this.addresses.pod, onLeaving, onFailure);
-      const own = this.#byItself(program, check, this.#proxyPorts());
-      program.loops = [startProbeLoop(own, proxyTiming, (well) => this.#setReady(program, well))];
-      return;
-    }
-    const startup = this.#checkOf(plan, plan.startupProbe);
-    if (startup === undefined || plan.startupProbe === undefined) return this.#startSteadyProbes(program, plan);
-    const loop = startProbeLoop(this.#explained(program, "Startup", startup), timingOf(plan.startupProbe), (well) => {
-      loop.stop();
-      if (well) this.#startSteadyProbes(program, plan);
-      else program.process.kill();
-    });
-    program.loops = [loop];
+  onReadiness(): void {
+    if (!this.leaving && this.#phase === "starting-proxy" && this.#proxy?.ready === true) this.#startPrograms();
+    else if (!this.#advance()) this.onChange();
   }
 
-  #startSteadyProbes(program: Program, plan: ContainerPlan): void {
-    const [first] = plan.ports;
-    const readiness =
-      this.#checkOf(plan, plan.readinessProbe) ??
-      // Kubernetes calls a container without a probe ready at once; a port that nobody listens on yet would fail requests.
-      (first === undefined
-        ? undefined
-        : (onFailure?: OnFailure) => tcpCheck(this.addresses.app, first.port, 1000, onFailure));
-    program.loops = [];
-    if (readiness === undefined) {
-      this.#setReady(program, true);
-    } else {
-      const timing = timingOf(plan.readinessProbe ?? {});
-      const asked = plan.readinessProbe && probedPort(plan.readinessProbe, plan.ports);
-      const ports = [...plan.ports.map(({ port }) => port), ...(asked === undefined ? [] : [asked])];
-      const check = this.#byItself(program, readiness, ports);
-      program.loops.push(startProbeLoop(check, timing, (well) => this.#setReady(program, well)));
-    }
-    const liveness = this.#checkOf(plan, plan.livenessProbe);
-    if (liveness !== undefined && plan.livenessProbe !== undefined) {
-      const onVerdict = (well: boolean): void => {
-        if (!well) program.process.kill();
-      };
-      const timing = timingOf(plan.livenessProbe);
-      // Not at once: a program that has only just begun is not dead.
-      const initialDelayMs = Math.max(timing.initialDelayMs, timing.periodMs);
-      const check = this.#explained(program, "Liveness", liveness);
-      program.loops.push(startProbeLoop(check, { ...timing, initialDelayMs }, onVerdict));
-    }
-  }
-
-  #checkOf(plan: ContainerPlan, probe: ContainerPlan["readinessProbe"]): Check | undefined {
-    return probe === undefined ? undefined : checkOf(probe, { address: this.addresses.app, ports: plan.ports });
-  }
-
-  /** All that may be listened at for the proxy's part: what does not listen there yet is no matter. */
-  #proxyPorts(): readonly number[] {
-    return this.plan.injection === "gateway" ? proxyPorts : [...proxyPorts, ...this.ports.map(({ port }) => port)];
-  }
-
-  /** A readiness check that passes only where it is the pod's own programs that take connections; others are not even asked. */
-  #byItself(program: Program, check: Check, ports: readonly number[]): () => Promise<CheckResult> {
-    const ownPorts = new OwnPorts({
-      podName: this.name,
-      address: program.plan === undefined ? this.addresses.pod : this.addresses.app,
-      leaders: () =>
-        (program.plan === undefined ? [program] : this.#programs).flatMap((each) => each.process.pid ?? []),
-    });
-    const explained = this.#explained(program, "Readiness", check);
-    return async () => {
-      const foreign = ownPorts.foreignHolder(ports);
-      if (foreign === undefined) return explained();
-      // At once: its own program can only end for want of the address, and the reason would end with it.
-      this.#takeFailure(program, "Readiness", foreign, 0);
-      return "foreign";
-    };
-  }
-
-  /** The check, whose failures are kept for people as a kubelet's events are. */
-  #explained(program: Program, probe: string, check: Check): () => Promise<boolean> {
-    return async () => {
-      let answer = "";
-      const isWell = await check((text) => (answer = text));
-      if (!isWell) this.#takeFailure(program, probe, answer + (await this.#listensElsewhere(program, answer)));
-      else if (program.failure?.probe === probe) program.failure = undefined;
-      return isWell;
-    };
-  }
-
-  #takeFailure(program: Program, probe: string, answer: string, tellAfterMs = tellFailureAfterMs): void {
-    const container = program.plan?.name ?? proxyContainer;
-    const nowMs = performance.now();
-    const text = `${probe} probe of container ${container} failed: ${answer}`;
-    program.failure = { probe, text, sinceMs: program.failure?.sinceMs ?? nowMs };
-    if (nowMs - program.failure.sinceMs >= tellAfterMs && !this.ready) this.#tellFailure(program);
-  }
-
-  /** Of a program that takes no notice of what its environment says: where it listens, and what to do. */
-  async #listensElsewhere({ plan, process: { pid }, failure }: Program, answer: string): Promise<string> {
-    const [port] = plan?.ports ?? [];
-    if (failure === undefined || performance.now() - failure.sinceMs < tellFailureAfterMs) return "";
-    if (port === undefined || pid === undefined || !answer.includes("ECONNREFUSED")) return "";
-    const places = await groupListeners(pid);
-    if (places.length === 0) return "";
-    return (
-      `; the program listens at ${places.join(", ")}, and is expected at ${this.addresses.app}:${port.port}` +
-      " (containerPort): let it listen where its variables HOST and PORT say"
-    );
-  }
-
-  #tellFailure(program: Program): void {
-    if (program.toldFailure === program.failure?.text || this.leaving) return;
-    program.toldFailure = program.failure?.text;
+  onChange(): void {
     this.#listener.onChange(this);
   }
 
-  #stopProbes(programs: readonly Program[]): void {
-    for (const program of programs) {
-      program.failure = undefined;
-      for (const loop of program.loops) loop.stop();
-      program.loops = [];
-    }
-  }
-
-  #setReady(program: Program, ready: boolean): void {
-    if (program.ready === ready) return;
-    program.ready = ready;
-    program.toldFailure = ready ? undefined : program.failure?.text;
-    if (!this.leaving && this.#phase === "starting-proxy" && this.#proxy?.ready === true) this.#startPrograms();
-    else if (!this.#advance()) this.#listener.onChange(this);
+  onUnexpectedEnd(program: string, end: ProcessEnd, logFile: string): void {
+    this.#listener.onUnexpectedEnd(this, program, end, logFile);
   }
 
   /** From `starting-app` to `running` when everything is ready. */
@@ -496,12 +331,6 @@ export class LocalPod {
   }
 }
 
-function stateOf({ state, lastEnd, missing }: SupervisedProcess): ProgramState["state"] {
-  if (missing !== undefined) return { waiting: { reason: "CreateContainerConfigError", message: missing } };
-  if (state === "idle") return { waiting: { reason: "PodInitializing" } };
-  // Between an end that was asked for and the next start there is no time, so that a wait is one for the back-off.
-  const { code = null, description: message = "" } = lastEnd ?? {};
-  if (state === "waiting") return { waiting: { reason: "CrashLoopBackOff", message } };
-  if (state !== "failed") return {};
-  return { terminated: { reason: "Error", message, ...(code === null ? {} : { exitCode: code }) } };
+function pidsOf(programs: readonly Program[]): readonly number[] {
+  return programs.flatMap(({ process }) => process.pid ?? []);
 }
