@@ -2,6 +2,7 @@
 // a short time, and use up no descriptors that others need.
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { Newcomers } from "./newcomers.ts";
 
 /** From the connection's begin to its first call. */
 const firstCallTimeoutMs = 10_000;
@@ -19,11 +20,11 @@ export class PlainListener {
   readonly #listening: Server;
   readonly #options: PlainListenerOptions;
   readonly #sockets = new Set<Socket>();
-  /** By remote address and port, which is all that a gRPC call tells of its connection; the oldest first. */
-  readonly #silent = new Map<string, { readonly socket: Socket; readonly deadline: NodeJS.Timeout }>();
+  readonly #silent: Newcomers;
 
   constructor(options: PlainListenerOptions) {
     this.#options = options;
+    this.#silent = new Newcomers({ maxCount: options.maxSilent, lifeMs: firstCallTimeoutMs });
     this.#listening = createServer((socket) => this.#take(socket));
     this.#listening.maxConnections = options.maxConnections;
   }
@@ -37,8 +38,7 @@ export class PlainListener {
 
   /** A call has come by the connection. */
   called(remote: string): void {
-    clearTimeout(this.#silent.get(remote)?.deadline);
-    this.#silent.delete(remote);
+    this.#silent.admit(remote);
   }
 
   async close(): Promise<void> {
@@ -53,28 +53,11 @@ export class PlainListener {
       socket.destroy();
       return;
     }
-    this.#makeRoom();
-    const remote = `${socket.remoteAddress ?? "unknown"}:${socket.remotePort ?? 0}`;
-    const entry = { socket, deadline: setTimeout(() => socket.destroy(), firstCallTimeoutMs) };
-    this.#silent.set(remote, entry);
+    this.#silent.add(socket);
     this.#sockets.add(socket);
     // Its errors end the calls on it; unheard they would end the process.
     socket.on("error", () => undefined);
-    socket.on("close", () => {
-      clearTimeout(entry.deadline);
-      this.#sockets.delete(socket);
-      // The client's port may have a new connection already.
-      if (this.#silent.get(remote) === entry) this.#silent.delete(remote);
-    });
+    socket.on("close", () => this.#sockets.delete(socket));
     this.#options.accept(socket);
-  }
-
-  /** The oldest is forgotten at once: its end comes only after all that have knocked together are taken. */
-  #makeRoom(): void {
-    for (const [remote, { socket }] of this.#silent) {
-      if (this.#silent.size < this.#options.maxSilent) return;
-      this.#silent.delete(remote);
-      socket.destroy();
-    }
   }
 }

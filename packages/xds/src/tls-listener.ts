@@ -5,6 +5,7 @@ import { constants } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, type Server as TcpServer, type Socket, createServer as createTcpServer } from "node:net";
 import { type SecureContextOptions, type Server, type TLSSocket, createServer } from "node:tls";
+import { Newcomers, remoteOf } from "./newcomers.ts";
 import {
   type PeerIdentity,
   type RefusedClient,
@@ -50,8 +51,8 @@ export class TlsListener {
   /** By remote address and port: all that a gRPC call tells of its connection. */
   readonly #peers = new Map<string, TlsPeer>();
   readonly #sockets = new Set<Socket>();
-  /** Before the end of their handshake, by remote address and port, the oldest first. */
-  readonly #handshaking = new Map<string, Socket>();
+  /** Before the end of their handshake; the TLS server ends those that take too long, and says so. */
+  readonly #handshaking: Newcomers;
   /** Without a certificate, the oldest first. */
   readonly #unproven = new Set<TLSSocket>();
   /** Of clients that have not called yet, by remote address and port. */
@@ -60,6 +61,7 @@ export class TlsListener {
   constructor(tls: ServerTls, options: TlsListenerOptions) {
     this.#tls = tls;
     this.#options = options;
+    this.#handshaking = new Newcomers({ maxCount: options.maxHandshakes });
     this.#server = createServer({
       ...contextOptions(tls.credentials),
       ALPNProtocols: ["h2"],
@@ -106,28 +108,14 @@ export class TlsListener {
       socket.destroy();
       return;
     }
-    this.#makeRoom();
-    const remote = remoteOf(socket);
+    this.#handshaking.add(socket);
     this.#sockets.add(socket);
-    this.#handshaking.set(remote, socket);
-    socket.on("close", () => {
-      this.#sockets.delete(socket);
-      if (this.#handshaking.get(remote) === socket) this.#handshaking.delete(remote);
-    });
+    socket.on("close", () => this.#sockets.delete(socket));
     this.#server.emit("connection", socket);
   }
 
-  /** The oldest is forgotten at once: its end comes only after all that have knocked together are taken. */
-  #makeRoom(): void {
-    for (const [remote, socket] of this.#handshaking) {
-      if (this.#handshaking.size < this.#options.maxHandshakes) return;
-      this.#handshaking.delete(remote);
-      socket.destroy();
-    }
-  }
-
   #secured(socket: TLSSocket): void {
-    this.#handshaking.delete(remoteOf(socket));
+    this.#handshaking.admit(remoteOf(socket));
     // Its errors end the calls on it; unheard they would end the process.
     socket.on("error", () => undefined);
     if (socket.alpnProtocol !== "h2") {
@@ -211,10 +199,6 @@ function contextOptions({ privateKeyPem, certChainPem, clientRootsPem }: ServerT
     // be judged again, and streams that live for days gain nothing from it.
     secureOptions: constants.SSL_OP_NO_TICKET,
   };
-}
-
-function remoteOf(socket: Socket): string {
-  return `${socket.remoteAddress ?? "unknown"}:${socket.remotePort ?? 0}`;
 }
 
 function chainOf(socket: TLSSocket): readonly Uint8Array[] {

@@ -6,7 +6,7 @@ import type { IncomingMessage, RequestListener, Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer, type Socket } from "node:net";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
 import { descriptorLimit, descriptorOf, type DescriptorReserve } from "@tulle/telemetry";
-import { minTlsVersion, type ServerTlsCredentials } from "@tulle/xds";
+import { minTlsVersion, Newcomers, remoteOf, type ServerTlsCredentials } from "@tulle/xds";
 import { handedApiServer } from "./api-server.ts";
 
 export interface TcpDoorOptions {
@@ -31,20 +31,16 @@ export const tcpLimits = {
 /** RFC 8446 §5.1: the first byte of a record with a handshake message, and of no HTTP method. */
 const tlsHandshakeByte = 0x16;
 
-interface Unproven {
-  readonly socket: Socket;
-  readonly deadline: NodeJS.Timeout;
-}
-
 export class TcpDoor {
   readonly #listening: TcpServer;
   readonly #plain: Server;
   readonly #requests: Server;
   /** Ends TLS, and hands over what is in it. */
   readonly #tls: TlsServer | undefined;
-  readonly #maxUnproven = Math.min(tcpLimits.maxUnproven, Math.ceil(descriptorLimit() / 8));
-  /** By remote address and port, the oldest first. */
-  readonly #unproven = new Map<string, Unproven>();
+  readonly #unproven = new Newcomers({
+    maxCount: Math.min(tcpLimits.maxUnproven, Math.ceil(descriptorLimit() / 8)),
+    lifeMs: tcpLimits.unprovenLifeMs,
+  });
   readonly #proven = new Set<string>();
   readonly #sockets = new Set<Socket>();
 
@@ -82,8 +78,7 @@ export class TcpDoor {
     const remote = remoteOf(socket);
     if (this.#proven.has(remote)) return true;
     if (this.#proven.size >= tcpLimits.maxProven) return false;
-    clearTimeout(this.#unproven.get(remote)?.deadline);
-    this.#unproven.delete(remote);
+    this.#unproven.admit(remote);
     this.#proven.add(remote);
     return true;
   }
@@ -99,17 +94,11 @@ export class TcpDoor {
 
   #take(socket: Socket): void {
     const remote = remoteOf(socket);
-    this.#makeRoom();
-    const deadline = setTimeout(() => socket.destroy(), tcpLimits.unprovenLifeMs);
-    const entry: Unproven = { socket, deadline };
-    this.#unproven.set(remote, entry);
+    this.#unproven.add(socket);
     this.#sockets.add(socket);
     socket.on("error", () => socket.destroy());
     socket.on("close", () => {
-      clearTimeout(deadline);
       this.#sockets.delete(socket);
-      // The client's port may have a new connection already.
-      if (this.#unproven.get(remote) === entry) this.#unproven.delete(remote);
       this.#proven.delete(remote);
     });
     // Not by "data": who takes the socket over finds all that came.
@@ -125,15 +114,6 @@ export class TcpDoor {
       else this.#tls.emit("connection", socket);
     });
   }
-
-  /** A connection is forgotten at once: its end comes only after all that have knocked together are taken. */
-  #makeRoom(): void {
-    for (const [remote, { socket }] of this.#unproven) {
-      if (this.#unproven.size < this.#maxUnproven) return;
-      this.#unproven.delete(remote);
-      socket.destroy();
-    }
-  }
 }
 
 function tlsOptions({ privateKeyPem, certChainPem }: ServerTlsCredentials) {
@@ -143,8 +123,4 @@ function tlsOptions({ privateKeyPem, certChainPem }: ServerTlsCredentials) {
     minVersion: minTlsVersion,
     secureOptions: constants.SSL_OP_NO_TICKET,
   } as const;
-}
-
-function remoteOf(socket: Socket): string {
-  return `${socket.remoteAddress ?? "unknown"}:${socket.remotePort ?? 0}`;
 }
