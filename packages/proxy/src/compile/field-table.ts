@@ -1,24 +1,18 @@
 // Which fields of Envoy's messages the proxy acts on, which make no difference here and why, and which are ignored with
 // a warning. Every other field that is set refuses the resource (check-fields.ts); messages without a row are read whole.
 
+import { bootstrapFieldTable } from "./bootstrap-field-table.ts";
+import { clusterFieldTable } from "./cluster-field-table.ts";
+import { type FieldRow, noTracing, socketTuning } from "./field-row.ts";
 import { tlsFieldTable } from "./tls-field-table.ts";
-
-export interface FieldRow {
-  /** Names separated by white space. */
-  readonly used: string;
-  /** Name → why the answer to a request is the same without it. */
-  readonly harmless?: Readonly<Record<string, string>>;
-  /** Name → what the operator is told. */
-  readonly warned?: Readonly<Record<string, string>>;
-}
 
 const headerChanges =
   "request_headers_to_add request_headers_to_remove response_headers_to_add response_headers_to_remove";
-const noTracing = "tracing is not built yet";
 const noRateLimit = "descriptors act only on a rate limit filter, which is refused by itself";
-const socketTuning = "performance of sockets only";
 
 export const fieldTable: Readonly<Record<string, FieldRow>> = {
+  ...bootstrapFieldTable,
+  ...clusterFieldTable,
   ...tlsFieldTable,
   "envoy.config.route.v3.RouteConfiguration": {
     used: `name virtual_hosts validate_clusters most_specific_header_mutations_wins ignore_port_in_host_matching
@@ -261,128 +255,6 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
     },
   },
 
-  "envoy.config.cluster.v3.Cluster": {
-    used: `name alt_stat_name type cluster_type eds_cluster_config connect_timeout per_connection_buffer_limit_bytes
-      lb_policy load_assignment max_requests_per_connection circuit_breakers common_http_protocol_options
-      http_protocol_options typed_extension_protocol_options dns_refresh_rate respect_dns_ttl dns_lookup_family
-      upstream_bind_config least_request_lb_config round_robin_lb_config common_lb_config transport_socket
-      transport_socket_matches metadata load_balancing_policy dns_failure_refresh_rate http2_protocol_options
-      outlier_detection upstream_connection_options`,
-    harmless: {
-      stats_matcher: "statistics only",
-      wait_for_warm_on_init: "clusters are always waited for",
-      cleanup_interval: "ORIGINAL_DST only, which is refused by itself",
-      close_connections_on_host_health_failure: "no health checks",
-      ignore_health_on_host_removal: "no health checks",
-      lb_subset_config: "no route carries metadata_match, which is refused by itself",
-      track_timeout_budgets: "statistics only",
-      track_cluster_stats: "statistics only",
-      preconnect_policy: "performance only",
-      dns_jitter: "spreads DNS queries",
-      lrs_report_endpoint_metrics: "statistics only",
-      original_dst_lb_config: "ORIGINAL_DST is refused by itself",
-    },
-    warned: {
-      typed_dns_resolver_config: "the system's resolver is used",
-    },
-  },
-  "envoy.config.cluster.v3.Cluster.EdsClusterConfig": { used: "eds_config service_name" },
-  "envoy.config.cluster.v3.Cluster.CustomClusterType": { used: "name typed_config" },
-  "envoy.config.cluster.v3.Cluster.CommonLbConfig": {
-    used: "healthy_panic_threshold",
-    harmless: {
-      zone_aware_lb_config: "acts only with local_cluster_name, which is refused",
-      update_merge_window: "updates are merged by turn",
-      close_connections_on_host_set_change: "connections of dropped hosts drain",
-      ignore_new_hosts_until_first_hc: "no health checks",
-      locality_weighted_lb_config: "localities without weights only; weights are refused at the endpoints",
-      override_host_status: "no stateful session filter",
-    },
-  },
-  "envoy.config.cluster.v3.Cluster.LeastRequestLbConfig": {
-    used: "choice_count active_request_bias",
-  },
-  "envoy.config.cluster.v3.Cluster.RoundRobinLbConfig": { used: "" },
-  "envoy.config.cluster.v3.CircuitBreakers": { used: "thresholds" },
-  "envoy.config.cluster.v3.CircuitBreakers.Thresholds": {
-    used: "priority max_connections max_pending_requests max_requests max_retries retry_budget",
-    harmless: { track_remaining: "statistics only", max_connection_pools: "one pool a host" },
-  },
-  "envoy.config.cluster.v3.CircuitBreakers.Thresholds.RetryBudget": {
-    used: "budget_percent min_retry_concurrency",
-  },
-  "envoy.config.cluster.v3.UpstreamConnectionOptions": {
-    used: "tcp_keepalive",
-    harmless: { set_local_interface_name_on_upstream_connections: "statistics only" },
-    warned: { happy_eyeballs_config: "an endpoint has one address here" },
-  },
-  "envoy.config.core.v3.TcpKeepalive": { used: "keepalive_probes keepalive_time keepalive_interval" },
-  "envoy.config.cluster.v3.OutlierDetection": {
-    used: `consecutive_5xx interval base_ejection_time max_ejection_percent enforcing_consecutive_5xx
-      enforcing_success_rate success_rate_minimum_hosts success_rate_request_volume success_rate_stdev_factor
-      consecutive_gateway_failure enforcing_consecutive_gateway_failure split_external_local_origin_errors
-      consecutive_local_origin_failure enforcing_consecutive_local_origin_failure enforcing_local_origin_success_rate
-      failure_percentage_threshold enforcing_failure_percentage enforcing_failure_percentage_local_origin
-      failure_percentage_minimum_hosts failure_percentage_request_volume max_ejection_time max_ejection_time_jitter
-      always_eject_one_host`,
-    harmless: {
-      successful_active_health_check_uneject_host: "no health checks",
-    },
-  },
-  "envoy.config.core.v3.BindConfig": {
-    used: "source_address",
-    harmless: {
-      freebind: "source addresses must exist",
-      socket_options: socketTuning,
-      extra_source_addresses: "a source address of the other family is left to the kernel",
-    },
-  },
-  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-    used: `common_http_protocol_options explicit_http_config use_downstream_protocol_config auto_config
-      upstream_http_protocol_options`,
-  },
-  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.ExplicitHttpConfig": {
-    used: "http_protocol_options http2_protocol_options",
-  },
-  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.UseDownstreamHttpConfig": {
-    used: "http_protocol_options",
-    harmless: {
-      http2_protocol_options: "downstream speaks HTTP/1.1",
-      http3_protocol_options: "downstream speaks HTTP/1.1",
-    },
-  },
-  "envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest": {
-    used: "choice_count active_request_bias",
-    harmless: { locality_lb_config: "no zone of our own" },
-  },
-  "envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin": {
-    used: "",
-    harmless: { locality_lb_config: "no zone of our own" },
-  },
-  "envoy.extensions.load_balancing_policies.random.v3.Random": {
-    used: "",
-    harmless: { locality_lb_config: "no zone of our own" },
-  },
-  "envoy.config.endpoint.v3.ClusterLoadAssignment": { used: "cluster_name endpoints policy" },
-  "envoy.config.endpoint.v3.ClusterLoadAssignment.Policy": {
-    used: "overprovisioning_factor",
-    harmless: { endpoint_stale_after: "the last good endpoints are kept" },
-    warned: {
-      weighted_priority_health: "hosts are counted; it counts where there are several priorities",
-    },
-  },
-  "envoy.config.endpoint.v3.LocalityLbEndpoints": {
-    used: "locality lb_endpoints priority load_balancing_weight load_balancer_endpoints",
-    harmless: { proximity: "informative", metadata: "informative" },
-  },
-  "envoy.config.endpoint.v3.LbEndpoint": {
-    used: "endpoint health_status metadata load_balancing_weight",
-  },
-  "envoy.config.endpoint.v3.Endpoint": {
-    used: "address hostname health_check_config",
-    harmless: { observability_name: "statistics only" },
-    warned: { additional_addresses: "the first address is used" },
-  },
   "envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig": {
     used: "dns_cache_config",
     harmless: {
@@ -404,101 +276,6 @@ export const fieldTable: Readonly<Record<string, FieldRow>> = {
     used: "dns_cache_config save_upstream_address",
   },
 
-  "envoy.config.bootstrap.v3.Bootstrap": {
-    used: "node static_resources dynamic_resources admin cluster_manager overload_manager bootstrap_extensions",
-    harmless: {
-      node_context_params: "for xDS-TP names, which are not used",
-      flags_path: "names runtime flags of Envoy's own",
-      deferred_stat_options: "when counters are made",
-      stats_flush_interval: "statistics only",
-      stats_flush_on_admin: "statistics only",
-      stats_eviction_interval: "statistics only",
-      stats_config: "counters carry Envoy's default tags of their own accord",
-      watchdog: "Envoy's own threads",
-      watchdogs: "Envoy's own threads",
-      enable_dispatcher_stats: "statistics only",
-      stats_server_version_override: "statistics only",
-      fatal_actions: "what Envoy does when it crashes",
-      default_socket_interface: "Envoy's own sockets",
-      inline_headers: "how Envoy stores headers",
-      default_regex_engine: "RE2 is the only one",
-      perf_tracing_file_path: "Envoy's own tracing",
-      memory_allocator_manager: "Envoy's own allocator",
-      grpc_async_client_manager_config: "Envoy's own clients",
-      enable_worker_cpu_affinity: "performance only",
-      use_tcp_for_dns_lookups: "the system's resolver decides",
-    },
-    warned: {
-      stats_sinks: "statistics are read from the admin interface",
-      tracing: noTracing,
-      layered_runtime: "no runtime key is read",
-      dns_resolution_config: "the system's resolver is used",
-      typed_dns_resolver_config: "the system's resolver is used",
-      application_log_config: "the log has one format",
-    },
-  },
-  "envoy.config.overload.v3.OverloadManager": {
-    used: "refresh_interval resource_monitors actions loadshed_points",
-    harmless: { buffer_factory_config: "buffers are bounded one by one" },
-  },
-  "envoy.config.overload.v3.ResourceMonitor": { used: "name typed_config" },
-  "envoy.config.overload.v3.OverloadAction": {
-    used: "name triggers",
-    harmless: { typed_config: "of actions without effect here" },
-  },
-  "envoy.config.overload.v3.Trigger": { used: "name threshold scaled" },
-  "envoy.config.overload.v3.ThresholdTrigger": { used: "value" },
-  "envoy.config.overload.v3.ScaledTrigger": { used: "scaling_threshold saturation_threshold" },
-  "envoy.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig": { used: "max_heap_size_bytes" },
-  "envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig": {
-    used: "max_active_downstream_connections",
-  },
-  "envoy.config.bootstrap.v3.Bootstrap.StaticResources": { used: "listeners clusters" },
-  "envoy.config.bootstrap.v3.Bootstrap.DynamicResources": { used: "lds_config cds_config ads_config" },
-  "envoy.config.bootstrap.v3.Admin": {
-    used: "address",
-    harmless: {
-      profile_path: "Envoy's own profiler",
-      socket_options: socketTuning,
-      ignore_global_conn_limit: "no global limit is set",
-    },
-    warned: { access_log: "admin requests are not logged", access_log_path: "admin requests are not logged" },
-  },
-  "envoy.config.bootstrap.v3.ClusterManager": {
-    used: "upstream_bind_config",
-    harmless: {
-      outlier_detection: "where ejections are logged",
-      enable_deferred_cluster_creation: "performance only",
-      local_cluster_name: "zone-aware routing needs zones, which are not read",
-    },
-  },
-  "envoy.config.core.v3.ApiConfigSource": {
-    used: "api_type transport_api_version grpc_services rate_limit_settings",
-    harmless: {
-      set_node_on_first_message_only: "the node is sent once either way",
-      request_timeout: "REST only",
-      refresh_delay: "REST only",
-    },
-  },
-  "envoy.config.core.v3.GrpcService": {
-    used: "envoy_grpc google_grpc initial_metadata timeout",
-    warned: { retry_policy: "calls are not repeated; streams always are" },
-  },
-  "envoy.config.core.v3.GrpcService.GoogleGrpc": {
-    used: "target_uri channel_credentials call_credentials stat_prefix",
-    harmless: { per_stream_buffer_limit_bytes: "performance only" },
-  },
-  "envoy.config.core.v3.GrpcService.GoogleGrpc.SslCredentials": { used: "root_certs private_key cert_chain" },
-  "envoy.config.core.v3.ConfigSource": {
-    used: "path path_config_source api_config_source ads self initial_fetch_timeout resource_api_version",
-  },
-  "envoy.config.core.v3.PathConfigSource": { used: "path watched_directory" },
-  "envoy.config.core.v3.RateLimitSettings": { used: "max_tokens fill_rate" },
-  "envoy.config.core.v3.GrpcService.EnvoyGrpc": {
-    used: "cluster_name authority max_receive_message_length",
-    harmless: { skip_envoy_headers: "none are sent" },
-    warned: { retry_policy: "calls are not repeated; streams always are" },
-  },
   "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz": {
     used: `grpc_service http_service failure_mode_allow failure_mode_allow_header_add with_request_body clear_route_cache
       status_on_error metadata_context_namespaces filter_enabled filter_enabled_metadata deny_at_disable

@@ -1,6 +1,6 @@
 // The rows of `fieldTable` for TLS (extensions.transport_sockets.tls.v3): a rule about certificates that is not enforced must refuse
 // the resource.
-import type { FieldRow } from "./field-table.ts";
+import type { FieldRow } from "./field-row.ts";
 
 const tls = "envoy.extensions.transport_sockets.tls.v3";
 
