@@ -4,9 +4,9 @@ import { chmodSync, lstatSync, unlinkSync } from "node:fs";
 import type { Socket } from "node:net";
 import type { Server, ServerDuplexStream } from "@grpc/grpc-js";
 import type { AdsAddress, Refusal, StreamOpening } from "./ads-server-api.ts";
+import { GuardedListener } from "./guarded-listener.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import { UnaryCalls } from "./answer-unary.ts";
-import { PlainListener } from "./plain-listener.ts";
 import { TlsListener, type TlsPeer } from "./tls-listener.ts";
 import type { PeerIdentity, ServerTls, ServerTlsCredentials } from "./transport-security.ts";
 import type { GrpcStatusName, UnaryHandlers } from "./unary-calls.ts";
@@ -75,6 +75,8 @@ export interface ByteStreamServerOptions {
 export const maxStreamsPerConnection = 100;
 /** A TCP connection without any call is ended after this long: clients keep theirs for streams that live for days. */
 const idleConnectionMs = 60_000;
+/** Of a connection without TLS, from its begin. */
+const firstCallTimeoutMs = 10_000;
 /** What HTTP/2 lets a connection open at once: above the limit that is refused with words, for clients that heed neither. */
 const maxHttp2Streams = 1000;
 
@@ -116,7 +118,7 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
   const listener = tls === undefined ? undefined : tlsListener(tls, options, injector);
   const plain = tls === undefined && "port" in options.address ? plainListener(options, injector) : undefined;
   const peerOf = (call: { getPeer(): string }): TlsPeer => {
-    plain?.called(call.getPeer());
+    plain?.admit(call.getPeer());
     return listener?.peer(call.getPeer()) ?? { certificates: [], identity: undefined };
   };
   const fail = (call: BytesCall, code: number, details: string): void => void call.emit("error", { code, details });
@@ -228,9 +230,10 @@ function tlsListener(tls: ServerTls, options: ByteStreamServerOptions, injector:
   return new TlsListener(tls, { ...tcpOptions(options, injector), maxUnproven });
 }
 
-function plainListener(options: ByteStreamServerOptions, injector: Injector): PlainListener {
+/** Its newcomers have called nothing yet. */
+function plainListener(options: ByteStreamServerOptions, injector: Injector): GuardedListener {
   const { maxHandshakes, ...others } = tcpOptions(options, injector);
-  return new PlainListener({ ...others, maxSilent: maxHandshakes });
+  return new GuardedListener({ ...others, maxNewcomers: maxHandshakes, newcomerLifeMs: firstCallTimeoutMs });
 }
 
 function tcpOptions({ limits, refusesConnection = () => false }: ByteStreamServerOptions, injector: Injector) {
@@ -243,7 +246,7 @@ function tcpOptions({ limits, refusesConnection = () => false }: ByteStreamServe
   };
 }
 
-async function bindListener(listener: TlsListener | PlainListener, address: AdsAddress): Promise<AdsAddress> {
+async function bindListener(listener: TlsListener | GuardedListener, address: AdsAddress): Promise<AdsAddress> {
   if ("path" in address) throw new Error("TLS is served on TCP addresses only");
   return { host: address.host, port: await listener.listen(address.host, address.port) };
 }

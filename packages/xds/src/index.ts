@@ -11,7 +11,7 @@ export * from "./certificate-service.ts";
 export * from "./clock.ts";
 export * from "./encoded-resource.ts";
 export { Pauses, beforeEachSlice } from "./pauses.ts";
-export { Newcomers, remoteOf } from "./newcomers.ts";
+export { GuardedListener, remoteOf } from "./guarded-listener.ts";
 export { type RateLimit, defaultRateLimit } from "./request-pace.ts";
 export * from "./resource-types.ts";
 export { isCutShort, rejectedNames, rejectionMessage } from "./sotw/rejected-names.ts";

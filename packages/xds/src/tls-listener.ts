@@ -2,10 +2,9 @@
 // so connections are accepted and judged here, and those that are good are handed over.
 import type { X509Certificate } from "node:crypto";
 import { constants } from "node:crypto";
-import { once } from "node:events";
-import { type AddressInfo, type Server as TcpServer, type Socket, createServer as createTcpServer } from "node:net";
+import type { Socket } from "node:net";
 import { type SecureContextOptions, type Server, type TLSSocket, createServer } from "node:tls";
-import { Newcomers, remoteOf } from "./newcomers.ts";
+import { GuardedListener, remoteOf } from "./guarded-listener.ts";
 import {
   type PeerIdentity,
   type RefusedClient,
@@ -43,16 +42,14 @@ export interface TlsListenerOptions {
 }
 
 export class TlsListener {
-  readonly #listening: TcpServer;
-  /** Listens nowhere: what is accepted is handed to it, unless it is refused before that. */
+  /** Its newcomers are those before the end of their handshake; the TLS server ends those that take too long, and says so. */
+  readonly #listening: GuardedListener;
+  /** Listens nowhere: what is accepted is handed to it. */
   readonly #server: Server;
   readonly #tls: ServerTls;
   readonly #options: TlsListenerOptions;
   /** By remote address and port: all that a gRPC call tells of its connection. */
   readonly #peers = new Map<string, TlsPeer>();
-  readonly #sockets = new Set<Socket>();
-  /** Before the end of their handshake; the TLS server ends those that take too long, and says so. */
-  readonly #handshaking: Newcomers;
   /** Without a certificate, the oldest first. */
   readonly #unproven = new Set<TLSSocket>();
   /** Of clients that have not called yet, by remote address and port. */
@@ -61,7 +58,6 @@ export class TlsListener {
   constructor(tls: ServerTls, options: TlsListenerOptions) {
     this.#tls = tls;
     this.#options = options;
-    this.#handshaking = new Newcomers({ maxCount: options.maxHandshakes });
     this.#server = createServer({
       ...contextOptions(tls.credentials),
       ALPNProtocols: ["h2"],
@@ -69,8 +65,12 @@ export class TlsListener {
       rejectUnauthorized: false,
       handshakeTimeout: handshakeTimeoutMs,
     });
-    this.#listening = createTcpServer((socket) => this.#take(socket));
-    this.#listening.maxConnections = options.maxConnections;
+    this.#listening = new GuardedListener({
+      maxConnections: options.maxConnections,
+      maxNewcomers: options.maxHandshakes,
+      refuses: options.refuses,
+      accept: (socket) => void this.#server.emit("connection", socket),
+    });
     this.#server.on("tlsClientError", (error: Error, socket: TLSSocket) =>
       this.#refuse(socket, { reason: "handshake", message: error.message }),
     );
@@ -78,10 +78,8 @@ export class TlsListener {
   }
 
   /** Rejects if the address cannot be bound. */
-  async listen(host: string, port: number): Promise<number> {
-    this.#listening.listen({ host, port });
-    await once(this.#listening, "listening");
-    return (this.#listening.address() as AddressInfo).port;
+  listen(host: string, port: number): Promise<number> {
+    return this.#listening.listen(host, port);
   }
 
   /** Of the connection of a call. */
@@ -96,26 +94,12 @@ export class TlsListener {
     this.#server.setSecureContext(contextOptions(credentials));
   }
 
-  async close(): Promise<void> {
-    const closed = once(this.#listening, "close");
-    this.#listening.close();
-    for (const socket of this.#sockets) socket.destroy();
-    await closed;
-  }
-
-  #take(socket: Socket): void {
-    if (this.#options.refuses(socket)) {
-      socket.destroy();
-      return;
-    }
-    this.#handshaking.add(socket);
-    this.#sockets.add(socket);
-    socket.on("close", () => this.#sockets.delete(socket));
-    this.#server.emit("connection", socket);
+  close(): Promise<void> {
+    return this.#listening.close();
   }
 
   #secured(socket: TLSSocket): void {
-    this.#handshaking.admit(remoteOf(socket));
+    this.#listening.admit(remoteOf(socket));
     // Its errors end the calls on it; unheard they would end the process.
     socket.on("error", () => undefined);
     if (socket.alpnProtocol !== "h2") {

@@ -1,12 +1,11 @@
 // The API's TCP port: the first byte of a connection tells TLS from HTTP in the clear. Whoever has not shown the token yet is one of a
 // few, for a short time, and makes way for newcomers: another user's idle connections keep nobody out.
 import { constants } from "node:crypto";
-import { once } from "node:events";
 import type { IncomingMessage, RequestListener, Server } from "node:http";
-import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
 import { descriptorLimit, descriptorOf, type DescriptorReserve } from "@tulle/telemetry";
-import { minTlsVersion, Newcomers, remoteOf, type ServerTlsCredentials } from "@tulle/xds";
+import { GuardedListener, minTlsVersion, remoteOf, type ServerTlsCredentials } from "@tulle/xds";
 import { handedApiServer } from "./api-server.ts";
 
 export interface TcpDoorOptions {
@@ -32,17 +31,13 @@ export const tcpLimits = {
 const tlsHandshakeByte = 0x16;
 
 export class TcpDoor {
-  readonly #listening: TcpServer;
+  /** Its newcomers have shown no token. */
+  readonly #listening: GuardedListener;
   readonly #plain: Server;
   readonly #requests: Server;
   /** Ends TLS, and hands over what is in it. */
   readonly #tls: TlsServer | undefined;
-  readonly #unproven = new Newcomers({
-    maxCount: Math.min(tcpLimits.maxUnproven, Math.ceil(descriptorLimit() / 8)),
-    lifeMs: tcpLimits.unprovenLifeMs,
-  });
   readonly #proven = new Set<string>();
-  readonly #sockets = new Set<Socket>();
 
   constructor(options: TcpDoorOptions) {
     const { credentials } = options;
@@ -55,17 +50,17 @@ export class TcpDoor {
       this.#requests.emit("connection", socket);
     });
     const { descriptors } = options;
-    this.#listening = createTcpServer((socket) => {
-      if (descriptors.refuses(descriptorOf(socket), performance.now())) socket.destroy();
-      else this.#take(socket);
+    this.#listening = new GuardedListener({
+      maxNewcomers: Math.min(tcpLimits.maxUnproven, Math.ceil(descriptorLimit() / 8)),
+      newcomerLifeMs: tcpLimits.unprovenLifeMs,
+      refuses: (socket) => descriptors.refuses(descriptorOf(socket), performance.now()),
+      accept: (socket) => this.#take(socket),
     });
   }
 
   /** Rejects if the address cannot be bound. */
-  async listen({ host, port }: TcpDoorOptions["address"]): Promise<number> {
-    this.#listening.listen({ host, port });
-    await once(this.#listening, "listening");
-    return (this.#listening.address() as AddressInfo).port;
+  listen({ host, port }: TcpDoorOptions["address"]): Promise<number> {
+    return this.#listening.listen(host, port);
   }
 
   /** For connections from now on. */
@@ -78,29 +73,20 @@ export class TcpDoor {
     const remote = remoteOf(socket);
     if (this.#proven.has(remote)) return true;
     if (this.#proven.size >= tcpLimits.maxProven) return false;
-    this.#unproven.admit(remote);
+    this.#listening.admit(remote);
     this.#proven.add(remote);
     return true;
   }
 
   async close(): Promise<void> {
-    const closed = once(this.#listening, "close");
-    this.#listening.close();
-    for (const socket of this.#sockets) socket.destroy();
+    await this.#listening.close();
     // They listen nowhere; what ends is the look at their connections' times.
     for (const server of [this.#plain, this.#requests]) server.close();
-    await closed;
   }
 
   #take(socket: Socket): void {
     const remote = remoteOf(socket);
-    this.#unproven.add(socket);
-    this.#sockets.add(socket);
-    socket.on("error", () => socket.destroy());
-    socket.on("close", () => {
-      this.#sockets.delete(socket);
-      this.#proven.delete(remote);
-    });
+    socket.on("close", () => this.#proven.delete(remote));
     // Not by "data": who takes the socket over finds all that came.
     socket.once("readable", () => {
       const first = socket.read(1) as Buffer | null;
