@@ -12,11 +12,12 @@ import { BootstrapError } from "./bootstrap/read-bootstrap.ts";
 import { tuneCollector } from "./collector.ts";
 import { systemDnsLookup } from "./cluster/dns-lookup.ts";
 import type { CompileScope } from "./compile/compile-scope.ts";
-import { systemClock } from "./connection/clock.ts";
-import { DataPath } from "./connection/data-path.ts";
+import { systemClock } from "./worker/clock.ts";
+import { DataPath } from "./worker/data-path.ts";
 import { parseListenDescriptors } from "./listener/inherited-descriptors.ts";
 import { ListenerHost } from "./listener/listener-host.ts";
 import { OverloadControl } from "./overload/overload-control.ts";
+import { OwnUserHosts } from "./own-user/own-user-hosts.ts";
 import { ConfigRecords } from "./runtime/config-records.ts";
 import { RuntimeOwner } from "./runtime/runtime-owner.ts";
 import { checkBootstrap } from "./subscribe/check-bootstrap.ts";
@@ -97,7 +98,10 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   const { logLevel: level, logSink: sink } = options;
   const logging = options.logging ?? new Logging({ ...(level && { level }), ...(sink && { sink }) });
   const metrics = new MetricRegistry();
-  const dataPath = new DataPath({ logging, ownUserRange: options.ownUserRange });
+  const { ownUserRange } = options;
+  const ownUserHosts =
+    ownUserRange === undefined ? undefined : new OwnUserHosts(ownUserRange, logging.logger("upstream"));
+  const dataPath = new DataPath({ logging, ownUserHosts });
   beforeEachSlice(() => dataPath.turn.flushRound());
   for (const name of loggerNames) logging.logger(name);
   for (const [name, own] of Object.entries(options.componentLogLevels ?? {})) logging.logger(name).level = own;

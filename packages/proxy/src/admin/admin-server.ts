@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { BootstrapError } from "../bootstrap/read-bootstrap.ts";
 import type { AdminPage, AdminResponse, AdminTargets } from "./admin-page.ts";
 import { text } from "./admin-page.ts";
-import { OwnUserGate } from "../listener/own-user.ts";
+import { OwnUserGate } from "../own-user/own-user-gate.ts";
 import { foreignPageFault } from "./foreign-page.ts";
 import { adminPage, helpText } from "./pages.ts";
 

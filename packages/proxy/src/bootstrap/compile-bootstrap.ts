@@ -18,7 +18,7 @@ import { compileGoogleGrpc } from "../compile/compile-google-grpc.ts";
 import { compileGrpcService } from "../compile/compile-grpc-service.ts";
 import { initialFetchTimeoutMs } from "../compile/check-resource-source.ts";
 import { type CompileProblem, Place, Problems } from "../compile/problems.ts";
-import type { GrpcTarget } from "../upstream/grpc-target.ts";
+import type { GrpcTarget } from "../http/grpc-target.ts";
 import { compileOverload } from "../overload/compile-overload.ts";
 import type { OverloadSettings } from "../overload/overload-control.ts";
 

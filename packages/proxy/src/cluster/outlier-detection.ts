@@ -4,7 +4,7 @@
 // A host is either in use or ejected. It is ejected for `baseEjectionTimeMs` times the number of ejections in a row, at most
 // `maxEjectionTimeMs`; each interval without an ejection takes one off that number.
 import type { Counter, Gauge, Logger, MetricRegistry } from "@tulle/telemetry";
-import type { Clock } from "../connection/clock.ts";
+import type { Clock } from "../worker/clock.ts";
 import type { Host } from "./cluster.ts";
 import { counterGroup, gaugeGroup } from "./cluster-stats.ts";
 

@@ -17,7 +17,7 @@ import {
   TlsParameters_TlsProtocol as TlsProtocol,
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/common_pb";
 import { UpstreamTlsContextSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
-import type { GrpcTarget } from "../upstream/grpc-target.ts";
+import type { GrpcTarget } from "../http/grpc-target.ts";
 import { checkHeaderText } from "./check-header-text.ts";
 import { compileMetadata } from "./compile-grpc-service.ts";
 import type { Place, Problems } from "./problems.ts";

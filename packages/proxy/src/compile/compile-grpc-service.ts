@@ -2,7 +2,7 @@
 // be sent is an error: nobody shall believe that it went along.
 import type { HeaderValue } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { GrpcService } from "@tulle/xds/envoy/config/core/v3/grpc_service_pb";
-import type { GrpcTarget } from "../upstream/grpc-target.ts";
+import type { GrpcTarget } from "../http/grpc-target.ts";
 import { checkHeaderText } from "./check-header-text.ts";
 import type { Place, Problems } from "./problems.ts";
 

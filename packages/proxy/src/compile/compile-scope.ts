@@ -3,7 +3,7 @@
 import { Logging, MetricRegistry } from "@tulle/telemetry";
 import type { AccessLogFile } from "../access-log/access-log-file.ts";
 import type { Cluster } from "../cluster/cluster.ts";
-import { type Clock, systemClock } from "../connection/clock.ts";
+import { type Clock, systemClock } from "../worker/clock.ts";
 import { type DnsLookup, systemDnsLookup } from "../cluster/dns-lookup.ts";
 import type { FormatEnvironment } from "../format/operator.ts";
 import type { RouteTable } from "../route/route-table.ts";

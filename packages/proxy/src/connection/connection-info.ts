@@ -2,7 +2,7 @@
 // (Envoy: `ConnectionInfoProvider` and the connection's own `StreamInfo`).
 import type { Socket } from "node:net";
 import { ipPortText } from "../ip-port-text.ts";
-import type { TlsInfo } from "./tls-info.ts";
+import type { TlsInfo } from "../tls/tls-info.ts";
 
 let lastId = 0;
 

@@ -2,7 +2,7 @@
 // connection through `DownstreamConnectionOptions` and are known to the listener as a `DownstreamConnection`.
 import type { Socket } from "node:net";
 import type { ConnectionInfo } from "./connection-info.ts";
-import type { DataPath } from "./data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import type { NetworkFilter } from "./network-filter.ts";
 
 export interface DownstreamConnection {

@@ -14,11 +14,11 @@ import { mutateResponseHeaders } from "../http/response-headers.ts";
 import { StreamInfo } from "../http/stream-info.ts";
 import type { RouteMatch } from "../route/route-table.ts";
 import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
-import type { DataPath } from "./data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import { HeldRequest } from "./held-request.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { recordStreamEnd, recordStreamStart } from "./record-stream.ts";
-import { CallbackTimer } from "./timer-wheel.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
 
 /**
  * What of the response has left: `none` yet; `started`: its head has; `ended`: all of it, or the stream was cut off. The

@@ -11,10 +11,10 @@ import { currentClientCert } from "../http/forwarded-client-cert.ts";
 import { responseFlags } from "../http/response-flags.ts";
 import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
 import type { ConnectionInfo } from "./connection-info.ts";
-import type { DataPath } from "./data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "./downstream-connection.ts";
 import { DownstreamStream } from "./downstream-stream.ts";
-import { CallbackTimer } from "./timer-wheel.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
 
 export class HttpConnection implements DownstreamConnection, ServerConnectionOwner {
   readonly info: ConnectionInfo;

@@ -2,7 +2,7 @@
 // (Envoy: `Network::ReadFilter::onNewConnection`).
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { ConnectionInfo } from "./connection-info.ts";
-import type { DataPath } from "./data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 
 /** `opened`: it leads to a host, or will never lead to one. `continues`: now and then while it lasts. `closed`: once, last. */
 export type TcpPhase = "opened" | "continues" | "closed";

@@ -2,7 +2,7 @@
 // it: missing values on a plain one.
 import { fieldValue } from "../http/header-value.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
-import type { TlsInfo, ShownCertificateInfo } from "../connection/tls-info.ts";
+import type { TlsInfo, ShownCertificateInfo } from "../tls/tls-info.ts";
 import type { OperatorCompiler } from "./operator.ts";
 import { compileTimeFormat, isoTime } from "./start-time.ts";
 

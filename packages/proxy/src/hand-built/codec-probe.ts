@@ -3,7 +3,7 @@ import { Logging } from "@tulle/telemetry";
 import { Http1ClientConnection } from "../codec/http1/client-connection.ts";
 import { Http1ServerConnection, type Http1ServerSettings } from "../codec/http1/server-connection.ts";
 import type { HttpProtocolError, RequestReceiver, ResponseReceiver, ResponseSender } from "../codec/stream-codec.ts";
-import { DataPath } from "../connection/data-path.ts";
+import { DataPath } from "../worker/data-path.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
 import { FakeSocket } from "./fake-socket.ts";

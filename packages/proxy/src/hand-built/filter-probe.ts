@@ -3,7 +3,7 @@ import { type DescMessage, toBinary } from "@bufbuild/protobuf";
 import { type CompileScope, detachedScope } from "../compile/compile-scope.ts";
 import { Place, Problems, problemText } from "../compile/problems.ts";
 import { typeUrlOf } from "../compile/typed-config.ts";
-import { DataPath } from "../connection/data-path.ts";
+import { DataPath } from "../worker/data-path.ts";
 import { filterOfType } from "../filters/table.ts";
 import type { FilterStatus, HttpFilter, HttpStream, LocalReply } from "../http/filter.ts";
 import type { RequestHead } from "../http/message.ts";

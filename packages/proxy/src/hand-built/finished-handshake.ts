@@ -1,5 +1,5 @@
 // What is known of a TLS connection after a handshake that never was, for tests of what reads it.
-import { ShownCertificateInfo, type TlsInfo } from "../connection/tls-info.ts";
+import { ShownCertificateInfo, type TlsInfo } from "../tls/tls-info.ts";
 
 function certificate(uri: string): ShownCertificateInfo {
   return Object.assign(new ShownCertificateInfo(undefined), { uriSans: [uri, "spiffe://second"] });

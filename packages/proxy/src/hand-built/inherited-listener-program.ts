@@ -1,7 +1,7 @@
 // A process of its own for the tests of inherited descriptors: answers "inherited", or its argument, on what takes the place of
 // port 8080, says when it accepts, drains when something comes on its standard input, and ends with that.
 import { Logging } from "@tulle/telemetry";
-import { DataPath } from "../connection/data-path.ts";
+import { DataPath } from "../worker/data-path.ts";
 import { parseListenDescriptors } from "../listener/inherited-descriptors.ts";
 import { ListenerHost } from "../listener/listener-host.ts";
 import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "./hand-built-runtime.ts";

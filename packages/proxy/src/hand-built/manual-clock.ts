@@ -1,5 +1,5 @@
 // A clock that stands still until a test moves it.
-import type { Clock } from "../connection/clock.ts";
+import type { Clock } from "../worker/clock.ts";
 
 interface Waiting {
   readonly dueMs: number;

@@ -3,8 +3,8 @@
 import net from "node:net";
 import type { TestContext } from "node:test";
 import { Logging } from "@tulle/telemetry";
-import type { Clock } from "../connection/clock.ts";
-import { DataPath } from "../connection/data-path.ts";
+import type { Clock } from "../worker/clock.ts";
+import { DataPath } from "../worker/data-path.ts";
 import type { HttpFilter } from "../http/filter.ts";
 import { responseFlagsText } from "../http/response-flags.ts";
 import type { StreamInfo } from "../http/stream-info.ts";

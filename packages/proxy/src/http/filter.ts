@@ -2,7 +2,7 @@
 // function, these hooks, its test; `filters/table.ts` lists them all. One instance serves every stream of a connection
 // manager; what it keeps for a stream lies in `stream.filterState` (Envoy: `Http::StreamFilter`).
 import type { Logger } from "@tulle/telemetry";
-import type { DataPath } from "../connection/data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import type { RouteMatch } from "../route/route-table.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { RequestHead, ResponseHead } from "./message.ts";

@@ -1,6 +1,6 @@
 // `x-forwarded-client-cert`: what a proxy tells about the certificate of its client (Envoy: forward_client_cert_details,
 // set_current_client_cert_details).
-import type { TlsInfo } from "../connection/tls-info.ts";
+import type { TlsInfo } from "../tls/tls-info.ts";
 import type { HeaderMap } from "./header-map.ts";
 import { fieldValue } from "./header-value.ts";
 

@@ -1,8 +1,8 @@
 // What is known about one request while it lives: filled by the data path, read by access log, metrics and filters.
 // One class, all fields set in the constructor, so that every request has the same shape (Envoy: `StreamInfo`).
 import type { Cluster, Host } from "../cluster/cluster.ts";
-import type { PeerCertificate } from "../connection/tls-info.ts";
-import type { TlsInfo } from "../connection/tls-info.ts";
+import type { PeerCertificate } from "../tls/tls-info.ts";
+import type { TlsInfo } from "../tls/tls-info.ts";
 import type { Route } from "../route/route-table.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { RequestHead, ResponseHead } from "./message.ts";

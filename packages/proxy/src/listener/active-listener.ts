@@ -2,11 +2,11 @@
 // what they began with is no longer configured.
 import type { Socket } from "node:net";
 import { ConnectionInfo } from "../connection/connection-info.ts";
-import type { DataPath } from "../connection/data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../connection/downstream-connection.ts";
 import type { NetworkFilter } from "../connection/network-filter.ts";
 import { HttpConnection } from "../connection/http-connection.ts";
-import { CallbackTimer } from "../connection/timer-wheel.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
 import { responseFlags } from "../http/response-flags.ts";
 import type { DownstreamTls, FilterChain, Listener, TerminalNetworkFilter } from "../runtime/proxy-runtime.ts";
 import { ConnectionLog } from "./connection-log.ts";

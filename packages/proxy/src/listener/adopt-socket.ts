@@ -1,7 +1,7 @@
 // Lets an accepted socket read into the worker's one buffer, as `net.connect({ onread })` does for sockets that we open: a
 // server's own sockets allocate 64 KiB for each read and give the rest back (measured: 1.5 µs of 25 a request).
 import net from "node:net";
-import type { DataPath } from "../connection/data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 
 /** What Node keeps on a socket beside its documented fields; the runtime is pinned, and a test opens and closes connections. */
 interface SocketInternals {

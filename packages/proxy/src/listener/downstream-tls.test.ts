@@ -10,7 +10,7 @@ import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/
 import { compileListener } from "../compile/compile-listener.ts";
 import { compileSecret } from "../compile/compile-secret.ts";
 import { detachedScope } from "../compile/compile-scope.ts";
-import { DataPath } from "../connection/data-path.ts";
+import { DataPath } from "../worker/data-path.ts";
 import { accepted, fromConfiguration } from "../hand-built/from-configuration.ts";
 import { ManualClock } from "../hand-built/manual-clock.ts";
 import { Client, until } from "../hand-built/running-proxy.ts";

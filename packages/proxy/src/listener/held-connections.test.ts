@@ -7,7 +7,7 @@ import { Logging, MetricRegistry } from "@tulle/telemetry";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { compileListener } from "../compile/compile-listener.ts";
 import { detachedScope } from "../compile/compile-scope.ts";
-import { DataPath } from "../connection/data-path.ts";
+import { DataPath } from "../worker/data-path.ts";
 import type { NetworkFilter, Verdict } from "../connection/network-filter.ts";
 import { accepted, fromConfiguration } from "../hand-built/from-configuration.ts";
 import { handBuiltCluster } from "../hand-built/hand-built-runtime.ts";

@@ -1,6 +1,6 @@
 // A socket on its way from `accept` to what terminates its connection, with or without bytes that have been looked at.
 import type { Socket } from "node:net";
-import type { DataPath } from "../connection/data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import { adoptSocket } from "./adopt-socket.ts";
 
 /** Exactly one of its methods is called, once. */

@@ -2,9 +2,9 @@
 // them on with the socket (Envoy: ActiveTcpSocket).
 import type { Socket } from "node:net";
 import type { ConnectionInfo } from "../connection/connection-info.ts";
-import type { DataPath } from "../connection/data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection } from "../connection/downstream-connection.ts";
-import { CallbackTimer } from "../connection/timer-wheel.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
 import type { Inspector } from "../filters/listener/listener-filter.ts";
 import type { Listener } from "../runtime/proxy-runtime.ts";
 import { adoptSocket } from "./adopt-socket.ts";

@@ -6,7 +6,7 @@ import { test, type TestContext } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Logging } from "@tulle/telemetry";
-import { DataPath } from "../connection/data-path.ts";
+import { DataPath } from "../worker/data-path.ts";
 import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "../hand-built/hand-built-runtime.ts";
 import { Client, runProxy, until } from "../hand-built/running-proxy.ts";
 import type { Listener } from "../runtime/proxy-runtime.ts";

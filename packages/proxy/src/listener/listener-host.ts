@@ -2,12 +2,12 @@
 // that matches, and drains what leaves the configuration (Envoy: ListenerManager, ConnectionHandler).
 import net from "node:net";
 import { descriptorLimit, descriptorOf, DescriptorReserve, Trouble } from "@tulle/telemetry";
-import type { DataPath } from "../connection/data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import { ipPortText } from "../ip-port-text.ts";
 import type { ListenAddress, Listener } from "../runtime/proxy-runtime.ts";
 import { ActiveListener } from "./active-listener.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";
-import { OwnUserGate } from "./own-user.ts";
+import { OwnUserGate } from "../own-user/own-user-gate.ts";
 
 export interface ListenerHostOptions {
   readonly dataPath: DataPath;

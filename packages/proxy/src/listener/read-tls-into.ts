@@ -2,7 +2,7 @@
 // sockets that it connects itself; a TLS socket over an accepted one takes it through the same private fields.
 import net from "node:net";
 import type { TLSSocket } from "node:tls";
-import type { DataPath } from "../connection/data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 
 function privateField(name: string): symbol {
   const found = Object.getOwnPropertySymbols(new net.Socket()).find(({ description }) => description === name);

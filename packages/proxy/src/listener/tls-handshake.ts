@@ -3,10 +3,10 @@
 import type { Socket } from "node:net";
 import { type SecureContext, TLSSocket, type TLSSocketOptions } from "node:tls";
 import type { ConnectionInfo } from "../connection/connection-info.ts";
-import type { DataPath } from "../connection/data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection } from "../connection/downstream-connection.ts";
-import { CallbackTimer } from "../connection/timer-wheel.ts";
-import { sessionIdOf, shownCertificateInfo } from "../connection/tls-info.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
+import { sessionIdOf, shownCertificateInfo } from "../tls/tls-info.ts";
 import type { DownstreamTls } from "../runtime/proxy-runtime.ts";
 import type { CertificateContext, TlsMaterial } from "../tls/common-tls-context.ts";
 import type { ValidationContext } from "../tls/secret.ts";

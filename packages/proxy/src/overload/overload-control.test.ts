@@ -8,7 +8,7 @@ import { fromConfiguration } from "../hand-built/from-configuration.ts";
 import { ManualClock } from "../hand-built/manual-clock.ts";
 import { compileOverload } from "./compile-overload.ts";
 import { OverloadControl, triggerValue } from "./overload-control.ts";
-import { OverloadState } from "./overload-state.ts";
+import { OverloadState } from "../worker/overload-state.ts";
 
 const type = (name: string): string => `type.googleapis.com/envoy.extensions.resource_monitors.${name}`;
 const heap = {

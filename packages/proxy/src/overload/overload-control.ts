@@ -1,8 +1,8 @@
 // Looks at the process's memory at an interval and tells the data path what to give up (Envoy: OverloadManager). Pressure is
 // the share of a limit that is used; an action's triggers turn it into a value from 0 (nothing) to 1 (everything).
 import type { Gauge, Logger, MetricRegistry } from "@tulle/telemetry";
-import type { Clock } from "../connection/clock.ts";
-import type { OverloadState } from "./overload-state.ts";
+import type { Clock } from "../worker/clock.ts";
+import type { OverloadState } from "../worker/overload-state.ts";
 
 /** By Envoy's names without `envoy.overload_actions.`; the first four have an effect here. */
 export type OverloadActionName =

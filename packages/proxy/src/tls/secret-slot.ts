@@ -1,6 +1,6 @@
 // Where a secret of a name and source stands. TLS contexts hold slots; a rotation puts the next version in, new connections find it,
 // and nothing else is compiled again.
-import { type GrpcTarget, grpcTargetKey } from "../upstream/grpc-target.ts";
+import { type GrpcTarget, grpcTargetKey } from "../http/grpc-target.ts";
 import type { Secret } from "./secret.ts";
 
 /** Where a secret comes from (SdsSecretConfig.sds_config). */

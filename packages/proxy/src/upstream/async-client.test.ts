@@ -4,7 +4,7 @@ import type net from "node:net";
 import { type TestContext, test } from "node:test";
 import { Logging } from "@tulle/telemetry";
 import type { Cluster } from "../cluster/cluster.ts";
-import { DataPath } from "../connection/data-path.ts";
+import { DataPath } from "../worker/data-path.ts";
 import { handBuiltCluster } from "../hand-built/hand-built-runtime.ts";
 import { ManualClock } from "../hand-built/manual-clock.ts";
 import { runBackend, until } from "../hand-built/running-proxy.ts";

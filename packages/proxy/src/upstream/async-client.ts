@@ -2,8 +2,8 @@
 // of sign-in, external authorization (Envoy: `Http::AsyncClient`). Bodies are small and whole in both directions.
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { StreamResetReason } from "../codec/stream-codec.ts";
-import type { DataPath } from "../connection/data-path.ts";
-import { CallbackTimer } from "../connection/timer-wheel.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { Slot } from "../runtime/slot.ts";

@@ -1,10 +1,10 @@
 // Opens a socket to a host as its cluster says, plain or with TLS, and names a failure in Envoy's words.
 import net from "node:net";
 import type { Cluster, Host, TcpKeepAlive } from "../cluster/cluster.ts";
-import type { DataPath } from "../connection/data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import { tlsErrorText } from "../tls/transport-failure.ts";
 import { connectTls, type TlsConnectOptions } from "./connect-tls.ts";
-import { otherUsersHost } from "./own-user-hosts.ts";
+import { otherUsersHost } from "../own-user/own-user-hosts.ts";
 
 /** Where nothing is known of what the bytes mean. */
 const anyBytes: TlsConnectOptions = { serverName: undefined, verifiesServerName: false, defaultProtocols: [] };

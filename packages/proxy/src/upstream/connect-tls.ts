@@ -3,7 +3,7 @@ import type { X509Certificate } from "node:crypto";
 import net from "node:net";
 import tls from "node:tls";
 import type { Host } from "../cluster/cluster.ts";
-import { sessionIdOf, type ShownCertificateInfo, shownCertificateInfo, type TlsInfo } from "../connection/tls-info.ts";
+import { sessionIdOf, type ShownCertificateInfo, shownCertificateInfo, type TlsInfo } from "../tls/tls-info.ts";
 import type { TlsMaterial } from "../tls/common-tls-context.ts";
 import { verifiedEvent } from "../tls/ready-event.ts";
 import { staleCertificate } from "../tls/stale-certificate.ts";

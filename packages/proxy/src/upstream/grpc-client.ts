@@ -3,12 +3,12 @@
 import { countRequest } from "../cluster/cluster-load.ts";
 import http2 from "node:http2";
 import type { Cluster, Host } from "../cluster/cluster.ts";
-import type { DataPath } from "../connection/data-path.ts";
-import { CallbackTimer } from "../connection/timer-wheel.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
 import type { Slot } from "../runtime/slot.ts";
 import type { AsyncCall } from "./async-call.ts";
 import { framed, prefixBytes } from "./grpc-framing.ts";
-import { metadataHeaders, type GrpcTarget } from "./grpc-target.ts";
+import { metadataHeaders, type GrpcTarget } from "../http/grpc-target.ts";
 import { openHttp2Session } from "./http2-session.ts";
 
 export interface GrpcRequest {

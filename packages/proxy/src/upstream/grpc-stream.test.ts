@@ -9,7 +9,7 @@ import { waitFor } from "../../../../tests/tools/processes.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { compileCluster } from "../compile/compile-cluster.ts";
 import { detachedScope } from "../compile/compile-scope.ts";
-import { DataPath } from "../connection/data-path.ts";
+import { DataPath } from "../worker/data-path.ts";
 import { fromConfiguration } from "../hand-built/from-configuration.ts";
 import { Slot } from "../runtime/slot.ts";
 import { grpcStreamOpener } from "./grpc-stream.ts";

@@ -3,12 +3,12 @@
 import type http2 from "node:http2";
 import type { ByteStream, ByteStreamEvents, OpenByteStream } from "@tulle/xds";
 import type { Cluster, Host } from "../cluster/cluster.ts";
-import type { DataPath } from "../connection/data-path.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import type { Slot } from "../runtime/slot.ts";
 import { tlsErrorText } from "../tls/transport-failure.ts";
 import { transportErrorText } from "./connect-socket.ts";
 import { MessageReader, framed } from "./grpc-framing.ts";
-import { type GrpcTarget, metadataHeaders } from "./grpc-target.ts";
+import { type GrpcTarget, metadataHeaders } from "../http/grpc-target.ts";
 import type { Http2KeepAlive } from "./http2-keep-alive.ts";
 import { openHttp2Session } from "./http2-session.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type net from "node:net";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
-import { DataPath } from "../connection/data-path.ts";
+import { DataPath } from "../worker/data-path.ts";
 import { forwardTo, handBuiltCluster } from "../hand-built/hand-built-runtime.ts";
 import { ManualClock } from "../hand-built/manual-clock.ts";
 import { Client, runBackend, runProxy, until } from "../hand-built/running-proxy.ts";

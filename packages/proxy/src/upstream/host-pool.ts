@@ -4,9 +4,9 @@ import { countConnection, countPendingRequest } from "../cluster/cluster-load.ts
 import { type ClientConnectionOwner, Http1ClientConnection } from "../codec/http1/client-connection.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
-import type { DataPath } from "../connection/data-path.ts";
-import { CallbackTimer } from "../connection/timer-wheel.ts";
-import type { TlsInfo } from "../connection/tls-info.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
+import type { TlsInfo } from "../tls/tls-info.ts";
 import { rawTransport, type UpstreamTransport } from "../tls/upstream-tls.ts";
 import { connectFailure, connectSocket, transportErrorText } from "./connect-socket.ts";
 import { closeGrpcSession } from "./grpc-client.ts";

@@ -4,8 +4,8 @@ import http2 from "node:http2";
 import net from "node:net";
 import { countConnection } from "../cluster/cluster-load.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
-import type { DataPath } from "../connection/data-path.ts";
-import { CallbackTimer } from "../connection/timer-wheel.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
 import { connectTls } from "./connect-tls.ts";
 import { type Http2KeepAlive, keepAlive } from "./http2-keep-alive.ts";
 

@@ -2,13 +2,13 @@
 // (Envoy: `TcpUpstream`, `Tcp::ConnPool`). Each side can be ended by itself.
 import { countConnection } from "../cluster/cluster-load.ts";
 import type { Socket } from "node:net";
-import { SocketOutput } from "../codec/http1/socket-output.ts";
+import { SocketOutput } from "../worker/socket-output.ts";
 import type { StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import { ipPortText } from "../ip-port-text.ts";
-import type { DataPath } from "../connection/data-path.ts";
-import { CallbackTimer } from "../connection/timer-wheel.ts";
-import type { TlsInfo } from "../connection/tls-info.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
+import type { TlsInfo } from "../tls/tls-info.ts";
 import { readyEventOf } from "../tls/ready-event.ts";
 import { connectFailure, connectSocket, transportErrorText } from "./connect-socket.ts";
 import { resetSocket } from "./reset-socket.ts";

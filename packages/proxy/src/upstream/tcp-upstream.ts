@@ -2,8 +2,8 @@
 // UpgradeConfig.connect_config, `TcpUpstream`).
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
-import type { DataPath } from "../connection/data-path.ts";
-import type { TlsInfo } from "../connection/tls-info.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import type { TlsInfo } from "../tls/tls-info.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { PoolWaiter, UpstreamConnection } from "./host-pool.ts";

@@ -3,8 +3,8 @@
 import { countRequest } from "../cluster/cluster-load.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
-import type { DataPath } from "../connection/data-path.ts";
-import { CallbackTimer, TimerEntry } from "../connection/timer-wheel.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import { CallbackTimer, TimerEntry } from "../worker/timer-wheel.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { ResponseHead } from "../http/message.ts";
 import { serverNameOf } from "./auto-server-name.ts";

@@ -1,7 +1,7 @@
 // The body of one HTTP/1.1 message, out of chunks cut anywhere: by length, chunked (RFC 9112 §7.1) or until the connection
 // closes. One instance serves all messages of a connection in turn.
 import { HeaderMap } from "../../http/header-map.ts";
-import { latin1Slice } from "./latin1-slice.ts";
+import { latin1Slice } from "../../http/latin1-slice.ts";
 import { FieldSection } from "./field-section.ts";
 import { HeadFields, readFields } from "./head-fields.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
-import { DataPath } from "../../connection/data-path.ts";
+import { DataPath } from "../../worker/data-path.ts";
 import { cutAt, readResponse, type ReadResponseOptions, type SeenClientSide } from "../../hand-built/codec-probe.ts";
 import { FakeSocket } from "../../hand-built/fake-socket.ts";
 import { HeaderMap } from "../../http/header-map.ts";

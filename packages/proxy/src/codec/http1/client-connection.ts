@@ -1,10 +1,10 @@
 // The client side of one HTTP/1.1 connection to an upstream host: one request at a time, its response read strictly. The pool
 // owns it and learns whether it may be used again.
 import type { Socket } from "node:net";
-import { latin1Slice } from "./latin1-slice.ts";
+import { latin1Slice } from "../../http/latin1-slice.ts";
 import { ipPortText } from "../../ip-port-text.ts";
-import type { DataPath } from "../../connection/data-path.ts";
-import type { TlsInfo } from "../../connection/tls-info.ts";
+import type { DataPath } from "../../worker/data-path.ts";
+import type { TlsInfo } from "../../tls/tls-info.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
 import { readyEventOf } from "../../tls/ready-event.ts";
@@ -14,7 +14,7 @@ import { fieldLines } from "./field-lines.ts";
 import { FieldSection } from "./field-section.ts";
 import { HeadFields } from "./head-fields.ts";
 import { bodyChunked, bodyTunnel, bodyUntilClose, parseResponseHead } from "./response-head.ts";
-import { SocketOutput } from "./socket-output.ts";
+import { SocketOutput } from "../../worker/socket-output.ts";
 
 export interface Http1ClientSettings {
   readonly maxHeadBytes: number;

@@ -1,6 +1,6 @@
 // Lines up to the empty one, out of pieces cut anywhere: the head of a message that does not come in one read, and trailers. Each
 // byte is copied and looked at once, and limits hold for what has come, not for what might.
-import { latin1Slice } from "./latin1-slice.ts";
+import { latin1Slice } from "../../http/latin1-slice.ts";
 
 const carriageReturn = 13;
 const lineFeed = 10;

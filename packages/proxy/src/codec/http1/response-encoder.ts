@@ -3,7 +3,7 @@
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
 import { fieldLines } from "./field-lines.ts";
-import type { SocketOutput } from "./socket-output.ts";
+import type { SocketOutput } from "../../worker/socket-output.ts";
 import { mayHaveBody, statusLine } from "./status-line.ts";
 
 /**

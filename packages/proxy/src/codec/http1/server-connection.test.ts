@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
-import { DataPath } from "../../connection/data-path.ts";
+import { DataPath } from "../../worker/data-path.ts";
 import { cutAt, defaultServerSettings, readRequests, type SeenServerSide } from "../../hand-built/codec-probe.ts";
 import { FakeSocket } from "../../hand-built/fake-socket.ts";
 import { ManualClock } from "../../hand-built/manual-clock.ts";

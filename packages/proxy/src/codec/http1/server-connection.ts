@@ -1,9 +1,9 @@
 // The server side of one HTTP/1.1 connection: bytes in, requests to the owner one after the other, answers out in order.
 // Pipelined requests wait unread until the one before is answered, so that nothing piles up.
 import type { Socket } from "node:net";
-import { latin1Slice } from "./latin1-slice.ts";
-import type { DataPath } from "../../connection/data-path.ts";
-import { CallbackTimer } from "../../connection/timer-wheel.ts";
+import { latin1Slice } from "../../http/latin1-slice.ts";
+import type { DataPath } from "../../worker/data-path.ts";
+import { CallbackTimer } from "../../worker/timer-wheel.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
 import {
@@ -15,10 +15,10 @@ import {
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { FieldSection, type SectionFault } from "./field-section.ts";
 import { HeadFields } from "./head-fields.ts";
-import { LingeringClose } from "./lingering-close.ts";
+import { LingeringClose } from "../../worker/lingering-close.ts";
 import { parseRequestHead, type RequestHeadLimits } from "./request-head.ts";
 import { ResponseEncoder } from "./response-encoder.ts";
-import { SocketOutput } from "./socket-output.ts";
+import { SocketOutput } from "../../worker/socket-output.ts";
 
 /**
  * A client that ends its side within this time of its request has only finished speaking (RFC 9112 §9.6) and is answered;

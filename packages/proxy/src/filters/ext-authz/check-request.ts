@@ -1,6 +1,6 @@
 // What an authorizer is told of a request: its head, as far as it may see it, and what has been kept of the body
 // (Envoy: `CheckRequestUtils::createHttpCheck`).
-import type { DataPath } from "../../connection/data-path.ts";
+import type { DataPath } from "../../worker/data-path.ts";
 import type { HttpStream } from "../../http/filter.ts";
 import type { RequestHead } from "../../http/message.ts";
 import type { StreamInfo } from "../../http/stream-info.ts";

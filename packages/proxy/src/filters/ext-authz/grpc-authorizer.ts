@@ -14,7 +14,7 @@ import { fieldValue, utf8AsLatin1 } from "../../http/header-value.ts";
 import type { AsyncCall } from "../../upstream/async-call.ts";
 import type { Slot } from "../../runtime/slot.ts";
 import { callGrpc } from "../../upstream/grpc-client.ts";
-import type { GrpcTarget } from "../../upstream/grpc-target.ts";
+import type { GrpcTarget } from "../../http/grpc-target.ts";
 import {
   type Allowed,
   type AuthorizationOutcome,

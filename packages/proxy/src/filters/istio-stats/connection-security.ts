@@ -1,5 +1,5 @@
 // What Istio's metrics say of a connection's security: who was proved to be at its two ends.
-import type { TlsInfo } from "../../connection/tls-info.ts";
+import type { TlsInfo } from "../../tls/tls-info.ts";
 
 /** What the handshake has proved of both sides. */
 export interface ConnectionSecurity {

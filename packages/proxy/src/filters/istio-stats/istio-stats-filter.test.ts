@@ -18,7 +18,7 @@ import {
   streamInfo,
 } from "../../hand-built/from-configuration.ts";
 import { finishedHandshake } from "../../hand-built/finished-handshake.ts";
-import type { TlsInfo } from "../../connection/tls-info.ts";
+import type { TlsInfo } from "../../tls/tls-info.ts";
 import type { HttpFilter, HttpStream } from "../../http/filter.ts";
 import { HeaderMap } from "../../http/header-map.ts";
 import { responseFlags } from "../../http/response-flags.ts";

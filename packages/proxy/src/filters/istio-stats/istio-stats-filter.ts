@@ -3,7 +3,7 @@
 // four adds.
 import type { Counter, Histogram, MetricRegistry } from "@tulle/telemetry";
 import type { Cluster } from "../../cluster/cluster.ts";
-import type { TlsInfo } from "../../connection/tls-info.ts";
+import type { TlsInfo } from "../../tls/tls-info.ts";
 import { toldGrpcStatus } from "../../http/grpc-status.ts";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../http/filter.ts";
 import { responseFlagsText } from "../../http/response-flags.ts";

@@ -6,7 +6,7 @@ import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb"
 import { compileListener } from "../../compile/compile-listener.ts";
 import { detachedScope } from "../../compile/compile-scope.ts";
 import { Logging } from "@tulle/telemetry";
-import { DataPath } from "../../connection/data-path.ts";
+import { DataPath } from "../../worker/data-path.ts";
 import { ConnectionInfo } from "../../connection/connection-info.ts";
 import { accepted, fromConfiguration, problemsOf } from "../../hand-built/from-configuration.ts";
 

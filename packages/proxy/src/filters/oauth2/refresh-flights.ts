@@ -2,7 +2,7 @@
 // refresh tokens takes a second use for a theft (RFC 9700 §4.14.2). What a refresh brought is remembered for a moment, for
 // requests that left the browser before it had its new cookies.
 import { hash } from "node:crypto";
-import type { DataPath } from "../../connection/data-path.ts";
+import type { DataPath } from "../../worker/data-path.ts";
 import type { OAuth2Config } from "./oauth2-config.ts";
 import { refreshTokens, type TokenResult } from "./token-client.ts";
 

@@ -1,6 +1,6 @@
 // Calls of the token endpoint: a code or a refresh token for tokens (RFC 6749 §4.1.3, §6), over the clusters that traffic uses.
 import { HeaderMap } from "../../http/header-map.ts";
-import type { DataPath } from "../../connection/data-path.ts";
+import type { DataPath } from "../../worker/data-path.ts";
 import type { AsyncCall } from "../../upstream/async-call.ts";
 import { type AsyncResult, sendAsyncRequest } from "../../upstream/async-client.ts";
 import type { OAuth2Config } from "./oauth2-config.ts";

@@ -2,7 +2,7 @@
 import { MetadataSource, type Principal } from "@tulle/xds/envoy/config/rbac/v3/rbac_pb";
 import type { FilterStateMatcher } from "@tulle/xds/envoy/type/matcher/v3/filter_state_pb";
 import type { Place, Problems } from "../../compile/problems.ts";
-import type { PeerCertificate } from "../../connection/tls-info.ts";
+import type { PeerCertificate } from "../../tls/tls-info.ts";
 import { type Condition, type TextSource, allOf, always, never, not, textCondition } from "./condition.ts";
 import { anyOf } from "./condition-index.ts";
 import { compileMetadataCondition } from "./metadata-condition.ts";

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { RBACSchema } from "@tulle/xds/envoy/config/rbac/v3/rbac_pb";
 import { Place, Problems, problemText } from "../../compile/problems.ts";
 import { fromConfiguration, requestHead } from "../../hand-built/from-configuration.ts";
-import type { PeerCertificate } from "../../connection/tls-info.ts";
+import type { PeerCertificate } from "../../tls/tls-info.ts";
 import { StreamInfo } from "../../http/stream-info.ts";
 import { compileRules } from "./compile-rules.ts";
 

@@ -2,7 +2,7 @@
 // time-out as a whole, and the answer that comes of it (Envoy: `Router::Filter`).
 import type { Cluster, Host, LoadBalancerContext } from "../../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../../codec/stream-codec.ts";
-import { CallbackTimer, TimerEntry } from "../../connection/timer-wheel.ts";
+import { CallbackTimer, TimerEntry } from "../../worker/timer-wheel.ts";
 import type { HttpStream } from "../../http/filter.ts";
 import { BodyBlocks } from "../../http/body-blocks.ts";
 import type { HeaderMap } from "../../http/header-map.ts";

@@ -2,7 +2,7 @@
 // of the client; here the answer comes before anything else, as with rules.
 import type { Logger } from "@tulle/telemetry";
 import type { ConnectionInfo } from "../../../connection/connection-info.ts";
-import type { DataPath } from "../../../connection/data-path.ts";
+import type { DataPath } from "../../../worker/data-path.ts";
 import type { NetworkFilter, Verdict } from "../../../connection/network-filter.ts";
 import { noRequest } from "../../../http/message.ts";
 import { responseFlags } from "../../../http/response-flags.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MetricRegistry } from "@tulle/telemetry";
-import type { TlsInfo } from "../../../connection/tls-info.ts";
+import type { TlsInfo } from "../../../tls/tls-info.ts";
 import { finishedHandshake } from "../../../hand-built/finished-handshake.ts";
 import { StreamInfo } from "../../../http/stream-info.ts";
 import { unknownWorkload } from "../../istio-stats/workload-labels.ts";

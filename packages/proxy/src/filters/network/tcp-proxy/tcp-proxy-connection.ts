@@ -3,10 +3,10 @@
 import { countRequest } from "../../../cluster/cluster-load.ts";
 import type { Socket } from "node:net";
 import type { Cluster } from "../../../cluster/cluster.ts";
-import { SocketOutput } from "../../../codec/http1/socket-output.ts";
+import { SocketOutput } from "../../../worker/socket-output.ts";
 import type { StreamResetReason } from "../../../codec/stream-codec.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../../../connection/downstream-connection.ts";
-import { CallbackTimer } from "../../../connection/timer-wheel.ts";
+import { CallbackTimer } from "../../../worker/timer-wheel.ts";
 import { type ResponseFlag, responseFlags } from "../../../http/response-flags.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";
 import type { Slot } from "../../../runtime/slot.ts";

@@ -10,7 +10,7 @@ import type { Cluster } from "../../../cluster/cluster.ts";
 import { compileCluster } from "../../../compile/compile-cluster.ts";
 import { compileListener } from "../../../compile/compile-listener.ts";
 import { detachedScope } from "../../../compile/compile-scope.ts";
-import { DataPath } from "../../../connection/data-path.ts";
+import { DataPath } from "../../../worker/data-path.ts";
 import { accepted, fromConfiguration } from "../../../hand-built/from-configuration.ts";
 import { until } from "../../../hand-built/running-proxy.ts";
 import { testAuthority } from "../../../hand-built/test-authority.ts";

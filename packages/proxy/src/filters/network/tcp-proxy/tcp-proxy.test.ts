@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { Logging, MetricRegistry } from "@tulle/telemetry";
 import type { Cluster } from "../../../cluster/cluster.ts";
 import { detachedScope } from "../../../compile/compile-scope.ts";
-import { DataPath } from "../../../connection/data-path.ts";
+import { DataPath } from "../../../worker/data-path.ts";
 import type { NetworkFilter } from "../../../connection/network-filter.ts";
 import { handBuiltCluster, handBuiltListener } from "../../../hand-built/hand-built-runtime.ts";
 import { ManualClock } from "../../../hand-built/manual-clock.ts";

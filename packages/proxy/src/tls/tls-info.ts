@@ -2,7 +2,7 @@
 // Texts that few ask for are made when somebody asks; a certificate that comes again is read once.
 import { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
-import { peerNames } from "../tls/peer-names.ts";
+import { peerNames } from "./peer-names.ts";
 
 /** The certificate that the client showed, as policies compare it. A TLS connection without one has empty lists. */
 export interface PeerCertificate {

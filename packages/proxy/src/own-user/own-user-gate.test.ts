@@ -5,7 +5,7 @@ import { once } from "node:events";
 import net from "node:net";
 import { test, type TestContext } from "node:test";
 import { startProcess, waitFor } from "../../../../tests/tools/processes.ts";
-import { isOfOwnUser, OwnUserGate } from "./own-user.ts";
+import { isOfOwnUser, OwnUserGate } from "./own-user-gate.ts";
 
 const uid = process.getuid!();
 const nobodyUid = 65_534;

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
-import { FakeSocket } from "../../hand-built/fake-socket.ts";
-import { ManualClock } from "../../hand-built/manual-clock.ts";
-import type { BufferPool } from "../../connection/buffer-pool.ts";
-import { DataPath } from "../../connection/data-path.ts";
-import type { Turn } from "../../connection/turn.ts";
+import { FakeSocket } from "../hand-built/fake-socket.ts";
+import { ManualClock } from "../hand-built/manual-clock.ts";
+import type { BufferPool } from "./buffer-pool.ts";
+import { DataPath } from "./data-path.ts";
+import type { Turn } from "./turn.ts";
 import { SocketOutput } from "./socket-output.ts";
 
 function setUp(limitBytes = 10): {

@@ -9,7 +9,7 @@ import { TLSSocket } from "node:tls";
 import { connectedSocket, familyOf, holdersOf, listeningSocket, listProcesses } from "@tulle/capture";
 import type { OwnedSocket, SocketEnd, SocketOwner } from "@tulle/capture";
 import { type Logger, SeldomWarning } from "@tulle/telemetry";
-import { isOfOwnUser } from "../listener/own-user.ts";
+import { isOfOwnUser } from "./own-user-gate.ts";
 import { awaitVerification, verifiedEvent } from "../tls/ready-event.ts";
 
 /** The code of the error that ends such a connection. */

@@ -1,8 +1,8 @@
 // The end of a server connection that we close: what waits for the client leaves first, then the client has a moment to read it
 // and to end its own side (RFC 9112 §9.6). Made when a connection closes, as most of their lives they do not.
 import type { Socket } from "node:net";
-import type { DataPath } from "../../connection/data-path.ts";
-import { CallbackTimer } from "../../connection/timer-wheel.ts";
+import type { DataPath } from "./data-path.ts";
+import { CallbackTimer } from "./timer-wheel.ts";
 import type { SocketOutput } from "./socket-output.ts";
 
 /** How long a connection that we end waits for the peer's end, so that it can read our last answer (Envoy: delayed_close_timeout). */

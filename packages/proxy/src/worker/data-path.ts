@@ -2,8 +2,8 @@
 // One instance a worker, made once; listeners, connections and pools hold it.
 import type { Logger, Logging } from "@tulle/telemetry";
 import { BufferPool } from "./buffer-pool.ts";
-import { OverloadState } from "../overload/overload-state.ts";
-import { OwnUserHosts } from "../upstream/own-user-hosts.ts";
+import { OverloadState } from "./overload-state.ts";
+import type { OwnUserHosts } from "../own-user/own-user-hosts.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { TimerWheel } from "./timer-wheel.ts";
 import { Turn } from "./turn.ts";
@@ -18,8 +18,8 @@ export interface DataPathOptions {
   readonly clock?: Clock;
   /** In [0, 1): weighted clusters, jitter. */
   readonly random?: () => number;
-  /** `127.16.4.0/22`: hosts at which only programs of this process's own user are talked to. */
-  readonly ownUserRange?: string | undefined;
+  /** Hosts at which only programs of this process's own user are talked to. */
+  readonly ownUserHosts?: OwnUserHosts | undefined;
 }
 
 export class DataPath {
@@ -53,8 +53,7 @@ export class DataPath {
     this.connectionLog = options.logging.logger("connection");
     this.filterLog = options.logging.logger("filter");
     this.upstreamLog = options.logging.logger("upstream");
-    this.ownUserHosts =
-      options.ownUserRange === undefined ? undefined : new OwnUserHosts(options.ownUserRange, this.upstreamLog);
+    this.ownUserHosts = options.ownUserHosts;
   }
 
   /** What a read of so many bytes has left in the buffer. */
