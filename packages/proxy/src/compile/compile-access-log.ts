@@ -9,7 +9,7 @@ import {
   StdoutAccessLogSchema,
 } from "@tulle/xds/envoy/extensions/access_loggers/stream/v3/stream_pb";
 import { type TextFormat, compileJsonFormat, compileTextFormat } from "../format/substitution-format.ts";
-import type { AccessLog } from "../runtime/proxy-runtime.ts";
+import type { AccessLog } from "../access-log/access-log.ts";
 import type { CompileScope, LogFile } from "./compile-scope.ts";
 import { compileFormatString } from "./compile-format-string.ts";
 import { compileLogCondition } from "./compile-log-condition.ts";

@@ -6,7 +6,7 @@ import {
   DownstreamTlsContextSchema,
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
 import { statDescription } from "../cluster/cluster-stats.ts";
-import type { DownstreamTls, DownstreamTransport } from "../runtime/proxy-runtime.ts";
+import type { DownstreamTls, DownstreamTransport } from "../tls/downstream-tls.ts";
 import { TlsStats } from "../tls/tls-stats.ts";
 import { compileCommonTlsContext } from "./compile-common-tls-context.ts";
 import type { ListenerBuild } from "./compile-listener.ts";

@@ -4,7 +4,7 @@ import {
   type FilterChainMatch,
   FilterChainMatch_ConnectionSourceType as SourceType,
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
-import type { ConnectionProperties } from "../runtime/proxy-runtime.ts";
+import type { ConnectionProperties } from "../listener/listener.ts";
 import { type CompiledCidr, compileCidr } from "./cidr.ts";
 import type { Place, Problems } from "./problems.ts";
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { accepted, fromConfiguration, problemsOf, requestHead, streamInfo } from "../hand-built/from-configuration.ts";
 import { managerOf } from "../hand-built/hand-built-runtime.ts";
-import type { ConnectionProperties } from "../runtime/proxy-runtime.ts";
+import type { ConnectionProperties } from "../listener/listener.ts";
 import { compileListener } from "./compile-listener.ts";
 import { detachedScope } from "./compile-scope.ts";
 

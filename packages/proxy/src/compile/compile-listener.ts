@@ -21,7 +21,7 @@ import type {
   Listener,
   ListenerStats,
   TerminalNetworkFilter,
-} from "../runtime/proxy-runtime.ts";
+} from "../listener/listener.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import { checkFields } from "./check-fields.ts";
 import { compileAccessLog } from "./compile-access-log.ts";

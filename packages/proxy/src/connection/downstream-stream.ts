@@ -13,7 +13,7 @@ import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
 import { mutateResponseHeaders } from "../http/response-headers.ts";
 import { StreamInfo } from "../http/stream-info.ts";
 import type { RouteMatch } from "../route/route-table.ts";
-import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { HeldRequest } from "./held-request.ts";
 import type { HttpConnection } from "./http-connection.ts";

@@ -7,7 +7,7 @@ import { ManualClock } from "../hand-built/manual-clock.ts";
 import { Client, runBackend, runProxy, until } from "../hand-built/running-proxy.ts";
 import type { HttpFilter } from "../http/filter.ts";
 import type { RouteAction } from "../route/route-table.ts";
-import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 
 const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const get = (path: string, fields = ""): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`;

@@ -9,7 +9,7 @@ import type {
 } from "../codec/stream-codec.ts";
 import { currentClientCert } from "../http/forwarded-client-cert.ts";
 import { responseFlags } from "../http/response-flags.ts";
-import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "./downstream-connection.ts";

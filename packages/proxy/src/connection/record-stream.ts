@@ -1,6 +1,6 @@
 // What metrics and access logs learn of every stream: that it has begun, and in the end how it went.
 import type { StreamInfo } from "../http/stream-info.ts";
-import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 
 export function recordStreamStart({ stats }: HttpConnectionManagerConfig): void {
   stats.downstreamRequestsTotal.increment();

@@ -3,7 +3,7 @@ import type { ListenerBuild } from "../compile/compile-listener.ts";
 import type { Place } from "../compile/problems.ts";
 import type { TypedConfig } from "../compile/typed-config.ts";
 import type { NetworkFilter } from "../connection/network-filter.ts";
-import type { TerminalNetworkFilter } from "../runtime/proxy-runtime.ts";
+import type { TerminalNetworkFilter } from "../listener/listener.ts";
 
 export interface NetworkFilterBuild {
   /** The name in the filter chain's list. */

@@ -7,14 +7,10 @@ import { createRouterFilter } from "../filters/router/router-filter.ts";
 import type { HttpFilter } from "../http/filter.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { ForwardAction, RetryPolicy, RouteAction, RouteMatch, RouteTable } from "../route/route-table.ts";
-import type {
-  AccessLog,
-  FilterChain,
-  HttpConnectionManagerConfig,
-  HttpConnectionManagerStats,
-  Listener,
-  TerminalNetworkFilter,
-} from "../runtime/proxy-runtime.ts";
+import type { AccessLog } from "../access-log/access-log.ts";
+import type { FilterChain, Listener, TerminalNetworkFilter } from "../listener/listener.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
+import type { HttpConnectionManagerStats } from "../http-connection-manager/http-connection-manager-stats.ts";
 import { Slot } from "../runtime/slot.ts";
 
 export function clusterStats(): ClusterStats {

@@ -10,7 +10,7 @@ import { responseFlagsText } from "../http/response-flags.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import { ListenerHost } from "../listener/listener-host.ts";
 import type { RouteAction } from "../route/route-table.ts";
-import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "./hand-built-runtime.ts";
 
 /** Longest wait for anything in a test: on a busy machine another process may be late. */

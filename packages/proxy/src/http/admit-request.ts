@@ -1,6 +1,6 @@
 // What the connection manager looks at before it routes a request: whether its head makes sense, and its path, which routes and
 // policies are to see in its normal form (Envoy: `ActiveStream::decodeHeaders`).
-import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 import type { LocalReply } from "./filter.ts";
 import { HeaderMap } from "./header-map.ts";
 import type { RequestHead } from "./message.ts";

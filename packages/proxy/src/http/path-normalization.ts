@@ -1,6 +1,6 @@
 // What the connection manager does to a path before routing, so that routes and policies judge what the back end will see
 // (Envoy: normalize_path, merge_slashes, path_with_escaped_slashes_action).
-import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 
 export type PathOutcome =
   | { readonly type: "path"; readonly path: string }

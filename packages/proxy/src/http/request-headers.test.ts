@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { handBuiltConnectionManager, prefixRoutes } from "../hand-built/hand-built-runtime.ts";
-import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 import { HeaderMap } from "./header-map.ts";
 import type { RequestHead } from "./message.ts";
 import { mutateRequestHeaders, stripHostPort } from "./request-headers.ts";

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import net from "node:net";
 import { forwardClientCert, forwardedClientCertHeader } from "./forwarded-client-cert.ts";
 import { ipPortText } from "../ip-port-text.ts";
-import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 import type { RequestHead } from "./message.ts";
 import type { StreamInfo } from "./stream-info.ts";
 

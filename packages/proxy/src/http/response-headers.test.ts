@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { handBuiltConnectionManager, prefixRoutes } from "../hand-built/hand-built-runtime.ts";
 import { ManualClock } from "../hand-built/manual-clock.ts";
-import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 import { HeaderMap } from "./header-map.ts";
 import type { RequestHead } from "./message.ts";
 import { mutateResponseHeaders } from "./response-headers.ts";

@@ -1,7 +1,7 @@
 // What the connection manager does to the headers of every response after filters have seen it
 // (Envoy: `ConnectionManagerUtility::mutateResponseHeaders` and what `ActiveStream::encodeHeaders` adds).
 import type { Clock } from "../worker/clock.ts";
-import type { HttpConnectionManagerConfig } from "../runtime/proxy-runtime.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 import { dateHeader } from "./date-header.ts";
 import type { RequestHead, ResponseHead } from "./message.ts";
 

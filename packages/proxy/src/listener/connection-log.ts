@@ -3,7 +3,7 @@ import type { ConnectionInfo } from "../connection/connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { connectionStreamInfo } from "../filters/network/connection-stream-info.ts";
 import { responseFlags } from "../http/response-flags.ts";
-import type { AccessLog } from "../runtime/proxy-runtime.ts";
+import type { AccessLog } from "../access-log/access-log.ts";
 
 export class ConnectionLog {
   readonly #logs: readonly AccessLog[];

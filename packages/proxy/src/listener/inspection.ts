@@ -6,7 +6,7 @@ import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection } from "../connection/downstream-connection.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import type { Inspector } from "../filters/listener/listener-filter.ts";
-import type { Listener } from "../runtime/proxy-runtime.ts";
+import type { Listener } from "./listener.ts";
 import { adoptSocket } from "./adopt-socket.ts";
 import type { IncomingSocket } from "./incoming-socket.ts";
 

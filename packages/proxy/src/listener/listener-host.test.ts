@@ -9,7 +9,7 @@ import { Logging } from "@tulle/telemetry";
 import { DataPath } from "../worker/data-path.ts";
 import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "../hand-built/hand-built-runtime.ts";
 import { Client, runProxy, until } from "../hand-built/running-proxy.ts";
-import type { Listener } from "../runtime/proxy-runtime.ts";
+import type { Listener } from "./listener.ts";
 import { parseListenDescriptors } from "./inherited-descriptors.ts";
 import { ListenerHost } from "./listener-host.ts";
 

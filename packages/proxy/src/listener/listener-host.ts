@@ -4,7 +4,7 @@ import net from "node:net";
 import { descriptorLimit, descriptorOf, DescriptorReserve, Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../worker/data-path.ts";
 import { ipPortText } from "../ip-port-text.ts";
-import type { ListenAddress, Listener } from "../runtime/proxy-runtime.ts";
+import type { ListenAddress, Listener } from "./listener.ts";
 import { ActiveListener } from "./active-listener.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";
 import { OwnUserGate } from "../own-user/own-user-gate.ts";

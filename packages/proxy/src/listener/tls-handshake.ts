@@ -7,7 +7,7 @@ import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection } from "../connection/downstream-connection.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import { sessionIdOf, shownCertificateInfo } from "../tls/tls-info.ts";
-import type { DownstreamTls } from "../runtime/proxy-runtime.ts";
+import type { DownstreamTls } from "../tls/downstream-tls.ts";
 import type { CertificateContext, TlsMaterial } from "../tls/common-tls-context.ts";
 import type { ValidationContext } from "../tls/secret.ts";
 import { certificateFailure, tlsErrorText } from "../tls/transport-failure.ts";

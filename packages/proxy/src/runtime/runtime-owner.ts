@@ -6,7 +6,8 @@ import { SlotTable } from "../compile/compile-scope.ts";
 import type { ListenerHost } from "../listener/listener-host.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import { SecretSlotTable } from "../tls/secret-slot.ts";
-import type { Listener, ProxyRuntime } from "./proxy-runtime.ts";
+import type { Listener } from "../listener/listener.ts";
+import type { ProxyRuntime } from "./proxy-runtime.ts";
 import type { Slot } from "./slot.ts";
 
 /** What changes, by name; undefined = removed. What is not named stays as it is. */

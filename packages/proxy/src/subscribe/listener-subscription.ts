@@ -6,7 +6,7 @@ import { type CompiledListener, compileListener, type RouteSubscription } from "
 import { compileEncodedRoutes } from "../compile/compile-route-configuration.ts";
 import { problemsText } from "../compile/problems.ts";
 import type { RouteTable } from "../route/route-table.ts";
-import type { ListenAddress } from "../runtime/proxy-runtime.ts";
+import type { ListenAddress } from "../listener/listener.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
 import { routesPlace, SubscriptionStats } from "./subscription-stats.ts";

@@ -10,7 +10,7 @@ import { durationMs } from "../../../compile/duration.ts";
 import type { Place } from "../../../compile/problems.ts";
 import { decodeTypedConfig } from "../../../compile/typed-config.ts";
 import type { ConnectionInfo } from "../../../connection/connection-info.ts";
-import type { TcpProxyConfig } from "../../../runtime/proxy-runtime.ts";
+import type { TcpProxyConfig } from "./tcp-proxy-config.ts";
 import type { Slot } from "../../../runtime/slot.ts";
 import type { NetworkFilterBuild, NetworkFilterRegistration } from "../../network-filter-registration.ts";
 import { perConnectionClusterKey } from "../per-connection-cluster.ts";

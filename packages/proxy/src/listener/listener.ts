@@ -1,0 +1,70 @@
+// A listener, compiled: its addresses, and the filter chains that its connections are given to.
+import type { Counter, Gauge } from "@tulle/telemetry";
+import type { AccessLog } from "../access-log/access-log.ts";
+import type { NetworkFilter } from "../connection/network-filter.ts";
+import type { ListenerFilter } from "../filters/listener/listener-filter.ts";
+import type { TcpProxyConfig } from "../filters/network/tcp-proxy/tcp-proxy-config.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
+import type { DownstreamTransport } from "../tls/downstream-tls.ts";
+
+export interface ListenAddress {
+  readonly ip: string;
+  readonly port: number;
+}
+
+export interface Listener {
+  readonly name: string;
+  /** The main address and `additional_addresses`. */
+  readonly addresses: readonly ListenAddress[];
+  /** In order of specificity; the first whose match accepts the connection. */
+  readonly filterChains: readonly FilterChain[];
+  readonly defaultFilterChain: FilterChain | undefined;
+  /** They look at the first bytes of a connection, in order, before its chain is chosen. */
+  readonly listenerFilters: readonly ListenerFilter[];
+  /** 0 = none (Envoy: 15 s). */
+  readonly listenerFiltersTimeoutMs: number;
+  /** After the time-out a chain is chosen by what is known; otherwise the connection is closed. */
+  readonly continuesAfterListenerFiltersTimeout: boolean;
+  /** Listener.access_log: one line a connection, at its end. */
+  readonly accessLogs: readonly AccessLog[];
+  readonly perConnectionBufferLimitBytes: number;
+  /** False for a listener that only use_original_dst redirects to. */
+  readonly bindToPort: boolean;
+  readonly stats: ListenerStats;
+}
+
+export interface ListenerStats {
+  readonly connectionsTotal: Counter;
+  readonly connectionsActive: Gauge;
+  readonly noFilterChainMatch: Counter;
+  /** Closed at once because there were too many of all listeners, or because of overload. */
+  readonly globalOverflow: Counter;
+  readonly overloadRejected: Counter;
+  /** Connections that listener filters look at. */
+  readonly preConnectionsActive: Gauge;
+  readonly preConnectionTimeouts: Counter;
+  readonly listenerFilterErrors: Counter;
+  readonly listenerFilterRemoteCloses: Counter;
+}
+
+/** What a connection offers to filter-chain matching (Envoy: FilterChainMatch). */
+export interface ConnectionProperties {
+  readonly localIp: string;
+  readonly localPort: number;
+  readonly remoteIp: string;
+  readonly remotePort: number;
+  readonly transportProtocol: "raw_buffer" | "tls";
+  readonly serverName: string;
+  readonly applicationProtocols: readonly string[];
+}
+
+export interface FilterChain {
+  readonly name: string;
+  matches(connection: ConnectionProperties): boolean;
+  readonly transport: DownstreamTransport;
+  /** Those before the terminal one, in order. */
+  readonly networkFilters: readonly NetworkFilter[];
+  readonly network: TerminalNetworkFilter;
+}
+
+export type TerminalNetworkFilter = HttpConnectionManagerConfig | TcpProxyConfig;
