@@ -36,7 +36,7 @@ for (const name of ["installed.mjs", "run-under.mjs"])
 chmodSync(path.join(dist, "packages/cli/bin/installed.mjs"), 0o755);
 
 function isOfTests(file: string): boolean {
-  return /\.test\.ts$|\/testing\/|\/hand-built\//.test(file);
+  return /\.test\.ts$|\/testing\//.test(file);
 }
 
 function asJavaScript(file: string): string {

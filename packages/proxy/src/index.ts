@@ -2,11 +2,11 @@
 export { BootstrapError, parseBootstrap, readBootstrap } from "./bootstrap/read-bootstrap.ts";
 export { compileCluster } from "./compile/compile-cluster.ts";
 export { compileEndpoints } from "./compile/compile-endpoints.ts";
-export { compileListener } from "./compile/compile-listener.ts";
+export { compileListener } from "./listener/compile-listener.ts";
 export { compileRouteConfiguration } from "./compile/compile-route-configuration.ts";
-export { type CompileScope, detachedScope } from "./compile/compile-scope.ts";
-export { type CompileProblem, type Compiled, problemText } from "./compile/problems.ts";
+export { type CompileScope, detachedScope } from "./fields/compile-scope.ts";
+export { type CompileProblem, type Compiled, problemText } from "./fields/problems.ts";
 export { HeaderMap } from "./http/header-map.ts";
 export { StreamInfo } from "./http/stream-info.ts";
 export { type ProxyOptions, type RunningProxy, runProxy } from "./run-proxy.ts";
-export { validateBootstrap } from "./subscribe/validate-bootstrap.ts";
+export { validateBootstrap } from "./bootstrap/validate-bootstrap.ts";

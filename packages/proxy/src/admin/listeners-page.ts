@@ -1,5 +1,5 @@
 // `/listeners`: names and bound addresses, as text or JSON (admin.v3.Listeners).
-import { ipPortText } from "../ip-port-text.ts";
+import { ipPortText } from "../http/ip-port-text.ts";
 import { type AdminPage, json, text } from "./admin-page.ts";
 
 export function addressJson(ip: string, port: number): unknown {

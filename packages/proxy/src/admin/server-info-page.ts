@@ -1,7 +1,7 @@
 // `/server_info`: which program answers, its state and node (admin.v3.ServerInfo).
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { messageToJson } from "@tulle/xds/json";
-import { productVersion } from "../product-version.ts";
+import { productVersion } from "../runtime/product-version.ts";
 import { type AdminPage, json } from "./admin-page.ts";
 
 export const serverInfoPage: AdminPage = {

@@ -1,8 +1,8 @@
 // Bootstrap documents: what is read from them, and what refuses a start, with its place.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { problemText } from "../compile/problems.ts";
-import { validateBootstrap } from "../subscribe/validate-bootstrap.ts";
+import { problemText } from "../fields/problems.ts";
+import { validateBootstrap } from "./validate-bootstrap.ts";
 import { compileBootstrap } from "./compile-bootstrap.ts";
 import { BootstrapError, parseBootstrap, readBootstrap } from "./read-bootstrap.ts";
 

@@ -12,12 +12,12 @@ import {
 import type { Listener } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import type { Secret } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import { type RateLimit, defaultRateLimit } from "@tulle/xds";
-import { checkApiType } from "../compile/check-api-type.ts";
-import { checkFields } from "../compile/check-fields.ts";
-import { compileGoogleGrpc } from "../compile/compile-google-grpc.ts";
-import { compileGrpcService } from "../compile/compile-grpc-service.ts";
-import { initialFetchTimeoutMs } from "../compile/check-resource-source.ts";
-import { type CompileProblem, Place, Problems } from "../compile/problems.ts";
+import { checkApiType } from "../fields/check-api-type.ts";
+import { checkFields } from "../fields/check-fields.ts";
+import { compileGoogleGrpc } from "../fields/compile-google-grpc.ts";
+import { compileGrpcService } from "../fields/compile-grpc-service.ts";
+import { initialFetchTimeoutMs } from "../fields/check-resource-source.ts";
+import { type CompileProblem, Place, Problems } from "../fields/problems.ts";
 import type { GrpcTarget } from "../http/grpc-target.ts";
 import { compileOverload } from "../overload/compile-overload.ts";
 import type { OverloadSettings } from "../overload/overload-control.ts";

@@ -5,8 +5,8 @@ import { type Bootstrap, BootstrapSchema } from "@tulle/xds/envoy/config/bootstr
 import { formatDocumentProblem, messageFromYaml } from "@tulle/xds/json";
 
 import { type NodeNames, nameNode } from "./name-node.ts";
-import { isIgnored } from "../compile/check-fields.ts";
-import { checkBootstrap } from "../subscribe/check-bootstrap.ts";
+import { isIgnored } from "../fields/check-fields.ts";
+import { checkBootstrap } from "./check-bootstrap.ts";
 
 /** Says, one a line and with places, why a proxy cannot start. */
 export class BootstrapError extends Error {

@@ -1,10 +1,10 @@
 // A compiled cluster: what the router needs to send a request upstream. Immutable but for its host set, which endpoint
 // updates replace, and its counters (Envoy: config.cluster.v3.Cluster, ClusterLoadAssignment).
 import type { Counter, Gauge } from "@tulle/telemetry";
-import { ipPortText } from "../ip-port-text.ts";
+import { ipPortText } from "../http/ip-port-text.ts";
 import type { Http2KeepAlive } from "../upstream/http2-keep-alive.ts";
 import type { UpstreamTransport } from "../tls/upstream-tls.ts";
-import type { ClusterLoad } from "./cluster-load.ts";
+import type { ClusterLoad } from "../upstream/cluster-load.ts";
 import type { HostOutlierState, OutlierDetection } from "./outlier-detection.ts";
 
 export type ClusterType = "static" | "eds" | "strict_dns" | "logical_dns" | "dynamic_forward_proxy" | "original_dst";

@@ -4,9 +4,9 @@ import { test } from "node:test";
 import { Logging, MetricRegistry } from "@tulle/telemetry";
 import { OutlierDetectionSchema } from "@tulle/xds/envoy/config/cluster/v3/outlier_detection_pb";
 import { compileOutlierDetection } from "../compile/compile-outlier-detection.ts";
-import { Place, Problems } from "../compile/problems.ts";
-import { fromConfiguration } from "../hand-built/from-configuration.ts";
-import { ManualClock } from "../hand-built/manual-clock.ts";
+import { Place, Problems } from "../fields/problems.ts";
+import { fromConfiguration } from "../testing/from-configuration.ts";
+import { ManualClock } from "../testing/manual-clock.ts";
 import { Host } from "./cluster.ts";
 import { makeOutlierStats, OutlierDetection } from "./outlier-detection.ts";
 

@@ -6,7 +6,7 @@
 import type { Counter, Gauge, Logger, MetricRegistry } from "@tulle/telemetry";
 import type { Clock } from "../worker/clock.ts";
 import type { Host } from "./cluster.ts";
-import { counterGroup, gaugeGroup } from "./cluster-stats.ts";
+import { counterGroup, gaugeGroup } from "../stats/stat-description.ts";
 
 /** Envoy's fields and defaults (config.cluster.v3.OutlierDetection); percentages from 0 to 100. */
 export interface OutlierDetectionSettings {

@@ -1,6 +1,6 @@
 // The one class behind every cluster type. What differs is where hosts come from: configuration, EDS, DNS, or (dynamic
 // forward proxy) the authority of each request.
-import { ClusterLoad } from "./cluster-load.ts";
+import { ClusterLoad } from "../upstream/cluster-load.ts";
 import { drainHostPool } from "../upstream/host-pool.ts";
 import type {
   CircuitBreakerLimits,

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
-import { accepted, fromConfiguration, problemsOf } from "../hand-built/from-configuration.ts";
+import { accepted, fromConfiguration, problemsOf } from "../testing/from-configuration.ts";
 import { compileCluster } from "./compile-cluster.ts";
 import { compileEndpoints } from "./compile-endpoints.ts";
-import { detachedScope } from "./compile-scope.ts";
+import { detachedScope } from "../fields/compile-scope.ts";
 
 const type = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
 const endpoint = (address: string, port_value = 80, extra: object = {}): object => ({

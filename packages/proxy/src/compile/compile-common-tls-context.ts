@@ -5,10 +5,10 @@ import { validationProblem } from "../tls/merged-validation.ts";
 import type { ValidationContext } from "../tls/secret.ts";
 import { filledSecretSlot, type SecretSlot } from "../tls/secret-slot.ts";
 import { buildTlsCertificate, buildValidationContext } from "./compile-secret.ts";
-import { compileSecretReference } from "./compile-secret-source.ts";
-import type { CompileScope } from "./compile-scope.ts";
+import { compileSecretReference } from "../fields/compile-secret-source.ts";
+import type { CompileScope } from "../fields/compile-scope.ts";
 import { compileTlsParameters } from "./compile-tls-parameters.ts";
-import type { Place, Problems } from "./problems.ts";
+import type { Place, Problems } from "../fields/problems.ts";
 
 export interface TlsBuild {
   readonly scope: CompileScope;

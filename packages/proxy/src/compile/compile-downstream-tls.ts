@@ -5,15 +5,15 @@ import {
   type DownstreamTlsContext,
   DownstreamTlsContextSchema,
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
-import { statDescription } from "../cluster/cluster-stats.ts";
+import { statDescription } from "../stats/stat-description.ts";
 import type { DownstreamTls, DownstreamTransport } from "../tls/downstream-tls.ts";
 import { TlsStats } from "../tls/tls-stats.ts";
 import { compileCommonTlsContext } from "./compile-common-tls-context.ts";
-import type { ListenerBuild } from "./compile-listener.ts";
-import { durationMs } from "./duration.ts";
-import type { Place } from "./problems.ts";
-import { isRawBuffer } from "./transport-socket.ts";
-import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
+import type { ListenerBuild } from "../listener/compile-listener.ts";
+import { durationMs } from "../fields/duration.ts";
+import type { Place } from "../fields/problems.ts";
+import { isRawBuffer } from "../fields/transport-socket.ts";
+import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
 
 /** Where transport_socket_connect_timeout is not set; Envoy waits for ever. */
 const defaultHandshakeTimeoutMs = 30_000;

@@ -8,8 +8,8 @@ import type { HostAddress } from "../cluster/cluster.ts";
 import type { NamedEndpoint } from "../cluster/dns-endpoints.ts";
 import type { EndpointDescription } from "../cluster/host-set.ts";
 import { overprovisioningPercent } from "../cluster/priority-shares.ts";
-import { checkFields } from "./check-fields.ts";
-import { type Compiled, Place, Problems, compiled } from "./problems.ts";
+import { checkFields } from "../fields/check-fields.ts";
+import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
 
 export interface EndpointOptions {
   /** common_lb_config.locality_weighted_lb_config: a locality's weight is shared by its hosts. */

@@ -14,8 +14,8 @@ import { RoundRobinSchema } from "@tulle/xds/envoy/extensions/load_balancing_pol
 import { type Random, leastRequest, randomPick, roundRobin } from "../cluster/balancers/pickers.ts";
 import type { ClusterType } from "../cluster/cluster.ts";
 import type { MakePicker } from "../cluster/host-set.ts";
-import type { Place, Problems } from "./problems.ts";
-import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
+import type { Place, Problems } from "../fields/problems.ts";
+import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
 
 export function compileLoadBalancing(
   message: Cluster,

@@ -1,8 +1,8 @@
 // When hosts are ejected (config.cluster.v3.OutlierDetection), with Envoy's defaults.
 import type { OutlierDetection } from "@tulle/xds/envoy/config/cluster/v3/outlier_detection_pb";
 import type { OutlierDetectionSettings } from "../cluster/outlier-detection.ts";
-import { durationMs } from "./duration.ts";
-import type { Place, Problems } from "./problems.ts";
+import { durationMs } from "../fields/duration.ts";
+import type { Place, Problems } from "../fields/problems.ts";
 
 const defaultIntervalMs = 10_000;
 const defaultBaseEjectionTimeMs = 30_000;

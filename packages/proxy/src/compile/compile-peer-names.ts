@@ -4,8 +4,8 @@ import {
   SubjectAltNameMatcher_SanType as SanType,
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/common_pb";
 import { type PeerNameMatch, type PeerNameType, matchesDnsName } from "../tls/peer-names.ts";
-import { compileStringMatcher } from "./matchers/string-matcher.ts";
-import type { Place, Problems } from "./problems.ts";
+import { compileStringMatcher } from "../fields/matchers/string-matcher.ts";
+import type { Place, Problems } from "../fields/problems.ts";
 
 const typeNames = new Map<number, PeerNameType>([
   [SanType.EMAIL, "email"],

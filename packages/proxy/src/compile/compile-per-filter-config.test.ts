@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { compilePerFilterConfigs } from "./compile-per-filter-config.ts";
-import { Place, Problems } from "./problems.ts";
+import { Place, Problems } from "../fields/problems.ts";
 
 for (const { type, expected } of [
   { type: "envoy.config.route.v3.FilterConfig", expected: /^\["a"\]: cannot be decoded: / },

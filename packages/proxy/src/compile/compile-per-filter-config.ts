@@ -2,10 +2,10 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { FilterConfigSchema } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
-import { filterOfRouteType } from "../filters/table.ts";
-import { enablementKey } from "../filters/where-routes-enable.ts";
-import type { Place, Problems } from "./problems.ts";
-import { type TypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
+import { filterOfRouteType } from "../filters/http/table.ts";
+import { enablementKey } from "../filters/http/where-routes-enable.ts";
+import type { Place, Problems } from "../fields/problems.ts";
+import { type TypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
 
 export type PerFilterConfigs = ReadonlyMap<string, unknown>;
 

@@ -4,10 +4,10 @@ import {
   RedirectAction_RedirectResponseCode as Code,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { RequestHead } from "../http/message.ts";
-import { checkHeaderText } from "./check-header-text.ts";
+import { checkHeaderText } from "../fields/check-header-text.ts";
 import { pathSubstitution, prefixReplacement } from "./compile-rewrite.ts";
-import { compileSubstitution } from "./matchers/regex.ts";
-import type { Place, Problems } from "./problems.ts";
+import { compileSubstitution } from "../fields/matchers/regex.ts";
+import type { Place, Problems } from "../fields/problems.ts";
 
 const statuses: Readonly<Record<number, number>> = {
   [Code.MOVED_PERMANENTLY]: 301,

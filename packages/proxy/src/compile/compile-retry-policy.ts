@@ -1,9 +1,9 @@
 // Envoy's RetryPolicy (config.route.v3.RetryPolicy) as the router reads it.
 import type { RetryPolicy as RetryPolicyMessage } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import { type RetryPolicy, retryConditions } from "../route/route-table.ts";
-import { durationMs } from "./duration.ts";
-import { compileRequestHeaderMatcher, compileResponseHeaderMatcher } from "./matchers/header-matcher.ts";
-import type { Place, Problems } from "./problems.ts";
+import { durationMs } from "../fields/duration.ts";
+import { compileRequestHeaderMatcher, compileResponseHeaderMatcher } from "../fields/matchers/header-matcher.ts";
+import type { Place, Problems } from "../fields/problems.ts";
 
 /** Envoy's runtime default `upstream.base_retry_backoff_ms`. */
 const defaultBackOffMs = 25;

@@ -2,10 +2,10 @@
 import type { RouteAction as RouteActionMessage } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { RequestHead } from "../http/message.ts";
 import { rewriteAuthority } from "../route/rewrite-authority.ts";
-import { checkHeaderText } from "./check-header-text.ts";
-import { pathWithoutQuery } from "./compile-route-match.ts";
-import { compileSubstitution } from "./matchers/regex.ts";
-import type { Place, Problems } from "./problems.ts";
+import { checkHeaderText } from "../fields/check-header-text.ts";
+import { pathWithoutQuery } from "../fields/compile-route-match.ts";
+import { compileSubstitution } from "../fields/matchers/regex.ts";
+import type { Place, Problems } from "../fields/problems.ts";
 
 export type Rewrite = (request: RequestHead) => void;
 

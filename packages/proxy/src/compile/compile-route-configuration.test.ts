@@ -16,13 +16,13 @@ import {
   problemsOf,
   requestHead,
   streamInfo,
-} from "../hand-built/from-configuration.ts";
+} from "../testing/from-configuration.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RouteTable } from "../route/route-table.ts";
-import { detachedScope } from "./compile-scope.ts";
+import { detachedScope } from "../fields/compile-scope.ts";
 import { buildRouteTable, compileEncodedRoutes, compileRouteConfiguration } from "./compile-route-configuration.ts";
 import { runAtOnce } from "./in-slices.ts";
-import { type Compiled, Place, Problems, compiled as asCompiled } from "./problems.ts";
+import { type Compiled, Place, Problems, compiled as asCompiled } from "../fields/problems.ts";
 import { encodedSource } from "./route-source.ts";
 
 const scope = detachedScope({ environment: { REGION: "north" } });

@@ -3,16 +3,16 @@ import type { RouteConfiguration } from "@tulle/xds/envoy/config/route/v3/route_
 import type { RequestHead } from "../http/message.ts";
 import type { RouteMatch, RouteTable } from "../route/route-table.ts";
 import { VirtualHostIndex } from "../route/virtual-host-index.ts";
-import { checkFields } from "./check-fields.ts";
+import { checkFields } from "../fields/check-fields.ts";
 import { compilePerFilterConfigs } from "./compile-per-filter-config.ts";
-import type { MatchContext } from "./compile-route-match.ts";
+import type { MatchContext } from "../fields/compile-route-match.ts";
 import { compileHeaderLevel, defaultMaxDirectResponseBodyBytes } from "./compile-route.ts";
-import type { CompileScope } from "./compile-scope.ts";
+import type { CompileScope } from "../fields/compile-scope.ts";
 import { type CompiledVirtualHost, type TableBuild, compileVirtualHost, isSame } from "./compile-virtual-host.ts";
 import { type Sliced, runAtOnce, runInSlices } from "./in-slices.ts";
 import { KnownShapes } from "./known-shapes.ts";
-import type { Metadata } from "./matchers/metadata-matcher.ts";
-import { type Compiled, Place, Problems, compiled } from "./problems.ts";
+import type { Metadata } from "../fields/matchers/metadata-matcher.ts";
+import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
 import {
   type RouteSource,
   UndecodableError,

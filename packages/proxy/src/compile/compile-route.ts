@@ -13,7 +13,7 @@ import {
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { ForwardAction, RetryPolicy, Route, RouteAction, RouteMatch, UpgradeRule } from "../route/route-table.ts";
-import { type HeaderChange, compileHeaderChanges } from "./compile-header-changes.ts";
+import { type HeaderChange, compileHeaderChanges } from "../fields/compile-header-changes.ts";
 import { type PerFilterConfigs, compilePerFilterConfigs } from "./compile-per-filter-config.ts";
 import { compileRedirect } from "./compile-redirect.ts";
 import { compileRetryPolicy } from "./compile-retry-policy.ts";
@@ -24,11 +24,11 @@ import {
   type RouteCondition,
   compileRouteMatch,
   pathIndexOf,
-} from "./compile-route-match.ts";
-import type { CompileScope } from "./compile-scope.ts";
-import { durationMs } from "./duration.ts";
-import { requestHeader } from "./matchers/header-matcher.ts";
-import type { Place, Problems } from "./problems.ts";
+} from "../fields/compile-route-match.ts";
+import type { CompileScope } from "../fields/compile-scope.ts";
+import { durationMs } from "../fields/duration.ts";
+import { requestHeader } from "../http/read-header.ts";
+import type { Place, Problems } from "../fields/problems.ts";
 
 /** Envoy's default of RouteAction.timeout. */
 const defaultTimeoutMs = 15_000;

@@ -9,10 +9,10 @@ import type {
 import type { Secret as SecretMessage } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import { peerNames } from "../tls/peer-names.ts";
 import type { RevocationList, Secret, TlsCertificate, TrustedCa, ValidationContext } from "../tls/secret.ts";
-import { checkFields } from "./check-fields.ts";
+import { checkFields } from "../fields/check-fields.ts";
 import { compilePeerNameMatches } from "./compile-peer-names.ts";
-import { type Compiled, Place, Problems, compiled } from "./problems.ts";
-import { readDataSource, type SourcedData } from "./read-data-source.ts";
+import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
+import { readDataSource, type SourcedData } from "../fields/read-data-source.ts";
 
 /** The environment that DataSources may name. */
 type Environment = Readonly<Record<string, string | undefined>>;

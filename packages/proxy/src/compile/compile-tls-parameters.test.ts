@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createSecureContext } from "node:tls";
 import { TlsParametersSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/common_pb";
-import { fromConfiguration } from "../hand-built/from-configuration.ts";
+import { fromConfiguration } from "../testing/from-configuration.ts";
 import { compileTlsParameters } from "./compile-tls-parameters.ts";
-import { Place, Problems, problemText } from "./problems.ts";
+import { Place, Problems, problemText } from "../fields/problems.ts";
 
 interface Row {
   readonly name: string;

@@ -6,7 +6,7 @@ import {
   type TlsParameters as TlsParametersMessage,
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/common_pb";
 import type { TlsParameters, TlsVersion } from "../tls/common-tls-context.ts";
-import type { Place, Problems } from "./problems.ts";
+import type { Place, Problems } from "../fields/problems.ts";
 
 /** BoringSSL's order on machines with AES instructions; it cannot be configured, as in Envoy. */
 const tls13Ciphers = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";

@@ -11,10 +11,10 @@ import {
   HttpProtocolOptionsSchema,
 } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
 import type { AutoServerName } from "../cluster/cluster.ts";
-import { durationMs } from "./duration.ts";
+import { durationMs } from "../fields/duration.ts";
 import type { Http2KeepAlive } from "../upstream/http2-keep-alive.ts";
-import { Place, type Problems } from "./problems.ts";
-import { decodeTypedConfig, unwrapTypedConfig } from "./typed-config.ts";
+import { Place, type Problems } from "../fields/problems.ts";
+import { decodeTypedConfig, unwrapTypedConfig } from "../fields/typed-config.ts";
 
 const optionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 const defaultIdleTimeoutMs = 3_600_000;

@@ -10,10 +10,10 @@ import type { SecretSlot } from "../tls/secret-slot.ts";
 import { TlsStats } from "../tls/tls-stats.ts";
 import { rawTransport, UpstreamTls, type UpstreamTransport } from "../tls/upstream-tls.ts";
 import { compileCommonTlsContext } from "./compile-common-tls-context.ts";
-import type { CompileScope } from "./compile-scope.ts";
-import type { Place, Problems } from "./problems.ts";
-import { isRawBuffer } from "./transport-socket.ts";
-import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
+import type { CompileScope } from "../fields/compile-scope.ts";
+import type { Place, Problems } from "../fields/problems.ts";
+import { isRawBuffer } from "../fields/transport-socket.ts";
+import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
 
 /** Chooses the transport of a host; the same host has the same one until its metadata change. */
 export type TransportChoice = (host: Host) => UpstreamTransport;

@@ -6,11 +6,11 @@ import {
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { RequestHead } from "../http/message.ts";
 import type { RouteMatch } from "../route/route-table.ts";
-import { checkFields } from "./check-fields.ts";
+import { checkFields } from "../fields/check-fields.ts";
 import { type PerFilterConfigs, compilePerFilterConfigs } from "./compile-per-filter-config.ts";
 import { httpsLocation } from "./compile-redirect.ts";
 import { compileRetryPolicy } from "./compile-retry-policy.ts";
-import type { MatchContext } from "./compile-route-match.ts";
+import type { MatchContext } from "../fields/compile-route-match.ts";
 import {
   type CompiledRoute,
   type HeaderLevel,
@@ -18,10 +18,10 @@ import {
   compileHeaderLevel,
   compileRoute,
 } from "./compile-route.ts";
-import type { CompileScope } from "./compile-scope.ts";
+import type { CompileScope } from "../fields/compile-scope.ts";
 import { type Sliced, runAtOnce } from "./in-slices.ts";
 import { type KnownShapes, maxRoutesCompiledLate } from "./known-shapes.ts";
-import { Place, Problems, problemsText } from "./problems.ts";
+import { Place, Problems, problemsText } from "../fields/problems.ts";
 import { RouteList, maxWalkedRoutes } from "./route-list.ts";
 import type { EncodedParts, OpenVirtualHost, VirtualHostSource } from "./route-source.ts";
 

@@ -9,13 +9,13 @@ import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route
 import { type VirtualHost, VirtualHostSchema } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import fc from "fast-check";
 import { goldenRoutes } from "../../../../tests/tools/golden-routes.ts";
-import { accepted, fromConfiguration, problemsOf, requestHead } from "../hand-built/from-configuration.ts";
+import { accepted, fromConfiguration, problemsOf, requestHead } from "../testing/from-configuration.ts";
 import { compileEncodedRoutes, compileRouteConfiguration } from "./compile-route-configuration.ts";
-import { detachedScope } from "./compile-scope.ts";
+import { detachedScope } from "../fields/compile-scope.ts";
 import { type TableBuild, compileVirtualHost } from "./compile-virtual-host.ts";
 import { runAtOnce } from "./in-slices.ts";
 import { KnownShapes } from "./known-shapes.ts";
-import { Place, Problems } from "./problems.ts";
+import { Place, Problems } from "../fields/problems.ts";
 import { UndecodableError, type VirtualHostSource, encodedSource } from "./route-source.ts";
 
 const scope = detachedScope();

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
-import { accepted, fromConfiguration, requestHead } from "../hand-built/from-configuration.ts";
+import { accepted, fromConfiguration, requestHead } from "../testing/from-configuration.ts";
 import { compileRouteConfiguration } from "./compile-route-configuration.ts";
-import { detachedScope } from "./compile-scope.ts";
+import { detachedScope } from "../fields/compile-scope.ts";
 
 const path = fc
   .array(fc.constantFrom("a", "b", "ab", ""), { minLength: 1, maxLength: 3 })

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { SubstitutionFormatStringSchema } from "@tulle/xds/envoy/config/core/v3/substitution_format_string_pb";
-import { compileFormatString } from "../compile/compile-format-string.ts";
-import { Place, Problems } from "../compile/problems.ts";
-import { requestHead, streamInfo } from "../hand-built/from-configuration.ts";
+import { compileFormatString } from "../fields/compile-format-string.ts";
+import { Place, Problems } from "../fields/problems.ts";
+import { requestHead, streamInfo } from "../testing/from-configuration.ts";
 import { redactQuery } from "./redact-query.ts";
 
 const names = new Set(["code", "state", "access_token"]);

@@ -1,9 +1,9 @@
 // Format strings against what Envoy's documentation and Envoy 1.40 print for the same request.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Place, Problems } from "../compile/problems.ts";
+import { Place, Problems } from "../fields/problems.ts";
 import { Host } from "../cluster/cluster.ts";
-import { requestHead, streamInfo } from "../hand-built/from-configuration.ts";
+import { requestHead, streamInfo } from "../testing/from-configuration.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import { responseFlags } from "../http/response-flags.ts";
 import { compileJsonFormat, compileTextFormat } from "./substitution-format.ts";

@@ -3,7 +3,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
-import type { Place, Problems } from "../compile/problems.ts";
+import type { Place, Problems } from "../fields/problems.ts";
 import type { CompiledOperator, FormatEnvironment, FormatValue } from "./operator.ts";
 import { findOperator, truncated } from "./operators.ts";
 

@@ -1,8 +1,8 @@
 // An HTTP connection manager, compiled: what holds for all connections of its filter chain.
 import type { AccessLog } from "../access-log/access-log.ts";
 import type { HttpFilter } from "../http/filter.ts";
-import type { ClientCertForwarding } from "../http/forwarded-client-cert.ts";
-import type { LocalReplyRewrite } from "../http/local-reply.ts";
+import type { ClientCertForwarding } from "./forwarded-client-cert.ts";
+import type { LocalReplyRewrite } from "./local-reply.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { Slot } from "../runtime/slot.ts";
 import type { HttpConnectionManagerStats } from "./http-connection-manager-stats.ts";

@@ -1,11 +1,11 @@
 // One listener that accepts: chooses the filter chain for each connection, knows its open connections, and drains them when
 // what they began with is no longer configured.
 import type { Socket } from "node:net";
-import { ConnectionInfo } from "../connection/connection-info.ts";
+import { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
-import type { DownstreamConnection, DownstreamConnectionOptions } from "../connection/downstream-connection.ts";
-import type { NetworkFilter } from "../connection/network-filter.ts";
-import { HttpConnection } from "../connection/http-connection.ts";
+import type { DownstreamConnection, DownstreamConnectionOptions } from "./downstream-connection.ts";
+import type { NetworkFilter } from "./network-filter.ts";
+import { HttpConnection } from "../http-connection-manager/http-connection.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import { responseFlags } from "../http/response-flags.ts";
 import type { DownstreamTls } from "../tls/downstream-tls.ts";

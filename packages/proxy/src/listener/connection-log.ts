@@ -1,5 +1,5 @@
 // The access logs of a listener: one line for each connection, when it has ended (Envoy: Listener.access_log).
-import type { ConnectionInfo } from "../connection/connection-info.ts";
+import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { connectionStreamInfo } from "../filters/network/connection-stream-info.ts";
 import { responseFlags } from "../http/response-flags.ts";

@@ -1,9 +1,9 @@
 // One connection before its filter chain is chosen: reads its first bytes for the listener filters, within a time, and hands
 // them on with the socket (Envoy: ActiveTcpSocket).
 import type { Socket } from "node:net";
-import type { ConnectionInfo } from "../connection/connection-info.ts";
+import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
-import type { DownstreamConnection } from "../connection/downstream-connection.ts";
+import type { DownstreamConnection } from "./downstream-connection.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import type { Inspector } from "../filters/listener/listener-filter.ts";
 import type { Listener } from "./listener.ts";

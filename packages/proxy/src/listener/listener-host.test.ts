@@ -7,8 +7,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Logging } from "@tulle/telemetry";
 import { DataPath } from "../worker/data-path.ts";
-import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "../hand-built/hand-built-runtime.ts";
-import { Client, runProxy, until } from "../hand-built/running-proxy.ts";
+import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "../testing/hand-built-runtime.ts";
+import { Client, runProxy, until } from "../testing/running-proxy.ts";
 import type { Listener } from "./listener.ts";
 import { parseListenDescriptors } from "./inherited-descriptors.ts";
 import { ListenerHost } from "./listener-host.ts";
@@ -124,7 +124,7 @@ interface Inheritor {
 
 /** A process that takes `descriptors` for port 8080, and accepts. */
 async function inheritor(t: TestContext, descriptors: readonly number[], answer: string): Promise<Inheritor> {
-  const program = new URL("../hand-built/inherited-listener-program.ts", import.meta.url).pathname;
+  const program = new URL("../testing/inherited-listener-program.ts", import.meta.url).pathname;
   const child = spawn(process.execPath, [program, answer], {
     stdio: ["pipe", "pipe", "inherit", ...descriptors],
     env: { ...process.env, TULLE_LISTEN_FDS: descriptors.map((_, index) => `8080=${index + 3}`).join(",") },

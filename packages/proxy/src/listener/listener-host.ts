@@ -3,7 +3,7 @@
 import net from "node:net";
 import { descriptorLimit, descriptorOf, DescriptorReserve, Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../worker/data-path.ts";
-import { ipPortText } from "../ip-port-text.ts";
+import { ipPortText } from "../http/ip-port-text.ts";
 import type { ListenAddress, Listener } from "./listener.ts";
 import { ActiveListener } from "./active-listener.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";

@@ -2,9 +2,9 @@
 // the client's is passed on before its certificate has been judged.
 import type { Socket } from "node:net";
 import { type SecureContext, TLSSocket, type TLSSocketOptions } from "node:tls";
-import type { ConnectionInfo } from "../connection/connection-info.ts";
+import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
-import type { DownstreamConnection } from "../connection/downstream-connection.ts";
+import type { DownstreamConnection } from "./downstream-connection.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import { sessionIdOf, shownCertificateInfo } from "../tls/tls-info.ts";
 import type { DownstreamTls } from "../tls/downstream-tls.ts";

@@ -2,9 +2,9 @@
 import type { OverloadManager, ScaledTrigger, Trigger } from "@tulle/xds/envoy/config/overload/v3/overload_pb";
 import { DownstreamConnectionsConfigSchema } from "@tulle/xds/envoy/extensions/resource_monitors/downstream_connections/v3/downstream_connections_pb";
 import { FixedHeapConfigSchema } from "@tulle/xds/envoy/extensions/resource_monitors/fixed_heap/v3/fixed_heap_pb";
-import { durationMs } from "../compile/duration.ts";
-import type { Place, Problems } from "../compile/problems.ts";
-import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../compile/typed-config.ts";
+import { durationMs } from "../fields/duration.ts";
+import type { Place, Problems } from "../fields/problems.ts";
+import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
 import type { OverloadAction, OverloadActionName, OverloadSettings, OverloadTrigger } from "./overload-control.ts";
 
 const defaultRefreshIntervalMs = 1000;

@@ -8,7 +8,7 @@ import { listeningSocket } from "@tulle/capture";
 import { Logging } from "@tulle/telemetry";
 import { freePort, startProcess, waitFor, type StartedProcess } from "../../../../tests/tools/processes.ts";
 import { DataPath } from "../worker/data-path.ts";
-import { handBuiltCluster } from "../hand-built/hand-built-runtime.ts";
+import { handBuiltCluster } from "../testing/hand-built-runtime.ts";
 import { verifiedEvent } from "../tls/ready-event.ts";
 import { openHttp2Session } from "../upstream/http2-session.ts";
 import { OwnUserHosts, otherUsersHost } from "./own-user-hosts.ts";

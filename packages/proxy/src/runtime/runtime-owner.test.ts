@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
-import { countRequest } from "../cluster/cluster-load.ts";
+import { countRequest } from "../upstream/cluster-load.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { compileCluster } from "../compile/compile-cluster.ts";
-import { detachedScope } from "../compile/compile-scope.ts";
-import { accepted, fromConfiguration } from "../hand-built/from-configuration.ts";
+import { detachedScope } from "../fields/compile-scope.ts";
+import { accepted, fromConfiguration } from "../testing/from-configuration.ts";
 import type { ListenerHost } from "../listener/listener-host.ts";
 import { RuntimeOwner } from "./runtime-owner.ts";
 

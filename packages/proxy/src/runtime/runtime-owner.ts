@@ -2,7 +2,7 @@
 // synchronous step in which a new runtime takes the place of the old one.
 import type { Cluster } from "../cluster/cluster.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
-import { SlotTable } from "../compile/compile-scope.ts";
+import { SlotTable } from "./slot.ts";
 import type { ListenerHost } from "../listener/listener-host.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import { SecretSlotTable } from "../tls/secret-slot.ts";

@@ -5,7 +5,7 @@ import type { ClusterLoadAssignment } from "@tulle/xds/envoy/config/endpoint/v3/
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { type CompiledCluster, compileCluster } from "../compile/compile-cluster.ts";
 import { compileEndpoints } from "../compile/compile-endpoints.ts";
-import { problemsText } from "../compile/problems.ts";
+import { problemsText } from "../fields/problems.ts";
 import type { ReceivedResource, ResourceRecord } from "../runtime/config-records.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";

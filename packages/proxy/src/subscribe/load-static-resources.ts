@@ -7,10 +7,10 @@ import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/
 import type { ProxyBootstrap } from "../bootstrap/compile-bootstrap.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { compileCluster } from "../compile/compile-cluster.ts";
-import { type CompiledListener, compileListener } from "../compile/compile-listener.ts";
-import type { CompileScope } from "../compile/compile-scope.ts";
+import { type CompiledListener, compileListener } from "../listener/compile-listener.ts";
+import type { CompileScope } from "../fields/compile-scope.ts";
 import { compileSecret } from "../compile/compile-secret.ts";
-import { type CompileProblem, problemText } from "../compile/problems.ts";
+import { type CompileProblem, problemText } from "../fields/problems.ts";
 import type { ConfigRecords, ReceivedResource } from "../runtime/config-records.ts";
 import type { RuntimeOwner } from "../runtime/runtime-owner.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";

@@ -20,8 +20,8 @@ import {
 import { BootstrapSchema } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { resourceSchemas } from "@tulle/xds/resource-schemas";
 import { waitFor } from "../../../../tests/tools/processes.ts";
-import { fromConfiguration } from "../hand-built/from-configuration.ts";
-import { type IssuedIdentity, type TestAuthority, testAuthority } from "../hand-built/test-authority.ts";
+import { fromConfiguration } from "../testing/from-configuration.ts";
+import { type IssuedIdentity, type TestAuthority, testAuthority } from "../testing/test-authority.ts";
 import { type RunningProxy, runProxy } from "../run-proxy.ts";
 
 const extension = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;

@@ -16,7 +16,7 @@ import {
   SecretSchema,
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import { compileSecret } from "../compile/compile-secret.ts";
-import { problemsText } from "../compile/problems.ts";
+import { problemsText } from "../fields/problems.ts";
 import type { ResourceRecord } from "../runtime/config-records.ts";
 import { type SecretSlot, type SecretSource, secretSourceKey } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";

@@ -12,7 +12,7 @@ import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
 import { startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
-import { type IssuedIdentity, selfSigned, testAuthority } from "../hand-built/test-authority.ts";
+import { type IssuedIdentity, selfSigned, testAuthority } from "../testing/test-authority.ts";
 import { type RunningProxy, runProxy } from "../run-proxy.ts";
 import { extension, http2Options, inline, loopback } from "../testing/envoy-json.ts";
 import { emptyCluster, packed, startXdsStage, typeUrls, type XdsStage } from "../testing/xds-stage.ts";

@@ -15,7 +15,7 @@ import {
 import { BootstrapSchema } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { resourceSchemas } from "@tulle/xds/resource-schemas";
 import { waitFor } from "../../../../tests/tools/processes.ts";
-import { fromConfiguration } from "../hand-built/from-configuration.ts";
+import { fromConfiguration } from "../testing/from-configuration.ts";
 import { type RunningProxy, runProxy } from "../run-proxy.ts";
 
 const ads = { ads: {}, resource_api_version: "V3" };

@@ -5,7 +5,7 @@ import { clone, create } from "@bufbuild/protobuf";
 import { type Node, NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { AdsResponse, ResourceTypeName } from "@tulle/xds";
 import type { ProxyBootstrap } from "../bootstrap/compile-bootstrap.ts";
-import { productVersion } from "../product-version.ts";
+import { productVersion } from "../runtime/product-version.ts";
 import { ClusterSubscription } from "./cluster-subscription.ts";
 import { ListenerSubscription } from "./listener-subscription.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";

@@ -12,7 +12,7 @@ import { Logging } from "@tulle/telemetry";
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
 import { startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
-import { type IssuedIdentity, selfSigned, testAuthority } from "../hand-built/test-authority.ts";
+import { type IssuedIdentity, selfSigned, testAuthority } from "../testing/test-authority.ts";
 import { runProxy } from "../run-proxy.ts";
 import { extension, fileAccessLog, inline, loopback, router } from "../testing/envoy-json.ts";
 

@@ -8,11 +8,11 @@ import { MetricRegistry } from "@tulle/telemetry";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { compileCluster } from "../compile/compile-cluster.ts";
-import { detachedScope } from "../compile/compile-scope.ts";
-import { accepted, fromConfiguration } from "../hand-built/from-configuration.ts";
-import { forwardTo } from "../hand-built/hand-built-runtime.ts";
-import { Client, runProxy, until } from "../hand-built/running-proxy.ts";
-import { type IssuedIdentity, testAuthority } from "../hand-built/test-authority.ts";
+import { detachedScope } from "../fields/compile-scope.ts";
+import { accepted, fromConfiguration } from "../testing/from-configuration.ts";
+import { forwardTo } from "../testing/hand-built-runtime.ts";
+import { Client, runProxy, until } from "../testing/running-proxy.ts";
+import { type IssuedIdentity, testAuthority } from "../testing/test-authority.ts";
 import { SecretSlotTable } from "../tls/secret-slot.ts";
 import { inline } from "../testing/envoy-json.ts";
 

@@ -8,9 +8,9 @@ import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { compileCluster } from "../compile/compile-cluster.ts";
-import { detachedScope } from "../compile/compile-scope.ts";
+import { detachedScope } from "../fields/compile-scope.ts";
 import { DataPath } from "../worker/data-path.ts";
-import { fromConfiguration } from "../hand-built/from-configuration.ts";
+import { fromConfiguration } from "../testing/from-configuration.ts";
 import { Slot } from "../runtime/slot.ts";
 import { grpcStreamOpener } from "./grpc-stream.ts";
 

@@ -4,9 +4,9 @@ import type net from "node:net";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
 import { DataPath } from "../worker/data-path.ts";
-import { forwardTo, handBuiltCluster } from "../hand-built/hand-built-runtime.ts";
-import { ManualClock } from "../hand-built/manual-clock.ts";
-import { Client, runBackend, runProxy, until } from "../hand-built/running-proxy.ts";
+import { forwardTo, handBuiltCluster } from "../testing/hand-built-runtime.ts";
+import { ManualClock } from "../testing/manual-clock.ts";
+import { Client, runBackend, runProxy, until } from "../testing/running-proxy.ts";
 import {
   drainHostPool,
   hostPool,

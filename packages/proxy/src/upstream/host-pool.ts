@@ -1,6 +1,6 @@
 // The upstream connections of one host on one worker: idle ones are used again, last in first out, so that few stay warm;
 // requests that find none wait in a bounded queue for one that is being made (Envoy: `ConnPoolImplBase`).
-import { countConnection, countPendingRequest } from "../cluster/cluster-load.ts";
+import { countConnection, countPendingRequest } from "./cluster-load.ts";
 import { type ClientConnectionOwner, Http1ClientConnection } from "../codec/http1/client-connection.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";

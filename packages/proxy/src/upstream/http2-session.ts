@@ -2,7 +2,7 @@
 // streams of configuration. Who answers is judged before a byte goes out, as for any upstream.
 import http2 from "node:http2";
 import net from "node:net";
-import { countConnection } from "../cluster/cluster-load.ts";
+import { countConnection } from "./cluster-load.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";

@@ -1,11 +1,11 @@
 // One connection to a host whose bytes are passed on as they are: the far side of the TCP proxy and of a CONNECT that ends here
 // (Envoy: `TcpUpstream`, `Tcp::ConnPool`). Each side can be ended by itself.
-import { countConnection } from "../cluster/cluster-load.ts";
+import { countConnection } from "./cluster-load.ts";
 import type { Socket } from "node:net";
 import { SocketOutput } from "../worker/socket-output.ts";
 import type { StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
-import { ipPortText } from "../ip-port-text.ts";
+import { ipPortText } from "../http/ip-port-text.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";

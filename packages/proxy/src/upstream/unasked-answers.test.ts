@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import type net from "node:net";
 import { test, type TestContext } from "node:test";
 import { Worker } from "node:worker_threads";
-import { forwardTo, handBuiltCluster, retryPolicy } from "../hand-built/hand-built-runtime.ts";
-import { portCell, serverStates } from "../hand-built/impatient-server.ts";
-import { RoundClock } from "../hand-built/round-clock.ts";
-import { Client, runBackend, runProxy, until } from "../hand-built/running-proxy.ts";
+import { forwardTo, handBuiltCluster, retryPolicy } from "../testing/hand-built-runtime.ts";
+import { portCell, serverStates } from "../testing/impatient-server.ts";
+import { RoundClock } from "../testing/round-clock.ts";
+import { Client, runBackend, runProxy, until } from "../testing/running-proxy.ts";
 import { retryConditions } from "../route/route-table.ts";
 import { hostPool, type PoolWaiter } from "./host-pool.ts";
 
@@ -132,7 +132,7 @@ const nobody: PoolWaiter = {
 
 async function impatientServer(t: TestContext): Promise<{ readonly port: number; readonly state: Int32Array }> {
   const state = new Int32Array(new SharedArrayBuffer(8));
-  const worker = new Worker(new URL("../hand-built/impatient-server.ts", import.meta.url), { workerData: state });
+  const worker = new Worker(new URL("../testing/impatient-server.ts", import.meta.url), { workerData: state });
   t.after(() => {
     Atomics.store(state, 0, serverStates.released);
     Atomics.notify(state, 0);

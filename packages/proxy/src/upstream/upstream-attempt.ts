@@ -1,6 +1,6 @@
 // One try of a request at one host: gets a connection, sends the request, reads the response, and is cut off when its own
 // time-out is over (Envoy: `UpstreamRequest`).
-import { countRequest } from "../cluster/cluster-load.ts";
+import { countRequest } from "./cluster-load.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { DataPath } from "../worker/data-path.ts";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
-import { FakeSocket } from "../hand-built/fake-socket.ts";
-import { ManualClock } from "../hand-built/manual-clock.ts";
+import { FakeSocket } from "../testing/fake-socket.ts";
+import { ManualClock } from "../testing/manual-clock.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { DataPath } from "./data-path.ts";
 import type { Turn } from "./turn.ts";

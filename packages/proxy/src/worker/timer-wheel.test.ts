@@ -1,8 +1,8 @@
 // The timer wheel on a clock that the test moves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "../hand-built/manual-clock.ts";
-import { seededRandom } from "../hand-built/random-requests.ts";
+import { ManualClock } from "../testing/manual-clock.ts";
+import { seededRandom } from "../testing/random-requests.ts";
 import { CallbackTimer, tickMs, TimerWheel } from "./timer-wheel.ts";
 import { Turn } from "./turn.ts";
 

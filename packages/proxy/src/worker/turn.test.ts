@@ -1,8 +1,8 @@
 // When what was written leaves: at the end of the turn, or soon after where there was none.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "../hand-built/manual-clock.ts";
-import { RoundClock } from "../hand-built/round-clock.ts";
+import { ManualClock } from "../testing/manual-clock.ts";
+import { RoundClock } from "../testing/round-clock.ts";
 import { maxGatherMs, Turn } from "./turn.ts";
 
 test("what is written outside of a turn leaves once, though a flush begins a turn itself", async () => {

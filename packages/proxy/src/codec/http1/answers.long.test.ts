@@ -2,9 +2,9 @@
 // bytes are cut, and gives no connection to another request on which an answer was not whole.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readResponse } from "../../hand-built/codec-probe.ts";
-import { changedBytes } from "../../hand-built/mutated-corpus.ts";
-import { randomCuts, seededRandom } from "../../hand-built/random-requests.ts";
+import { readResponse } from "../../testing/codec-probe.ts";
+import { changedBytes } from "../../testing/mutated-corpus.ts";
+import { randomCuts, seededRandom } from "../../testing/random-requests.ts";
 
 const longestMs = 40_000;
 const answerCount = 300_000;

@@ -2,7 +2,7 @@
 // owns it and learns whether it may be used again.
 import type { Socket } from "node:net";
 import { latin1Slice } from "../../http/latin1-slice.ts";
-import { ipPortText } from "../../ip-port-text.ts";
+import { ipPortText } from "../../http/ip-port-text.ts";
 import type { DataPath } from "../../worker/data-path.ts";
 import type { TlsInfo } from "../../tls/tls-info.ts";
 import type { HeaderMap } from "../../http/header-map.ts";

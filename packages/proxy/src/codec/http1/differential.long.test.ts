@@ -1,9 +1,9 @@
 // A million messages, made at random and by changes to known techniques of smuggling, through the server codec and llhttp.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mutatedEntry } from "../../hand-built/mutated-corpus.ts";
-import { randomCuts, randomRequest, seededRandom } from "../../hand-built/random-requests.ts";
-import { difference } from "./differential.ts";
+import { mutatedEntry } from "../../testing/mutated-corpus.ts";
+import { randomCuts, randomRequest, seededRandom } from "../../testing/random-requests.ts";
+import { difference } from "../../testing/differential.ts";
 
 const messageCount = 1_000_000;
 /** A machine that is busy with other work gets through fewer of them; the test says how many. */

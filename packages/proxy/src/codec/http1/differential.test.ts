@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { readRequests } from "../../hand-built/codec-probe.ts";
-import { llhttpVerdict } from "../../hand-built/llhttp-oracle.ts";
-import { mutatedEntry } from "../../hand-built/mutated-corpus.ts";
-import { randomCuts, randomRequest, seededRandom } from "../../hand-built/random-requests.ts";
-import { difference } from "./differential.ts";
+import { readRequests } from "../../testing/codec-probe.ts";
+import { llhttpVerdict } from "../../testing/llhttp-oracle.ts";
+import { mutatedEntry } from "../../testing/mutated-corpus.ts";
+import { randomCuts, randomRequest, seededRandom } from "../../testing/random-requests.ts";
+import { difference } from "../../testing/differential.ts";
 
 test("nothing is taken that llhttp refuses or reads otherwise", () => {
   const random = seededRandom(20_261_120);

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RequestLineReader } from "../../filters/listener/http-inspector.ts";
 import { ClientHelloReader } from "../../filters/listener/client-hello.ts";
-import { readRequests, readResponse } from "../../hand-built/codec-probe.ts";
-import { countWork } from "../../hand-built/counted-work.ts";
+import { readRequests, readResponse } from "../../testing/codec-probe.ts";
+import { countWork } from "../../testing/counted-work.ts";
 import { extension, helloFrom, inRecordsOf } from "../../testing/made-hello.ts";
 
 const bytesOf = (text: string): readonly Buffer[] => Array.from(Buffer.from(text, "latin1"), (byte) => Buffer.of(byte));

@@ -1,9 +1,9 @@
 // Each known technique of request smuggling against the server codec, however its bytes are cut, and beside llhttp.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readRequests } from "../../hand-built/codec-probe.ts";
-import { difference } from "./differential.ts";
-import { smugglingCorpus } from "./smuggling-corpus.ts";
+import { readRequests } from "../../testing/codec-probe.ts";
+import { difference } from "../../testing/differential.ts";
+import { smugglingCorpus } from "../../testing/smuggling-corpus.ts";
 
 for (const { name, text, expected } of smugglingCorpus) {
   test(name, () => {

@@ -1,7 +1,7 @@
 // envoy.filters.listener.http_inspector: does a plain connection speak HTTP, and which version. Its finding stands where
 // the ALPN protocols of a TLS connection do, so that filter chains can ask for it.
 import { HttpInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/http_inspector/v3/http_inspector_pb";
-import { decodeTypedConfig } from "../../compile/typed-config.ts";
+import { decodeTypedConfig } from "../../fields/typed-config.ts";
 import { tokenCodes } from "../../codec/http1/header-names.ts";
 import { inspectorCounters } from "./inspector-counters.ts";
 import type { ListenerFilterRegistration } from "./listener-filter.ts";

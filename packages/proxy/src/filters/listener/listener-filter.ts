@@ -1,9 +1,9 @@
 // The surface of listener filters: they look at the first bytes of a connection, before its filter chain is chosen, and
 // leave what they found in its `ConnectionInfo` (Envoy: `Network::ListenerFilter`).
 import type { MetricRegistry } from "@tulle/telemetry";
-import type { TypedConfig } from "../../compile/typed-config.ts";
-import type { Place, Problems } from "../../compile/problems.ts";
-import type { ConnectionInfo } from "../../connection/connection-info.ts";
+import type { TypedConfig } from "../../fields/typed-config.ts";
+import type { Place, Problems } from "../../fields/problems.ts";
+import type { ConnectionInfo } from "../../listener/connection-info.ts";
 
 /**
  * - `continue`: it knows what it wanted to know, or that it never will.

@@ -1,8 +1,8 @@
 // envoy.filters.listener.tls_inspector: is it TLS, which name does the client ask for, which protocols does it offer.
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
 import { TlsInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb";
-import type { ConnectionInfo } from "../../connection/connection-info.ts";
-import { decodeTypedConfig } from "../../compile/typed-config.ts";
+import type { ConnectionInfo } from "../../listener/connection-info.ts";
+import { decodeTypedConfig } from "../../fields/typed-config.ts";
 import { type ClientHelloOutcome, ClientHelloReader } from "./client-hello.ts";
 import type { InspectionStatus, ListenerFilter, ListenerFilterRegistration } from "./listener-filter.ts";
 import { inspectorCounters } from "./inspector-counters.ts";

@@ -1,5 +1,5 @@
 // A connection as access logs, metrics and rules see it: a stream without a request.
-import type { ConnectionInfo } from "../../connection/connection-info.ts";
+import type { ConnectionInfo } from "../../listener/connection-info.ts";
 import { StreamInfo } from "../../http/stream-info.ts";
 
 /** Times of its beginning, of the wall clock and the monotonic one; rules ask for neither. */

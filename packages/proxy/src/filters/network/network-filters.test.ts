@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import type { Socket } from "node:net";
 import { test } from "node:test";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
-import { compileListener } from "../../compile/compile-listener.ts";
-import { detachedScope } from "../../compile/compile-scope.ts";
+import { compileListener } from "../../listener/compile-listener.ts";
+import { detachedScope } from "../../fields/compile-scope.ts";
 import { Logging } from "@tulle/telemetry";
 import { DataPath } from "../../worker/data-path.ts";
-import { ConnectionInfo } from "../../connection/connection-info.ts";
-import { accepted, fromConfiguration, problemsOf } from "../../hand-built/from-configuration.ts";
+import { ConnectionInfo } from "../../listener/connection-info.ts";
+import { accepted, fromConfiguration, problemsOf } from "../../testing/from-configuration.ts";
 
 const extension = (name: string, config: object): object => ({
   name,

@@ -1,8 +1,8 @@
 // Every network filter that the proxy knows. Connections pass them in the order of the filter chain's own list; this table
 // only says which types exist. A new filter is a folder beside this file and a row here.
-import { typeUrlPrefix } from "../../compile/typed-config.ts";
-import type { NetworkFilterRegistration } from "../network-filter-registration.ts";
-import { httpConnectionManagerRegistration } from "./http-connection-manager-registration.ts";
+import { typeUrlPrefix } from "../../fields/typed-config.ts";
+import type { NetworkFilterRegistration } from "./network-filter-registration.ts";
+import { httpConnectionManagerRegistration } from "../../http-connection-manager/http-connection-manager-registration.ts";
 import { networkExtAuthzRegistration } from "./ext-authz/network-ext-authz-registration.ts";
 import { networkRbacRegistration } from "./rbac/network-rbac-registration.ts";
 import { sniClusterRegistration } from "./sni-cluster/sni-cluster-registration.ts";

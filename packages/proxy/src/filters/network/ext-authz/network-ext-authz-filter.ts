@@ -1,13 +1,13 @@
 // Asks somebody else whether a connection may go on (extensions.filters.network.ext_authz.v3.ExtAuthz). Envoy asks at the first bytes
 // of the client; here the answer comes before anything else, as with rules.
 import type { Logger } from "@tulle/telemetry";
-import type { ConnectionInfo } from "../../../connection/connection-info.ts";
+import type { ConnectionInfo } from "../../../listener/connection-info.ts";
 import type { DataPath } from "../../../worker/data-path.ts";
-import type { NetworkFilter, Verdict } from "../../../connection/network-filter.ts";
+import type { NetworkFilter, Verdict } from "../../../listener/network-filter.ts";
 import { noRequest } from "../../../http/message.ts";
 import { responseFlags } from "../../../http/response-flags.ts";
-import type { AuthorizationOutcome } from "../../ext-authz/authorization-outcome.ts";
-import type { Authorizer, MetadataTest } from "../../ext-authz/ext-authz-config.ts";
+import type { AuthorizationOutcome } from "../../http/ext-authz/authorization-outcome.ts";
+import type { Authorizer, MetadataTest } from "../../http/ext-authz/ext-authz-config.ts";
 import { connectionStreamInfo } from "../connection-stream-info.ts";
 import type { NetworkExtAuthzStats } from "./network-ext-authz-stats.ts";
 

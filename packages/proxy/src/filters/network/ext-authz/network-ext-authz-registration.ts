@@ -1,9 +1,9 @@
 // External authorization of connections in the table of network filters.
 import { ExtAuthzSchema } from "@tulle/xds/envoy/extensions/filters/network/ext_authz/v3/ext_authz_pb";
-import { compileMetadataMatcher } from "../../../compile/matchers/metadata-matcher.ts";
-import { decodeTypedConfig } from "../../../compile/typed-config.ts";
-import { compileGrpcAuthorizer } from "../../ext-authz/compile-grpc-authorizer.ts";
-import type { NetworkFilterRegistration } from "../../network-filter-registration.ts";
+import { compileMetadataMatcher } from "../../../fields/matchers/metadata-matcher.ts";
+import { decodeTypedConfig } from "../../../fields/typed-config.ts";
+import { compileGrpcAuthorizer } from "../../http/ext-authz/compile-grpc-authorizer.ts";
+import type { NetworkFilterRegistration } from "../network-filter-registration.ts";
 import { NetworkExtAuthzFilter } from "./network-ext-authz-filter.ts";
 import { makeNetworkExtAuthzStats } from "./network-ext-authz-stats.ts";
 

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MetricRegistry } from "@tulle/telemetry";
 import type { TlsInfo } from "../../../tls/tls-info.ts";
-import { finishedHandshake } from "../../../hand-built/finished-handshake.ts";
+import { finishedHandshake } from "../../../testing/finished-handshake.ts";
 import { StreamInfo } from "../../../http/stream-info.ts";
-import { unknownWorkload } from "../../istio-stats/workload-labels.ts";
+import { unknownWorkload } from "../../http/istio-stats/workload-labels.ts";
 import { IstioTcpStatsFilter } from "./istio-tcp-stats-filter.ts";
 
 const web = "spiffe://cluster.local/ns/shop/sa/web";

@@ -2,7 +2,7 @@
 // `istio_requests_total` that a connection has. A stock Envoy knows no such network filter and would refuse the listener, so that
 // the metadata of a filter chain asks for it, which Envoy does not read.
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
-import type { NetworkFilter, TcpPhase } from "../../../connection/network-filter.ts";
+import type { NetworkFilter, TcpPhase } from "../../../listener/network-filter.ts";
 import { connectionFlagsText } from "../../../http/response-flags.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";
 import {
@@ -10,9 +10,9 @@ import {
   noSecurity,
   securityOf,
   upstreamSecurityOf,
-} from "../../istio-stats/connection-security.ts";
-import { clusterServiceOf, hostLabels, trafficLabels } from "../../istio-stats/traffic-labels.ts";
-import { type ServiceLabels, type WorkloadLabels, unknownWorkload } from "../../istio-stats/workload-labels.ts";
+} from "../../http/istio-stats/connection-security.ts";
+import { clusterServiceOf, hostLabels, trafficLabels } from "../../http/istio-stats/traffic-labels.ts";
+import { type ServiceLabels, type WorkloadLabels, unknownWorkload } from "../../http/istio-stats/workload-labels.ts";
 
 /** In the metadata of a filter chain. */
 export const istioTcpStatsKey = "istio.stats";

@@ -2,12 +2,12 @@
 // that only say what they would have done. Envoy asks at the first bytes of the client, with a connection to the host made and the
 // host's greeting passed on; here the answer comes first.
 import type { Logger } from "@tulle/telemetry";
-import type { ConnectionInfo } from "../../../connection/connection-info.ts";
-import type { NetworkFilter } from "../../../connection/network-filter.ts";
+import type { ConnectionInfo } from "../../../listener/connection-info.ts";
+import type { NetworkFilter } from "../../../listener/network-filter.ts";
 import { noRequest } from "../../../http/message.ts";
-import type { Rules } from "../../rbac/compile-rules.ts";
-import { addResult, decide, type Decision } from "../../rbac/decision.ts";
-import { deniedDetails } from "../../rbac/denied-details.ts";
+import type { Rules } from "../../http/rbac/compile-rules.ts";
+import { addResult, decide, type Decision } from "../../http/rbac/decision.ts";
+import { deniedDetails } from "../../http/rbac/denied-details.ts";
 import { connectionStreamInfo } from "../connection-stream-info.ts";
 import type { NetworkRbacStats } from "./network-rbac-stats.ts";
 

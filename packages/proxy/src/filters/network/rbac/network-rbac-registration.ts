@@ -1,10 +1,10 @@
 // Access control of connections in the table of network filters.
 import type { Permission, Principal, RBAC as RulesMessage } from "@tulle/xds/envoy/config/rbac/v3/rbac_pb";
 import { RBACSchema } from "@tulle/xds/envoy/extensions/filters/network/rbac/v3/rbac_pb";
-import type { Place, Problems } from "../../../compile/problems.ts";
-import { decodeTypedConfig } from "../../../compile/typed-config.ts";
-import { type Rules, compileRules } from "../../rbac/compile-rules.ts";
-import type { NetworkFilterRegistration } from "../../network-filter-registration.ts";
+import type { Place, Problems } from "../../../fields/problems.ts";
+import { decodeTypedConfig } from "../../../fields/typed-config.ts";
+import { type Rules, compileRules } from "../../http/rbac/compile-rules.ts";
+import type { NetworkFilterRegistration } from "../network-filter-registration.ts";
 import { NetworkRbacFilter } from "./network-rbac-filter.ts";
 import { makeNetworkRbacStats } from "./network-rbac-stats.ts";
 

@@ -1,8 +1,8 @@
 // The server name of a connection is the name of its cluster, as behind the gateways between networks
 // (extensions.filters.network.sni_cluster.v3.SniCluster).
 import { SniClusterSchema } from "@tulle/xds/envoy/extensions/filters/network/sni_cluster/v3/sni_cluster_pb";
-import { decodeTypedConfig } from "../../../compile/typed-config.ts";
-import type { NetworkFilterRegistration } from "../../network-filter-registration.ts";
+import { decodeTypedConfig } from "../../../fields/typed-config.ts";
+import type { NetworkFilterRegistration } from "../network-filter-registration.ts";
 import { perConnectionClusterKey } from "../per-connection-cluster.ts";
 
 export const sniClusterRegistration: NetworkFilterRegistration = {

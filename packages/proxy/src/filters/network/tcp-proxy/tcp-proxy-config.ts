@@ -1,5 +1,5 @@
 // What a TCP proxy at the end of a filter chain is to the listener.
-import type { DownstreamConnection, DownstreamConnectionOptions } from "../../../connection/downstream-connection.ts";
+import type { DownstreamConnection, DownstreamConnectionOptions } from "../../../listener/downstream-connection.ts";
 
 /** Envoy: TcpProxy, compiled. */
 export interface TcpProxyConfig {

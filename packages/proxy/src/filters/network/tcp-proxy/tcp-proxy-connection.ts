@@ -1,11 +1,11 @@
 // One downstream connection of a TCP proxy: finds a host, passes bytes both ways within the buffer limits, passes each side's end
 // on by itself, and tells metrics and access logs in the end, once (Envoy: `TcpProxy::Filter`).
-import { countRequest } from "../../../cluster/cluster-load.ts";
+import { countRequest } from "../../../upstream/cluster-load.ts";
 import type { Socket } from "node:net";
 import type { Cluster } from "../../../cluster/cluster.ts";
 import { SocketOutput } from "../../../worker/socket-output.ts";
 import type { StreamResetReason } from "../../../codec/stream-codec.ts";
-import type { DownstreamConnection, DownstreamConnectionOptions } from "../../../connection/downstream-connection.ts";
+import type { DownstreamConnection, DownstreamConnectionOptions } from "../../../listener/downstream-connection.ts";
 import { CallbackTimer } from "../../../worker/timer-wheel.ts";
 import { type ResponseFlag, responseFlags } from "../../../http/response-flags.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";

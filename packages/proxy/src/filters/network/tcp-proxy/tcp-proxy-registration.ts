@@ -5,14 +5,14 @@ import {
   type TcpProxy_WeightedCluster,
 } from "@tulle/xds/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb";
 import type { Cluster } from "../../../cluster/cluster.ts";
-import { compileAccessLog } from "../../../compile/compile-access-log.ts";
-import { durationMs } from "../../../compile/duration.ts";
-import type { Place } from "../../../compile/problems.ts";
-import { decodeTypedConfig } from "../../../compile/typed-config.ts";
-import type { ConnectionInfo } from "../../../connection/connection-info.ts";
+import { compileAccessLog } from "../../../fields/compile-access-log.ts";
+import { durationMs } from "../../../fields/duration.ts";
+import type { Place } from "../../../fields/problems.ts";
+import { decodeTypedConfig } from "../../../fields/typed-config.ts";
+import type { ConnectionInfo } from "../../../listener/connection-info.ts";
 import type { TcpProxyConfig } from "./tcp-proxy-config.ts";
 import type { Slot } from "../../../runtime/slot.ts";
-import type { NetworkFilterBuild, NetworkFilterRegistration } from "../../network-filter-registration.ts";
+import type { NetworkFilterBuild, NetworkFilterRegistration } from "../network-filter-registration.ts";
 import { perConnectionClusterKey } from "../per-connection-cluster.ts";
 import { TcpProxyConnection } from "./tcp-proxy-connection.ts";
 import type { TcpProxySettings } from "./tcp-proxy-settings.ts";

@@ -1,6 +1,6 @@
 // What a TCP proxy knows before a connection comes (extensions.filters.network.tcp_proxy.v3.TcpProxy, compiled).
 import type { Cluster } from "../../../cluster/cluster.ts";
-import type { ConnectionInfo } from "../../../connection/connection-info.ts";
+import type { ConnectionInfo } from "../../../listener/connection-info.ts";
 import type { AccessLog } from "../../../access-log/access-log.ts";
 import type { Slot } from "../../../runtime/slot.ts";
 import type { TcpProxyStats } from "./tcp-proxy-stats.ts";

@@ -1,6 +1,6 @@
 // The counters of a TCP proxy under Envoy's names: `tcp.<stat_prefix>.downstream_cx_total`.
 import type { Counter, Gauge, MetricRegistry } from "@tulle/telemetry";
-import { counterGroup, statDescription } from "../../../cluster/cluster-stats.ts";
+import { counterGroup, statDescription } from "../../../stats/stat-description.ts";
 
 const counters = {
   connectionsTotal: "downstream_cx_total",

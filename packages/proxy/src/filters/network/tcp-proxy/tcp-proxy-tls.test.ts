@@ -8,12 +8,12 @@ import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import type { Cluster } from "../../../cluster/cluster.ts";
 import { compileCluster } from "../../../compile/compile-cluster.ts";
-import { compileListener } from "../../../compile/compile-listener.ts";
-import { detachedScope } from "../../../compile/compile-scope.ts";
+import { compileListener } from "../../../listener/compile-listener.ts";
+import { detachedScope } from "../../../fields/compile-scope.ts";
 import { DataPath } from "../../../worker/data-path.ts";
-import { accepted, fromConfiguration } from "../../../hand-built/from-configuration.ts";
-import { until } from "../../../hand-built/running-proxy.ts";
-import { testAuthority } from "../../../hand-built/test-authority.ts";
+import { accepted, fromConfiguration } from "../../../testing/from-configuration.ts";
+import { until } from "../../../testing/running-proxy.ts";
+import { testAuthority } from "../../../testing/test-authority.ts";
 import { ListenerHost } from "../../../listener/listener-host.ts";
 import { extension, inline, loopback, staticCluster } from "../../../testing/envoy-json.ts";
 

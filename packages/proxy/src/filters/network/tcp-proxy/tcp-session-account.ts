@@ -1,6 +1,6 @@
 // What a TCP proxy tells of its connections: those before it in the filter chain while they last, access logs in the end.
-import type { DownstreamConnectionOptions } from "../../../connection/downstream-connection.ts";
-import type { TcpPhase } from "../../../connection/network-filter.ts";
+import type { DownstreamConnectionOptions } from "../../../listener/downstream-connection.ts";
+import type { TcpPhase } from "../../../listener/network-filter.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";
 import { connectionStreamInfo } from "../connection-stream-info.ts";
 import type { TcpProxySettings } from "./tcp-proxy-settings.ts";

@@ -1,0 +1,342 @@
+// The labels that requests are counted under, from where each side learns them.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { create } from "@bufbuild/protobuf";
+import { AnySchema } from "@bufbuild/protobuf/wkt";
+import { MetricRegistry } from "@tulle/telemetry";
+import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { compileCluster } from "../../../compile/compile-cluster.ts";
+import { detachedScope } from "../../../fields/compile-scope.ts";
+import { Place, Problems } from "../../../fields/problems.ts";
+import {
+  type RequestProperties,
+  accepted,
+  fromConfiguration,
+  requestHead,
+  streamInfo,
+} from "../../../testing/from-configuration.ts";
+import { finishedHandshake } from "../../../testing/finished-handshake.ts";
+import type { TlsInfo } from "../../../tls/tls-info.ts";
+import type { HttpFilter, HttpStream } from "../../../http/filter.ts";
+import { HeaderMap } from "../../../http/header-map.ts";
+import { responseFlags } from "../../../http/response-flags.ts";
+import { filterOfType } from "../table.ts";
+import { unwrapTypedConfig } from "../../../fields/typed-config.ts";
+import { TypedStructSchema } from "@tulle/xds/xds/type/v3/typed_struct_pb";
+import { toBinary } from "@bufbuild/protobuf";
+
+const peer = (told: object): string => Buffer.from(JSON.stringify(told)).toString("base64");
+const own = {
+  workload: "webapp",
+  workload_namespace: "shop",
+  app: "webapp",
+  version: "v1",
+  canonical_service: "webapp",
+  canonical_revision: "v1",
+  cluster: "local",
+};
+
+function filter(metrics: MetricRegistry, isInbound: boolean, settings: object = {}): HttpFilter {
+  const struct = create(TypedStructSchema, {
+    typeUrl: "type.googleapis.com/stats.PluginConfig",
+    value: settings as Record<string, boolean>,
+  });
+  const any = create(AnySchema, {
+    typeUrl: `type.googleapis.com/${TypedStructSchema.typeName}`,
+    value: toBinary(TypedStructSchema, struct),
+  });
+  const config = unwrapTypedConfig(any)!;
+  const scope = detachedScope({ metrics, environment: { TULLE_PEER_METADATA: peer(own) } });
+  const problems = new Problems();
+  const made = filterOfType(config.typeUrl)?.compile(config, {
+    name: "istio.stats",
+    scope,
+    isInbound,
+    statPrefix: "test",
+    clusterNames: new Set(),
+    secretSlots: new Set(),
+    place: Place.root,
+    problems,
+  });
+  assert.deepEqual(problems.list, []);
+  return made!;
+}
+
+function cluster(name: string, metadata: object, endpointMetadata: object = {}) {
+  const json = {
+    name,
+    metadata: { filter_metadata: metadata },
+    load_assignment: {
+      cluster_name: name,
+      endpoints: [
+        {
+          lb_endpoints: [
+            {
+              endpoint: { address: { socket_address: { address: "10.0.0.1", port_value: 80 } } },
+              metadata: { filter_metadata: endpointMetadata },
+            },
+          ],
+        },
+      ],
+    },
+  };
+  return accepted(compileCluster(fromConfiguration(ClusterSchema, json), detachedScope())).cluster;
+}
+
+interface Run {
+  readonly request?: RequestProperties;
+  readonly cluster?: ReturnType<typeof cluster>;
+  readonly hasHost?: boolean;
+  readonly code?: number;
+  readonly flags?: number;
+  readonly tls?: TlsInfo;
+  readonly upstreamTls?: TlsInfo;
+  readonly trailers?: readonly string[];
+}
+
+/** Passes one request through the filter; the header list that goes on to the next filter. */
+function pass(hooks: HttpFilter, run: Run): readonly string[] {
+  const request = requestHead(run.request);
+  const info = streamInfo(request);
+  info.cluster = run.cluster;
+  info.downstreamTls = run.tls;
+  info.upstreamTls = run.upstreamTls;
+  if (run.hasHost !== false) info.upstreamHost = run.cluster?.hosts[0];
+  if (run.trailers !== undefined) info.responseTrailers = new HeaderMap([...run.trailers]);
+  info.responseCode = run.code ?? 200;
+  info.responseFlags = run.flags ?? 0;
+  info.durationMs = 7;
+  info.bytesReceived = 10;
+  info.bytesSent = 20;
+  const stream = { info, request } as unknown as HttpStream;
+  hooks.onRequestHead?.(stream, true);
+  hooks.onComplete?.(stream);
+  return request.headers.entries;
+}
+
+function series(metrics: MetricRegistry, name = "istio_requests_total") {
+  return [...metrics.allSeries()].filter((one) => one.name === name);
+}
+
+const catalog = cluster(
+  "outbound|80||catalog.shop.svc.cluster.local",
+  { istio: { services: [{ host: "catalog.shop.svc.cluster.local", name: "catalog", namespace: "shop" }] } },
+  { istio: { workload: "catalog-v1;shop;catalog;v1;local", labels: { app: "catalog", version: "v1" } } },
+);
+
+test("as source: own labels, the endpoint's, the cluster's service", () => {
+  const metrics = new MetricRegistry();
+  pass(filter(metrics, false), { cluster: catalog });
+  assert.deepEqual(series(metrics)[0]?.labels, {
+    reporter: "source",
+    source_workload: "webapp",
+    source_workload_namespace: "shop",
+    source_principal: "unknown",
+    source_app: "webapp",
+    source_version: "v1",
+    source_canonical_service: "webapp",
+    source_canonical_revision: "v1",
+    source_cluster: "local",
+    destination_workload: "catalog-v1",
+    destination_workload_namespace: "shop",
+    destination_principal: "unknown",
+    destination_app: "catalog",
+    destination_version: "v1",
+    destination_canonical_service: "catalog",
+    destination_canonical_revision: "v1",
+    destination_cluster: "local",
+    destination_service: "catalog.shop.svc.cluster.local",
+    destination_service_name: "catalog",
+    destination_service_namespace: "shop",
+    request_protocol: "http",
+    response_code: "200",
+    grpc_response_status: "",
+    response_flags: "-",
+    connection_security_policy: "unknown",
+  });
+});
+
+for (const [said, label] of [
+  ["0", "0"],
+  ["14", "14"],
+  ["nonsense", "unknown"],
+] as const) {
+  test(`a gRPC status in the trailers: ${said}`, () => {
+    const metrics = new MetricRegistry();
+    const request = { headers: { "content-type": "application/grpc" } };
+    pass(filter(metrics, false), { cluster: catalog, request, trailers: ["grpc-status", said] });
+    const { labels } = series(metrics)[0]!;
+    assert.deepEqual([labels["request_protocol"], labels["grpc_response_status"]], ["grpc", label]);
+  });
+}
+
+test("as destination: the caller's labels by header, which goes no further", () => {
+  const metrics = new MetricRegistry();
+  const hooks = filter(metrics, true);
+  const header = peer({ ...own, workload: "caller", principal: "spiffe://forged" });
+  const rest = pass(hooks, { cluster: catalog, request: { headers: { a: "1", "x-envoy-peer-metadata": header } } });
+  assert.deepEqual(rest, ["a", "1"]);
+  const { labels } = series(metrics)[0]!;
+  assert.equal(labels["reporter"], "destination");
+  assert.equal(labels["source_workload"], "caller");
+  assert.equal(labels["source_principal"], "unknown", "a claim is no identity");
+  assert.equal(labels["destination_workload"], "webapp");
+  assert.equal(labels["connection_security_policy"], "none");
+});
+
+test("as destination: a verified certificate names the caller, a merely shown one nobody", () => {
+  const metrics = new MetricRegistry();
+  const hooks = filter(metrics, true);
+  const header = peer({ ...own, workload: "caller", principal: "spiffe://forged" });
+  const request = { headers: { "x-envoy-peer-metadata": header } };
+  const runs = [
+    finishedHandshake("spiffe://web", "spiffe://catalog", true),
+    finishedHandshake("spiffe://web", "spiffe://catalog", true),
+    finishedHandshake("spiffe://other", "spiffe://catalog", true),
+    finishedHandshake("spiffe://web", "spiffe://catalog", false),
+    undefined,
+  ];
+  for (const tls of runs) pass(hooks, { cluster: catalog, request, ...(tls && { tls }) });
+  const counted = series(metrics).map(({ labels, metric }) => [
+    labels["source_workload"],
+    labels["source_principal"],
+    labels["destination_principal"],
+    labels["connection_security_policy"],
+    "value" in metric && metric.value,
+  ]);
+  assert.deepEqual(counted, [
+    ["caller", "spiffe://web", "spiffe://catalog", "mutual_tls", 2],
+    ["caller", "spiffe://other", "spiffe://catalog", "mutual_tls", 1],
+    ["caller", "unknown", "spiffe://catalog", "none", 1],
+    ["caller", "unknown", "unknown", "none", 1],
+  ]);
+});
+
+test("as source: certificates of the connection to the host name both ends", () => {
+  const metrics = new MetricRegistry();
+  const hooks = filter(metrics, false);
+  const runs = [
+    finishedHandshake("spiffe://catalog", "spiffe://web", true),
+    finishedHandshake("spiffe://catalog", "spiffe://web", true),
+    finishedHandshake("spiffe://elsewhere", "spiffe://web", true),
+    finishedHandshake("spiffe://catalog", "spiffe://web", false),
+    undefined,
+  ];
+  for (const tls of runs) pass(hooks, { cluster: catalog, ...(tls && { upstreamTls: tls }) });
+  const counted = series(metrics).map(({ labels, metric }) => [
+    labels["source_principal"],
+    labels["destination_principal"],
+    labels["connection_security_policy"],
+    "value" in metric && metric.value,
+  ]);
+  assert.deepEqual(counted, [
+    ["spiffe://web", "spiffe://catalog", "unknown", 2],
+    ["spiffe://web", "spiffe://elsewhere", "unknown", 1],
+    ["spiffe://web", "unknown", "unknown", 1],
+    ["unknown", "unknown", "unknown", 1],
+  ]);
+});
+
+test("equal outcomes share a series, others have their own", () => {
+  const metrics = new MetricRegistry();
+  const hooks = filter(metrics, false);
+  for (const run of [{}, {}, { code: 503, flags: responseFlags.UF.bit }, { code: 503, hasHost: false }]) {
+    pass(hooks, { cluster: catalog, ...run });
+  }
+  const counted = series(metrics).map((one) => [
+    one.labels["response_code"],
+    one.labels["response_flags"],
+    one.labels["destination_workload"],
+    "value" in one.metric && one.metric.value,
+  ]);
+  assert.deepEqual(counted, [
+    ["200", "-", "catalog-v1", 2],
+    ["503", "UF", "catalog-v1", 1],
+    ["503", "-", "unknown", 1],
+  ]);
+  for (const [name, sum] of [
+    ["istio_request_duration_milliseconds", 14],
+    ["istio_request_bytes", 20],
+    ["istio_response_bytes", 40],
+  ] as const) {
+    const { metric } = series(metrics, name)[0]!;
+    assert.ok("sum" in metric && metric.sum === sum, name);
+  }
+});
+
+for (const { name, settings, clusterName, expected } of [
+  {
+    name: "the host header names an unknown service",
+    settings: {},
+    clusterName: "x",
+    expected: ["host", "host", "unknown"],
+  },
+  {
+    name: "unless that is switched off",
+    settings: { disable_host_header_fallback: true },
+    clusterName: "x",
+    expected: ["unknown", "unknown", "unknown"],
+  },
+  {
+    name: "pass-through has a name of its own",
+    settings: {},
+    clusterName: "PassthroughCluster",
+    expected: ["host", "PassthroughCluster", "unknown"],
+  },
+]) {
+  test(`service: ${name}`, () => {
+    const metrics = new MetricRegistry();
+    pass(filter(metrics, false, settings), { cluster: cluster(clusterName, {}) });
+    const { labels } = series(metrics)[0]!;
+    assert.deepEqual(
+      ["destination_service", "destination_service_name", "destination_service_namespace"].map(
+        (label) => labels[label],
+      ),
+      expected,
+    );
+  });
+}
+
+test("strangers cannot make up series without end", () => {
+  const metrics = new MetricRegistry();
+  const inbound = filter(metrics, true);
+  const outbound = filter(metrics, false);
+  const bare = cluster("bare", {});
+  for (let index = 0; index < 3000; index += 1) {
+    const header = peer({ workload: `w${index}` });
+    pass(inbound, { cluster: catalog, request: { headers: { "x-envoy-peer-metadata": header } } });
+    pass(outbound, { cluster: bare, request: { authority: `h${index}` } });
+  }
+  assert.ok(series(metrics).length < 1500, String(series(metrics).length));
+});
+
+for (const value of [
+  "",
+  "%%%",
+  Buffer.from("[]").toString("base64"),
+  Buffer.from('"x"').toString("base64"),
+  "a".repeat(9000),
+]) {
+  test(`a header that nobody of us wrote: ${value.slice(0, 20)}`, () => {
+    const metrics = new MetricRegistry();
+    pass(filter(metrics, true), { cluster: catalog, request: { headers: { "x-envoy-peer-metadata": value } } });
+    assert.equal(series(metrics)[0]?.labels["source_workload"], "unknown");
+  });
+}
+
+test("a host outlives the listeners whose requests it has answered, and keeps none of their filters", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const metrics = new MetricRegistry();
+  const former = Array.from({ length: 20 }, () => {
+    const hooks = filter(metrics, false);
+    pass(hooks, { cluster: catalog });
+    return new WeakRef(hooks);
+  });
+  // What a turn has dereferenced lives until its end.
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  assert.ok(former.filter((hooks) => hooks.deref() !== undefined).length <= 1);
+});

@@ -1,0 +1,55 @@
+// Access control in the table of filters: `envoy.filters.http.rbac` and what a route may say instead of it.
+import { type RBAC, RBACPerRouteSchema, RBACSchema } from "@tulle/xds/envoy/extensions/filters/http/rbac/v3/rbac_pb";
+import type { Place, Problems } from "../../../fields/problems.ts";
+import { decodeTypedConfig } from "../../../fields/typed-config.ts";
+import type { FilterRegistration } from "../filter-registration.ts";
+import { compileRules } from "./compile-rules.ts";
+import { RbacFilter, type RbacPolicies } from "./rbac-filter.ts";
+import { makeRbacStats } from "./rbac-stats.ts";
+
+export const rbacRegistration: FilterRegistration = {
+  types: [RBACSchema.typeName],
+  isTerminal: false,
+  compile(config, { name, scope, statPrefix, place, problems }) {
+    const message = decodeTypedConfig(RBACSchema, config, place, problems);
+    if (message === undefined) return undefined;
+    const { rulesStatPrefix, shadowRulesStatPrefix } = message;
+    return new RbacFilter({
+      name,
+      policies: compilePolicies(message, place, problems),
+      stats: makeRbacStats({ metrics: scope.metrics, statPrefix, rulesStatPrefix, shadowRulesStatPrefix }),
+      log: scope.logging.logger("rbac"),
+    });
+  },
+  routeTypes: [RBACPerRouteSchema.typeName],
+  compileRoute(config, place, problems) {
+    const message = decodeTypedConfig(RBACPerRouteSchema, config, place, problems);
+    if (message === undefined) return undefined;
+    return message.rbac === undefined ? noPolicies : compilePolicies(message.rbac, place.field("rbac"), problems);
+  },
+};
+
+const noPolicies: RbacPolicies = {
+  rules: undefined,
+  shadowRules: undefined,
+  rulesStatPrefix: "",
+  shadowRulesStatPrefix: "",
+  countsPolicies: false,
+};
+
+function compilePolicies(message: RBAC, place: Place, problems: Problems): RbacPolicies {
+  const { rules, shadowRules } = message;
+  for (const [name, value] of [
+    ["matcher", message.matcher],
+    ["shadow_matcher", message.shadowMatcher],
+  ] as const) {
+    if (value !== undefined) problems.error(place.field(name), "this field is not supported");
+  }
+  return {
+    rules: rules && compileRules(rules, place.field("rules"), problems),
+    shadowRules: shadowRules && compileRules(shadowRules, place.field("shadow_rules"), problems),
+    rulesStatPrefix: message.rulesStatPrefix,
+    shadowRulesStatPrefix: message.shadowRulesStatPrefix,
+    countsPolicies: message.trackPerRuleStats,
+  };
+}

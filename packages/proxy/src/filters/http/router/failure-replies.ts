@@ -1,0 +1,70 @@
+// What a client is told when no host answers its request: status, text, flag and details as Envoy's router has them.
+import type { StreamResetReason } from "../../../codec/stream-codec.ts";
+import type { LocalReply } from "../../../http/filter.ts";
+import { HeaderMap } from "../../../http/header-map.ts";
+import type { ResponseFlag } from "../../../http/response-flags.ts";
+
+/** Envoy's flag for each reason of a reset (`streamResetReasonToResponseFlag`). */
+export const flagOfReset: Readonly<Record<StreamResetReason, ResponseFlag>> = {
+  local_reset: "LR",
+  remote_reset: "UR",
+  remote_refused_stream_reset: "UR",
+  connection_termination: "UC",
+  remote_connection_failure: "UF",
+  local_connection_failure: "UF",
+  connection_timeout: "UF",
+  overflow: "UO",
+  protocol_error: "UPE",
+};
+
+export const noHealthyHost: LocalReply = {
+  status: 503,
+  body: "no healthy upstream",
+  flag: "UH",
+  details: "no_healthy_upstream",
+};
+
+export const unresolvedAuthority: LocalReply = {
+  status: 503,
+  body: "DNS resolution failure",
+  flag: "DF",
+  details: "dns_resolution_failure",
+};
+
+/** The status is the route's. */
+export function noCluster(status: number): LocalReply {
+  return { status, body: "", flag: "NC", details: "cluster_not_found" };
+}
+
+/** Until requests are carried over HTTP/2: no Envoy says so. */
+export const clusterSpeaksHttp2: LocalReply = {
+  status: 503,
+  body: "the cluster speaks HTTP/2, which this proxy does not carry yet",
+  flag: "NC",
+  details: "cluster_speaks_http2",
+};
+
+export function timedOut(details: string): LocalReply {
+  return { status: 504, body: "upstream request timeout", flag: "UT", details };
+}
+
+export function lastedTooLong(requestEnded: boolean): LocalReply {
+  return {
+    status: requestEnded ? 504 : 408,
+    body: "upstream max stream duration reached",
+    flag: "UMSDR",
+    details: "upstream_max_stream_duration_reached",
+  };
+}
+
+/** `detail` are the transport's own words, or empty. */
+export function resetBeforeResponse(reason: StreamResetReason, detail: string, isRetried: boolean): LocalReply {
+  const what = isRetried ? "retried and the latest reset reason" : "reset reason";
+  return {
+    status: reason === "protocol_error" ? 502 : 503,
+    body: `upstream connect error or disconnect/reset before headers. ${what}: ${reason.replaceAll("_", " ")}`,
+    flag: flagOfReset[reason],
+    details: `upstream_reset_before_response_started{${detail === "" ? reason : `${reason}|${detail}`}}`,
+    ...(reason === "overflow" && { headers: new HeaderMap(["x-envoy-overloaded", "true"]) }),
+  };
+}

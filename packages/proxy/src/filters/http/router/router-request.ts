@@ -1,0 +1,414 @@
+// One request on its way through the router: its tries one after the other, what of its body must be kept to repeat it, its
+// time-out as a whole, and the answer that comes of it (Envoy: `Router::Filter`).
+import type { Cluster, Host, LoadBalancerContext } from "../../../cluster/cluster.ts";
+import type { RequestSender, StreamResetReason } from "../../../codec/stream-codec.ts";
+import { CallbackTimer, TimerEntry } from "../../../worker/timer-wheel.ts";
+import type { HttpStream } from "../../../http/filter.ts";
+import { BodyBlocks } from "../../../http/body-blocks.ts";
+import type { HeaderMap } from "../../../http/header-map.ts";
+import type { ResponseHead } from "../../../http/message.ts";
+import { responseFlags } from "../../../http/response-flags.ts";
+import { rewriteAuthority } from "../../../route/rewrite-authority.ts";
+import type { ForwardAction } from "../../../route/route-table.ts";
+import type { UpstreamConnection } from "../../../upstream/host-pool.ts";
+import { UpstreamAttempt } from "../../../upstream/upstream-attempt.ts";
+import {
+  flagOfReset,
+  lastedTooLong,
+  clusterSpeaksHttp2,
+  noCluster,
+  noHealthyHost,
+  resetBeforeResponse,
+  timedOut,
+  unresolvedAuthority,
+} from "./failure-replies.ts";
+import { RetryState } from "./retry-state.ts";
+import type { RouterFilterConfig } from "./router-config.ts";
+import { takeTimeouts } from "./timeouts.ts";
+
+/** Extends its own timer, that of the whole request. */
+export class RouterRequest extends TimerEntry implements LoadBalancerContext {
+  readonly #stream: HttpStream;
+  readonly #action: ForwardAction;
+  readonly #config: RouterFilterConfig;
+  #cluster: Cluster | undefined = undefined;
+  #attempt: UpstreamAttempt | undefined = undefined;
+  #retry: RetryState | undefined = undefined;
+  #backOffTimer: CallbackTimer | undefined = undefined;
+  #triedHosts: Host[] | undefined = undefined;
+  #attemptCount = 0;
+
+  #requestEnded: boolean;
+  #trailers: HeaderMap | undefined = undefined;
+  /** Body kept for a connection that is still being made, or for another try. */
+  #kept: BodyBlocks | undefined = undefined;
+  /** Of the body so far, kept or not. */
+  #bodyBytes = 0;
+  #requestPaused = false;
+  #responsePaused = false;
+  #abandoned = false;
+  /** CONNECT ends here, and plain bytes go on. */
+  readonly #isTunnel: boolean;
+  /** The upstream speaks another protocol from its 101 on. */
+  #isUpgraded = false;
+
+  #totalTimeoutMs = 0;
+  #perTryTimeoutMs = 0;
+  #requestEndedMs = 0;
+
+  constructor(stream: HttpStream, action: ForwardAction, config: RouterFilterConfig, endStream: boolean) {
+    super();
+    this.#stream = stream;
+    this.#action = action;
+    this.#config = config;
+    this.#requestEnded = endStream;
+    const upgrade = stream.request.upgrade;
+    this.#isTunnel = upgrade === "connect" && action.upgrades?.get(upgrade)?.terminatesConnect === true;
+  }
+
+  start(): void {
+    const stream = this.#stream;
+    const { info, request, dataPath } = stream;
+    const action = this.#action;
+    const cluster = action.clusterSlot.current;
+    if (cluster === undefined) {
+      this.#config.stats.noCluster.increment();
+      stream.sendLocalReply(noCluster(action.clusterNotFoundStatus));
+      return;
+    }
+    this.#cluster = cluster;
+    info.cluster = cluster;
+    if (cluster.isHttp2) {
+      stream.sendLocalReply(clusterSpeaksHttp2);
+      return;
+    }
+    const timeouts = takeTimeouts(request, action, this.#config);
+    this.#totalTimeoutMs = timeouts.totalMs;
+    this.#perTryTimeoutMs = timeouts.perTryMs;
+    action.finalizeRequest(request, info);
+    this.#retry = RetryState.of(request, action.retryPolicy, cluster, dataPath.random);
+    if (this.#requestEnded) this.#onRequestEnd();
+    this.#try();
+  }
+
+  // LoadBalancerContext
+
+  get maxHostPicks(): number {
+    return this.#retry?.maxHostPicks ?? 1;
+  }
+
+  shouldAvoid(host: Host): boolean {
+    return this.#triedHosts !== undefined && this.#triedHosts.includes(host);
+  }
+
+  #try(): void {
+    this.#attemptCount += 1;
+    this.#stream.info.attemptCount = this.#attemptCount;
+    const cluster = this.#cluster!;
+    if (cluster.resolveAuthority !== undefined) {
+      this.#tryResolved(cluster);
+      return;
+    }
+    const host = cluster.loadBalancer.chooseHost(this.#retry?.avoidPreviousHosts === true ? this : undefined);
+    if (host === undefined) {
+      cluster.stats.noHealthyHosts.increment();
+      this.#stream.sendLocalReply(noHealthyHost);
+      return;
+    }
+    this.#tryAt(host);
+  }
+
+  // An update puts a new cluster of the same name in place and leaves the old one without hosts: a later try goes to the new
+  // one, or the update would fail the request.
+  #followCluster(): void {
+    const current = this.#action.clusterSlot.current;
+    if (current === undefined || current === this.#cluster) return;
+    this.#cluster = current;
+    this.#stream.info.cluster = current;
+  }
+
+  #tryResolved(cluster: Cluster): void {
+    const { dataPath, request } = this.#stream;
+    const onHost = (host: Host | undefined): void => {
+      if (this.#abandoned) return;
+      dataPath.turn.run(() => {
+        if (host !== undefined) this.#tryAt(host);
+        else this.#stream.sendLocalReply(unresolvedAuthority);
+      });
+    };
+    cluster.resolveAuthority!(request.authority).then(onHost, () => onHost(undefined));
+  }
+
+  #tryAt(host: Host): void {
+    const stream = this.#stream;
+    const { info, request } = stream;
+    info.upstreamHost = host;
+    // What is logged of a connection is of the last try's.
+    info.upstreamLocalAddress = undefined;
+    info.upstreamTls = undefined;
+    if (this.#action.autoHostRewrite && host.hostname !== "") {
+      rewriteAuthority(request, host.hostname, this.#action.appendForwardedHost);
+    }
+    if (this.#action.includeRequestAttemptCount)
+      request.headers.set("x-envoy-attempt-count", String(this.#attemptCount));
+    if (!this.#config.suppressEnvoyHeaders) this.#setExpectedTimeout();
+    const attempt = new UpstreamAttempt(this, this.#cluster!, host, stream.dataPath);
+    this.#attempt = attempt;
+    attempt.start(this.#isTunnel, request.authority);
+    if (stream.dataPath.routerLog.debugEnabled) {
+      stream.dataPath.routerLog.debug("upstream request", {
+        cluster: this.#cluster!.name,
+        host: host.addressText,
+        attempt: this.#attemptCount,
+      });
+    }
+  }
+
+  // Tells the upstream how long we shall wait; what is left of the whole, for a later try.
+  #setExpectedTimeout(): void {
+    let expectedMs = this.#perTryTimeoutMs;
+    if (this.#totalTimeoutMs > 0) {
+      const elapsedMs = this.#requestEndedMs > 0 ? this.#stream.dataPath.turn.nowMs - this.#requestEndedMs : 0;
+      const leftMs = Math.max(1, Math.floor(this.#totalTimeoutMs - elapsedMs));
+      expectedMs = expectedMs > 0 ? Math.min(expectedMs, leftMs) : leftMs;
+    }
+    if (expectedMs > 0) this.#stream.request.headers.set("x-envoy-expected-rq-timeout-ms", String(expectedMs));
+  }
+
+  onRequestData(chunk: Buffer, endStream: boolean): void {
+    if (endStream) this.#onRequestEnd();
+    const sender = this.#attempt?.sender;
+    const isKept = sender === undefined || this.#retry !== undefined;
+    this.#bodyBytes += chunk.length;
+    if (isKept && chunk.length > 0) this.#keep(chunk, sender);
+    if (sender === undefined) return;
+    sender.sendRequestData(chunk, endStream);
+    if (!endStream && sender.isOverHighWatermark()) this.#pauseRequest();
+  }
+
+  onRequestTrailers(trailers: HeaderMap): void {
+    this.#trailers = trailers;
+    this.#onRequestEnd();
+    this.#attempt?.sender?.sendRequestTrailers(trailers);
+  }
+
+  #keep(chunk: Buffer, sender: RequestSender | undefined): void {
+    if (sender !== undefined && this.#bodyBytes > this.#stream.bufferLimitBytes) {
+      // Too much to keep for another try: the request goes on without one (Envoy: retry_or_shadow_abandoned).
+      this.#retry?.release();
+      this.#retry = undefined;
+      this.#kept = undefined;
+      return;
+    }
+    (this.#kept ??= new BodyBlocks()).keep(chunk);
+    if (sender === undefined && this.#bodyBytes > this.#stream.bufferLimitBytes) this.#pauseRequest();
+  }
+
+  #pauseRequest(): void {
+    this.#requestPaused = true;
+    this.#stream.pauseRequest();
+  }
+
+  onUpstreamDrained(): void {
+    if (!this.#requestPaused) return;
+    this.#requestPaused = false;
+    this.#stream.resumeRequest();
+  }
+
+  #onRequestEnd(): void {
+    this.#requestEnded = true;
+    const { timers, turn } = this.#stream.dataPath;
+    this.#requestEndedMs = turn.nowMs;
+    if (this.#totalTimeoutMs > 0) timers.arm(this, this.#totalTimeoutMs, this.#requestEndedMs);
+    if (this.#attempt?.sender !== undefined) this.#attempt.armPerTryTimeout(this.#perTryTimeoutMs);
+  }
+
+  onConnected(attempt: UpstreamAttempt, connection: UpstreamConnection): void {
+    const stream = this.#stream;
+    const { sender } = connection;
+    stream.info.upstreamLocalAddress = connection.localAddress;
+    stream.info.upstreamTls = connection.tls;
+    // The time for a connection has a limit of its own (connect_timeout).
+    if (this.#requestEnded) attempt.armPerTryTimeout(this.#perTryTimeoutMs);
+    const idleTimeoutMs = this.#action.retryPolicy?.perTryIdleTimeoutMs ?? 0;
+    if (idleTimeoutMs > 0) attempt.armIdleTimeout(idleTimeoutMs);
+    const kept = this.#kept?.all;
+    const isComplete = this.#requestEnded && this.#trailers === undefined;
+    if (kept === undefined) {
+      sender.sendRequestHead(stream.request, isComplete && this.#bodyBytes === 0);
+      if (isComplete && this.#bodyBytes > 0) throw new Error("a body that was not kept cannot be sent again");
+    } else {
+      sender.sendRequestHead(stream.request, false);
+      for (const [index, chunk] of kept.entries())
+        sender.sendRequestData(chunk, isComplete && index === kept.length - 1);
+      if (this.#retry === undefined) this.#kept = undefined;
+    }
+    if (this.#trailers !== undefined) sender.sendRequestTrailers(this.#trailers);
+    if (this.#requestPaused && attempt === this.#attempt && !sender.isOverHighWatermark()) this.onUpstreamDrained();
+  }
+
+  onInformational(status: number, headers: HeaderMap): void {
+    // 100 is our own affair with the client; the others it may want to see (RFC 9110 §15.2).
+    if (status !== 100 && status !== 101) this.#stream.sendInformational(status, headers);
+  }
+
+  onResponseHead(attempt: UpstreamAttempt, head: ResponseHead, endStream: boolean): void {
+    const stream = this.#stream;
+    const { info, dataPath } = stream;
+    const decision = this.#retry?.onResponse(head, this.#isUnprocessed(attempt, head)) ?? "no";
+    if (decision === "retry" && this.#mayRepeat()) {
+      attempt.cancel();
+      this.#scheduleRetry(attempt);
+      return;
+    }
+    if (decision === "limit-exceeded") info.responseFlags |= responseFlags.URX.bit;
+    else if (decision === "overflow") info.responseFlags |= responseFlags.UO.bit;
+    if (this.#requestEnded) {
+      const serviceTimeMs = Math.max(0, dataPath.turn.nowMs - this.#requestEndedMs);
+      info.upstreamServiceTimeMs = serviceTimeMs;
+      if (!this.#config.suppressEnvoyHeaders) {
+        head.headers.set("x-envoy-upstream-service-time", String(Math.floor(serviceTimeMs)));
+      }
+    }
+    if (this.#action.includeAttemptCountInResponse) {
+      head.headers.set("x-envoy-attempt-count", String(this.#attemptCount));
+    }
+    if (!this.#action.responseIsUntouched) this.#action.finalizeResponse(head, info);
+    info.responseCodeDetails = "via_upstream";
+    if (stream.request.upgrade !== undefined && isTunnelStart(stream.request.method, head)) {
+      this.#isUpgraded = !this.#isTunnel;
+      stream.acceptUpgrade();
+    }
+    // From here on nothing can be tried again.
+    this.#kept = undefined;
+    this.#retry = undefined;
+    stream.sendResponseHead(head, endStream);
+  }
+
+  onResponseData(attempt: UpstreamAttempt, chunk: Buffer, endStream: boolean): void {
+    const stream = this.#stream;
+    if (endStream && this.#isUpgraded && !this.#requestEnded) {
+      // No message frames its end: the upstream closed on a client that had not finished (Envoy's flag for it).
+      stream.info.responseFlags |= responseFlags.UC.bit;
+      stream.info.responseCodeDetails = "upstream_reset_after_response_started{connection_termination}";
+    }
+    stream.sendResponseData(chunk, endStream);
+    if (!endStream && !this.#abandoned && stream.isOverHighWatermark()) {
+      this.#responsePaused = true;
+      attempt.sender!.pauseResponse();
+    }
+  }
+
+  onResponseTrailers(trailers: HeaderMap): void {
+    this.#stream.sendResponseTrailers(trailers);
+  }
+
+  onDownstreamDrained(): void {
+    if (!this.#responsePaused) return;
+    this.#responsePaused = false;
+    this.#attempt?.sender?.resumeResponse();
+  }
+
+  /** `detail` are the transport's own words; `responded`: a response head had come. */
+  onReset(attempt: UpstreamAttempt, reason: StreamResetReason, detail: string, responded: boolean): void {
+    const stream = this.#stream;
+    const { info } = stream;
+    if (detail !== "") info.upstreamTransportFailureReason = detail;
+    if (responded) {
+      stream.resetStream(flagOfReset[reason], `upstream_reset_after_response_started{${reason}}`);
+      return;
+    }
+    const decision = this.#retry?.onReset(reason, attempt.sender !== undefined) ?? "no";
+    if (decision === "retry" && this.#mayRepeat()) {
+      this.#scheduleRetry(attempt);
+      return;
+    }
+    if (decision === "limit-exceeded") info.responseFlags |= responseFlags.URX.bit;
+    stream.sendLocalReply(resetBeforeResponse(reason, detail, this.#attemptCount > 1));
+  }
+
+  /** A try has taken too long as a whole, or gone without a sign for too long. */
+  onPerTryTimeout(attempt: UpstreamAttempt, details: string): void {
+    const stream = this.#stream;
+    const { stats } = this.#cluster!;
+    if (details === "upstream_per_try_timeout") stats.upstreamRequestPerTryTimeouts.increment();
+    else stats.upstreamRequestPerTryIdleTimeouts.increment();
+    attempt.cancelForTimeout();
+    if (stream.responseStarted) {
+      stream.resetStream("UT", details);
+      return;
+    }
+    const decision = this.#retry?.onReset("local_reset", true) ?? "no";
+    if (decision === "retry" && this.#mayRepeat()) {
+      this.#scheduleRetry(attempt);
+      return;
+    }
+    if (decision === "limit-exceeded") stream.info.responseFlags |= responseFlags.URX.bit;
+    stream.sendLocalReply(timedOut(details));
+  }
+
+  onMaxDuration(attempt: UpstreamAttempt): void {
+    attempt.cancel();
+    const decision = this.#stream.responseStarted ? "no" : (this.#retry?.onReset("local_reset", true) ?? "no");
+    if (decision === "retry" && this.#mayRepeat()) {
+      this.#scheduleRetry(attempt);
+      return;
+    }
+    this.#stream.sendLocalReply(lastedTooLong(this.#requestEnded));
+  }
+
+  /** The whole request has taken too long. */
+  onTimeout(): void {
+    const { stats } = this.#cluster!;
+    stats.upstreamRequestTimeouts.increment();
+    this.#attempt?.cancelForTimeout();
+    this.#stream.sendLocalReply(timedOut("response_timeout"));
+  }
+
+  // Applications say 408 of their own, so that what is not idempotent is not sent twice (RFC 9110 §9.2.2).
+  #isUnprocessed(attempt: UpstreamAttempt, head: ResponseHead): boolean {
+    return attempt.isStaleAnswer(head) && idempotentMethods.has(this.#stream.request.method);
+  }
+
+  canSendAgain(): boolean {
+    return !this.#abandoned && (this.#bodyBytes === 0 || this.#kept !== undefined);
+  }
+
+  // A body that is not complete or no longer kept cannot be sent a second time.
+  #mayRepeat(): boolean {
+    if (this.canSendAgain()) return true;
+    this.#retry?.release();
+    return false;
+  }
+
+  #scheduleRetry(attempt: UpstreamAttempt): void {
+    const { dataPath } = this.#stream;
+    (this.#triedHosts ??= []).push(attempt.host);
+    this.#attempt = undefined;
+    this.#backOffTimer ??= new CallbackTimer(() => {
+      this.#followCluster();
+      this.#try();
+    });
+    const delayMs = this.#retry!.nextBackOffMs();
+    dataPath.timers.arm(this.#backOffTimer, delayMs, dataPath.turn.nowMs);
+    dataPath.routerLog.debug("retrying", { attempt: this.#attemptCount, delayMs });
+  }
+
+  /** The stream has ended: nothing goes on in its name. */
+  abandon(): void {
+    this.#abandoned = true;
+    const { timers } = this.#stream.dataPath;
+    timers.disarm(this);
+    if (this.#backOffTimer !== undefined) timers.disarm(this.#backOffTimer);
+    this.#retry?.release();
+    this.#kept = undefined;
+    this.#attempt?.cancel();
+  }
+}
+
+/** RFC 9110 §9.2.2. */
+const idempotentMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
+
+function isTunnelStart(method: string, head: ResponseHead): boolean {
+  return head.status === 101 || (method === "CONNECT" && head.status >= 200 && head.status < 300);
+}

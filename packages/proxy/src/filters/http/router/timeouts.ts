@@ -1,0 +1,36 @@
+// The time-outs of one request, from its route and from the headers by which a trusted client may change them (Envoy:
+// `FilterUtility::finalTimeout`). The headers are taken off on the way.
+import type { RequestHead } from "../../../http/message.ts";
+import type { ForwardAction } from "../../../route/route-table.ts";
+import type { RouterFilterConfig } from "./router-config.ts";
+
+export interface RequestTimeouts {
+  /** Whole request with all tries; 0 = none, as for the other. */
+  readonly totalMs: number;
+  readonly perTryMs: number;
+}
+
+export function takeTimeouts(request: RequestHead, action: ForwardAction, config: RouterFilterConfig): RequestTimeouts {
+  let totalMs = action.timeoutMs;
+  let perTryMs = action.retryPolicy?.perTryTimeoutMs ?? 0;
+  const { headers } = request;
+  // Most requests carry neither header: the look below walks the list only where some x-envoy- header stands in it.
+  const expected = config.respectExpectedRequestTimeout
+    ? milliseconds(headers.get("x-envoy-expected-rq-timeout-ms"))
+    : undefined;
+  const total = milliseconds(headers.get("x-envoy-upstream-rq-timeout-ms"));
+  const perTry = milliseconds(headers.get("x-envoy-upstream-rq-per-try-timeout-ms"));
+  if (total !== undefined || perTry !== undefined) {
+    headers.remove("x-envoy-upstream-rq-timeout-ms");
+    headers.remove("x-envoy-upstream-rq-per-try-timeout-ms");
+  }
+  totalMs = expected ?? total ?? totalMs;
+  perTryMs = perTry ?? perTryMs;
+  // A try cannot have longer than the whole.
+  if (totalMs > 0 && perTryMs >= totalMs) perTryMs = 0;
+  return { totalMs, perTryMs };
+}
+
+function milliseconds(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,12}$/.test(text) ? Number(text) : undefined;
+}

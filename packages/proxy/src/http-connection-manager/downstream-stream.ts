@@ -1,0 +1,449 @@
+// One request and its response: takes the request from the codec, runs the filters over it, sends the answer back through
+// them, and in the end tells metrics and access logs, once (Envoy: `ConnectionManagerImpl::ActiveStream`).
+import type { Counter, Logger } from "@tulle/telemetry";
+import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
+import { admitRequest, overloaded } from "./admit-request.ts";
+import type { HttpStream, LocalReply } from "../http/filter.ts";
+import { HeaderMap } from "../http/header-map.ts";
+import { prepareLocalReply } from "./local-reply.ts";
+import { noRequest, type RequestHead, type ResponseHead } from "../http/message.ts";
+import { reasonPhrase } from "../http/reason-phrase.ts";
+import { mutateRequestHeaders, stripHostPort } from "./request-headers.ts";
+import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
+import { mutateResponseHeaders } from "./response-headers.ts";
+import { StreamInfo } from "../http/stream-info.ts";
+import type { RouteMatch } from "../route/route-table.ts";
+import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import { HeldRequest } from "./held-request.ts";
+import type { HttpConnection } from "./http-connection.ts";
+import { recordStreamEnd, recordStreamStart } from "./record-stream.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
+
+/**
+ * What of the response has left: `none` yet; `started`: its head has; `ended`: all of it, or the stream was cut off. The
+ * stream ends with its response: what a client still sends of its request afterwards is the codec's to throw away.
+ */
+type ResponseState = "none" | "started" | "ended";
+
+/** Until its head has come, and of a connection error, which has none. */
+const noHead: RequestHead = { ...noRequest, scheme: "http" };
+
+export class DownstreamStream implements HttpStream, RequestReceiver {
+  readonly #connection: HttpConnection;
+  readonly #config: HttpConnectionManagerConfig;
+  readonly #sender: ResponseSender;
+  readonly dataPath: DataPath;
+  readonly info: StreamInfo;
+  request: RequestHead = noHead;
+  routeMatch: RouteMatch | undefined = undefined;
+  readonly filterState: unknown[] = [];
+  terminalState: unknown = undefined;
+
+  #responseState: ResponseState = "none";
+  #requestEnded = false;
+  #headEndsRequest = false;
+  /** Filters with a smaller index have passed the request head on. */
+  #nextFilter = 0;
+  #stopped = false;
+  #held: HeldRequest | undefined = undefined;
+  #lastActivityMs: number;
+  #idleTimeoutMs: number;
+  #requestTimer: CallbackTimer | undefined = undefined;
+  #durationTimer: CallbackTimer | undefined = undefined;
+
+  constructor(connection: HttpConnection, sender: ResponseSender) {
+    const { config, dataPath } = connection;
+    this.#connection = connection;
+    this.#config = config;
+    this.#sender = sender;
+    this.dataPath = dataPath;
+    const nowMs = dataPath.turn.nowMs;
+    this.#lastActivityMs = nowMs;
+    this.#idleTimeoutMs = config.streamIdleTimeoutMs;
+    this.info = new StreamInfo(
+      dataPath.clock.wallMs(),
+      nowMs,
+      connection.info.localAddress,
+      connection.info.remoteAddress,
+      connection.info.serverName,
+    );
+    const tls = connection.info.tls;
+    if (tls !== undefined) {
+      this.info.downstreamTls = tls;
+      this.info.downstreamPeerCertificate = tls.peer;
+    }
+    recordStreamStart(config);
+  }
+
+  get log(): Logger {
+    return this.dataPath.filterLog;
+  }
+
+  get bufferLimitBytes(): number {
+    return this.#connection.bufferLimitBytes;
+  }
+
+  get responseStarted(): boolean {
+    return this.#responseState !== "none";
+  }
+
+  onRequestHead(head: RequestHead, endStream: boolean): void {
+    const config = this.#config;
+    this.request = head;
+    this.info.request = head;
+    this.#headEndsRequest = endStream;
+    this.#requestEnded = endStream;
+    if (this.dataPath.httpLog.debugEnabled) this.#logRequest(endStream);
+    if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
+    const refusal = this.#isRefusedByOverload() ? overloaded : admitRequest(head, config);
+    if (refusal !== undefined) {
+      if (refusal.closesConnection) this.#sender.closeAfterResponse();
+      this.sendLocalReply(refusal);
+      return;
+    }
+    stripHostPort(head, this.#connection.info.localPort, config);
+    const { info, scheme, clientCert } = this.#connection;
+    mutateRequestHeaders(head, this.info, info.remoteIp, scheme, config, clientCert);
+    this.clearRouteCache();
+    if (this.#idleTimeoutMs > 0) this.#connection.watchIdle(this, this.#idleTimeoutMs);
+    this.#armDurationTimer();
+    if (head.upgrade !== undefined && !this.#mayUpgrade(head.upgrade)) {
+      const action = this.routeMatch?.action;
+      // The route has been found, and the access log tells where it would have led.
+      if (action?.type === "forward") this.info.cluster = action.clusterSlot.current;
+      this.#sender.closeAfterResponse();
+      this.sendLocalReply({ status: 403, body: "", details: "upgrade_failed" });
+      return;
+    }
+    this.#runFilters();
+  }
+
+  #isRefusedByOverload(): boolean {
+    const { overload, random } = this.dataPath;
+    if (!overload.refusesRequest(random)) return false;
+    this.#config.stats.downstreamRequestsOverloadClose.increment();
+    return true;
+  }
+
+  clearRouteCache(): void {
+    const { random } = this.dataPath;
+    const match = this.#config.routeTable.current?.match(this.request, random, this.info.dynamicMetadata);
+    this.routeMatch = match;
+    this.info.route = match?.route;
+    const action = match?.action;
+    if (action?.type === "forward" && action.idleTimeoutMs !== undefined) {
+      this.#idleTimeoutMs = action.idleTimeoutMs;
+    }
+  }
+
+  #mayUpgrade(protocol: string): boolean {
+    // Without a route, or where the route itself answers, there is nothing to upgrade.
+    const action = this.routeMatch?.action;
+    if (action?.type !== "forward") return true;
+    return action.upgrades?.get(protocol)?.enabled ?? this.#config.upgradeTypes.has(protocol);
+  }
+
+  #runFilters(): void {
+    const filters = this.#config.filters;
+    while (this.#nextFilter < filters.length) {
+      const filter = filters[this.#nextFilter]!;
+      this.#nextFilter += 1;
+      if (filter.onRequestHead === undefined) continue;
+      const status = filter.onRequestHead(this, this.#headEndsRequest);
+      if (this.#responseState === "ended") return;
+      if (status === "stop" && this.#nextFilter < filters.length) {
+        this.#stopped = true;
+        return;
+      }
+    }
+  }
+
+  continueRequest(): void {
+    if (!this.#stopped || this.#responseState === "ended") return;
+    this.dataPath.turn.run(() => {
+      this.#stopped = false;
+      this.#runFilters();
+      if (!this.#stopped && this.#responseState !== "ended") this.#passHeld();
+    });
+  }
+
+  #passHeld(): void {
+    const held = this.#held;
+    const chunks = held?.release();
+    if (held === undefined || chunks === undefined) return;
+    const { trailers } = held;
+    for (const [index, chunk] of chunks.entries()) {
+      if (this.#responseState === "ended") return;
+      const isLast = index === chunks.length - 1;
+      this.#passData(chunk, isLast && this.#requestEnded && trailers === undefined);
+    }
+    if (trailers !== undefined) this.#passTrailers(trailers);
+  }
+
+  onRequestData(chunk: Buffer, endStream: boolean): void {
+    this.info.bytesReceived += chunk.length;
+    this.#lastActivityMs = this.dataPath.turn.nowMs;
+    if (endStream) this.#endRequest();
+    if (this.#responseState === "ended") return;
+    if (!this.#stopped) {
+      this.#passData(chunk, endStream);
+      return;
+    }
+    const held = this.#hold();
+    held.keepData(chunk);
+    this.#tellHolder(endStream);
+    if (this.#stopped) held.pauseClientAbove(this.bufferLimitBytes);
+  }
+
+  #hold(): HeldRequest {
+    return (this.#held ??= new HeldRequest(this.#sender));
+  }
+
+  get waitingBody(): readonly Buffer[] {
+    return this.#held?.chunks ?? [];
+  }
+
+  get waitingBytes(): number {
+    return this.#held?.bytes ?? 0;
+  }
+
+  raiseWaitingLimit(bytes: number): void {
+    this.#hold().raiseLimit(bytes);
+  }
+
+  #tellHolder(endStream: boolean): void {
+    this.#config.filters[this.#nextFilter - 1]?.onRequestWaiting?.(this, endStream);
+  }
+
+  onRequestTrailers(trailers: HeaderMap): void {
+    this.#endRequest();
+    if (this.#responseState === "ended") return;
+    if (!this.#stopped) {
+      this.#passTrailers(trailers);
+      return;
+    }
+    this.#hold().keepTrailers(trailers);
+    this.#tellHolder(true);
+  }
+
+  #endRequest(): void {
+    this.#requestEnded = true;
+    if (this.#requestTimer !== undefined) this.dataPath.timers.disarm(this.#requestTimer);
+  }
+
+  #passData(chunk: Buffer, endStream: boolean): void {
+    for (const filter of this.#config.filters) {
+      filter.onRequestData?.(this, chunk, endStream);
+      if (this.#responseState === "ended") return;
+    }
+  }
+
+  #passTrailers(trailers: HeaderMap): void {
+    for (const filter of this.#config.filters) {
+      filter.onRequestTrailers?.(this, trailers);
+      if (this.#responseState === "ended") return;
+    }
+  }
+
+  onDownstreamReset(): void {
+    if (this.#responseState === "ended") return;
+    this.#config.stats.downstreamRequestsRemoteReset.increment();
+    this.info.responseFlags |= responseFlags.DC.bit;
+    this.info.responseCodeDetails = "downstream_remote_disconnect";
+    this.#end();
+  }
+
+  onRequestError(error: HttpProtocolError): void {
+    if (this.#responseState === "ended") return;
+    this.#config.stats.downstreamProtocolErrors.increment();
+    this.info.responseFlags |= responseFlags.DPE.bit;
+    this.#replyToError(error);
+  }
+
+  /** Answers bytes that were no request. */
+  onConnectionError(error: HttpProtocolError): void {
+    this.#config.stats.downstreamProtocolErrors.increment();
+    if (error.status === 408) this.#config.stats.downstreamRequestsHeaderTimeout.increment();
+    else this.info.responseFlags |= responseFlags.DPE.bit;
+    this.#replyToError(error);
+  }
+
+  #replyToError(error: HttpProtocolError): void {
+    this.#sender.closeAfterResponse();
+    const body = error.status === 408 ? "request header timeout" : reasonPhrase(error.status);
+    this.sendLocalReply({ status: error.status, body, details: error.details });
+  }
+
+  onDownstreamDrained(): void {
+    for (const filter of this.#config.filters) filter.onDownstreamDrained?.(this);
+  }
+
+  sendLocalReply(reply: LocalReply): void {
+    if (this.#responseState === "ended") return;
+    if (this.#responseState === "started") {
+      this.resetStream(reply.flag, reply.details);
+      return;
+    }
+    if (reply.flag !== undefined) this.info.responseFlags |= responseFlags[reply.flag].bit;
+    this.info.responseCodeDetails = reply.details;
+    const { head, body } = prepareLocalReply(reply, this.#config.rewriteLocalReply, this.info);
+    // The request is not read to its end for an answer that does not depend on it; nor may a filter go on with it.
+    this.#stopped = false;
+    this.#nextFilter = this.#config.filters.length;
+    const isHeadOnly = body.length === 0 || this.request.method === "HEAD";
+    this.sendResponseHead(head, isHeadOnly);
+    if (!isHeadOnly) this.sendResponseData(body, true);
+  }
+
+  sendInformational(status: number, headers: HeaderMap): void {
+    if (this.#responseState === "none") this.#sender.sendInformational(status, headers);
+  }
+
+  acceptUpgrade(): void {
+    this.#sender.upgradeToTunnel();
+  }
+
+  sendResponseHead(response: ResponseHead, endStream: boolean): void {
+    const { info } = this;
+    const config = this.#config;
+    const filters = config.filters;
+    for (let index = filters.length - 1; index >= 0; index -= 1) {
+      filters[index]!.onResponseHead?.(this, response, endStream);
+      if (this.#responseState !== "none") return;
+    }
+    mutateResponseHeaders(response, this.request, config, this.dataPath.clock);
+    this.#responseState = "started";
+    this.#lastActivityMs = this.dataPath.turn.nowMs;
+    info.response = response;
+    info.responseCode = response.status;
+    if (this.#connection.draining) this.#sender.closeAfterResponse();
+    else if (this.dataPath.overload.endsConnection(this.dataPath.random)) {
+      config.stats.downstreamConnectionsOverloadDisableKeepalive.increment();
+      this.#sender.closeAfterResponse();
+    }
+    if (this.dataPath.httpLog.debugEnabled) this.#logResponse(response, endStream);
+    if (endStream) {
+      this.#end();
+      this.#sender.sendResponseHead(response, true);
+    } else {
+      this.#sender.sendResponseHead(response, false);
+    }
+  }
+
+  sendResponseData(chunk: Buffer, endStream: boolean): void {
+    if (this.#responseState !== "started") return;
+    this.#lastActivityMs = this.dataPath.turn.nowMs;
+    const filters = this.#config.filters;
+    for (let index = filters.length - 1; index >= 0; index -= 1) {
+      filters[index]!.onResponseData?.(this, chunk, endStream);
+    }
+    // A HEAD request's answer has no body on the wire, whatever stood in for it.
+    if (this.request.method !== "HEAD") this.info.bytesSent += chunk.length;
+    if (endStream) this.#end();
+    this.#sender.sendResponseData(chunk, endStream);
+  }
+
+  sendResponseTrailers(trailers: HeaderMap): void {
+    if (this.#responseState !== "started") return;
+    this.info.responseTrailers = trailers;
+    const filters = this.#config.filters;
+    for (let index = filters.length - 1; index >= 0; index -= 1) {
+      filters[index]!.onResponseTrailers?.(this, trailers);
+    }
+    this.#end();
+    this.#sender.sendResponseTrailers(trailers);
+  }
+
+  resetStream(flag: ResponseFlag | undefined, details: string): void {
+    if (this.#responseState === "ended") return;
+    if (flag !== undefined) this.info.responseFlags |= responseFlags[flag].bit;
+    this.info.responseCodeDetails = details;
+    this.#config.stats.downstreamRequestsLocalReset.increment();
+    this.#end();
+    this.#sender.resetStream();
+  }
+
+  isOverHighWatermark(): boolean {
+    return this.#sender.isOverHighWatermark();
+  }
+
+  pauseRequest(): void {
+    this.#sender.pauseRequest();
+  }
+
+  resumeRequest(): void {
+    this.#sender.resumeRequest();
+  }
+
+  /** Milliseconds until the stream will have been idle for too long, at the earliest; 0 or less = it has been. */
+  idleLeftMs(nowMs: number): number {
+    return this.#lastActivityMs + this.#idleTimeoutMs - nowMs;
+  }
+
+  /** Envoy: stream_idle_timeout. */
+  onIdleTimeout(): void {
+    const counter = this.#config.stats.downstreamRequestsIdleTimeout;
+    this.#timeOut(counter, { body: "stream timeout", flag: "SI", details: "stream_idle_timeout" });
+  }
+
+  /** Envoy: request_timeout. */
+  #armRequestTimer(timeoutMs: number): void {
+    const counter = this.#config.stats.downstreamRequestsTimeout;
+    this.#requestTimer = new CallbackTimer(() =>
+      this.#timeOut(counter, { body: "request timeout", details: "request_overall_timeout" }),
+    );
+    this.dataPath.timers.arm(this.#requestTimer, timeoutMs, this.#lastActivityMs);
+  }
+
+  /** Envoy: max_stream_duration. */
+  #armDurationTimer(): void {
+    const action = this.routeMatch?.action;
+    const ownMs = action?.type === "forward" ? action.maxStreamDurationMs : undefined;
+    const durationMs = ownMs ?? this.#config.maxStreamDurationMs;
+    if (durationMs === 0) return;
+    const counter = this.#config.stats.downstreamRequestsMaxDuration;
+    this.#durationTimer = new CallbackTimer(() =>
+      this.#timeOut(counter, { body: "downstream duration timeout", flag: "DT", details: "max_duration_timeout" }),
+    );
+    this.dataPath.timers.arm(this.#durationTimer, durationMs, this.#lastActivityMs);
+  }
+
+  #timeOut(counter: Counter, reply: Omit<LocalReply, "status">): void {
+    counter.increment();
+    this.#sender.closeAfterResponse();
+    this.sendLocalReply({ ...reply, status: this.#requestEnded ? 504 : 408 });
+  }
+
+  #end(): void {
+    this.#responseState = "ended";
+    const { dataPath, info } = this;
+    const config = this.#config;
+    this.#connection.unwatchIdle(this);
+    if (this.#requestTimer !== undefined) dataPath.timers.disarm(this.#requestTimer);
+    if (this.#durationTimer !== undefined) dataPath.timers.disarm(this.#durationTimer);
+    info.durationMs = dataPath.turn.nowMs - info.startMonotonicMs;
+    for (const filter of config.filters) filter.onComplete?.(this);
+    recordStreamEnd(config, info);
+  }
+
+  #logRequest(endStream: boolean): void {
+    const { authority, method, path } = this.request;
+    this.dataPath.httpLog.debug("request headers complete", {
+      connection: this.#connection.info.id,
+      method,
+      authority,
+      path,
+      endStream,
+    });
+  }
+
+  #logResponse(response: ResponseHead, endStream: boolean): void {
+    this.dataPath.httpLog.debug("encoding headers", {
+      connection: this.#connection.info.id,
+      status: response.status,
+      details: this.info.responseCodeDetails,
+      endStream,
+    });
+  }
+}

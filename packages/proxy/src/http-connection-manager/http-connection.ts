@@ -1,0 +1,179 @@
+// The connection manager of one downstream connection: makes a stream for each request of its codec, with the configuration
+// that was current when the connection was accepted (Envoy: `ConnectionManagerImpl`).
+import { Http1ServerConnection } from "../codec/http1/server-connection.ts";
+import type {
+  HttpProtocolError,
+  RequestReceiver,
+  ResponseSender,
+  ServerConnectionOwner,
+} from "../codec/stream-codec.ts";
+import { currentClientCert } from "./forwarded-client-cert.ts";
+import { responseFlags } from "../http/response-flags.ts";
+import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
+import type { ConnectionInfo } from "../listener/connection-info.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import type { DownstreamConnection, DownstreamConnectionOptions } from "../listener/downstream-connection.ts";
+import { DownstreamStream } from "./downstream-stream.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
+
+export class HttpConnection implements DownstreamConnection, ServerConnectionOwner {
+  readonly info: ConnectionInfo;
+  readonly config: HttpConnectionManagerConfig;
+  readonly dataPath: DataPath;
+  readonly scheme: "http" | "https";
+  readonly bufferLimitBytes: number;
+  /** What `x-forwarded-client-cert` says of the client. */
+  readonly clientCert: string | undefined;
+  /** Its configuration has been replaced or its listener is going: the next answer is the last. */
+  draining = false;
+  readonly #codec: Http1ServerConnection;
+  readonly #onClosed: (connection: HttpConnection) => void;
+  /** The stream whose idle time-out runs; HTTP/1.1 has one at a time. */
+  #watched: DownstreamStream | undefined = undefined;
+  readonly #idleTimer = new CallbackTimer(() => this.#onIdleTimer());
+  readonly #durationTimer = new CallbackTimer(() => this.#onMaxDuration());
+  /** What is left between the end of the connection's life and its close. */
+  #drainTimer: CallbackTimer | undefined = undefined;
+  #requestCount = 0;
+  #countedSent = 0;
+  #countedReceived = 0;
+
+  constructor(config: HttpConnectionManagerConfig, options: DownstreamConnectionOptions) {
+    const { dataPath } = options;
+    const socket = options.openSocket((chunk) => this.#codec.onData(chunk));
+    this.info = options.info;
+    this.config = config;
+    this.dataPath = dataPath;
+    this.scheme = options.info.tls === undefined ? "http" : "https";
+    this.bufferLimitBytes = options.bufferLimitBytes;
+    this.clientCert = currentClientCert(config.clientCert, options.info.tls);
+    this.#onClosed = options.onClosed;
+    config.stats.downstreamConnectionsTotal.increment();
+    config.stats.downstreamConnectionsActive.add(1);
+    this.#codec = new Http1ServerConnection(
+      socket,
+      this,
+      {
+        maxHeadBytes: config.maxRequestHeadersBytes,
+        maxFieldCount: config.maxRequestHeadersCount,
+        acceptHttp10: config.acceptHttp10,
+        allowAbsoluteUrl: config.allowAbsoluteUrl,
+        enableTrailers: config.enableTrailers,
+        bufferLimitBytes: options.bufferLimitBytes,
+        idleTimeoutMs: config.connectionIdleTimeoutMs,
+        headersTimeoutMs: config.requestHeadersTimeoutMs,
+      },
+      dataPath,
+    );
+    if (config.maxConnectionDurationMs > 0) {
+      dataPath.timers.arm(this.#durationTimer, config.maxConnectionDurationMs, dataPath.turn.nowMs);
+    }
+    if (dataPath.connectionLog.debugEnabled) {
+      dataPath.connectionLog.debug("new connection", { connection: this.info.id, remote: this.info.remoteAddress });
+    }
+  }
+
+  get isIdle(): boolean {
+    return this.#codec.isIdle;
+  }
+
+  /** Ends the connection after what it is answering. */
+  drain(): void {
+    this.draining = true;
+  }
+
+  /** Ends it now; what is being answered is lost. */
+  destroy(): void {
+    this.#codec.destroy();
+  }
+
+  /**
+   * Lets the stream's idle time-out run. One timer for all streams of the connection, armed for the first and looking at
+   * who is there when it fires: arming and disarming it for each request cost 0.3 µs of 6.
+   */
+  watchIdle(stream: DownstreamStream, timeoutMs: number): void {
+    this.#watched = stream;
+    const timer = this.#idleTimer;
+    const nowMs = this.dataPath.turn.nowMs;
+    if (!timer.armed || timer.isDueAfter(nowMs + timeoutMs)) this.dataPath.timers.arm(timer, timeoutMs, nowMs);
+  }
+
+  unwatchIdle(stream: DownstreamStream): void {
+    if (this.#watched === stream) this.#watched = undefined;
+  }
+
+  #onIdleTimer(): void {
+    const stream = this.#watched;
+    if (stream === undefined) return;
+    const nowMs = this.dataPath.turn.nowMs;
+    const leftMs = stream.idleLeftMs(nowMs);
+    if (leftMs > 0) this.dataPath.timers.arm(this.#idleTimer, leftMs, nowMs);
+    else stream.onIdleTimeout();
+  }
+
+  // As Envoy: a client that has said nothing goes at once; the others learn it by their next answer, and where none comes within
+  // the time for draining, by the connection's end.
+  #onMaxDuration(): void {
+    const { config, dataPath } = this;
+    config.stats.downstreamConnectionsMaxDuration.increment();
+    dataPath.connectionLog.debug("max connection duration reached", { connection: this.info.id });
+    if (this.#codec.bytesReceived === 0) {
+      this.info.responseFlags |= responseFlags.DT.bit;
+      this.#codec.close();
+      return;
+    }
+    if (this.draining) return;
+    this.draining = true;
+    if (config.endsConnectionsSafely) return;
+    this.#drainTimer = new CallbackTimer(() => this.#codec.closeWhenAnswered());
+    dataPath.timers.arm(this.#drainTimer, config.drainTimeoutMs, dataPath.turn.nowMs);
+  }
+
+  newStream(sender: ResponseSender): RequestReceiver {
+    this.#requestCount += 1;
+    if (this.#requestCount === this.config.maxRequestsPerConnection) {
+      this.config.stats.downstreamConnectionsMaxRequests.increment();
+      sender.closeAfterResponse();
+    }
+    return new DownstreamStream(this, sender);
+  }
+
+  onConnectionError(sender: ResponseSender, error: HttpProtocolError): void {
+    this.dataPath.httpLog.debug("protocol error", { connection: this.info.id, details: error.details });
+    if (error.status !== 408) this.info.responseFlags |= responseFlags.DPE.bit;
+    new DownstreamStream(this, sender).onConnectionError(error);
+  }
+
+  onConnectionIdle(): void {
+    this.config.stats.downstreamConnectionsIdleTimeout.increment();
+  }
+
+  onStreamEnd(): void {
+    this.#countBytes();
+  }
+
+  onConnectionClosed(): void {
+    this.#countBytes();
+    this.info.bytesReceived = this.#countedReceived;
+    // Envoy notes it once its codec has taken the first bytes without complaint.
+    const isRefused = (this.info.responseFlags & responseFlags.DPE.bit) !== 0;
+    if (this.#requestCount > 0 || (this.#countedReceived > 0 && !isRefused)) this.info.protocol = "HTTP/1.1";
+    this.info.bytesSent = this.#countedSent;
+    this.dataPath.timers.disarm(this.#idleTimer);
+    this.dataPath.timers.disarm(this.#durationTimer);
+    if (this.#drainTimer !== undefined) this.dataPath.timers.disarm(this.#drainTimer);
+    this.config.stats.downstreamConnectionsActive.add(-1);
+    if (this.dataPath.connectionLog.debugEnabled) {
+      this.dataPath.connectionLog.debug("closed", { connection: this.info.id });
+    }
+    this.#onClosed(this);
+  }
+
+  #countBytes(): void {
+    const { bytesReceived, bytesSent } = this.#codec;
+    this.config.stats.downstreamBytesReceived.add(bytesReceived - this.#countedReceived);
+    this.config.stats.downstreamBytesSent.add(bytesSent - this.#countedSent);
+    this.#countedReceived = bytesReceived;
+    this.#countedSent = bytesSent;
+  }
+}

@@ -1,0 +1,268 @@
+// A listener resource into addresses and filter chains (config.listener.v3.Listener).
+import { isIP } from "node:net";
+import { toJsonString } from "@bufbuild/protobuf";
+import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import type { Address } from "@tulle/xds/envoy/config/core/v3/address_pb";
+import type { Listener as ListenerMessage } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import {
+  type FilterChain as FilterChainMessage,
+  FilterChainMatchSchema,
+} from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
+import { statDescription } from "../stats/stat-description.ts";
+import type { NetworkFilter } from "./network-filter.ts";
+import { ownWorkloadLabels } from "../filters/http/istio-stats/workload-labels.ts";
+import { IstioTcpStatsFilter, istioTcpStatsKey } from "../filters/network/istio-tcp-stats/istio-tcp-stats-filter.ts";
+import { protocolReader } from "../filters/listener/tls-inspector.ts";
+import { networkFilterOfType } from "../filters/network/table.ts";
+import type {
+  ConnectionProperties,
+  FilterChain,
+  ListenAddress,
+  Listener,
+  ListenerStats,
+  TerminalNetworkFilter,
+} from "./listener.ts";
+import type { SecretSlot } from "../tls/secret-slot.ts";
+import { checkFields } from "../fields/check-fields.ts";
+import { compileAccessLog } from "../fields/compile-access-log.ts";
+import { compileDownstreamTransport } from "../compile/compile-downstream-tls.ts";
+import { type ChainCriteria, compileChainCriteria, findChain } from "./compile-filter-chain-match.ts";
+import { compileListenerFilters } from "./compile-listener-filters.ts";
+import type { CompileScope } from "../fields/compile-scope.ts";
+import { durationMs } from "../fields/duration.ts";
+import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
+import { unwrapTypedConfig } from "../fields/typed-config.ts";
+
+const defaultBufferLimitBytes = 1024 * 1024;
+const defaultListenerFiltersTimeoutMs = 15_000;
+
+export interface RouteSubscription {
+  /** How long the listener waits for them; 0 = for ever. */
+  readonly timeoutMs: number;
+  /** Of the connection manager that asks for them. */
+  readonly statPrefix: string;
+}
+
+export interface CompiledListener {
+  readonly listener: Listener;
+  /** Route configurations that come by RDS, by name: the listener is warm once they have. */
+  readonly routes: ReadonlyMap<string, RouteSubscription>;
+  /** Clusters that its inline route tables may choose. */
+  readonly clusterNames: ReadonlySet<string>;
+  /** Secrets of its filter chains and filters: the listener is warm once they have come. */
+  readonly secretSlots: ReadonlySet<SecretSlot>;
+}
+
+export interface ListenerOptions {
+  /** For inline route configurations with `validate_clusters`. */
+  readonly clusterExists?: (name: string) => boolean;
+}
+
+export function compileListener(
+  message: ListenerMessage,
+  scope: CompileScope,
+  options: ListenerOptions = {},
+): Compiled<CompiledListener> {
+  const problems = new Problems();
+  return compiled(buildListener(message, scope, options, Place.root, problems), problems);
+}
+
+/** What the filter chains of one listener share while they are compiled. */
+export interface ListenerBuild {
+  readonly scope: CompileScope;
+  readonly problems: Problems;
+  readonly options: ListenerOptions;
+  /** traffic_direction is INBOUND. */
+  readonly isInbound: boolean;
+  /** Of the listener in the tree of statistics. */
+  readonly statName: string;
+  readonly routes: Map<string, RouteSubscription>;
+  readonly clusterNames: Set<string>;
+  readonly secretSlots: Set<SecretSlot>;
+}
+
+export function buildListener(
+  message: ListenerMessage,
+  scope: CompileScope,
+  options: ListenerOptions,
+  place: Place,
+  problems: Problems,
+): CompiledListener | undefined {
+  checkFields(message, place, problems);
+  const addresses = [
+    compileAddress(message.address, place.field("address"), problems),
+    ...message.additionalAddresses.map((additional, index) =>
+      compileAddress(additional.address, place.field("additional_addresses", index), problems),
+    ),
+  ];
+  if (message.useOriginalDst === true) problems.error(place.field("use_original_dst"), "is not supported");
+  const accessLogs = message.accessLog.map((log, index) =>
+    compileAccessLog(log, scope, place.field("access_log", index), problems),
+  );
+  const statName = listenerStatName(message.statPrefix, addresses[0]);
+  const build: ListenerBuild = {
+    scope,
+    problems,
+    options,
+    isInbound: message.trafficDirection === TrafficDirection.INBOUND,
+    statName,
+    routes: new Map(),
+    clusterNames: new Set(),
+    secretSlots: new Set(),
+  };
+  const filterChains = buildFilterChains(message, build, place);
+  const defaultChain = message.defaultFilterChain;
+  const defaultLinks =
+    defaultChain === undefined ? undefined : buildLinks(defaultChain, build, place.field("default_filter_chain"));
+  if (message.filterChains.length === 0 && defaultChain === undefined) {
+    problems.error(place, `error adding listener '${message.name}': no filter chains specified`);
+  }
+  if (problems.hasErrors) return undefined;
+  const name = message.name === "" ? addresses.map((address) => `${address?.ip}_${address?.port}`)[0]! : message.name;
+  const listenerFilters = compileListenerFilters(message.listenerFilters, scope, place, problems);
+  const chains = [...filterChains, ...(defaultLinks === undefined ? [] : [defaultLinks])];
+  const listener: Listener = {
+    name,
+    addresses: addresses.filter((address) => address !== undefined),
+    filterChains,
+    defaultFilterChain:
+      defaultLinks === undefined ? undefined : { name: defaultChain!.name, matches: () => true, ...defaultLinks },
+    listenerFilters: needsProtocols(chains, message) ? [protocolReader] : listenerFilters,
+    listenerFiltersTimeoutMs: durationMs(message.listenerFiltersTimeout, defaultListenerFiltersTimeoutMs),
+    continuesAfterListenerFiltersTimeout: message.continueOnListenerFiltersTimeout,
+    accessLogs: accessLogs.filter((log) => log !== undefined),
+    perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
+    bindToPort: message.bindToPort ?? message.deprecatedV1?.bindToPort ?? true,
+    stats: listenerStats(scope, statName),
+  };
+  if (problems.hasErrors) return undefined;
+  return { listener, routes: build.routes, clusterNames: build.clusterNames, secretSlots: build.secretSlots };
+}
+
+function needsProtocols(chains: readonly ChainLinks[], message: ListenerMessage): boolean {
+  const transports = chains.map(({ transport }) => transport);
+  return (
+    message.listenerFilters.length === 0 &&
+    transports.every(({ type }) => type === "tls") &&
+    transports.some((transport) => transport.type === "tls" && transport.context.alpnProtocols.length > 0)
+  );
+}
+
+function listenerStatName(statPrefix: string, address: ListenAddress | undefined): string {
+  return statPrefix !== "" ? statPrefix : `${address?.ip}_${address?.port}`;
+}
+
+function listenerStats(scope: CompileScope, name: string): ListenerStats {
+  const stats = { root: "listener", name, label: "envoy_listener_address" };
+  return {
+    connectionsTotal: scope.metrics.counter(statDescription(stats, "downstream_cx_total")),
+    connectionsActive: scope.metrics.gauge(statDescription(stats, "downstream_cx_active")),
+    globalOverflow: scope.metrics.counter(statDescription(stats, "downstream_global_cx_overflow")),
+    overloadRejected: scope.metrics.counter(statDescription(stats, "downstream_cx_overload_reject")),
+    noFilterChainMatch: scope.metrics.counter(statDescription(stats, "no_filter_chain_match")),
+    preConnectionsActive: scope.metrics.gauge(statDescription(stats, "downstream_pre_cx_active")),
+    preConnectionTimeouts: scope.metrics.counter(statDescription(stats, "downstream_pre_cx_timeout")),
+    listenerFilterErrors: scope.metrics.counter(statDescription(stats, "downstream_listener_filter_error")),
+    listenerFilterRemoteCloses: scope.metrics.counter(
+      statDescription(stats, "downstream_listener_filter_remote_close"),
+    ),
+  };
+}
+
+function compileAddress(message: Address | undefined, place: Place, problems: Problems): ListenAddress | undefined {
+  const address = message?.address;
+  if (address?.case !== "socketAddress") {
+    problems.error(place, "a socket_address is required");
+    return undefined;
+  }
+  const socket = address.value;
+  const at = place.field("socket_address");
+  if (socket.protocol !== 0) problems.error(at.field("protocol"), "only TCP is supported");
+  if (isIP(socket.address) === 0) problems.error(at.field("address"), `malformed IP address: ${socket.address}`);
+  if (socket.portSpecifier.case !== "portValue" || socket.portSpecifier.value > 65_535) {
+    problems.error(at.field("port_value"), "a port from 0 to 65535 is required");
+    return undefined;
+  }
+  return { ip: socket.address, port: socket.portSpecifier.value };
+}
+
+function buildFilterChains(message: ListenerMessage, build: ListenerBuild, place: Place): FilterChain[] {
+  const { problems } = build;
+  const criteria: ChainCriteria[] = [];
+  const chains: (ChainLinks & { readonly name: string })[] = [];
+  const seen = new Map<string, string>();
+  for (const [index, chain] of message.filterChains.entries()) {
+    const at = place.field("filter_chains", index);
+    const match = chain.filterChainMatch;
+    const text = match === undefined ? "{}" : toJsonString(FilterChainMatchSchema, match);
+    const twin = seen.get(text);
+    if (twin !== undefined) {
+      const words = `filter chain '${chain.name}' has the same matching rules defined as '${twin}'`;
+      problems.error(at, `error adding listener '${message.name}': ${words}. duplicate matcher is: ${text}`);
+    }
+    seen.set(text, chain.name);
+    criteria.push(compileChainCriteria(match, at.field("filter_chain_match"), problems));
+    const links = buildLinks(chain, build, at);
+    if (links !== undefined) chains.push({ name: chain.name, ...links });
+  }
+  if (chains.length !== criteria.length) return [];
+  const find = chainFinder(criteria);
+  return chains.map((chain, index) => ({ ...chain, matches: (connection) => find(connection) === index }));
+}
+
+/** Chains are asked one after another about the same connection: the search runs once for it. */
+function chainFinder(criteria: readonly ChainCriteria[]): (connection: ConnectionProperties) => number {
+  let last: ConnectionProperties | undefined;
+  let found = -1;
+  return (connection) => {
+    if (connection !== last) {
+      last = connection;
+      found = findChain(criteria, connection);
+    }
+    return found;
+  };
+}
+
+/** What a connection passes once its chain has been found. */
+type ChainLinks = Pick<FilterChain, "transport" | "networkFilters" | "network">;
+
+function buildLinks(chain: FilterChainMessage, build: ListenerBuild, place: Place): ChainLinks | undefined {
+  const { problems } = build;
+  const transport = compileDownstreamTransport(chain, build, place);
+  const networkFilters: NetworkFilter[] = chainStats(chain, build);
+  let network: TerminalNetworkFilter | undefined;
+  for (const [index, filter] of chain.filters.entries()) {
+    const at = place.field("filters", index);
+    const isLast = index === chain.filters.length - 1;
+    const config = filter.configType.case === "typedConfig" ? unwrapTypedConfig(filter.configType.value) : undefined;
+    const registration = config && networkFilterOfType(config.typeUrl);
+    if (config === undefined || registration === undefined) {
+      const type = config?.typeUrl.replace(/^.*\//, "") ?? "";
+      problems.error(at, `Didn't find a registered implementation for '${filter.name}' with type URL: '${type}'`);
+      continue;
+    }
+    if (registration.isTerminal !== isLast) problems.error(at, orderFault(filter.name, registration.isTerminal));
+    const filterBuild = { name: filter.name, listener: build, place: at.field("typed_config") };
+    if (registration.isTerminal) {
+      network = registration.compile(config, filterBuild);
+    } else {
+      const compiledFilter = registration.compile(config, filterBuild);
+      if (compiledFilter !== undefined) networkFilters.push(compiledFilter);
+    }
+  }
+  if (chain.filters.length === 0) problems.error(place.field("filters"), "a terminal network filter is required");
+  return network && { transport, networkFilters, network };
+}
+
+/** What the chain's metadata asks for, which a stock Envoy does not read. */
+function chainStats({ metadata }: FilterChainMessage, { scope, isInbound }: ListenerBuild): NetworkFilter[] {
+  if (metadata?.filterMetadata[istioTcpStatsKey] === undefined) return [];
+  const reporter = isInbound ? "destination" : "source";
+  return [new IstioTcpStatsFilter({ metrics: scope.metrics, reporter, own: ownWorkloadLabels(scope.environment) })];
+}
+
+function orderFault(name: string, isTerminal: boolean): string {
+  return isTerminal
+    ? `Error: terminal filter named ${name} of type ${name} must be the last filter in a network filter chain.`
+    : `Error: non-terminal filter named ${name} of type ${name} is the last filter in a network filter chain.`;
+}

@@ -1,0 +1,61 @@
+// What is known about one downstream connection: made when it is accepted and shared by all streams on it
+// (Envoy: `ConnectionInfoProvider` and the connection's own `StreamInfo`).
+import type { Socket } from "node:net";
+import { ipPortText } from "../http/ip-port-text.ts";
+import type { TlsInfo } from "../tls/tls-info.ts";
+
+let lastId = 0;
+
+export class ConnectionInfo {
+  readonly id = (lastId += 1);
+  /** Without the `::ffff:` of a mapped IPv4 address, as for the remote one. */
+  readonly localIp: string;
+  readonly localPort: number;
+  /** The peer of the TCP connection. */
+  readonly remoteIp: string;
+  readonly remotePort: number;
+  /** `ip:port` */
+  readonly localAddress: string;
+  readonly remoteAddress: string;
+  /** Server name that the client asked for, lower case, empty = none (Envoy: `requestedServerName`). */
+  serverName = "";
+  /** ALPN protocols that the client offers, or what the HTTP inspector found. */
+  applicationProtocols: readonly string[] = [];
+  /** ALPN of the hello, whether chains may ask for it or not; undefined = nobody has looked. */
+  offeredProtocols: readonly string[] | undefined = undefined;
+  transportProtocol: "raw_buffer" | "tls" = "raw_buffer";
+  /** Known once the connection has ended; undefined = it carried something else, or nothing. */
+  protocol: "HTTP/1.1" | undefined = undefined;
+  /** Undefined = the connection is plain. */
+  tls: TlsInfo | undefined = undefined;
+  /** What network filters leave for those behind them, by key, such as `envoy.tcp_proxy.cluster`. */
+  readonly filterState = new Map<string, unknown>();
+  /** What network filters left for logs, by filter name. */
+  dynamicMetadata: Record<string, Record<string, unknown>> | undefined = undefined;
+  /** `%CONNECTION_TERMINATION_DETAILS%` */
+  terminationDetails: string | undefined = undefined;
+  /** Bits of `responseFlags`, of the connection as a whole. */
+  responseFlags = 0;
+  /** Of the listener's log: why no chain has taken the connection. */
+  responseCodeDetails: string | undefined = undefined;
+  /** Payload, known once the connection has ended. */
+  bytesReceived = 0;
+  bytesSent = 0;
+  /** `%DOWNSTREAM_TRANSPORT_FAILURE_REASON%` */
+  transportFailureReason: string | undefined = undefined;
+
+  constructor(socket: Socket) {
+    this.localIp = plainIp(socket.localAddress);
+    this.localPort = socket.localPort ?? 0;
+    this.remoteIp = plainIp(socket.remoteAddress);
+    this.remotePort = socket.remotePort ?? 0;
+    this.localAddress = ipPortText(this.localIp, this.localPort);
+    this.remoteAddress = ipPortText(this.remoteIp, this.remotePort);
+  }
+}
+
+/** IPv4 clients of a dual-stack socket without the `::ffff:` of their mapped address. */
+function plainIp(ip: string | undefined): string {
+  if (ip === undefined) return "";
+  return ip.startsWith("::ffff:") && ip.includes(".") ? ip.slice(7) : ip;
+}

@@ -1,0 +1,270 @@
+// Runtime objects made by hand, so that tests of the data path need neither xDS nor the compiler: one listener on a free port,
+// routes by path prefix, clusters with a fixed rotation of hosts.
+import { ClusterLoad } from "../upstream/cluster-load.ts";
+import { Counter, Gauge, Histogram } from "@tulle/telemetry";
+import { type Cluster, type ClusterStats, Host } from "../cluster/cluster.ts";
+import { createRouterFilter } from "../filters/http/router/router-filter.ts";
+import type { HttpFilter } from "../http/filter.ts";
+import type { RequestHead } from "../http/message.ts";
+import type { ForwardAction, RetryPolicy, RouteAction, RouteMatch, RouteTable } from "../route/route-table.ts";
+import type { AccessLog } from "../access-log/access-log.ts";
+import type { FilterChain, Listener, TerminalNetworkFilter } from "../listener/listener.ts";
+import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
+import type { HttpConnectionManagerStats } from "../http-connection-manager/http-connection-manager-stats.ts";
+import { Slot } from "../runtime/slot.ts";
+
+export function clusterStats(): ClusterStats {
+  return {
+    upstreamRequestsTotal: new Counter(),
+    upstreamRequestsActive: new Gauge(),
+    upstreamRequests2xx: new Counter(),
+    upstreamRequests3xx: new Counter(),
+    upstreamRequests4xx: new Counter(),
+    upstreamRequests5xx: new Counter(),
+    upstreamRequestRetries: new Counter(),
+    upstreamRequestRetrySuccess: new Counter(),
+    upstreamRequestRetryLimitExceeded: new Counter(),
+    upstreamRequestRetryOverflow: new Counter(),
+    upstreamRequestTimeouts: new Counter(),
+    upstreamRequestPerTryTimeouts: new Counter(),
+    upstreamRequestPerTryIdleTimeouts: new Counter(),
+    upstreamRequestPendingOverflow: new Counter(),
+    upstreamRequestActiveOverflow: new Counter(),
+    upstreamRequestsPendingTotal: new Counter(),
+    upstreamRequestsPendingActive: new Gauge(),
+    upstreamRetriesActive: new Gauge(),
+    upstreamRequestResets: new Counter(),
+    upstreamRequestMaxDurationReached: new Counter(),
+    upstreamConnectionsTotal: new Counter(),
+    upstreamConnectionsActive: new Gauge(),
+    upstreamConnectFailures: new Counter(),
+    upstreamConnectTimeouts: new Counter(),
+    upstreamConnectAttemptsExceeded: new Counter(),
+    upstreamConnectionOverflow: new Counter(),
+    upstreamConnectionsMaxDuration: new Counter(),
+    upstreamBytesReceived: new Counter(),
+    upstreamBytesSent: new Counter(),
+    upstreamProtocolErrors: new Counter(),
+    noHealthyHosts: new Counter(),
+  };
+}
+
+export function connectionManagerStats(): HttpConnectionManagerStats {
+  return {
+    downstreamConnectionsTotal: new Counter(),
+    downstreamConnectionsActive: new Gauge(),
+    downstreamRequestsTotal: new Counter(),
+    downstreamRequestsActive: new Gauge(),
+    downstreamRequests1xx: new Counter(),
+    downstreamRequests2xx: new Counter(),
+    downstreamRequests3xx: new Counter(),
+    downstreamRequests4xx: new Counter(),
+    downstreamRequests5xx: new Counter(),
+    downstreamProtocolErrors: new Counter(),
+    downstreamConnectionsIdleTimeout: new Counter(),
+    downstreamConnectionsMaxDuration: new Counter(),
+    downstreamConnectionsMaxRequests: new Counter(),
+    downstreamRequestsRemoteReset: new Counter(),
+    downstreamRequestsLocalReset: new Counter(),
+    downstreamRequestsHeaderTimeout: new Counter(),
+    downstreamRequestsTimeout: new Counter(),
+    downstreamRequestsIdleTimeout: new Counter(),
+    downstreamRequestsMaxDuration: new Counter(),
+    downstreamRequestsOverloadClose: new Counter(),
+    downstreamConnectionsOverloadDisableKeepalive: new Counter(),
+    downstreamRequestTimeMs: new Histogram([1, 10, 100]),
+    downstreamBytesReceived: new Counter(),
+    downstreamBytesSent: new Counter(),
+  };
+}
+
+/** A cluster whose load balancer takes its hosts in turn, avoiding those that a retry has been at. */
+export function handBuiltCluster(name: string, ports: readonly number[], overrides: Partial<Cluster> = {}): Cluster {
+  const hosts = ports.map((port) => new Host({ type: "ip", ip: "127.0.0.1", port }, "", 1, {}, true));
+  let next = 0;
+  return {
+    name,
+    observabilityName: name,
+    type: "static",
+    connectTimeoutMs: 5000,
+    idleTimeoutMs: 3_600_000,
+    maxConnectionDurationMs: 0,
+    maxStreamDurationMs: 0,
+    tcpKeepAlive: undefined,
+    maxRequestsPerConnection: 0,
+    perConnectionBufferLimitBytes: 1024 * 1024,
+    enableTrailers: false,
+    isHttp2: false,
+    http2KeepAlive: undefined,
+    sourceAddress: undefined,
+    circuitBreakers: {
+      maxConnections: 1024,
+      maxPendingRequests: 1024,
+      maxRequests: 1024,
+      maxRetries: 3,
+      retryBudget: undefined,
+    },
+    load: new ClusterLoad(),
+    outlierDetection: undefined,
+    metadata: {},
+    hosts,
+    loadBalancer: {
+      chooseHost: (context) => {
+        for (let picks = 0; picks < hosts.length; picks += 1) {
+          const host = hosts[next % hosts.length]!;
+          next += 1;
+          if (context === undefined || !context.shouldAvoid(host) || picks === hosts.length - 1) return host;
+        }
+        return undefined;
+      },
+    },
+    stats: clusterStats(),
+    ...overrides,
+  };
+}
+
+export function forwardTo(cluster: Cluster | undefined, overrides: Partial<ForwardAction> = {}): ForwardAction {
+  const slot = new Slot<Cluster>(cluster?.name ?? "missing");
+  slot.current = cluster;
+  return {
+    type: "forward",
+    clusterSlot: slot,
+    timeoutMs: 0,
+    idleTimeoutMs: undefined,
+    maxStreamDurationMs: undefined,
+    retryPolicy: undefined,
+    clusterNotFoundStatus: 503,
+    includeRequestAttemptCount: false,
+    includeAttemptCountInResponse: false,
+    finalizeRequest: () => undefined,
+    finalizeResponse: () => undefined,
+    responseIsUntouched: true,
+    autoHostRewrite: false,
+    appendForwardedHost: false,
+    upgrades: undefined,
+    ...overrides,
+  };
+}
+
+export function retryPolicy(retryOn: number, numRetries: number, overrides: Partial<RetryPolicy> = {}): RetryPolicy {
+  return {
+    retryOn,
+    numRetries,
+    perTryTimeoutMs: 0,
+    perTryIdleTimeoutMs: 0,
+    retriableStatusCodes: [],
+    backOffBaseMs: 25,
+    backOffMaxMs: 250,
+    avoidPreviousHosts: false,
+    hostSelectionMaxAttempts: 1,
+    isRetriableResponse: undefined,
+    isRetriableRequest: undefined,
+    ...overrides,
+  };
+}
+
+/** Routes by path prefix, the longest first; CONNECT takes the action of `CONNECT`. */
+export function prefixRoutes(actions: Readonly<Record<string, RouteAction>>): RouteTable {
+  const matches = Object.entries(actions)
+    .sort(([a], [b]) => b.length - a.length)
+    .map(([prefix, action]): readonly [string, RouteMatch] => [
+      prefix,
+      { route: { name: prefix, metadata: {}, perFilterConfig: new Map() }, virtualHostName: "all", action },
+    ]);
+  return {
+    name: "hand-built",
+    clusterNames: new Set(),
+    match: (request: RequestHead) => {
+      const subject = request.method === "CONNECT" ? "CONNECT" : request.path;
+      return matches.find(([prefix]) => subject.startsWith(prefix))?.[1];
+    },
+  };
+}
+
+export function handBuiltConnectionManager(
+  routes: RouteTable,
+  accessLog: AccessLog,
+  overrides: Partial<HttpConnectionManagerConfig> = {},
+  filters: readonly HttpFilter[] = [],
+): HttpConnectionManagerConfig {
+  const routeTable = new Slot<RouteTable>(routes.name);
+  routeTable.current = routes;
+  const router = createRouterFilter({
+    suppressEnvoyHeaders: false,
+    respectExpectedRequestTimeout: false,
+    stats: { noRoute: new Counter(), noCluster: new Counter() },
+  });
+  return {
+    type: "http_connection_manager",
+    statPrefix: "test",
+    routeTable,
+    filters: [...filters, router],
+    accessLogs: [accessLog],
+    serverName: "envoy",
+    serverHeaderTransformation: "overwrite",
+    connectionIdleTimeoutMs: 3_600_000,
+    requestHeadersTimeoutMs: 0,
+    streamIdleTimeoutMs: 300_000,
+    requestTimeoutMs: 0,
+    maxStreamDurationMs: 0,
+    maxConnectionDurationMs: 0,
+    endsConnectionsSafely: false,
+    maxRequestsPerConnection: 0,
+    maxRequestHeadersBytes: 60 * 1024,
+    maxRequestHeadersCount: 100,
+    generateRequestId: true,
+    preserveExternalRequestId: false,
+    alwaysSetRequestIdInResponse: false,
+    useRemoteAddress: true,
+    xffNumTrustedHops: 0,
+    skipXffAppend: false,
+    via: "",
+    clientCert: { mode: "sanitize", details: { cert: false, chain: false, subject: false, uri: false, dns: false } },
+    normalizePath: false,
+    mergeSlashes: false,
+    pathWithEscapedSlashesAction: "keep_unchanged",
+    stripMatchingHostPort: false,
+    stripAnyHostPort: false,
+    acceptHttp10: false,
+    allowAbsoluteUrl: true,
+    enableTrailers: false,
+    isInternalAddress: () => false,
+    upgradeTypes: new Set(),
+    rewriteLocalReply: undefined,
+    drainTimeoutMs: 5000,
+    stats: connectionManagerStats(),
+    ...overrides,
+  };
+}
+
+/** The connection manager of a chain that has one; a broken test otherwise. */
+export function managerOf(chain: FilterChain | undefined): HttpConnectionManagerConfig {
+  if (chain?.network.type !== "http_connection_manager") throw new Error("no connection manager");
+  return chain.network;
+}
+
+export function handBuiltListener(network: TerminalNetworkFilter, port = 0, name = "hand-built"): Listener {
+  return {
+    name,
+    addresses: [{ ip: "127.0.0.1", port }],
+    filterChains: [{ name: "only", matches: () => true, transport: { type: "raw" }, networkFilters: [], network }],
+    defaultFilterChain: undefined,
+    listenerFilters: [],
+    listenerFiltersTimeoutMs: 0,
+    continuesAfterListenerFiltersTimeout: false,
+    accessLogs: [],
+    perConnectionBufferLimitBytes: 1024 * 1024,
+    bindToPort: true,
+    stats: {
+      connectionsTotal: new Counter(),
+      connectionsActive: new Gauge(),
+      noFilterChainMatch: new Counter(),
+      globalOverflow: new Counter(),
+      overloadRejected: new Counter(),
+      preConnectionsActive: new Gauge(),
+      preConnectionTimeouts: new Counter(),
+      listenerFilterErrors: new Counter(),
+      listenerFilterRemoteCloses: new Counter(),
+    },
+  };
+}
