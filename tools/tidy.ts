@@ -5,13 +5,15 @@ import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { checkImports, readImportTable } from "./tidy/import-table.ts";
 import { checkBarrels, checkPackages, type PackageManifest } from "./tidy/packages.ts";
+import { checkRooms, readRoomTables } from "./tidy/rooms.ts";
 import { fileRules } from "./tidy/rules.ts";
 import type { Finding, SourceFile } from "./tidy/source-file.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 const paths = process.argv.slice(2).map((given) => path.relative(root, path.resolve(given)));
 
-const table = readImportTable(readFileSync(path.join(root, "ARCHITECTURE.md"), "utf8"));
+const architecture = readFileSync(path.join(root, "ARCHITECTURE.md"), "utf8");
+const table = readImportTable(architecture);
 const files = listFiles().map(read);
 const manifests = files
   .filter((file) => /^packages\/[^/]+\/package\.json$/.test(file.path))
@@ -21,6 +23,7 @@ const findings: readonly Finding[] = [
   ...checkPackages(manifests, table),
   ...checkBarrels(files, manifests),
   ...files.flatMap((file) => checkImports(file, table)),
+  ...readRoomTables(architecture).flatMap((rooms) => checkRooms(files, rooms)),
   ...files.flatMap((file) => fileRules.flatMap((rule) => rule(file))),
 ];
 

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { checkImports, importsOf, readImportTable } from "./import-table.ts";
 import { checkBarrels, checkPackages } from "./packages.ts";
+import { checkRooms, readRoomTables } from "./rooms.ts";
 import { fileRules } from "./rules.ts";
 import { functionsOf } from "./sizes.ts";
 
@@ -223,4 +224,71 @@ describe("imports", () => {
     const seen = importsOf({ path: "a.ts", text }).map(({ specifier, line }) => `${specifier}:${line}`);
     assert.deepEqual(seen.toSorted(), ["@tulle/a:3", "@tulle/b:4", "@tulle/c:5", "@tulle/d:6", "@tulle/e:7"]);
   });
+});
+
+describe("rooms", () => {
+  const rows =
+    "<!-- rooms of packages/a/src, the lowest first: read by tools/tidy.ts -->\n\n| room | what |\n|---|---|\n| `low` | a |\n| `high` | b |\n| `high/up` | c |\n";
+  const [house] = readRoomTables(rows);
+  const found = (files: Readonly<Record<string, string>>): readonly string[] =>
+    checkRooms(
+      Object.entries(files).map(([name, text]) => ({ path: `packages/a/src/${name}`, text })),
+      house!,
+    ).map(({ place, line, message }) => `${place.slice("packages/a/src/".length)}:${line ?? 0} ${message}`);
+
+  test("are read in their order", () => {
+    assert.deepEqual(house, { folder: "packages/a/src", rooms: ["low", "high", "high/up"] });
+  });
+
+  const cases: readonly { name: string; files: Readonly<Record<string, string>>; expected: readonly RegExp[] }[] = [
+    { name: "a value from below", files: { "high/a.ts": 'import { b } from "../low/b.ts";' }, expected: [] },
+    {
+      name: "a value from above",
+      files: { "low/a.ts": '\nimport { type A, b } from "../high/b.ts";' },
+      expected: [/^low\/a\.ts:2 runs up: packages\/a\/src\/high\/b\.ts/],
+    },
+    {
+      name: "a value from a room within the room",
+      files: { "high/a.ts": 'export * from "./up/b.ts";' },
+      expected: [/^high\/a\.ts:1 runs up/],
+    },
+    {
+      name: "types from above",
+      files: { "low/a.ts": 'import type { A } from "../high/b.ts";\nimport { type B } from "../high/c.ts";' },
+      expected: [],
+    },
+    { name: "a test", files: { "low/a.test.ts": 'import { b } from "../high/b.ts";' }, expected: [] },
+    {
+      name: "a file beside the rooms",
+      files: { "main.ts": 'import { b } from "./high/b.ts";', "high/a.ts": 'import { b } from "../main.ts";' },
+      expected: [/^high\/a\.ts:1 runs up/],
+    },
+    { name: "a folder without a row", files: { "other/a.ts": "" }, expected: [/^other\/a\.ts:0 is in no room/] },
+    {
+      name: "a circle of three files",
+      files: {
+        "low/a.ts": 'import type { B } from "./b.ts";',
+        "low/b.ts": 'import type { C } from "./c.ts";',
+        "low/c.ts": 'import type { A } from "./a.ts";',
+      },
+      expected: [],
+    },
+    {
+      name: "a circle of four files",
+      files: {
+        "low/a.ts": 'import type { B } from "./b.ts";',
+        "low/b.ts": 'import type { C } from "./c.ts";',
+        "low/c.ts": 'import type { D } from "./d.ts";',
+        "low/d.ts": 'import type { A } from "./a.ts";',
+      },
+      expected: [/^low\/a\.ts:0 is in a circle of 4 files/],
+    },
+  ];
+  for (const { name, files, expected } of cases) {
+    test(name, () => {
+      const told = found(files);
+      assert.equal(told.length, expected.length, told.join("\n"));
+      for (const [index, message] of told.entries()) assert.match(message, expected[index]!);
+    });
+  }
 });

@@ -9,7 +9,7 @@ import { statDescription } from "../stats/stat-description.ts";
 import type { DownstreamTls, DownstreamTransport } from "../tls/downstream-tls.ts";
 import { TlsStats } from "../tls/tls-stats.ts";
 import { compileCommonTlsContext } from "./compile-common-tls-context.ts";
-import type { ListenerBuild } from "../listener/compile-listener.ts";
+import type { ListenerBuild } from "../listener/listener-build.ts";
 import { durationMs } from "../fields/duration.ts";
 import type { Place } from "../fields/problems.ts";
 import { isRawBuffer } from "../fields/transport-socket.ts";

@@ -22,7 +22,7 @@ import { checkResourceSource, initialFetchTimeoutMs } from "../fields/check-reso
 import { checkHeaderText } from "../fields/check-header-text.ts";
 import { compileAccessLog } from "../fields/compile-access-log.ts";
 import { compileLocalReplies } from "./compile-local-replies.ts";
-import type { ListenerBuild } from "../listener/compile-listener.ts";
+import type { ListenerBuild } from "../listener/listener-build.ts";
 import { buildRouteTable } from "../compile/compile-route-configuration.ts";
 import { decodedSource } from "../compile/route-source.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";

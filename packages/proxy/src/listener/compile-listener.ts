@@ -29,19 +29,13 @@ import { compileDownstreamTransport } from "../compile/compile-downstream-tls.ts
 import { type ChainCriteria, compileChainCriteria, findChain } from "./compile-filter-chain-match.ts";
 import { compileListenerFilters } from "./compile-listener-filters.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";
+import type { ListenerBuild, ListenerOptions, RouteSubscription } from "./listener-build.ts";
 import { durationMs } from "../fields/duration.ts";
 import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
 import { unwrapTypedConfig } from "../fields/typed-config.ts";
 
 const defaultBufferLimitBytes = 1024 * 1024;
 const defaultListenerFiltersTimeoutMs = 15_000;
-
-export interface RouteSubscription {
-  /** How long the listener waits for them; 0 = for ever. */
-  readonly timeoutMs: number;
-  /** Of the connection manager that asks for them. */
-  readonly statPrefix: string;
-}
 
 export interface CompiledListener {
   readonly listener: Listener;
@@ -53,11 +47,6 @@ export interface CompiledListener {
   readonly secretSlots: ReadonlySet<SecretSlot>;
 }
 
-export interface ListenerOptions {
-  /** For inline route configurations with `validate_clusters`. */
-  readonly clusterExists?: (name: string) => boolean;
-}
-
 export function compileListener(
   message: ListenerMessage,
   scope: CompileScope,
@@ -65,20 +54,6 @@ export function compileListener(
 ): Compiled<CompiledListener> {
   const problems = new Problems();
   return compiled(buildListener(message, scope, options, Place.root, problems), problems);
-}
-
-/** What the filter chains of one listener share while they are compiled. */
-export interface ListenerBuild {
-  readonly scope: CompileScope;
-  readonly problems: Problems;
-  readonly options: ListenerOptions;
-  /** traffic_direction is INBOUND. */
-  readonly isInbound: boolean;
-  /** Of the listener in the tree of statistics. */
-  readonly statName: string;
-  readonly routes: Map<string, RouteSubscription>;
-  readonly clusterNames: Set<string>;
-  readonly secretSlots: Set<SecretSlot>;
 }
 
 export function buildListener(
