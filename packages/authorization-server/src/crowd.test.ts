@@ -6,7 +6,7 @@ import { test, type TestContext } from "node:test";
 import { passwordHasher } from "./crypto/passwords.ts";
 import { networkOf } from "./http/client-address.ts";
 import { purgeAll } from "./store/purge.ts";
-import { throttleWaitMs, passwordThrottle } from "./store/throttles.ts";
+import { countFailure, maxThrottles, passwordThrottle, throttleState, throttleWaitMs } from "./store/throttles.ts";
 import type { Browser } from "./testing/browser.ts";
 import type { TestServer } from "./testing/test-server.ts";
 import {
@@ -191,7 +191,7 @@ test("who waits for a hash is served network by network, and the newest of the l
   const hashed = await hasher.hash("right");
   const order: string[] = [];
   const ask = async (network: string): Promise<boolean | string> => {
-    const verdict = await hasher.verify(hashed, "right", network);
+    const verdict = await hasher.verify(hashed, "right", { name: network, isKnown: false });
     const outcome = typeof verdict === "boolean" ? verdict : "busy";
     order.push(`${network} ${outcome}`);
     return outcome;
@@ -206,6 +206,53 @@ test("who waits for a hash is served network by network, and the newest of the l
   );
   const served = order.filter((each) => each.endsWith("true"));
   assert.deepEqual(served, ["crowd true", "crowd true", "one true", "two true", "crowd true"]);
+});
+
+test("a crowd from as many networks as may wait for a hash keeps no owner out of a known browser", async () => {
+  const hasher = passwordHasher(
+    { memoryKib: 8, iterations: 1, parallelism: 1 },
+    { concurrent: 1, waitingOfOne: 3, waiting: 4 },
+  );
+  const hashed = await hasher.hash("right");
+  const order: string[] = [];
+  const ask = async (name: string, isKnown: boolean): Promise<void> => {
+    const verdict = await hasher.verify(hashed, "right", { name, isKnown });
+    order.push(typeof verdict === "boolean" ? name : `${name} busy`);
+  };
+  await ask("first", false);
+  order.length = 0;
+  const crowd = ["a", "b", "c", "d", "e", "f"].map((name) => ask(name, false));
+  await Promise.all([...crowd, ask("ann", true), ask("ann", true), ask("bob", true)]);
+  assert.deepEqual(order, ["f busy", "a", "ann", "b", "bob", "c", "ann", "d", "e"]);
+});
+
+test("failed sign-ins from everywhere grow the store by so many rows in whole, and guesses at one account stay counted", async (t) => {
+  const server = await crowdedServer(t);
+  const { database } = server.context;
+  const fail = (subject: string) =>
+    database.transaction((transaction) => countFailure(transaction, [{ policy: passwordThrottle, subject }]));
+  for (let guess = 0; guess < 5; guess += 1) await fail("ann");
+  const isSlowedDown = async (): Promise<boolean> => {
+    const ann = [{ policy: passwordThrottle, subject: "ann" }];
+    return (await database.read((reader) => throttleState(reader, ann))) > 0;
+  };
+  assert.ok(await isSlowedDown());
+  const expiresAt = server.clock.nowMs + 60_000;
+  await database.transaction(async (transaction) => {
+    for (let row = 0; row < maxThrottles + 2000; row += 1) {
+      await transaction.run("INSERT INTO throttles (id, failures, last_failure_at, expires_at) VALUES (?, 1, ?, ?)", [
+        `guess ${row}`,
+        server.clock.nowMs,
+        expiresAt,
+      ]);
+    }
+  });
+  await purgeAll(database, { isIdle: true });
+  assert.equal(await count(server, "throttles"), maxThrottles);
+  assert.ok(await isSlowedDown());
+  server.clock.nowMs += 16 * 60_000;
+  await purgeAll(database, { isIdle: true });
+  assert.equal(await count(server, "throttles"), 0);
 });
 
 test("nobody waits for longer than the cap, also when the clock was set back", () => {

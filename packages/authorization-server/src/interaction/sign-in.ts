@@ -1,6 +1,7 @@
 // Checking a password. Guesses are counted by account and network together, and more widely by each alone; a browser that the owner
 // has signed in with before has a counter of its own, so that guesses from elsewhere never keep the owner out. An attempt is counted
 // before it is verified, so that parallel guesses cannot slip through, and answered in the same time for unknown names.
+import type { Asker } from "../crypto/passwords.ts";
 import { maxPasswordCharacters } from "../crypto/passwords.ts";
 import { networkOf } from "../http/client-address.ts";
 import type { KnownDevice } from "../http/known-device.ts";
@@ -33,7 +34,7 @@ export interface SignInAttempt {
 export async function signIn(server: ServerContext, attempt: SignInAttempt): Promise<SignInResult> {
   const { database, passwords, metrics, audit } = server;
   const { address } = attempt.request;
-  const { user, device, throttled, waitMs, nowMs } = await admit(server, attempt);
+  const { user, device, asker, throttled, waitMs, nowMs } = await admit(server, attempt);
   if (waitMs > 0) {
     metrics.logins("throttled").increment();
     audit.record({ event: "sign-in throttled", address, error: "throttled" });
@@ -41,7 +42,7 @@ export async function signIn(server: ServerContext, attempt: SignInAttempt): Pro
   }
   const usable = user?.disabledAtMs === undefined ? user : undefined;
   const tooLong = attempt.password.length > maxPasswordCharacters;
-  const verdict = await passwords.verify(usable?.passwordHash, tooLong ? "" : attempt.password, networkOf(address));
+  const verdict = await passwords.verify(usable?.passwordHash, tooLong ? "" : attempt.password, asker);
   if (typeof verdict !== "boolean") {
     // Nobody has looked at the password: it is no wrong one.
     await database.transaction((transaction) => uncountFailure(transaction, throttled));
@@ -68,6 +69,7 @@ export async function signIn(server: ServerContext, attempt: SignInAttempt): Pro
 interface Admission {
   readonly user: User | undefined;
   readonly device: KnownDevice | undefined;
+  readonly asker: Asker;
   readonly throttled: readonly [Throttled, ...Throttled[]];
   /** 0 where the attempt is free; then it is counted. */
   readonly waitMs: number;
@@ -80,10 +82,12 @@ async function admit(server: ServerContext, { username, request }: SignInAttempt
     const user = await findUserByName(transaction, username);
     const device = server.devices.read(request, nowMs);
     const isOwners = device !== undefined && device.userId === user?.id;
-    const throttled = isOwners ? ofDevice(device) : ofAnybody(username, networkOf(request.address));
+    const network = networkOf(request.address);
+    const throttled = isOwners ? ofDevice(device) : ofAnybody(username, network);
+    const asker = { name: isOwners ? device.userId : network, isKnown: isOwners };
     const waitMs = await throttleState(transaction, throttled);
     if (waitMs === 0) await countFailure(transaction, throttled);
-    return { user, device, throttled, waitMs, nowMs };
+    return { user, device, asker, throttled, waitMs, nowMs };
   });
 }
 

@@ -2,6 +2,7 @@
 // request waits for a big clean-up.
 import { setImmediate } from "node:timers/promises";
 import type { Database } from "./database.ts";
+import { trimThrottles } from "./throttles.ts";
 
 const stepRows = 200;
 
@@ -17,9 +18,10 @@ const tables: ReadonlyArray<readonly [table: string, key: string]> = [
   ["audit_events", "id"],
 ];
 
-/** Goes on until nothing is due; requests come first between two steps. `isIdle`: then freed space goes back to the disk. */
+/** Goes on until nothing is due, and nothing beyond its limit; requests come first between two steps. `isIdle`: then freed space goes back to the disk. */
 export async function purgeAll(database: Database, { isIdle }: { readonly isIdle: boolean }): Promise<void> {
   while ((await purgeExpired(database, stepRows)) > 0) await setImmediate();
+  while (await trimThrottles(database)) await setImmediate();
   if (isIdle) await database.compact();
 }
 

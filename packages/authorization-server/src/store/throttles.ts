@@ -1,7 +1,7 @@
 // Counts failed guesses and says how long the next one has to wait. Delays grow and end by themselves; nothing is ever
 // locked, or anybody could lock anybody out.
 import { digest } from "../crypto/secrets.ts";
-import type { Reader, Transaction } from "./database.ts";
+import type { Database, Reader, Transaction } from "./database.ts";
 
 export interface ThrottlePolicy {
   /** Failures before the first delay. */
@@ -32,6 +32,10 @@ export const clientSecretThrottle: ThrottlePolicy = {
   maxDelayMs: 30_000,
   forgetMs: 5 * 60_000,
 };
+
+/** Rows of all accounts and networks together, about 2 MB: who has a network of IPv6 has 65,536 that count by themselves. */
+export const maxThrottles = 10_000;
+const trimStepRows = 1000;
 
 /** Milliseconds still to wait; 0 when an attempt is free. */
 export function throttleWaitMs(
@@ -90,4 +94,21 @@ export async function uncountFailure(transaction: Transaction, throttled: readon
 
 export async function forgetFailures(transaction: Transaction, { subject }: Throttled): Promise<void> {
   await transaction.run("DELETE FROM throttles WHERE id = ?", [digest(subject)]);
+}
+
+/**
+ * Deletes some of what is beyond the limit, and answers whether there was anything. Who failed least goes first, so that no crowd of
+ * single failures makes anybody forget the guesses at one account.
+ */
+export async function trimThrottles(database: Database): Promise<boolean> {
+  const row = await database.read((reader) => reader.get<{ n: number }>("SELECT count(*) AS n FROM throttles"));
+  const excess = (row?.n ?? 0) - maxThrottles;
+  if (excess <= 0) return false;
+  await database.transaction((transaction) =>
+    transaction.run(
+      "DELETE FROM throttles WHERE id IN (SELECT id FROM throttles ORDER BY failures, last_failure_at LIMIT ?)",
+      [Math.min(excess, trimStepRows)],
+    ),
+  );
+  return true;
 }
