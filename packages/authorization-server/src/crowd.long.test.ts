@@ -1,145 +1,217 @@
-// One attacker without an account floods a server process in each way there is, thirty-two requests at once:
-// an owner signs in and a client redeems all the while, and the store stays small.
+// One attacker without an account floods a server process in each way there is, with as many requests as a minute of a thousand a
+// second has: an owner signs in, a client redeems and another one refreshes all the while, and the store stays small.
 import assert from "node:assert/strict";
 import fs from "node:fs";
-import { Agent, request as httpRequest } from "node:http";
 import path from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { waitFor } from "../../../tests/tools/processes.ts";
+import { createClient } from "./admin/clients.ts";
+import { openDatabase } from "./store/open.ts";
 import type { Browser } from "./testing/browser.ts";
 import { formsOf } from "./testing/browser.ts";
+import type { FloodRequest } from "./testing/flood.ts";
+import { flood } from "./testing/flood.ts";
 import { authorizeUrl, consentedBrowser, installation, redemption, sharedIssuer } from "./testing/server-processes.ts";
 import type { ServerProcess } from "./testing/server-processes.ts";
-import { answerOf, basic, testPassword } from "./testing/test-server.ts";
+import { answerOf, basic, testChallenge, testPassword, testRedirectUri, testVerifier } from "./testing/test-server.ts";
 
 /** At least; an attack goes on until so much honest work was done under it. */
-const requestsOfAttack = 20_000;
-const honestSignIns = 30;
-const inFlight = 32;
+const requestsOfAttack = 60_000;
+const honestRounds = 30;
 const honestIntervalMs = 100;
+const inFlight = 32;
 const grownLimitBytes = 10 * 1024 * 1024;
-const attackerAddress = "192.0.2.66";
 const ownersAddress = "203.0.113.7";
 const scope = "profile";
 
-interface Attack {
-  readonly method: "GET" | "POST";
-  readonly path: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+/** What every sign-in form of a browser needs, which the attacker's own has. */
+interface OpenPage {
+  readonly cookie: string;
+  readonly hidden: Readonly<Record<string, string>>;
 }
 
-type MakeAttack = (
-  number: number,
-  page: { readonly cookie: string; readonly hidden: Readonly<Record<string, string>> },
-) => Attack;
+interface Attack {
+  readonly name: string;
+  /** Default one. */
+  readonly address?: (number: number) => string;
+  /** At once; default 32. */
+  readonly connections?: number;
+  readonly request: (number: number, page: OpenPage) => FloodRequest;
+}
 
 const query = new URL(authorizeUrl(scope)).search;
-const form = { "content-type": "application/x-www-form-urlencoded" };
+const oneHost = (): string => "192.0.2.66";
+/** 65,536 hosts of 198.18.0.0/15, the network for load tests (RFC 2544). */
+const manyHosts = (number: number): string => `198.18.${(number >> 8) & 255}.${number & 255}`;
+/** The networks of one /48, as any customer of a provider has them. */
+const manyNetworks = (number: number): string => `2001:db8:7:${(number & 0xffff).toString(16)}::1`;
+const hostsOfOneNetwork = (number: number): string => `2001:db8:8:1::${(number & 0xffff).toString(16)}`;
+const madeUp = (number: number): string => String(number).padStart(43, "x");
+const asAnn = (number: number, page: OpenPage): FloodRequest => password("ann", number, page);
+const asAnybody = (number: number, page: OpenPage): FloodRequest => password(`user-${number}`, number, page);
 
-const attacks: Readonly<Record<string, MakeAttack>> = {
-  "the sign-in page": (number) => ({ method: "GET", path: `/authorize${query}&state=${number}` }),
-  "requests that are refused": (number) => ({ method: "GET", path: `/authorize?client_id=c${number}` }),
-  "wrong secrets of a client": () => ({
-    method: "POST",
-    path: "/token",
-    headers: { ...form, authorization: basic("app", "x".repeat(43)) },
-    body: "grant_type=refresh_token&refresh_token=x",
-  }),
-  "secrets of clients that there are not": (number) => ({
-    method: "POST",
-    path: "/token",
-    headers: { ...form, authorization: basic(`client-${number}`, "x".repeat(43)) },
-    body: "grant_type=refresh_token&refresh_token=x",
-  }),
-  "wrong passwords of one account": (number, page) => guess("ann", number, page),
-  "wrong passwords of all accounts": (number, page) => guess(`user-${number}`, number, page),
-};
+const attacks: readonly Attack[] = [
+  { name: "the sign-in page", request: (number) => ({ method: "GET", path: `/authorize${query}&state=${number}` }) },
+  { name: "requests of nobody's", request: (number) => ({ method: "GET", path: `/authorize?client_id=c${number}` }) },
+  {
+    name: "requests that are refused",
+    request: (number) => ({ method: "GET", path: `/authorize${query.replace("=code", `=r${number}`)}` }),
+  },
+  { name: "wrong secrets of a client", request: (number) => refresh({ authorization: basic("app", madeUp(number)) }) },
+  {
+    name: "secrets of clients that there are not",
+    request: (number) => refresh({ authorization: basic(`client-${number}`, madeUp(number)) }),
+  },
+  {
+    name: "secrets of a client that has none",
+    request: (number) => refresh({ authorization: basic("native", madeUp(number)) }),
+  },
+  {
+    name: "guesses at codes",
+    request: (number) =>
+      post("/token", {
+        ...redemption(madeUp(number)),
+        client_id: "native",
+        code_verifier: testVerifier,
+      }),
+  },
+  {
+    name: "guesses at refresh tokens",
+    request: (number) =>
+      post("/token", { grant_type: "refresh_token", refresh_token: madeUp(number), client_id: "native" }),
+  },
+  {
+    name: "guesses at access tokens",
+    request: (number) => ({ method: "GET", path: "/userinfo", headers: { authorization: `Bearer ${madeUp(number)}` } }),
+  },
+  {
+    name: "hints that are made up",
+    request: (number) => ({ method: "GET", path: `/logout?id_token_hint=${madeUp(number)}` }),
+  },
+  { name: "passwords of one account from one host", request: asAnn },
+  { name: "passwords of one account from many hosts", address: manyHosts, request: asAnn },
+  { name: "passwords of one account from many networks of IPv6", address: manyNetworks, request: asAnn },
+  { name: "passwords of all accounts from one host", request: asAnybody },
+  { name: "passwords of all accounts from one network of IPv6", address: hostsOfOneNetwork, request: asAnybody },
+  {
+    name: "passwords of all accounts from everywhere, hundreds at once",
+    connections: 400,
+    address: (number) => (number % 2 === 0 ? manyHosts(number) : manyNetworks(number)),
+    request: asAnybody,
+  },
+];
 
-function guess(username: string, number: number, page: Parameters<MakeAttack>[1]): Attack {
-  const fields = new URLSearchParams({ ...page.hidden, username, password: `wrong ${number}` });
-  return { method: "POST", path: "/sign-in", headers: { ...form, cookie: page.cookie }, body: fields.toString() };
+function post(
+  target: string,
+  fields: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
+): FloodRequest {
+  const form = { "content-type": "application/x-www-form-urlencoded" };
+  const body = new URLSearchParams(fields).toString();
+  return { method: "POST", path: target, headers: { ...form, ...headers }, body };
 }
 
-/** Answers are read and counted by status; no more is looked at. */
-async function flood(
-  server: ServerProcess,
-  make: (number: number) => Attack,
-  isEnough: () => boolean,
-): Promise<ReadonlyMap<number, number>> {
-  const agent = new Agent({ keepAlive: true, maxSockets: inFlight });
-  const statuses = new Map<number, number>();
-  const send = ({ method, path: target, headers, body }: Attack): Promise<void> => {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const all = { host: "localhost", "x-forwarded-for": attackerAddress, ...headers };
-    const sent = httpRequest(
-      { host: "127.0.0.1", port: server.port, agent, method, path: target, headers: all },
-      (answer) => {
-        statuses.set(answer.statusCode!, (statuses.get(answer.statusCode!) ?? 0) + 1);
-        answer.resume().once("end", resolve).once("error", reject);
-      },
-    );
-    sent.once("error", reject).end(body);
-    return promise;
-  };
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < requestsOfAttack || !isEnough()) await send(make((next += 1)));
-  };
-  await Promise.all(Array.from({ length: inFlight }, lane));
-  agent.destroy();
-  return statuses;
+function refresh(headers: Readonly<Record<string, string>>): FloodRequest {
+  return post("/token", { grant_type: "refresh_token", refresh_token: "x" }, headers);
 }
 
-/** Signs in with a password, and has the client redeem the code, again and again until it is stopped; tells what came of each. */
-async function honestWork(
-  server: ServerProcess,
-  browser: Browser,
-  outcomes: string[],
-  isOver: () => boolean,
-): Promise<void> {
-  while (!isOver()) {
-    const page = await browser.open(`${authorizeUrl(scope)}&prompt=login`);
-    const signedIn = await browser.signIn(page, "ann", testPassword);
-    if (signedIn.location === undefined) outcomes.push(`sign-in ${signedIn.status}`);
-    else {
-      const tokens = await server.post("/token", redemption(answerOf(signedIn).get("code") ?? ""));
-      outcomes.push(tokens.status === 200 ? "success" : `token ${tokens.status}`);
+function password(username: string, number: number, { cookie, hidden }: OpenPage): FloodRequest {
+  return post("/sign-in", { ...hidden, username, password: `wrong ${number}` }, { cookie });
+}
+
+/** The owner's browser, which is known, a client of its own secret, and a public one that refreshes. */
+class HonestPeople {
+  readonly outcomes: string[] = [];
+  readonly #server: ServerProcess;
+  readonly #browser: Browser;
+  #refreshToken = "";
+
+  private constructor(server: ServerProcess, browser: Browser) {
+    this.#server = server;
+    this.#browser = browser;
+  }
+
+  static async of(server: ServerProcess): Promise<HonestPeople> {
+    const browser = await consentedBrowser(server, scope);
+    browser.headers["x-forwarded-for"] = ownersAddress;
+    const people = new HonestPeople(server, browser);
+    const native = { client_id: "native", scope: `${scope} offline_access`, ...testChallenge };
+    const url = new URL(authorizeUrl(scope));
+    for (const [name, value] of Object.entries(native)) url.searchParams.set(name, value);
+    const answer = answerOf(await browser.decide(await browser.open(url.href), "allow"));
+    await people.#tokens({ ...redemption(answer.get("code") ?? ""), code_verifier: testVerifier });
+    return people;
+  }
+
+  /** Again and again until it is stopped; tells what came of each. */
+  async work(isOver: () => boolean): Promise<void> {
+    while (!isOver()) {
+      const page = await this.#browser.open(`${authorizeUrl(scope)}&prompt=login`);
+      const signedIn = await this.#browser.signIn(page, "ann", testPassword);
+      if (signedIn.location === undefined) this.outcomes.push(`sign-in ${signedIn.status}`);
+      else {
+        const { status } = await this.#server.post("/token", redemption(answerOf(signedIn).get("code") ?? ""));
+        this.outcomes.push(status === 200 ? "success" : `redemption ${status}`);
+      }
+      const status = await this.#tokens({ grant_type: "refresh_token", refresh_token: this.#refreshToken });
+      this.outcomes.push(status === 200 ? "success" : `refresh ${status}`);
+      await delay(honestIntervalMs);
     }
-    await delay(honestIntervalMs);
+  }
+
+  /** For the public client. */
+  async #tokens(fields: Readonly<Record<string, string>>): Promise<number> {
+    const response = await fetch(`http://127.0.0.1:${this.#server.port}/token`, {
+      method: "POST",
+      headers: { "x-forwarded-for": ownersAddress },
+      body: new URLSearchParams({ ...fields, client_id: "native" }),
+    });
+    const json = (await response.json()) as { readonly refresh_token?: string };
+    this.#refreshToken = json.refresh_token ?? this.#refreshToken;
+    return response.status;
   }
 }
 
 test("no flood of one attacker keeps others out or fills the store", async (t) => {
   await using shared = await installation(undefined, ["--trusted-proxies", "127.0.0.1"]);
+  const database = await openDatabase(shared.config);
+  await createClient(
+    database,
+    { issuerIsHttp: true },
+    { id: "native", isPublic: true, redirectUris: [testRedirectUri] },
+  );
   const server = await shared.startProcess();
-  const owner = await consentedBrowser(server, scope);
-  owner.headers["x-forwarded-for"] = ownersAddress;
+  const people = await HonestPeople.of(server);
   const bytes = (): number =>
     fs
       .readdirSync(shared.config.dataDir)
       .reduce((sum, name) => sum + fs.statSync(path.join(shared.config.dataDir, name)).size, 0);
   const visitor = server.browser();
-  const page = await visitor.open(`${sharedIssuer}/sign-in`);
+  const { hidden } = formsOf((await visitor.open(`${sharedIssuer}/sign-in`)).body)[0]!;
   const cookie = [...visitor.cookies].map((pair) => pair.join("=")).join("; ");
-  const { hidden } = formsOf(page.body)[0]!;
-  const before = bytes();
-  for (const [name, make] of Object.entries(attacks)) {
+  const quiet = bytes();
+  for (const { name, address = oneHost, connections = inFlight, request } of attacks) {
     await t.test(name, async (each) => {
+      const before = bytes();
       let over = false;
-      const outcomes: string[] = [];
-      const work = honestWork(server, owner, outcomes, () => over);
-      const statuses = await flood(
-        server,
-        (number) => make(number, { cookie, hidden }),
-        () => outcomes.length >= honestSignIns,
-      ).finally(() => (over = true));
+      people.outcomes.length = 0;
+      const work = people.work(() => over);
+      const statuses = await flood({
+        port: server.port,
+        connections,
+        request: (number) => {
+          const made = request(number, { cookie, hidden });
+          return { ...made, headers: { ...made.headers, "x-forwarded-for": address(number) } };
+        },
+        isOver: (sent) => sent >= requestsOfAttack && people.outcomes.length >= 2 * honestRounds,
+      }).finally(() => (over = true));
       await work;
+      const { outcomes } = people;
       const failed = outcomes.filter((outcome) => outcome !== "success");
       const grown = bytes() - before;
       each.diagnostic(
-        `${outcomes.length} honest sign-ins, ${failed.length} failed; attacks ${JSON.stringify(Object.fromEntries(statuses))}; ${Math.round(grown / 1024)} KiB more`,
+        `${outcomes.length} honest works, ${failed.length} failed; attacks ${JSON.stringify(Object.fromEntries(statuses))}; ${Math.round(grown / 1024)} KiB more`,
       );
       assert.ok(
         failed.length <= outcomes.length / 100,
@@ -148,5 +220,8 @@ test("no flood of one attacker keeps others out or fills the store", async (t) =
       assert.ok(grown < grownLimitBytes, `${grown} bytes more`);
     });
   }
-  await waitFor(() => bytes() - before < grownLimitBytes / 5, { what: "the store to shrink", timeoutMs: 120_000 });
+  // As if the quarter of an hour had passed in which failures are remembered.
+  await database.transaction((transaction) => transaction.run("UPDATE throttles SET expires_at = 0"));
+  await database.close();
+  await waitFor(() => bytes() - quiet < grownLimitBytes / 5, { what: "the store to shrink", timeoutMs: 120_000 });
 });
