@@ -38,12 +38,12 @@ export function readOutcomes(jsonLines: string): readonly Outcome[] {
 }
 
 /**
- * A test that is skipped or marked todo in silence fails the run. One whose tool this machine lacks is told by name; it fails the
- * run on CI only, where every tool must be had.
+ * A test that is skipped or marked todo in silence fails the run. Tools that this machine lacks are told by name, in a line each; they
+ * fail the run only where every tool must be had.
  */
 export function verdict(
   outcomes: readonly Outcome[],
-  run: { readonly passed: boolean; readonly onCi: boolean },
+  run: { readonly passed: boolean; readonly needsTools: boolean },
 ): { readonly ok: boolean; readonly messages: readonly string[] } {
   const messages: string[] = [];
   const toolMissing = (outcome: Outcome) => outcome.reason.includes(TOOL_UNAVAILABLE_MARK);
@@ -57,16 +57,26 @@ export function verdict(
     (outcome) => outcome.kind === "failed" && !toolMissing(outcome) && !isConsequence(outcome),
   );
   for (const outcome of hidden) messages.push(`${outcome.kind.toUpperCase()} unseen: ${describe(outcome)}`);
-  for (const outcome of missing) messages.push(`NOT RUN: ${describe(outcome)}`);
-  const missingFails = missing.length > 0 && run.onCi;
+  for (const [tool, of] of Map.groupBy(missing, ({ reason }) => toolIn(reason))) {
+    const [first, ...more] = of;
+    messages.push(
+      `NOT RUN: ${first!.name} (${first!.file})${more.length === 0 ? "" : ` and ${more.length} more`}: ${tool}`,
+    );
+  }
+  const missingFails = missing.length > 0 && run.needsTools;
   if (missing.length > 0)
-    messages.push(run.onCi ? "On CI a missing tool is a failure." : "On CI these would be failures.");
+    messages.push(run.needsTools ? "A missing tool is a failure here." : "On CI these would be failures.");
   const onlyTools = missing.length > 0 && failures.length === 0;
   return { ok: hidden.length === 0 && !missingFails && (run.passed || onlyTools), messages };
 }
 
 function describe(outcome: Outcome): string {
   return `${outcome.name} (${outcome.file}): ${outcome.reason.split("\n")[0]}`;
+}
+
+/** The line that names the tool and what to do. */
+function toolIn(reason: string): string {
+  return reason.slice(reason.indexOf(TOOL_UNAVAILABLE_MARK)).split("\n", 1)[0]!;
 }
 
 function line(outcome: Outcome): string {

@@ -39,7 +39,8 @@ interface Step {
 
 const usage = `Usage: npm test -- [paths]           checks the code's form, then runs every test but the long ones
        npm run test:long -- [paths]  runs the long tests alone
-       npm run test:interop -- [paths]  runs other people's clients against our servers; needs Java and Maven
+       npm run test:interop -- [paths]  runs other people's clients against our servers; needs
+                                  Java with Maven, Go, Python, apt-get (for Apache) and Chromium
        npm test -- --help            prints this
 
 Paths are files or folders, such as packages/xds, and narrow it to what is in them.
@@ -136,7 +137,10 @@ async function runTests(kind: TestKind): Promise<boolean> {
       `--test-reporter-destination=${report}`,
       ...files,
     ]);
-    const { ok, messages } = verdict(readOutcomes(await readFile(report, "utf8")), { passed, onCi });
+    const { ok, messages } = verdict(readOutcomes(await readFile(report, "utf8")), {
+      passed,
+      needsTools: onCi || kind === "interop",
+    });
     for (const message of messages) process.stdout.write(`${message}\n`);
     return ok;
   } finally {

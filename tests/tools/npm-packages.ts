@@ -1,34 +1,38 @@
 // Installs npm packages into a folder of the cache, for tests that drive our servers with clients in versions that the
 // project does not depend on.
 import { createHash } from "node:crypto";
-import { access, mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { access, copyFile, mkdir, readFile, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { lastLines, runCommand } from "./run-command.ts";
 import { ToolUnavailable } from "./tool-unavailable.ts";
 
 const cacheFolder = path.resolve(import.meta.dirname, "../../.cache");
+const manifests = ["package.json", "package-lock.json"] as const;
 
 /**
- * The absolute path of a folder whose `node_modules` holds the packages (`name@version` each). It is made once for a list.
+ * The absolute path of a `node_modules` with the packages of a folder's `package.json` and lock file. It is made once for a state of
+ * them.
  * @throws {ToolUnavailable}
  */
-export async function npmPackages(packages: readonly string[]): Promise<string> {
-  const key = createHash("sha256").update(packages.join("\n")).digest("hex").slice(0, 12);
-  const folder = path.join(cacheFolder, `npm-${key}`);
-  const isThere = await access(folder).then(
+export async function npmPackages(project: string): Promise<string> {
+  const hash = createHash("sha256");
+  for (const name of manifests) hash.update(await readFile(path.join(project, name)));
+  const folder = path.join(cacheFolder, `npm-${hash.digest("hex").slice(0, 12)}`);
+  const modules = path.join(folder, "node_modules");
+  const isThere = await access(modules).then(
     () => true,
     () => false,
   );
-  if (isThere) return folder;
+  if (isThere) return modules;
   const draft = `${folder}.${process.pid}`;
   await mkdir(draft, { recursive: true });
-  await writeFile(path.join(draft, "package.json"), '{ "private": true }\n');
-  const arguments_ = ["install", "--no-audit", "--no-fund", "--ignore-scripts", ...packages];
-  const installed = await runCommand("npm", arguments_, { cwd: draft, timeoutMs: 300_000 });
+  for (const name of manifests) await copyFile(path.join(project, name), path.join(draft, name));
+  const install = ["ci", "--no-audit", "--no-fund", "--ignore-scripts"];
+  const installed = await runCommand("npm", install, { cwd: draft, timeoutMs: 300_000 });
   if (installed.code !== 0) {
     await rm(draft, { recursive: true, force: true });
-    throw new ToolUnavailable(`npm packages ${packages.join(", ")}`, lastLines(installed));
+    throw new ToolUnavailable(`npm packages of ${path.basename(project)}`, lastLines(installed));
   }
   await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
-  return folder;
+  return modules;
 }

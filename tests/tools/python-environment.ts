@@ -1,26 +1,26 @@
 // Makes a cached Python virtual environment with pinned packages, for tests that drive our servers with Python's clients.
 import { createHash } from "node:crypto";
-import { access, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { access, mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import path from "node:path";
 import { lastLines, runCommand } from "./run-command.ts";
 import { ToolUnavailable } from "./tool-unavailable.ts";
 
 const cacheFolder = path.resolve(import.meta.dirname, "../../.cache");
 
-/** The client libraries with which the authorization server is tried. */
-export const oauthClientPackages = [
-  "Authlib==1.6.5",
-  "requests==2.32.5",
-  "requests-oauthlib==2.0.0",
-  "oauthlib==3.3.1",
-] as const;
+/** The lock file of the client libraries with which the authorization server is tried. */
+export const oauthClientPackages = "python/oauth-clients.txt";
 
 /**
- * The absolute path of a python3 that can import the packages (`name==version` each). The environment is made once for a list.
+ * The absolute path of a python3 that can import the packages of a lock file beside this one (each with its version and digests). The
+ * environment is made once for a state of it.
  * @throws {ToolUnavailable}
  */
-export async function pythonEnvironment(packages: readonly string[]): Promise<string> {
-  const key = createHash("sha256").update(packages.join("\n")).digest("hex").slice(0, 12);
+export async function pythonEnvironment(lockFile: string): Promise<string> {
+  const lock = path.join(import.meta.dirname, lockFile);
+  const key = createHash("sha256")
+    .update(await readFile(lock))
+    .digest("hex")
+    .slice(0, 12);
   const link = path.join(cacheFolder, `python-${key}`);
   const python = path.join(link, "bin", "python3");
   if (await exists(python)) return python;
@@ -28,7 +28,7 @@ export async function pythonEnvironment(packages: readonly string[]): Promise<st
   // A virtual environment holds its own path, so it cannot be renamed into place; a link to it can appear in one step.
   const folder = await mkdtemp(`${link}-`);
   try {
-    await fill(folder, packages);
+    await fill(folder, lock);
     await publish(folder, link);
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
@@ -37,14 +37,15 @@ export async function pythonEnvironment(packages: readonly string[]): Promise<st
   return python;
 }
 
-async function fill(folder: string, packages: readonly string[]): Promise<void> {
-  const label = `python packages ${packages.join(", ")}`;
+async function fill(folder: string, lock: string): Promise<void> {
+  const label = `Python with the packages of ${path.basename(lock)}`;
   const made = await runCommand("python3", ["-m", "venv", folder], { timeoutMs: 120_000 });
   if (made.code !== 0) {
     throw new ToolUnavailable(label, `needs python3 with venv (Debian: python3-venv): ${lastLines(made)}`);
   }
   const python = path.join(folder, "bin", "python3");
-  const installed = await runCommand(python, ["-m", "pip", "install", "--quiet", ...packages], { timeoutMs: 300_000 });
+  const install = ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", lock];
+  const installed = await runCommand(python, install, { timeoutMs: 300_000 });
   if (installed.code !== 0) throw new ToolUnavailable(label, lastLines(installed));
 }
 

@@ -30,7 +30,7 @@ for message in sys.argv[2:]:
 `;
 
 test("Python's client hears why it is turned away", async (context) => {
-  const python = await pythonEnvironment(["grpcio==1.85.1"]);
+  const python = await pythonEnvironment("python/grpc.txt");
   const stateDirectory = await mkdtemp(path.join(tmpdir(), "foreign-clients-"));
   const running = await runControlPlane({
     stateDirectory,
