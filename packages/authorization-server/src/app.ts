@@ -6,8 +6,8 @@ import Fastify from "fastify";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { metadata } from "./endpoints/metadata.ts";
 import { refusalAnswer } from "./client-authentication/refusal-answer.ts";
-import { messagePage } from "./pages/message-page.ts";
-import { textsFor } from "./pages/page.ts";
+import { messagePage, refusalPage } from "./pages/message-page.ts";
+import { speechFor } from "./pages/speech.ts";
 import { refuse } from "./protocol/refusal.ts";
 import type { Refusal } from "./protocol/refusal.ts";
 import type { ServerContext } from "./server-context.ts";
@@ -62,13 +62,10 @@ export function createApp(server: ServerContext): FastifyInstance {
   );
   addOperation(app, server);
   app.setNotFoundHandler(async (request, reply) => {
-    const texts = textsFor(server).error;
+    const speech = speechFor(server, endpointRequest(request, addressOf));
     const allow = allowedMethods(request, issuerPath);
-    const answer = messagePage(server, {
-      status: allow === undefined ? 404 : 405,
-      title: texts.notFoundTitle,
-      text: texts.notFound,
-    });
+    const { notFoundTitle: title, notFound: text } = speech.texts.error;
+    const answer = messagePage(server, speech, { status: allow === undefined ? 404 : 405, title, text, way: "home" });
     await write(reply, allow === undefined ? answer : { ...answer, headers: { ...answer.headers, allow } });
   });
   return app;
@@ -177,20 +174,24 @@ function failureAnswer(
   }
   server.metrics.refusals(name, refusal.error).increment();
   const errorId = server.audit.refusal(`${name} failed`, refusal, { address: request.address });
-  const texts = textsFor(server).error;
+  const speech = speechFor(server, request);
+  const texts = speech.texts.error;
+  // What came with a form cannot be sent once more by a link.
+  const way = request.method === "GET" ? "again" : "account";
   switch (refusal.error) {
     case "temporarily_unavailable":
-      return messagePage(server, {
+      return messagePage(server, speech, {
         status: 503,
         title: texts.unavailableTitle,
         text: texts.unavailable,
         errorId,
+        way,
         retryAfterSeconds: 5,
       });
     case "invalid_request":
-      return messagePage(server, { status: 400, title: texts.title, text: refusal.description, errorId });
+      return refusalPage(server, speech, refusal, errorId);
     default:
-      return messagePage(server, { status: 500, title: texts.brokenTitle, text: texts.broken, errorId });
+      return messagePage(server, speech, { status: 500, title: texts.brokenTitle, text: texts.broken, errorId, way });
   }
 }
 

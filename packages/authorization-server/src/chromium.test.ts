@@ -23,7 +23,7 @@ before(async () => {
   browser = await chromium.launch({ executablePath: await chromiumPath(), args: [...chromiumArguments, ...quiet] });
   server = await listeningServer();
   await server.client({ name: "Orders" });
-  for (const name of ["ann", "bob", "cid", "dan", "eve", "fay"]) await server.user(name);
+  for (const name of ["ann", "bob", "cid", "dan", "eve", "fay", "gil"]) await server.user(name);
 });
 
 after(async () => {
@@ -165,6 +165,59 @@ test("a password change signs out everywhere; sign-out ends the session", async 
   await other.getByRole("heading", { name: "Sign in" }).waitFor();
   await page.context().close();
   await other.context().close();
+});
+
+test("a password can be shown, and is hidden again when it is sent; without scripts the form works without the button", async () => {
+  const page = await newPage();
+  await page.goto(authorizeUrl());
+  const field = page.getByLabel("Password");
+  await field.fill(testPassword);
+  const place = await field.boundingBox();
+  await page.getByRole("button", { name: "Show" }).click();
+  assert.equal(await field.getAttribute("type"), "text");
+  assert.deepEqual(await field.boundingBox(), place, "nothing has moved");
+  await page.getByRole("button", { name: "Hide" }).waitFor();
+  const sent = page.waitForRequest((request) => request.method() === "POST");
+  await page.getByLabel("User name").fill("gil");
+  const whenSent = `(() => { const form = document.forms[0];
+    form.addEventListener("submit", (event) => event.preventDefault(), { once: true });
+    form.requestSubmit();
+    return form.elements.password.type; })()`;
+  assert.equal(await page.evaluate(whenSent), "password");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  assert.match((await sent).postData() ?? "", /username=gil&password=correct\+horse\+battery$/);
+  await page.getByRole("heading", { name: "Allow Orders?" }).waitFor();
+  await page.context().close();
+  const context = await browser.newContext({ javaScriptEnabled: false, locale: "de-DE" });
+  const plain = await context.newPage();
+  await plain.goto(authorizeUrl());
+  assert.equal(await plain.getByRole("button").count(), 1);
+  await plain.getByLabel("Benutzername").fill("gil");
+  await plain.getByLabel("Passwort").fill(testPassword);
+  await plain.getByRole("button", { name: "Anmelden" }).click();
+  await plain.getByRole("heading", { name: "Orders erlauben?" }).waitFor();
+  await context.close();
+});
+
+test("a password manager finds the user's name in the form that changes the password", async () => {
+  const page = await newPage();
+  await page.goto(`${server.issuer}/account`);
+  await signIn(page, "gil");
+  const form = page.locator("form", { has: page.getByLabel("New password") });
+  const fields = await form.locator("input:not([type=hidden])").all();
+  const found = await Promise.all(
+    fields.map(async (field) => [
+      await field.getAttribute("autocomplete"),
+      await field.inputValue(),
+      await field.isVisible(),
+    ]),
+  );
+  assert.deepEqual(found, [
+    ["username", "gil", false],
+    ["current-password", "", true],
+    ["new-password", "", true],
+  ]);
+  await page.context().close();
 });
 
 test("pages refuse to be framed and break no rule of their own policy", async () => {

@@ -10,9 +10,13 @@ import { showInteraction, submitConsent } from "./interaction/interaction.ts";
 import { showSignIn, submitSignIn } from "./interaction/sign-in-form.ts";
 import { errorCodePage } from "./pages/error-code-page.ts";
 import { homePage } from "./pages/home-page.ts";
+import { speechFor } from "./pages/speech.ts";
 import type { ServerContext } from "./server-context.ts";
 import { token } from "./token/token.ts";
 import type { Answer, EndpointRequest } from "./http/messages.ts";
+
+const showErrorCode: Handler = (server, request, code) => errorCodePage(server, speechFor(server, request), code);
+const showHome: Handler = (server, request) => homePage(server, speechFor(server, request));
 
 export type Handler = (server: ServerContext, request: EndpointRequest, id: string) => Answer | Promise<Answer>;
 
@@ -48,8 +52,8 @@ export const routes: readonly Route[] = [
   { path: "/account/sessions/:id/end", methods: ["POST"], handler: endOwnSession, kind: "page" },
   { path: "/account/password", methods: ["POST"], handler: changePassword, kind: "page" },
   { path: "/account/sign-out", methods: ["POST"], handler: signOut, kind: "page" },
-  { path: "/errors/:id", methods: ["GET"], handler: (server, _request, id) => errorCodePage(server, id), kind: "page" },
-  { path: "", methods: ["GET"], handler: (server) => homePage(server), kind: "page" },
+  { path: "/errors/:id", methods: ["GET"], handler: showErrorCode, kind: "page" },
+  { path: "", methods: ["GET"], handler: showHome, kind: "page" },
 ];
 
 /** Where RFC 8414 §3.1 puts the metadata: between the host and the issuer's path. */

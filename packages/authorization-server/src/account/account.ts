@@ -7,15 +7,16 @@ import { isDocumentRequest } from "../http/fetch-metadata.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { seeOther } from "../http/messages.ts";
 import { csrfMatches, csrfToken } from "../interaction/csrf.ts";
-import { forgedFormAnswer } from "../interaction/forged-form-answer.ts";
+import { forgedFormAnswer, forgedPage } from "../interaction/forged-form-answer.ts";
 import type { SignInResult } from "../interaction/sign-in.ts";
 import { signIn } from "../interaction/sign-in.ts";
 import { signInAddress } from "../interaction/sign-in-address.ts";
 import type { AccountGrant } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
 import { messagePage } from "../pages/message-page.ts";
-import { textsFor } from "../pages/page.ts";
-import type { Texts } from "../pages/texts.ts";
+import type { HtmlValue } from "../pages/html.ts";
+import type { Speech } from "../pages/speech.ts";
+import { counted, duration, fill, inSameLanguage, speechFor } from "../pages/speech.ts";
 import { Parameters } from "../protocol/parameters.ts";
 import type { ServerContext } from "../server-context.ts";
 import { findAnyClient } from "../store/clients.ts";
@@ -29,34 +30,39 @@ export const minPasswordCharacters = 8;
 
 /** GET /account. Without a session: sign in first, then come back. */
 export async function account(server: ServerContext, request: EndpointRequest): Promise<Answer> {
-  const texts = textsFor(server);
-  if (!isDocumentRequest(request.headers))
-    return messagePage(server, { status: 403, title: texts.error.forgedTitle, text: texts.error.forged });
+  const speech = speechFor(server, request);
+  const { texts } = speech;
+  if (!isDocumentRequest(request.headers)) return forgedPage(server, request);
   const session = await currentSession(server, request);
-  if (session === undefined) return seeOther(signInAddress(server.config.issuer, ""));
+  if (session === undefined) return seeOther(inSameLanguage(signInAddress(server.config.issuer, ""), speech));
   const done = Parameters.parse(request.query).get("done");
   const notice = done === "revoked" ? texts.account.revoked : done === "ended" ? texts.account.ended : undefined;
   return show(server, request, session, { notice });
+}
+
+interface ShownBesides {
+  readonly notice?: string | undefined;
+  readonly passwordProblem?: HtmlValue;
+  readonly status?: number;
+  readonly retryAfterSeconds?: number;
 }
 
 async function show(
   server: ServerContext,
   request: EndpointRequest,
   session: Session,
-  more: { readonly notice?: string | undefined; readonly passwordProblem?: string; readonly status?: number },
+  more: ShownBesides,
 ): Promise<Answer> {
   const secret = readCookie(server.config, request.headers.cookie, "session")!;
   return server.database.read(async (reader) => {
     const user = await findUser(reader, session.userId);
     const sessions = await listSessions(reader, session.userId);
-    return accountPage(server, {
+    return accountPage(server, speechFor(server, request), {
       csrf: csrfToken(secret, "account"),
       userName: user?.name ?? "",
       grants: await shownGrants(reader, session.userId),
       sessions: sessions.map((other) => ({ ...other, current: other.id === session.id })),
-      notice: more.notice,
-      passwordProblem: more.passwordProblem,
-      status: more.status ?? 200,
+      ...more,
     });
   });
 }
@@ -89,11 +95,15 @@ async function ownForm(
   if (forged !== undefined) return { answer: forged };
   const session = await currentSession(server, request);
   const secret = readCookie(server.config, request.headers.cookie, "session");
-  if (session === undefined || secret === undefined) return { answer: seeOther(`${server.config.issuer}/account`) };
+  if (session === undefined || secret === undefined) return { answer: toAccount(server, request) };
   const form = Parameters.parse(request.body);
   if (csrfMatches(form.get("csrf"), secret, "account")) return { session, form };
-  const texts = textsFor(server).error;
-  return { answer: messagePage(server, { status: 403, title: texts.forgedTitle, text: texts.forged }) };
+  return { answer: forgedPage(server, request) };
+}
+
+function toAccount(server: ServerContext, request: EndpointRequest, done?: "revoked" | "ended"): Answer {
+  const address = `${server.config.issuer}/account${done === undefined ? "" : `?done=${done}`}`;
+  return seeOther(inSameLanguage(address, speechFor(server, request)));
 }
 
 /** POST /account/grants/ID/revoke. */
@@ -103,7 +113,7 @@ export async function revokeOwnGrant(server: ServerContext, request: EndpointReq
   const { userId } = own.session;
   const revoked = await server.database.transaction((transaction) => revokeGrant(transaction, id, userId));
   if (revoked) server.audit.record({ event: "grant revoked by its owner", userId, address: request.address });
-  return seeOther(`${server.config.issuer}/account?done=revoked`);
+  return toAccount(server, request, "revoked");
 }
 
 /** POST /account/sessions/ID/end. */
@@ -113,7 +123,7 @@ export async function endOwnSession(server: ServerContext, request: EndpointRequ
   const { userId } = own.session;
   await server.database.transaction((transaction) => endSession(transaction, id, userId));
   server.audit.record({ event: "session ended by its owner", userId, address: request.address });
-  return seeOther(`${server.config.issuer}/account?done=ended`);
+  return toAccount(server, request, "ended");
 }
 
 /** POST /account/sign-out. */
@@ -123,8 +133,9 @@ export async function signOut(server: ServerContext, request: EndpointRequest): 
   const { session } = own;
   await server.database.transaction((transaction) => endSession(transaction, session.id, session.userId));
   server.audit.record({ event: "signed out", userId: session.userId, address: request.address });
-  const texts = textsFor(server).logout;
-  const answer = messagePage(server, { status: 200, title: texts.doneTitle, text: texts.done });
+  const speech = speechFor(server, request);
+  const { doneTitle, done } = speech.texts.logout;
+  const answer = messagePage(server, speech, { status: 200, title: doneTitle, text: done, way: "signIn" });
   return { ...answer, headers: { ...answer.headers, "set-cookie": setCookie(server.config, "session", "", 0) } };
 }
 
@@ -133,37 +144,37 @@ export async function changePassword(server: ServerContext, request: EndpointReq
   const own = await ownForm(server, request);
   if ("answer" in own) return own.answer;
   const { session, form } = own;
-  const texts = textsFor(server);
+  const speech = speechFor(server, request);
+  const { texts } = speech;
   const current = form.get("current") ?? "";
   const wanted = form.get("new") ?? "";
   const length = Array.from(wanted).length;
   if (length < minPasswordCharacters || length > maxPasswordCharacters) {
-    const passwordProblem = texts.account.passwordShort(minPasswordCharacters);
+    const passwordProblem = counted(texts, texts.account.passwordShort, minPasswordCharacters);
     return show(server, request, session, { passwordProblem, status: 400 });
   }
   const user = await server.database.read((reader) => findUser(reader, session.userId));
   const attempt = { username: user?.name ?? "", password: current, request };
   const verdict = await signIn(server, attempt);
   if (verdict.outcome !== "success") {
-    return show(server, request, session, passwordRefusal(texts, verdict));
+    return show(server, request, session, passwordRefusal(speech, verdict));
   }
   await replacePassword(server, session.userId, wanted);
   server.audit.record({ event: "password changed", userId: session.userId, address: request.address });
-  const answer = messagePage(server, {
+  const answer = messagePage(server, speech, {
     status: 200,
-    title: texts.account.passwordTitle,
+    title: texts.account.passwordChangedTitle,
     text: texts.account.passwordChanged,
+    way: "signIn",
   });
   return { ...answer, headers: { ...answer.headers, "set-cookie": setCookie(server.config, "session", "", 0) } };
 }
 
-function passwordRefusal(
-  { account: words, login }: Texts,
-  verdict: Exclude<SignInResult, { outcome: "success" }>,
-): { readonly passwordProblem: string; readonly status: number } {
-  if (verdict.outcome === "wrong") return { passwordProblem: words.passwordWrong, status: 400 };
+function passwordRefusal({ texts }: Speech, verdict: Exclude<SignInResult, { outcome: "success" }>): ShownBesides {
+  if (verdict.outcome === "wrong") return { passwordProblem: texts.account.passwordWrong, status: 400 };
   const { outcome, retryAfterSeconds } = verdict;
-  return { passwordProblem: login[outcome](retryAfterSeconds), status: outcome === "busy" ? 503 : 429 };
+  const passwordProblem = fill(texts.login[outcome], { wait: duration(texts, retryAfterSeconds) });
+  return { passwordProblem, status: outcome === "busy" ? 503 : 429, retryAfterSeconds };
 }
 
 async function replacePassword(server: ServerContext, userId: string, password: string): Promise<void> {

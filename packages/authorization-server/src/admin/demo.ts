@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { writeSecretFile } from "@tulle/identity/own";
+import { describedScopes } from "../config/config.ts";
 import { newSecret } from "../crypto/secrets.ts";
 import type { ServerContext } from "../server-context.ts";
 import { type Client, findAnyClient } from "../store/clients.ts";
@@ -49,7 +50,7 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
       name: "Demo application",
       redirectUris: [demo.redirectUri],
       postLogoutRedirectUris: logoutUri === undefined ? [] : [logoutUri],
-      scope: ["openid", "profile", "email", "offline_access", ...config.scopeTexts.keys()].join(" "),
+      scope: ["openid", "profile", "email", "offline_access", ...describedScopes(config)].join(" "),
       secret: demo.clientSecret,
     };
     problems.push(...((await createClient(database, rules, client)).problems ?? []));
@@ -83,7 +84,7 @@ async function makeGatewayClient(server: ServerContext, existing: Client | undef
     name: "Demo gateway",
     redirectUris,
     postLogoutRedirectUris: config.demoGatewayPostLogoutRedirectUris,
-    scope: ["openid", "profile", "email", "offline_access", ...config.scopeTexts.keys()].join(" "),
+    scope: ["openid", "profile", "email", "offline_access", ...describedScopes(config)].join(" "),
   };
   const made =
     existing === undefined

@@ -10,6 +10,7 @@ import { expiredPage } from "../interaction/expired-page.ts";
 import { loginStep } from "../interaction/login-step.ts";
 import { fitsAddress, signInAddress, withQuery } from "../interaction/sign-in-address.ts";
 import { refusalPage } from "../pages/message-page.ts";
+import { inSameLanguage, speechFor } from "../pages/speech.ts";
 import { echoableState } from "../protocol/redirect-uri.ts";
 import { Parameters } from "../protocol/parameters.ts";
 import { refuse } from "../protocol/refusal.ts";
@@ -46,7 +47,12 @@ export async function answerAuthorization(server: ServerContext, step: Authoriza
     const { refusal, clientId } = address;
     server.metrics.refusals("authorize", refusal.error).increment();
     const who = { clientId, address: step.request.address };
-    return refusalPage(server, refusal, server.audit.refusal("authorize refused with a page", refusal, who));
+    return refusalPage(
+      server,
+      speechFor(server, step.request),
+      refusal,
+      server.audit.refusal("authorize refused with a page", refusal, who),
+    );
   }
   const { draft } = address;
   let session: Session | undefined;
@@ -170,7 +176,8 @@ async function beginInteraction(server: ServerContext, step: AuthorizationStep, 
       lifetimeMs: config.lifetimes.interactionMs,
     }),
   );
-  return seeOther(`${config.issuer}/interaction/${interaction.id}`, {
+  const speech = speechFor(server, step.request);
+  return seeOther(inSameLanguage(`${config.issuer}/interaction/${interaction.id}`, speech), {
     "set-cookie": setCookie(config, "browser", browserSecret, browserCookieMs),
   });
 }
@@ -214,7 +221,7 @@ async function issue(server: ServerContext, step: AuthorizationStep, situation: 
     });
   });
   // Two answers to one consent page: the other one has the code.
-  if (code === undefined) return expiredPage(server);
+  if (code === undefined) return expiredPage(server, step.request);
   server.metrics.codesIssued.increment();
   if (step.consentGiven) {
     const { address } = step.request;

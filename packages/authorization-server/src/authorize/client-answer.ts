@@ -4,6 +4,7 @@ import type { Answer } from "../http/messages.ts";
 import { found } from "../http/messages.ts";
 import { formPostPage } from "../pages/form-post-page.ts";
 import { formTargets } from "../pages/form-targets.ts";
+import { speechFor } from "../pages/speech.ts";
 import { answerLocation } from "../protocol/redirect-uri.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import { printableDescription } from "../protocol/refusal.ts";
@@ -20,7 +21,7 @@ export function answerClient(
   const complete = [...answer, ["iss", server.config.issuer]] as const;
   if (draft.responseMode === "query") return found(answerLocation(draft.redirectUri, complete, draft.state));
   const state = draft.parameters.get("state");
-  return formPostPage(server, {
+  return formPostPage(server, speechFor(server, draft.request), {
     redirectUri: draft.redirectUri,
     fields: state === undefined ? complete : [...complete, ["state", state]],
     formTargets: formTargets(draft.redirectUri, draft.client.formActionExtras),

@@ -6,6 +6,8 @@ import { parseArgs } from "node:util";
 import type { LogLevel } from "@tulle/telemetry";
 import { parse as parseYaml } from "yaml";
 import type { SigningAlgorithm } from "../keys/jwt.ts";
+import type { LanguageTag } from "../pages/languages.ts";
+import { languageTags } from "../pages/languages.ts";
 import type { TokenForm } from "./token-form.ts";
 import { tokenForm, tokenFormProblems } from "./token-form.ts";
 import { parseDurationMs } from "./durations.ts";
@@ -44,6 +46,9 @@ export interface Config {
   readonly demoGatewayRedirectUris: readonly string[];
   readonly demoGatewayPostLogoutRedirectUris: readonly string[];
   readonly defaultAudience: string;
+  /** Of pages for whom neither the request nor the browser names one that is there. */
+  readonly language: LanguageTag;
+  /** By scope, or by scope and language as `scope#de`. */
   readonly scopeTexts: ReadonlyMap<string, string>;
   readonly trustedProxies: readonly string[];
   readonly signingAlgorithm: SigningAlgorithm;
@@ -273,6 +278,7 @@ function build(value: (name: string) => string): Config {
     demoGatewayRedirectUris: entries(value("demo-gateway-redirect-uris")),
     demoGatewayPostLogoutRedirectUris: entries(value("demo-gateway-post-logout-redirect-uris")),
     defaultAudience: optional("default-audience") ?? issuer,
+    language: value("language") as LanguageTag,
     scopeTexts: new Map(mapEntries(value("scopes"))),
     trustedProxies: entries(value("trusted-proxies")),
     signingAlgorithm: defaultTokenForm.algorithm,
@@ -299,6 +305,12 @@ function build(value: (name: string) => string): Config {
     logFormat: value("log-format") as Config["logFormat"],
     logLevel: value("log-level") as LogLevel,
   });
+}
+
+/** The scopes that `scopes` names, each once whatever the languages. */
+export function describedScopes({ scopeTexts }: Config): readonly string[] {
+  const translated = new RegExp(`#(${languageTags.join("|")})$`);
+  return [...new Set([...scopeTexts.keys()].map((name) => name.replace(translated, "")))];
 }
 
 export function isLoopbackIssuer(issuer: string): boolean {

@@ -1,5 +1,6 @@
 // Every setting of the authorization server in one table: from it come the flags, the environment variables, the keys
 // of the configuration file, their checks, and the help text.
+import { languageTags } from "../pages/languages.ts";
 import { parseDurationMs } from "./durations.ts";
 
 export interface Setting {
@@ -63,7 +64,14 @@ export const settings: readonly Setting[] = [
     name: "scopes",
     kind: "map",
     fallback: "",
-    help: "What scopes mean, for the consent page: `orders.read=See your orders;…`",
+    help: "What scopes mean, for the consent page: `orders.read=See your orders;orders.read#de=…`",
+  },
+  {
+    name: "language",
+    kind: "choice",
+    choices: languageTags,
+    fallback: "en",
+    help: "Language of the pages for whom neither `ui_locales` nor the browser names one that is there",
   },
   {
     name: "trusted-proxies",

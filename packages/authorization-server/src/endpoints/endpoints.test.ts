@@ -203,11 +203,11 @@ test("logout: an ID token of this session signs out, everything else asks or is 
     assert.equal(page.location, undefined, name);
   }
   const question = await browser.open(url({ client_id: "app", post_logout_redirect_uri: bye, state: "s1" }));
-  assert.match(question.body, /You are signed in as ann/);
+  assert.match(question.body, /You are signed in as <bdi>ann/);
   const stayed = await browser.submit(question, /\/logout\/confirm$/, { decision: "stay" });
   assert.match(stayed.body, /still signed in/);
   const forged = await browser.request("POST", `${server.issuer}/logout/confirm`, "decision=out");
-  assert.match(forged.body, /You are signed in as ann/, "without the token it asks again");
+  assert.match(forged.body, /You are signed in as <bdi>ann/, "without the token it asks again");
   const left = await browser.submit(question, /\/logout\/confirm$/, { decision: "out" });
   assert.equal(left.location, `${bye}?state=s1`);
   const again = (await tokensFor(server, browser))["id_token"]!;

@@ -11,7 +11,7 @@ import { isIdToken } from "../keys/jwt.ts";
 import { formTargets } from "../pages/form-targets.ts";
 import { logoutPage } from "../pages/logout-page.ts";
 import { messagePage, refusalPage } from "../pages/message-page.ts";
-import { textsFor } from "../pages/page.ts";
+import { speechFor } from "../pages/speech.ts";
 import { Parameters } from "../protocol/parameters.ts";
 import { answerLocation, echoableState, redirectUriMatches } from "../protocol/redirect-uri.ts";
 import type { Refusal } from "../protocol/refusal.ts";
@@ -36,7 +36,7 @@ export async function logout(server: ServerContext, request: EndpointRequest): P
   const parsed = await readRequest(server, request, request.method === "POST" ? request.body : request.query);
   if ("refusal" in parsed) return refusedLogout(server, request, parsed.refusal);
   const session = await currentSession(server, request);
-  if (session === undefined) return signedOut(server, parsed);
+  if (session === undefined) return signedOut(server, request, parsed);
   if (parsed.hintedSession === session.id) return endAndReturn(server, request, parsed, session);
   return ask(server, request, parsed, session);
 }
@@ -48,12 +48,13 @@ export async function confirmLogout(server: ServerContext, request: EndpointRequ
   const parsed = await readRequest(server, request, request.body);
   if ("refusal" in parsed) return refusedLogout(server, request, parsed.refusal);
   const session = await currentSession(server, request);
-  if (session === undefined) return signedOut(server, parsed);
+  if (session === undefined) return signedOut(server, request, parsed);
   const secret = readCookie(server.config, request.headers.cookie, "session") ?? "";
   if (!csrfMatches(parsed.parameters.get("csrf"), secret, "logout")) return ask(server, request, parsed, session);
   if (parsed.parameters.get("decision") === "out") return endAndReturn(server, request, parsed, session);
-  const texts = textsFor(server).logout;
-  return messagePage(server, { status: 200, title: texts.stayedTitle, text: texts.stayed });
+  const speech = speechFor(server, request);
+  const { stayedTitle, stayed } = speech.texts.logout;
+  return messagePage(server, speech, { status: 200, title: stayedTitle, text: stayed, way: "account" });
 }
 
 async function readRequest(
@@ -90,7 +91,7 @@ async function readRequest(
 function refusedLogout(server: ServerContext, request: EndpointRequest, refusal: Refusal): Answer {
   const errorId = server.audit.refusal("logout refused", refusal, { address: request.address });
   server.metrics.refusals("logout", refusal.error).increment();
-  return refusalPage(server, refusal, errorId);
+  return refusalPage(server, speechFor(server, request), refusal, errorId);
 }
 
 async function ask(
@@ -102,7 +103,7 @@ async function ask(
   const secret = readCookie(server.config, request.headers.cookie, "session") ?? "";
   const user = await server.database.read((reader) => findUser(reader, session.userId));
   const repeated = ["id_token_hint", "client_id", "post_logout_redirect_uri", "state"] as const;
-  return logoutPage(server, {
+  return logoutPage(server, speechFor(server, request), {
     csrf: csrfToken(secret, "logout"),
     userName: user?.name ?? "",
     fields: repeated.flatMap((name) => {
@@ -126,16 +127,17 @@ async function endAndReturn(
     clientId: logoutRequest.client?.id,
     address: request.address,
   });
-  return signedOut(server, logoutRequest);
+  return signedOut(server, request, logoutRequest);
 }
 
-function signedOut(server: ServerContext, { returnTo, parameters }: LogoutRequest): Answer {
+function signedOut(server: ServerContext, request: EndpointRequest, { returnTo, parameters }: LogoutRequest): Answer {
   const cookie = { "set-cookie": setCookie(server.config, "session", "", 0) };
   if (returnTo !== undefined) {
     const state = echoableState(parameters.raw("state"), parameters.get("state"));
     return found(state === undefined ? returnTo : answerLocation(returnTo, [], state), cookie);
   }
-  const texts = textsFor(server).logout;
-  const answer = messagePage(server, { status: 200, title: texts.doneTitle, text: texts.done });
+  const speech = speechFor(server, request);
+  const { doneTitle, done } = speech.texts.logout;
+  const answer = messagePage(server, speech, { status: 200, title: doneTitle, text: done, way: "signIn" });
   return { ...answer, headers: { ...answer.headers, ...cookie } };
 }

@@ -1,8 +1,9 @@
 // What clients discover: RFC 8414 metadata, which is OpenID Connect discovery too, and the key set. What is not
 // supported is said where leaving it out would mean that it is.
-import { keySetLifeMs } from "../config/config.ts";
+import { describedScopes, keySetLifeMs } from "../config/config.ts";
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
+import { languageTags } from "../pages/languages.ts";
 import { grantTypes } from "../store/clients.ts";
 import { standardScopes } from "../token/user-claims.ts";
 
@@ -21,7 +22,7 @@ export function metadata(server: ServerContext): Answer {
     response_types_supported: ["code"],
     response_modes_supported: ["query", "form_post"],
     grant_types_supported: grantTypes,
-    scopes_supported: [...new Set([...standardScopes, "roles", "groups", ...config.scopeTexts.keys()])],
+    scopes_supported: [...new Set([...standardScopes, "roles", "groups", ...describedScopes(config)])],
     claims_supported: [
       "sub",
       "iss",
@@ -45,6 +46,7 @@ export function metadata(server: ServerContext): Answer {
     token_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post", "none"],
     revocation_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post", "none"],
     introspection_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post"],
+    ui_locales_supported: languageTags,
     prompt_values_supported: ["none", "login", "consent", "select_account"],
     authorization_response_iss_parameter_supported: true,
     claims_parameter_supported: false,

@@ -4,6 +4,7 @@ import { readCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { consentPage } from "../pages/consent-page.ts";
 import { formTargets } from "../pages/form-targets.ts";
+import { inSameLanguage, speechFor } from "../pages/speech.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { Interaction } from "../store/interactions.ts";
 import { findUser } from "../store/users.ts";
@@ -24,11 +25,12 @@ export async function consentStep(
 ): Promise<Answer> {
   const browserSecret = readCookie(server.config, request.headers.cookie, "browser");
   const { draft, session } = situation;
-  if (browserSecret === undefined || session === undefined) return expiredPage(server);
+  if (browserSecret === undefined || session === undefined) return expiredPage(server, request);
   const user = await server.database.read((reader) => findUser(reader, session.userId));
   const address = `${server.config.issuer}/interaction/${interaction.id}`;
-  return consentPage(server, {
-    action: `${address}/consent`,
+  const speech = speechFor(server, request);
+  return consentPage(server, speech, {
+    action: inSameLanguage(`${address}/consent`, speech),
     switchAccount: signInAddress(server.config.issuer, interaction.parameters),
     csrf: csrfToken(browserSecret, ...shownOnConsentPage(interaction, situation)),
     clientId: draft.client.id,

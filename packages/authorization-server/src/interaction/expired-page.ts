@@ -1,10 +1,11 @@
 // What a browser sees whose interaction is over, too old, or another browser's.
-import type { Answer } from "../http/messages.ts";
+import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { messagePage } from "../pages/message-page.ts";
-import { textsFor } from "../pages/page.ts";
+import { speechFor } from "../pages/speech.ts";
 import type { ServerContext } from "../server-context.ts";
 
-export function expiredPage(server: ServerContext): Answer {
-  const texts = textsFor(server).error;
-  return messagePage(server, { status: 400, title: texts.expiredTitle, text: texts.expired });
+export function expiredPage(server: ServerContext, request: EndpointRequest): Answer {
+  const speech = speechFor(server, request);
+  const { expiredTitle, expired } = speech.texts.error;
+  return messagePage(server, speech, { status: 400, title: expiredTitle, text: expired, way: "account" });
 }

@@ -37,7 +37,7 @@ function stepOf(request: EndpointRequest, interaction: Interaction, consentGiven
 /** GET /interaction/ID: whatever is due now. */
 export async function showInteraction(server: ServerContext, request: EndpointRequest, id: string): Promise<Answer> {
   const own = await ownInteraction(server, request, id);
-  if (own === undefined) return expiredPage(server);
+  if (own === undefined) return expiredPage(server, request);
   return answerAuthorization(server, stepOf(request, own.interaction, false));
 }
 
@@ -58,7 +58,7 @@ export async function submitConsent(server: ServerContext, request: EndpointRequ
   const forged = forgedFormAnswer(server, request);
   if (forged !== undefined) return forged;
   const own = await ownInteraction(server, request, id);
-  if (own === undefined) return expiredPage(server);
+  if (own === undefined) return expiredPage(server, request);
   const step = stepOf(request, own.interaction, false);
   const situation = await situationFor(server, request, own.interaction);
   // The client, the session or the request has changed under the page: show what is due instead.
@@ -71,7 +71,7 @@ export async function submitConsent(server: ServerContext, request: EndpointRequ
   if (form.get("decision") === "allow") return answerAuthorization(server, stepOf(request, own.interaction, true));
   if (form.get("decision") !== "deny") return consentStep(server, request, own.interaction, situation);
   const finished = await server.database.transaction((transaction) => finishInteraction(transaction, id));
-  if (!finished) return expiredPage(server);
+  if (!finished) return expiredPage(server, request);
   return refuseClient(
     server,
     situation.draft,

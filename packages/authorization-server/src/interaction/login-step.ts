@@ -4,7 +4,9 @@ import { newSecret } from "../crypto/secrets.ts";
 import { browserCookieMs, readCookie, setCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { formTargets } from "../pages/form-targets.ts";
+import type { HtmlValue } from "../pages/html.ts";
 import { loginPage } from "../pages/login-page.ts";
+import { inSameLanguage, speechFor } from "../pages/speech.ts";
 import type { ServerContext } from "../server-context.ts";
 import { findUser } from "../store/users.ts";
 import { csrfToken } from "./csrf.ts";
@@ -14,7 +16,7 @@ export interface LoginStep {
   readonly parameters: string;
   /** Undefined on the way to the owner's own page. */
   readonly situation: Situation | undefined;
-  readonly problem?: string;
+  readonly problem?: HtmlValue;
   readonly username?: string;
   readonly status?: number;
   readonly retryAfterSeconds?: number;
@@ -30,8 +32,9 @@ export async function loginStep(server: ServerContext, request: EndpointRequest,
   const { situation, parameters } = step;
   const draft = situation?.draft;
   const browserSecret = readCookie(config, request.headers.cookie, "browser") ?? newSecret();
-  const answer = loginPage(server, {
-    action: `${config.issuer}/sign-in`,
+  const speech = speechFor(server, request);
+  const answer = loginPage(server, speech, {
+    action: inSameLanguage(`${config.issuer}/sign-in`, speech),
     parameters,
     csrf: csrfToken(browserSecret, ...shownOnLoginPage(parameters)),
     clientName: draft?.client.name,

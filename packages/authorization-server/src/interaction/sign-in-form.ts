@@ -7,7 +7,8 @@ import { isDocumentRequest } from "../http/fetch-metadata.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { seeOther } from "../http/messages.ts";
 import { refusalPage } from "../pages/message-page.ts";
-import { textsFor } from "../pages/page.ts";
+import type { HtmlValue } from "../pages/html.ts";
+import { duration, fill, inSameLanguage, speechFor } from "../pages/speech.ts";
 import { Parameters } from "../protocol/parameters.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
@@ -38,15 +39,22 @@ function refusedPurpose(
   { refusal, clientId }: { readonly refusal: Refusal; readonly clientId: string | undefined },
 ): Answer {
   const who = { clientId, address: request.address };
-  return refusalPage(server, refusal, server.audit.refusal("authorize refused with a page", refusal, who));
+  return refusalPage(
+    server,
+    speechFor(server, request),
+    refusal,
+    server.audit.refusal("authorize refused with a page", refusal, who),
+  );
 }
 
 /** The form even for somebody who is signed in, to change the account. */
 export async function showSignIn(server: ServerContext, request: EndpointRequest): Promise<Answer> {
-  if (!isDocumentRequest(request.headers)) return expiredPage(server);
-  const purpose = await purposeOf(server, request, request.query);
+  if (!isDocumentRequest(request.headers)) return expiredPage(server, request);
+  // On the way to the owner's own page the address says nothing but the language.
+  const parameters = /^ui_locales=[^&]*$/.test(request.query) ? "" : request.query;
+  const purpose = await purposeOf(server, request, parameters);
   if ("refusal" in purpose) return refusedPurpose(server, request, purpose);
-  return loginStep(server, request, { parameters: request.query, situation: purpose.situation });
+  return loginStep(server, request, { parameters, situation: purpose.situation });
 }
 
 export async function submitSignIn(server: ServerContext, request: EndpointRequest): Promise<Answer> {
@@ -55,26 +63,28 @@ export async function submitSignIn(server: ServerContext, request: EndpointReque
   const form = Parameters.parse(request.body);
   const parameters = form.get("request") ?? "";
   const browserSecret = readCookie(server.config, request.headers.cookie, "browser");
-  if (browserSecret === undefined) return expiredPage(server);
+  if (browserSecret === undefined) return expiredPage(server, request);
   const purpose = await purposeOf(server, request, parameters);
   if ("refusal" in purpose) return refusedPurpose(server, request, purpose);
-  const texts = textsFor(server).login;
+  const { texts } = speechFor(server, request);
+  const words = texts.login;
+  const waiting = (pattern: string, seconds: number): HtmlValue => fill(pattern, { wait: duration(texts, seconds) });
   const username = form.get("username") ?? "";
   const password = form.get("password") ?? "";
-  const again = (problem: string, status: number, retryAfterSeconds?: number): Promise<Answer> => {
+  const again = (problem: HtmlValue, status: number, retryAfterSeconds?: number): Promise<Answer> => {
     const wait = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
     return loginStep(server, request, { ...purpose, parameters, problem, username, status, ...wait });
   };
-  if (!csrfMatches(form.get("csrf"), browserSecret, ...shownOnLoginPage(parameters))) return again(texts.reloaded, 403);
-  if (username === "" || password === "") return again(texts.missing, 400);
+  if (!csrfMatches(form.get("csrf"), browserSecret, ...shownOnLoginPage(parameters))) return again(words.reloaded, 403);
+  if (username === "" || password === "") return again(words.missing, 400);
   const result = await signIn(server, { username, password, request });
   switch (result.outcome) {
     case "wrong":
-      return again(texts.wrong, 400);
+      return again(words.wrong, 400);
     case "busy":
-      return again(texts.busy(result.retryAfterSeconds), 503, result.retryAfterSeconds);
+      return again(waiting(words.busy, result.retryAfterSeconds), 503, result.retryAfterSeconds);
     case "throttled":
-      return again(texts.throttled(result.retryAfterSeconds), 429, result.retryAfterSeconds);
+      return again(waiting(words.throttled, result.retryAfterSeconds), 429, result.retryAfterSeconds);
     case "success":
       return beginSession(server, request, {
         parameters,
@@ -117,7 +127,7 @@ async function beginSession(
     return { secret: session.secret, interaction: await createInteraction(transaction, wanted) };
   });
   const next = interaction === undefined ? "/account" : `/interaction/${interaction.id}`;
-  return seeOther(config.issuer + next, {
+  return seeOther(inSameLanguage(config.issuer + next, speechFor(server, request)), {
     "set-cookie": [setCookie(config, "session", secret, config.lifetimes.sessionMs), cookie],
   });
 }

@@ -2,9 +2,12 @@
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import { scopeList } from "./consent-page.ts";
-import type { Html } from "./html.ts";
+import type { Html, HtmlValue } from "./html.ts";
 import { html } from "./html.ts";
-import { pageAnswer, textsFor } from "./page.ts";
+import { pageAnswer } from "./page.ts";
+import { passwordField, showPasswordScript } from "./password-field.ts";
+import type { Speech } from "./speech.ts";
+import { fill, fillText, inSameLanguage } from "./speech.ts";
 import type { Texts } from "./texts.ts";
 
 export interface AccountGrant {
@@ -27,25 +30,28 @@ export interface AccountPage {
   readonly userName: string;
   readonly grants: readonly AccountGrant[];
   readonly sessions: readonly AccountSession[];
-  readonly notice: string | undefined;
-  readonly passwordProblem: string | undefined;
-  readonly status: number;
+  readonly notice?: string | undefined;
+  readonly passwordProblem?: HtmlValue;
+  readonly status?: number;
+  readonly retryAfterSeconds?: number;
 }
 
-export function accountPage(server: ServerContext, page: AccountPage): Answer {
-  const texts = textsFor(server);
-  const path = `${server.config.issuer}/account`;
+export function accountPage(server: ServerContext, speech: Speech, page: AccountPage): Answer {
+  const { texts } = speech;
+  const to = (path: string): string => inSameLanguage(`${server.config.issuer}/account/${path}`, speech);
   const hidden = html`<input type="hidden" name="csrf" value="${page.csrf}" />`;
-  return pageAnswer(server, {
+  return pageAnswer(server, speech, {
     title: texts.account.title,
     wide: true,
     status: page.status,
+    retryAfterSeconds: page.retryAfterSeconds,
+    script: showPasswordScript,
     content: html`<div class="top">
         <div>
           <h1>${texts.account.title}</h1>
-          <p class="lead">${texts.account.hello(page.userName)}</p>
+          <p class="lead">${fill(texts.account.hello, { user: page.userName })}</p>
         </div>
-        <form method="post" action="${path}/sign-out">${hidden}<button>${texts.account.signOut}</button></form>
+        <form method="post" action="${to("sign-out")}">${hidden}<button>${texts.account.signOut}</button></form>
       </div>
       ${page.notice === undefined ? undefined : html`<p class="notice good" role="status">${page.notice}</p>`}
       <h2>${texts.account.applications}</h2>
@@ -53,56 +59,52 @@ export function accountPage(server: ServerContext, page: AccountPage): Answer {
         page.grants.length === 0
           ? html`<p class="soft">${texts.account.noApplications}</p>`
           : html`<ul class="rows">
-              ${page.grants.map((grant) => grantRow(server, texts, grant, path, hidden))}
+              ${page.grants.map((grant) => grantRow(server, speech, grant, to(`grants/${grant.id}/revoke`), hidden))}
             </ul>`
       }
       <h2>${texts.account.sessions}</h2>
       <ul class="rows">
-        ${page.sessions.map((session) => sessionRow(texts, session, path, hidden))}
+        ${page.sessions.map((session) => sessionRow(texts, session, to(`sessions/${session.id}/end`), hidden))}
       </ul>
       <h2>${texts.account.passwordTitle}</h2>
       <p class="soft">${texts.account.passwordEffect}</p>
       ${page.passwordProblem === undefined ? undefined : html`<p class="notice bad" role="alert">${page.passwordProblem}</p>`}
-      <form class="narrow" method="post" action="${path}/password">
+      <form class="narrow" method="post" action="${to("password")}">
         ${hidden}
-        <input type="hidden" name="username" autocomplete="username" value="${page.userName}" />
-        <label for="current">${texts.account.currentPassword}</label>
-        <input id="current" name="current" type="password" autocomplete="current-password" maxlength="1024" required />
-        <label for="new">${texts.account.newPassword}</label>
-        <input
-          id="new"
-          name="new"
-          type="password"
-          autocomplete="new-password"
-          minlength="8"
-          maxlength="1024"
-          required
-        />
+        <input type="text" name="username" autocomplete="username" value="${page.userName}" readonly hidden />
+        ${passwordField(texts, { id: "current", label: texts.account.currentPassword, use: "current-password" })}
+        ${passwordField(texts, { id: "new", label: texts.account.newPassword, use: "new-password", minCharacters: 8 })}
         <button class="full">${texts.account.changePassword}</button>
       </form>`,
   });
 }
 
-function grantRow(server: ServerContext, texts: Texts, grant: AccountGrant, path: string, hidden: Html): Html {
+function grantRow(server: ServerContext, speech: Speech, grant: AccountGrant, action: string, hidden: Html): Html {
+  const { texts } = speech;
+  const { since, revoke, revokeLabel } = texts.account;
   return html`<li>
     <div>
-      <b>${grant.clientName}</b>
-      <span class="soft">${texts.account.since} ${moment(grant.sinceMs, texts)}</span> ${scopeList(server, grant.scope)}
+      <b><bdi>${grant.clientName}</bdi></b>
+      <span class="soft">${fill(since, { moment: moment(grant.sinceMs, texts) })}</span>
+      ${scopeList(server, speech, grant.scope)}
     </div>
-    <form method="post" action="${path}/grants/${grant.id}/revoke">
-      ${hidden}<button aria-label="${texts.account.revokeLabel(grant.clientName)}">${texts.account.revoke}</button>
+    <form method="post" action="${action}">
+      ${hidden}<button aria-label="${fillText(revokeLabel, { client: grant.clientName })}">${revoke}</button>
     </form>
   </li>`;
 }
 
-function sessionRow(texts: Texts, session: AccountSession, path: string, hidden: Html): Html {
+function sessionRow(texts: Texts, session: AccountSession, action: string, hidden: Html): Html {
+  const { lastUsed, end, endLabel } = texts.account;
   const browser = describeBrowser(session.userAgent) ?? texts.account.unknownBrowser;
   return html`<li>
     <div>
       <b>${browser}</b>${session.current ? html`<span class="tag">${texts.account.thisBrowser}</span>` : undefined}
-      <br /><span class="soft">${session.address} · ${texts.account.lastUsed} ${moment(session.seenAtMs, texts)}</span>
+      <br /><span class="soft"
+        >${session.address} · ${fill(lastUsed, { moment: moment(session.seenAtMs, texts) })}</span
+      >
     </div>
-    ${session.current ? undefined : html`<form method="post" action="${path}/sessions/${session.id}/end">${hidden}<button aria-label="${texts.account.endLabel(browser)}">${texts.account.end}</button></form>`}
+    ${session.current ? undefined : html`<form method="post" action="${action}">${hidden}<button aria-label="${fillText(endLabel, { browser })}">${end}</button></form>`}
   </li>`;
 }
 

@@ -1,8 +1,11 @@
 // The consent question: who asks, for whom, for what, and where the answer goes.
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
+import type { HtmlValue } from "./html.ts";
 import { Html, html } from "./html.ts";
-import { pageAnswer, textsFor } from "./page.ts";
+import { pageAnswer } from "./page.ts";
+import type { Speech } from "./speech.ts";
+import { fill, fillText } from "./speech.ts";
 
 export interface ConsentPage {
   readonly action: string;
@@ -23,14 +26,17 @@ const tick = new Html(
 );
 
 /** A scope in the operator's words, else in ours, else by its name. */
-export function scopeWords(server: ServerContext, scope: string): string {
-  const texts = textsFor(server);
-  return server.config.scopeTexts.get(scope) ?? texts.scopes[scope] ?? texts.unknownScope(scope);
+export function scopeWords(server: ServerContext, { texts }: Speech, scope: string): HtmlValue {
+  const { scopeTexts } = server.config;
+  const operators = scopeTexts.get(`${scope}#${texts.language}`) ?? scopeTexts.get(scope);
+  if (operators !== undefined) return html`<bdi>${operators}</bdi>`;
+  const ours = Object.entries(texts.scopes).find(([name]) => name === scope)?.[1];
+  return ours ?? fill(texts.unknownScope, { scope });
 }
 
-export function scopeList(server: ServerContext, scope: readonly string[]): Html {
+export function scopeList(server: ServerContext, speech: Speech, scope: readonly string[]): Html {
   return html`<ul class="scopes">
-    ${scope.map((token) => html`<li>${tick}<span>${scopeWords(server, token)}</span></li>`)}
+    ${scope.map((token) => html`<li>${tick}<span>${scopeWords(server, speech, token)}</span></li>`)}
   </ul>`;
 }
 
@@ -41,21 +47,25 @@ function destination(redirectUri: string, device: string): string {
   return url.protocol === "http:" ? url.host : device;
 }
 
-export function consentPage(server: ServerContext, page: ConsentPage): Answer {
-  const texts = textsFor(server).consent;
-  return pageAnswer(server, {
-    title: texts.title(page.clientName),
+export function consentPage(server: ServerContext, speech: Speech, page: ConsentPage): Answer {
+  const texts = speech.texts.consent;
+  const client = page.clientName;
+  const places = page.resources.map((resource, index) => html`${index === 0 ? "" : ", "}<b>${resource}</b>`);
+  return pageAnswer(server, speech, {
+    title: fillText(texts.title, { client }),
     formTargets: page.formTargets,
-    content: html`<h1>${texts.title(page.clientName)}</h1>
+    content: html`<h1>${fill(texts.title, { client })}</h1>
       ${page.clientName === page.clientId ? undefined : html`<p class="lead"><code>${page.clientId}</code></p>`}
       <div class="who">
-        <span>${texts.signedInAs} <b>${page.userName}</b></span
+        <span>${fill(texts.signedInAs, { user: html`<b>${page.userName}</b>` })}</span
         ><a href="${page.switchAccount}">${texts.change}</a>
       </div>
-      <p>${texts.asks(page.clientName)}</p>
-      ${scopeList(server, page.scope)}
-      ${page.resources.length === 0 ? undefined : html`<p class="where">${texts.reaches} ${page.resources.map((resource, index) => html`${index === 0 ? "" : ", "}<b>${resource}</b>`)}.</p>`}
-      <p class="where">${texts.goesTo} <b>${destination(page.redirectUri, texts.goesToDevice)}</b>.</p>
+      <p>${fill(texts.asks, { client })}</p>
+      ${scopeList(server, speech, page.scope)}
+      ${page.resources.length === 0 ? undefined : html`<p class="where">${fill(texts.reaches, { places })}</p>`}
+      <p class="where">
+        ${fill(texts.goesTo, { place: html`<b>${destination(page.redirectUri, texts.goesToDevice)}</b>` })}
+      </p>
       ${page.isPublic ? html`<p class="notice soft">${texts.unverified}</p>` : undefined}
       <form method="post" action="${page.action}">
         <input type="hidden" name="csrf" value="${page.csrf}" />

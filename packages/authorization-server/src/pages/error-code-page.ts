@@ -2,17 +2,20 @@
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import { html } from "./html.ts";
-import { messagePage } from "./message-page.ts";
-import { pageAnswer, textsFor } from "./page.ts";
+import { messagePage, wayOn } from "./message-page.ts";
+import { pageAnswer } from "./page.ts";
+import type { Speech } from "./speech.ts";
+import { fill, fillText } from "./speech.ts";
 
-export function errorCodePage(server: ServerContext, code: string): Answer {
-  const texts = textsFor(server);
-  const meaning = Object.hasOwn(texts.errorCodes, code) ? texts.errorCodes[code] : undefined;
+export function errorCodePage(server: ServerContext, speech: Speech, code: string): Answer {
+  const { error, errorCodes, errorCodeTitle } = speech.texts;
+  const meaning = Object.entries(errorCodes).find(([name]) => name === code)?.[1];
   if (meaning === undefined)
-    return messagePage(server, { status: 404, title: texts.error.notFoundTitle, text: texts.error.notFound });
-  return pageAnswer(server, {
-    title: code,
-    content: html`<h1>${texts.errorCodeTitle} <code>${code}</code></h1>
-      <p>${meaning}</p>`,
+    return messagePage(server, speech, { status: 404, title: error.notFoundTitle, text: error.notFound, way: "home" });
+  return pageAnswer(server, speech, {
+    title: fillText(errorCodeTitle, { code }),
+    content: html`<h1>${fill(errorCodeTitle, { code: html`<code>${code}</code>` })}</h1>
+      <p>${meaning}</p>
+      ${wayOn(server, speech, "account")}`,
   });
 }

@@ -2,14 +2,18 @@
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import { html } from "./html.ts";
-import { pageAnswer, textsFor } from "./page.ts";
+import { pageAnswer } from "./page.ts";
+import type { Speech } from "./speech.ts";
+import { inSameLanguage } from "./speech.ts";
 
-export function homePage(server: ServerContext): Answer {
-  const texts = textsFor(server).home;
-  return pageAnswer(server, {
+export function homePage(server: ServerContext, speech: Speech): Answer {
+  const texts = speech.texts.home;
+  return pageAnswer(server, speech, {
     title: texts.title,
     content: html`<h1>${texts.title}</h1>
       <p>${texts.intro}</p>
-      <a class="button primary full" href="${server.config.issuer}/account">${texts.account}</a>`,
+      <a class="button primary full" href="${inSameLanguage(`${server.config.issuer}/account`, speech)}"
+        >${speech.texts.ways.account}</a
+      >`,
   });
 }

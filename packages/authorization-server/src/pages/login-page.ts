@@ -1,8 +1,12 @@
 // The sign-in form.
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
+import type { HtmlValue } from "./html.ts";
 import { html } from "./html.ts";
-import { pageAnswer, textsFor } from "./page.ts";
+import { pageAnswer } from "./page.ts";
+import { passwordField, showPasswordScript } from "./password-field.ts";
+import type { Speech } from "./speech.ts";
+import { fill } from "./speech.ts";
 
 export interface LoginPage {
   readonly action: string;
@@ -13,21 +17,22 @@ export interface LoginPage {
   readonly clientName: string | undefined;
   readonly username: string;
   readonly again: boolean;
-  readonly problem: string | undefined;
+  readonly problem: HtmlValue;
   readonly status: number;
   readonly retryAfterSeconds?: number;
   readonly formTargets: readonly string[];
 }
 
-export function loginPage(server: ServerContext, page: LoginPage): Answer {
-  const texts = textsFor(server).login;
-  const lead = page.clientName === undefined ? texts.toAccount : texts.toContinue(page.clientName);
+export function loginPage(server: ServerContext, speech: Speech, page: LoginPage): Answer {
+  const texts = speech.texts.login;
+  const lead = page.clientName === undefined ? texts.toAccount : fill(texts.toContinue, { client: page.clientName });
   const focusPassword = page.username !== "";
-  return pageAnswer(server, {
+  return pageAnswer(server, speech, {
     title: texts.title,
     status: page.status,
     formTargets: page.formTargets,
-    headers: page.retryAfterSeconds === undefined ? {} : { "retry-after": String(page.retryAfterSeconds) },
+    retryAfterSeconds: page.retryAfterSeconds,
+    script: showPasswordScript,
     content: html`<h1>${texts.title}</h1>
       <p class="lead">${lead}</p>
       ${page.problem === undefined ? undefined : html`<p class="notice bad" role="alert" id="problem">${page.problem}</p>`}
@@ -47,15 +52,7 @@ export function loginPage(server: ServerContext, page: LoginPage): Answer {
           value="${page.username}"
           ${focusPassword ? undefined : html` autofocus`}${page.problem === undefined ? undefined : html` aria-describedby="problem"`}
         />
-        <label for="password">${texts.password}</label>
-        <input
-          id="password"
-          name="password"
-          type="password"
-          autocomplete="current-password"
-          maxlength="1024"
-          required${focusPassword ? html` autofocus` : undefined}
-        />
+        ${passwordField(speech.texts, { id: "password", label: texts.password, use: "current-password", focus: focusPassword })}
         <button class="primary full">${texts.submit}</button>
       </form>`,
   });

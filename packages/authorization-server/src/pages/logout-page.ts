@@ -2,7 +2,9 @@
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import { html } from "./html.ts";
-import { pageAnswer, textsFor } from "./page.ts";
+import { pageAnswer } from "./page.ts";
+import type { Speech } from "./speech.ts";
+import { fill, inSameLanguage } from "./speech.ts";
 
 export interface LogoutPage {
   readonly csrf: string;
@@ -12,14 +14,14 @@ export interface LogoutPage {
   readonly formTargets: readonly string[];
 }
 
-export function logoutPage(server: ServerContext, page: LogoutPage): Answer {
-  const texts = textsFor(server).logout;
-  return pageAnswer(server, {
+export function logoutPage(server: ServerContext, speech: Speech, page: LogoutPage): Answer {
+  const texts = speech.texts.logout;
+  return pageAnswer(server, speech, {
     title: texts.title,
     formTargets: page.formTargets,
     content: html`<h1>${texts.title}</h1>
-      <p>${texts.question(page.userName)}</p>
-      <form method="post" action="${server.config.issuer}/logout/confirm">
+      <p>${fill(texts.question, { user: page.userName })}</p>
+      <form method="post" action="${inSameLanguage(`${server.config.issuer}/logout/confirm`, speech)}">
         <input type="hidden" name="csrf" value="${page.csrf}" />
         ${page.fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
         <div class="choices">

@@ -1,36 +1,31 @@
 // The frame of every page and the headers that protect it.
-import type { Answer, AnswerHeaders } from "../http/messages.ts";
+import type { Answer } from "../http/messages.ts";
 import { noStore } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { HtmlValue } from "./html.ts";
 import { Html, html } from "./html.ts";
-import { style, styleDigest } from "./style.ts";
-import { english } from "./texts.ts";
-import type { Texts } from "./texts.ts";
+import { digestOf, style } from "./style.ts";
+import type { Speech } from "./speech.ts";
 
 export interface Page {
   readonly title: string;
   readonly content: HtmlValue;
-  readonly status?: number;
+  readonly status?: number | undefined;
+  /** Seconds. */
+  readonly retryAfterSeconds?: number | undefined;
   readonly wide?: boolean;
   /** CSP sources beside our own that a form of this page may lead to; browsers apply them to redirects too. */
   readonly formTargets?: readonly string[];
-  /** SHA-256 of the one script of the page; the others have none. */
-  readonly scriptDigest?: string;
-  readonly headers?: AnswerHeaders;
-}
-
-/** The only language there is yet; the request will choose here. */
-export function textsFor(_server: ServerContext): Texts {
-  return english;
+  /** The one script of the page; the others have none. Without it the page does all that it is for. */
+  readonly script?: string;
 }
 
 // RFC 9700 §4.16 (framing) and §4.2.4 (referrer); nothing but our own markup and one style sheet is ever loaded.
-function securityHeaders(formTargets: readonly string[], scriptDigest: string | undefined): Record<string, string> {
+function securityHeaders(formTargets: readonly string[], script: string | undefined): Record<string, string> {
   const policy = [
     "default-src 'none'",
-    `style-src 'sha256-${styleDigest}'`,
-    ...(scriptDigest === undefined ? [] : [`script-src 'sha256-${scriptDigest}'`]),
+    styleSource,
+    ...(script === undefined ? [] : [`script-src 'sha256-${digestOf(script)}'`]),
     `form-action ${["'self'", ...formTargets].join(" ")}`,
     "frame-ancestors 'none'",
     "base-uri 'none'",
@@ -53,10 +48,10 @@ const mark = new Html(
     '<path d="M6 10c4-4 8-4 12 0s8 4 12 0M6 18c4-4 8-4 12 0s8 4 12 0M6 26c4-4 8-4 12 0s8 4 12 0"/></svg>',
 );
 
+const styleSource = `style-src 'sha256-${digestOf(style)}'`;
 const styleElement = new Html(`<style>${style}</style>`);
 
-export function pageAnswer(server: ServerContext, page: Page): Answer {
-  const texts = textsFor(server);
+export function pageAnswer(server: ServerContext, { texts }: Speech, page: Page): Answer {
   const host = new URL(server.config.issuer).host;
   const body = html`<!doctype html>
 <html lang="${texts.language}">
@@ -73,12 +68,19 @@ ${mark}
 ${page.content}
 </main>
 <footer>${host}</footer>
+${page.script === undefined ? undefined : new Html(`<script>${page.script}</script>`)}
 </body>
 </html>
 `;
   return {
     status: page.status ?? 200,
-    headers: { ...securityHeaders(page.formTargets ?? [], page.scriptDigest), ...page.headers },
+    headers: {
+      ...securityHeaders(page.formTargets ?? [], page.script),
+      // RFC 9110 §8.5 and §12.5.5; no cache keeps a page, but some rewrite it.
+      "content-language": texts.language,
+      vary: "Accept-Language",
+      ...(page.retryAfterSeconds === undefined ? {} : { "retry-after": String(page.retryAfterSeconds) }),
+    },
     body: body.text,
   };
 }

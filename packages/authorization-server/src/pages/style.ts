@@ -9,6 +9,7 @@ export const style = `
 --accent:#6cc3bd;--accent-ink:#0c2426;--accent-hover:#8ad3ce;--tint:#1c3032;--bad:#f2a5a0;--bad-tint:#3a2022;--good:#94d3ae;
 --good-tint:#1b3226;--field:#6d747d}}
 *{box-sizing:border-box}
+[hidden]{display:none!important}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;min-height:100vh;min-height:100dvh;display:flex;flex-direction:column;align-items:center;justify-content:center;gap:1.25rem;
 padding:2rem 1rem;background:var(--ground);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
@@ -25,6 +26,9 @@ footer{text-align:center;overflow-wrap:anywhere}
 a{color:var(--accent);text-underline-offset:.18em}
 label{display:block;font-weight:550;margin:1.15rem 0 .35rem}
 input{width:100%;font:inherit;color:inherit;background:transparent;border:1px solid var(--field);border-radius:.6rem;padding:.68rem .8rem;min-height:2.9rem}
+.secret{position:relative}
+.secret input{padding-right:7rem}
+.secret button{position:absolute;top:0;right:0;bottom:0;min-height:0;padding:0 .9rem;border:0;font-size:.9rem;color:var(--accent);background:transparent}
 input:hover{border-color:var(--soft)}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}
 input:focus-visible{outline-offset:0}
@@ -68,4 +72,7 @@ footer{padding:0 1.25rem 2rem;width:100%;text-align:left;background:var(--card)}
 @media (forced-colors:active){button,.button,input,main{border:1px solid}}
 `;
 
-export const styleDigest = createHash("sha256").update(style).digest("base64");
+/** As content security policies name what stands in a page. */
+export function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64");
+}

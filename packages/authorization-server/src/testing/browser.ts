@@ -82,11 +82,11 @@ export class Browser {
   }
 
   signIn(page: Visit, username: string, password: string): Promise<Visit> {
-    return this.submit(page, /\/sign-in$/, { username, password });
+    return this.submit(page, /\/sign-in(\?|$)/, { username, password });
   }
 
   decide(page: Visit, decision: "allow" | "deny"): Promise<Visit> {
-    return this.submit(page, /\/consent$/, { decision });
+    return this.submit(page, /\/consent(\?|$)/, { decision });
   }
 }
 
