@@ -14,9 +14,8 @@ import { signInAddress } from "../interaction/sign-in-address.ts";
 import type { AccountGrant } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
 import { messagePage } from "../pages/message-page.ts";
-import type { HtmlValue } from "../pages/html.ts";
 import type { Speech } from "../pages/speech.ts";
-import { counted, duration, fill, inSameLanguage, speechFor } from "../pages/speech.ts";
+import { counted, duration, fillText, inSameLanguage, speechFor } from "../pages/speech.ts";
 import { Parameters } from "../protocol/parameters.ts";
 import type { ServerContext } from "../server-context.ts";
 import { findAnyClient } from "../store/clients.ts";
@@ -42,7 +41,7 @@ export async function account(server: ServerContext, request: EndpointRequest): 
 
 interface ShownBesides {
   readonly notice?: string | undefined;
-  readonly passwordProblem?: HtmlValue;
+  readonly passwordProblem?: string;
   readonly status?: number;
   readonly retryAfterSeconds?: number;
 }
@@ -173,7 +172,7 @@ export async function changePassword(server: ServerContext, request: EndpointReq
 function passwordRefusal({ texts }: Speech, verdict: Exclude<SignInResult, { outcome: "success" }>): ShownBesides {
   if (verdict.outcome === "wrong") return { passwordProblem: texts.account.passwordWrong, status: 400 };
   const { outcome, retryAfterSeconds } = verdict;
-  const passwordProblem = fill(texts.login[outcome], { wait: duration(texts, retryAfterSeconds) });
+  const passwordProblem = fillText(texts.login[outcome], { wait: duration(texts, retryAfterSeconds) });
   return { passwordProblem, status: outcome === "busy" ? 503 : 429, retryAfterSeconds };
 }
 

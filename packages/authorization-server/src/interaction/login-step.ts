@@ -4,7 +4,6 @@ import { newSecret } from "../crypto/secrets.ts";
 import { browserCookieMs, readCookie, setCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { formTargets } from "../pages/form-targets.ts";
-import type { HtmlValue } from "../pages/html.ts";
 import { loginPage } from "../pages/login-page.ts";
 import { inSameLanguage, speechFor } from "../pages/speech.ts";
 import type { ServerContext } from "../server-context.ts";
@@ -16,7 +15,7 @@ export interface LoginStep {
   readonly parameters: string;
   /** Undefined on the way to the owner's own page. */
   readonly situation: Situation | undefined;
-  readonly problem?: HtmlValue;
+  readonly problem?: string;
   readonly username?: string;
   readonly status?: number;
   readonly retryAfterSeconds?: number;

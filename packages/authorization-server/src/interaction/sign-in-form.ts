@@ -7,8 +7,7 @@ import { isDocumentRequest } from "../http/fetch-metadata.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { seeOther } from "../http/messages.ts";
 import { refusalPage } from "../pages/message-page.ts";
-import type { HtmlValue } from "../pages/html.ts";
-import { duration, fill, inSameLanguage, speechFor } from "../pages/speech.ts";
+import { duration, fillText, inSameLanguage, speechFor } from "../pages/speech.ts";
 import { Parameters } from "../protocol/parameters.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
@@ -68,10 +67,10 @@ export async function submitSignIn(server: ServerContext, request: EndpointReque
   if ("refusal" in purpose) return refusedPurpose(server, request, purpose);
   const { texts } = speechFor(server, request);
   const words = texts.login;
-  const waiting = (pattern: string, seconds: number): HtmlValue => fill(pattern, { wait: duration(texts, seconds) });
+  const waiting = (pattern: string, seconds: number): string => fillText(pattern, { wait: duration(texts, seconds) });
   const username = form.get("username") ?? "";
   const password = form.get("password") ?? "";
-  const again = (problem: HtmlValue, status: number, retryAfterSeconds?: number): Promise<Answer> => {
+  const again = (problem: string, status: number, retryAfterSeconds?: number): Promise<Answer> => {
     const wait = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
     return loginStep(server, request, { ...purpose, parameters, problem, username, status, ...wait });
   };

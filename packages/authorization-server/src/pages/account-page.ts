@@ -2,7 +2,7 @@
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import { scopeList } from "./consent-page.ts";
-import type { Html, HtmlValue } from "./html.ts";
+import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
 import { passwordField, showPasswordScript } from "./password-field.ts";
@@ -31,7 +31,7 @@ export interface AccountPage {
   readonly grants: readonly AccountGrant[];
   readonly sessions: readonly AccountSession[];
   readonly notice?: string | undefined;
-  readonly passwordProblem?: HtmlValue;
+  readonly passwordProblem?: string;
   readonly status?: number;
   readonly retryAfterSeconds?: number;
 }

@@ -1,7 +1,6 @@
 // The sign-in form.
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
-import type { HtmlValue } from "./html.ts";
 import { html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
 import { passwordField, showPasswordScript } from "./password-field.ts";
@@ -17,7 +16,7 @@ export interface LoginPage {
   readonly clientName: string | undefined;
   readonly username: string;
   readonly again: boolean;
-  readonly problem: HtmlValue;
+  readonly problem: string | undefined;
   readonly status: number;
   readonly retryAfterSeconds?: number;
   readonly formTargets: readonly string[];

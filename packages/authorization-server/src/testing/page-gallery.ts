@@ -9,7 +9,7 @@ import { loginPage } from "../pages/login-page.ts";
 import { logoutPage } from "../pages/logout-page.ts";
 import { messagePage, refusalPage } from "../pages/message-page.ts";
 import type { Way } from "../pages/message-page.ts";
-import { counted, duration, fill, speechFor } from "../pages/speech.ts";
+import { counted, duration, fillText, speechFor } from "../pages/speech.ts";
 import { refuse } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
 
@@ -54,8 +54,8 @@ export function pageGallery(
     "login-wrong": { clientName: client, username: user, problem: login.wrong, status: 400 },
     "login-missing": { clientName: client, problem: login.missing, status: 400 },
     "login-reloaded": { clientName: client, problem: login.reloaded, status: 403 },
-    "login-throttled": { clientName: client, problem: fill(login.throttled, wait(300)), status: 429 },
-    "login-busy": { clientName: client, problem: fill(login.busy, wait(1)), status: 503 },
+    "login-throttled": { clientName: client, problem: fillText(login.throttled, wait(300)), status: 429 },
+    "login-busy": { clientName: client, problem: fillText(login.busy, wait(1)), status: 503 },
   };
   for (const [name, page] of Object.entries(logins))
     pages.set(name, loginPage(server, speech, { problem: undefined, status: 200, ...form, ...page }));
