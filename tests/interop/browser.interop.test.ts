@@ -19,6 +19,7 @@ import { npmPackages } from "../tools/npm-packages.ts";
 let browser: Browser | undefined;
 let server: ListeningServer | undefined;
 let application: Server | undefined;
+let origin = "";
 
 after(async () => {
   await browser?.close();
@@ -41,6 +42,15 @@ before(async () => {
     response.end(isLibrary ? library : page(issuer));
   }).listen(0, "127.0.0.1");
   await once(application, "listening");
+  origin = `http://127.0.0.1:${(application.address() as AddressInfo).port}`;
+  await server.client({
+    id: "page",
+    name: "A page",
+    isPublic: true,
+    redirectUris: [`${origin}/callback`],
+    postLogoutRedirectUris: [`${origin}/bye`],
+    origins: [origin],
+  });
 });
 
 /** The page of all addresses of the application. */
@@ -66,15 +76,6 @@ function page(issuer: string): string {
 }
 
 test("oidc-client-ts in Chromium: sign-in, renewal by refresh token, by itself and asked for, and sign-out", async () => {
-  const origin = `http://127.0.0.1:${(application!.address() as AddressInfo).port}`;
-  await server!.client({
-    id: "page",
-    name: "A page",
-    isPublic: true,
-    redirectUris: [`${origin}/callback`],
-    postLogoutRedirectUris: [`${origin}/bye`],
-    origins: [origin],
-  });
   const tab = await browser!.newPage();
   const heading = async (text: RegExp): Promise<void> => {
     const shown = tab.getByRole("heading", { name: /Hello|Good bye|Nobody|Failed/ });
@@ -103,4 +104,23 @@ test("oidc-client-ts in Chromium: sign-in, renewal by refresh token, by itself a
   await heading(/^Nobody$/);
   await tab.evaluate("void manager.signinRedirect()");
   await tab.getByLabel("User name").waitFor();
+});
+
+test("oidc-client-ts in Chromium: sign-in and sign-out in a window of its own", async () => {
+  const context = await browser!.newContext();
+  const tab = await context.newPage();
+  await tab.goto(origin);
+  const opened = tab.waitForEvent("popup");
+  const signedIn = tab.evaluate<string>("manager.signinPopup().then((user) => user.profile.sub)");
+  const shown = await opened;
+  await shown.getByLabel("User name").fill("ann");
+  await shown.getByLabel("Password").fill(testPassword);
+  await shown.getByRole("button", { name: "Sign in" }).click();
+  await shown.getByRole("button", { name: "Allow" }).click();
+  assert.match(await signedIn, /^usr_/);
+  await tab.evaluate("manager.signoutPopup()");
+  assert.equal(await tab.evaluate("manager.getUser()"), null);
+  await tab.goto(`${server!.issuer}/account`);
+  await tab.getByLabel("User name").waitFor();
+  await context.close();
 });

@@ -3,7 +3,14 @@
 import { performance } from "node:perf_hooks";
 import { type Counter, descriptorLimit, oldestMakesWay } from "@tulle/telemetry";
 import Fastify from "fastify";
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type {
+  FastifyError,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  HTTPMethods,
+  RouteHandlerMethod,
+} from "fastify";
 import { metadata } from "./endpoints/metadata.ts";
 import { refusalAnswer } from "./client-authentication/refusal-answer.ts";
 import { messagePage, refusalPage } from "./pages/message-page.ts";
@@ -14,7 +21,8 @@ import type { ServerContext } from "./server-context.ts";
 import { DatabaseUnavailable } from "./store/database.ts";
 import { addressReader } from "./http/client-address.ts";
 import type { AddressReader } from "./http/client-address.ts";
-import { corsHeaders, preflight } from "./http/cors.ts";
+import { corsHeaders, openPreflightHeaders, preflightHeaders } from "./http/cors.ts";
+import { hstsHeader } from "./http/hsts.ts";
 import type { Answer, EndpointRequest } from "./http/messages.ts";
 import { json } from "./http/messages.ts";
 import type { Route } from "./routes.ts";
@@ -24,7 +32,10 @@ import { routes, wellKnownPath } from "./routes.ts";
 const maxBodyBytes = 65_536;
 /** An authorization request with a state of 8 KB, percent-encoded, and cookies beside it. */
 const maxHeaderBytes = 32_768;
+/** Head and body of a request have come by then, or its connection ends. */
 const requestTimeoutMs = 15_000;
+/** How often it is looked which ones have not; Node's own is 30 s, so that half a request would live three times as long. */
+const requestCheckMs = 1000;
 const keepAliveMs = 65_000;
 // A proxy closes idle connections itself, Envoy after an hour. If the server did it first, a request that is already on
 // its way would be lost, and token requests are not repeated.
@@ -32,12 +43,25 @@ const proxiedKeepAliveMs = 3_900_000;
 /** Connections without a request; half of a smaller limit on descriptors. The oldest makes way: who holds many keeps nobody out. */
 const maxIdleConnections = 1024;
 
-export function createApp(server: ServerContext): FastifyInstance {
+/** What tests make shorter. */
+export interface RequestLimits {
+  readonly requestTimeoutMs: number;
+  readonly requestCheckMs: number;
+}
+
+export function createApp(
+  server: ServerContext,
+  limits: RequestLimits = { requestTimeoutMs, requestCheckMs },
+): FastifyInstance {
   const app = Fastify({
     logger: false,
     bodyLimit: maxBodyBytes,
-    http: { maxHeaderSize: maxHeaderBytes },
-    requestTimeout: requestTimeoutMs,
+    http: {
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: limits.requestTimeoutMs,
+      connectionsCheckingInterval: limits.requestCheckMs,
+    },
+    requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: server.config.trustedProxies.length > 0 ? proxiedKeepAliveMs : keepAliveMs,
     routerOptions: { querystringParser: () => ({}), ignoreTrailingSlash: false, maxParamLength: 200 },
     exposeHeadRoutes: false,
@@ -47,23 +71,28 @@ export function createApp(server: ServerContext): FastifyInstance {
   oldestMakesWay(app.server, Math.min(maxIdleConnections, Math.ceil(descriptorLimit() / 2)));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  const hsts = hstsHeader(server.config.issuer);
+  if (hsts !== undefined)
+    app.addHook("onRequest", (_request, reply, done) => done(void reply.header("strict-transport-security", hsts)));
   const addressOf = addressReader(server.config.trustedProxies);
   const issuerPath = new URL(server.config.issuer).pathname.replace(/\/$/, "");
-  for (const route of routes) addRoute(app, server, route, issuerPath, addressOf);
+  const served = new Map<string, Served>();
+  const add = (route: Route, url: string): void => {
+    addRoute(app, server, route, url, addressOf);
+    const entry = served.get(url) ?? { methods: new Set(["OPTIONS"]), route };
+    for (const method of methodsOf(route)) entry.methods.add(method);
+    served.set(url, entry);
+  };
+  for (const route of routes) add(route, issuerPath + route.path === "" ? "/" : issuerPath + route.path);
   // The home page is where people type a slash.
   const home = routes.find((route) => route.path === "")!;
-  if (issuerPath !== "") addRoute(app, server, home, `${issuerPath}/`, addressOf);
-  addRoute(
-    app,
-    server,
-    { path: "", methods: ["GET"], handler: metadata, kind: "public" },
-    wellKnownPath(issuerPath),
-    addressOf,
-  );
+  if (issuerPath !== "") add(home, `${issuerPath}/`);
+  add({ path: "", methods: ["GET"], handler: metadata, kind: "public" }, wellKnownPath(issuerPath));
+  for (const [url, entry] of served) addOptions(app, server, url, entry);
   addOperation(app, server);
   app.setNotFoundHandler(async (request, reply) => {
     const speech = speechFor(server, endpointRequest(request, addressOf));
-    const allow = allowedMethods(request, issuerPath);
+    const allow = allowedMethods(request, served);
     const { notFoundTitle: title, notFound: text } = speech.texts.error;
     const answer = messagePage(server, speech, { status: allow === undefined ? 404 : 405, title, text, way: "home" });
     await write(reply, allow === undefined ? answer : { ...answer, headers: { ...answer.headers, allow } });
@@ -71,25 +100,54 @@ export function createApp(server: ServerContext): FastifyInstance {
   return app;
 }
 
-/** For 405: what the route would have served. */
-function allowedMethods(request: FastifyRequest, issuerPath: string): string | undefined {
+/** What is served at one address. */
+interface Served {
+  readonly methods: Set<string>;
+  /** Those of one address have the same readers. */
+  readonly route: Route;
+}
+
+/** RFC 9110 §9.3.2: whatever can be read can be asked for its headers. */
+function methodsOf({ methods }: Route): readonly HTTPMethods[] {
+  return methods.includes("GET") ? [...methods, "HEAD"] : methods;
+}
+
+function allowList(methods: ReadonlySet<string>): string {
+  return [...methods].sort().join(", ");
+}
+
+/** For 405: what the address serves; undefined where it is none, or where the method is not what is wrong. */
+function allowedMethods(request: FastifyRequest, served: ReadonlyMap<string, Served>): string | undefined {
   const path = request.url.split("?")[0]!;
-  const methods = routes
-    .filter((route) => new RegExp(`^${RegExp.escape(issuerPath)}${route.path.replace(":id", "[^/]+")}/?$`).test(path))
-    .flatMap((route) => route.methods);
-  // Served, but not under this spelling: that is no matter of the method.
-  if (methods.includes(request.method as Route["methods"][number])) return undefined;
-  return methods.length === 0 ? undefined : [...new Set(methods)].join(", ");
+  for (const [url, { methods }] of served) {
+    const segments = url.split(":id").map((part) => RegExp.escape(part));
+    if (!new RegExp(`^${segments.join("[^/]+")}/?$`).test(path)) continue;
+    return methods.has(request.method) ? undefined : allowList(methods);
+  }
+  return undefined;
+}
+
+/** RFC 9110 §9.3.7, and the question that browsers ask before a request to another origin. */
+function addOptions(app: FastifyInstance, server: ServerContext, url: string, { methods, route }: Served): void {
+  const addressOf = addressReader([]);
+  app.options(url, async (request, reply) => {
+    const more =
+      route.cors === true
+        ? await preflightHeaders(server, endpointRequest(request, addressOf)).catch(() => ({}))
+        : route.kind === "public"
+          ? openPreflightHeaders
+          : {};
+    await write(reply, { status: 204, headers: { allow: allowList(methods), ...more }, body: "" });
+  });
 }
 
 function addRoute(
   app: FastifyInstance,
   server: ServerContext,
   route: Route,
-  prefix: string,
+  url: string,
   addressOf: AddressReader,
 ): void {
-  const url = prefix + route.path === "" ? "/" : prefix + route.path;
   const name = route.path === "" ? "root" : route.path.slice(1).replaceAll("/:id", "");
   const duration = server.metrics.duration(name);
   // Looked up once for each status, since building the labels costs more than the count.
@@ -101,7 +159,9 @@ function addRoute(
   };
   const handle = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const started = performance.now();
-    const incoming = endpointRequest(request, addressOf);
+    const isHead = request.method === "HEAD";
+    const whole = endpointRequest(request, addressOf);
+    const incoming = isHead ? askedForHeaders(whole) : whole;
     let answer: Answer;
     try {
       answer = await route.handler(server, incoming, (request.params as { id?: string }).id ?? "");
@@ -114,13 +174,13 @@ function addRoute(
         headers: { ...answer.headers, ...(await corsHeaders(server, incoming).catch(() => ({}))) },
       };
     }
-    await write(reply, answer);
+    await write(reply, isHead ? withoutCookies(answer) : answer);
     count(answer.status);
     duration.record(performance.now() - started);
   };
   const others = route.anyMethod === true ? (["GET", "PUT", "PATCH", "DELETE"] as const) : [];
   app.route({
-    method: [...route.methods, ...others],
+    method: [...methodsOf(route), ...others],
     url,
     handler: handle,
     // What Fastify itself finds wrong with a message: too large, or cut short.
@@ -131,11 +191,21 @@ function addRoute(
       count(answer.status);
     },
   });
-  if (route.cors === true) {
-    app.options(url, async (request, reply) =>
-      write(reply, await preflight(server, endpointRequest(request, addressOf))),
-    );
-  }
+}
+
+/**
+ * HEAD is answered as a GET of nobody: without cookies no code is issued, no page is answered and nobody is signed out,
+ * whoever looks a link up in advance.
+ */
+function askedForHeaders(request: EndpointRequest): EndpointRequest {
+  const { cookie: _, ...headers } = request.headers;
+  return { ...request, method: "GET", headers };
+}
+
+/** What belongs to a page that nobody sees would take the place of what belongs to an open one. */
+function withoutCookies(answer: Answer): Answer {
+  const { "set-cookie": _, ...headers } = answer.headers;
+  return { ...answer, headers };
 }
 
 function endpointRequest(request: FastifyRequest, addressOf: AddressReader): EndpointRequest {
@@ -211,12 +281,14 @@ function failureRefusal(server: ServerContext, error: unknown): Refusal {
 
 /** Health, readiness and metrics, beside the issuer's path so that a gateway that routes only the issuer hides them. */
 function addOperation(app: FastifyInstance, server: ServerContext): void {
-  app.get("/healthz", async (_request, reply) => write(reply, json(200, { status: "ok" })));
-  app.get("/readyz", async (_request, reply) => {
+  const method: HTTPMethods[] = ["GET", "HEAD"];
+  const read = (url: string, handler: RouteHandlerMethod): void => void app.route({ method, url, handler });
+  read("/healthz", async (_request, reply) => write(reply, json(200, { status: "ok" })));
+  read("/readyz", async (_request, reply) => {
     const ready = server.keys.ready && (await databaseAnswers(server));
     await write(reply, json(ready ? 200 : 503, { status: ready ? "ready" : "not ready" }));
   });
-  app.get("/metrics", async (request, reply) => {
+  read("/metrics", async (request, reply) => {
     const address = (request.socket.remoteAddress ?? "").replace(/^::ffff:/, "");
     const near = (address.startsWith("127.") || address === "::1") && request.headers["x-forwarded-for"] === undefined;
     const open = server.config.metrics === "any" || (server.config.metrics === "loopback" && near);

@@ -234,3 +234,38 @@ test("pages refuse to be framed and break no rule of their own policy", async ()
   assert.equal((await framed).status(), 400);
   await page.context().close();
 });
+
+test("a window that an application opened for the sign-in and sign-out keeps its opener", async () => {
+  const page = await newPage();
+  await page.goto(server.redirectUri);
+  const opened = page.waitForEvent("popup");
+  await page.evaluate(`window.opened = open(${JSON.stringify(authorizeUrl())})`);
+  const shown = await opened;
+  await signIn(shown, "cid");
+  const allow = shown.getByRole("button", { name: "Allow" });
+  await allow.waitFor();
+  assert.equal(await page.evaluate("opened.closed"), false);
+  await allow.click();
+  await backInApplication(shown);
+  assert.equal(await shown.evaluate("opener.location.href"), server.redirectUri);
+  await shown.goto(`${server.issuer}/logout`);
+  await shown.getByRole("button", { name: "Sign out" }).waitFor();
+  assert.equal(await page.evaluate("opened.closed"), false);
+  await page.context().close();
+});
+
+test("the account page keeps no opener, which could lead it elsewhere", async () => {
+  const page = await newPage();
+  await page.goto(`${server.issuer}/account`);
+  await signIn(page, "bob");
+  await page.getByRole("heading", { name: "Your account" }).waitFor();
+  const opener = await page.context().newPage();
+  await opener.goto(server.redirectUri);
+  const opened = opener.waitForEvent("popup");
+  await opener.evaluate(`window.opened = open("${server.issuer}/account")`);
+  const shown = await opened;
+  await shown.getByRole("heading", { name: "Your account" }).waitFor();
+  assert.equal(await shown.evaluate("opener"), null);
+  assert.equal(await opener.evaluate("opened.closed"), true, "as far as the opener can tell");
+  await page.context().close();
+});

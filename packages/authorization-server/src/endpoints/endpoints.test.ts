@@ -391,7 +391,7 @@ test("health, readiness and metrics; metrics for this machine only", async (t) =
     body: undefined,
   });
   assert.equal(wrongMethod.status, 405);
-  assert.equal(wrongMethod.headers["allow"], "GET, POST");
+  assert.equal(wrongMethod.headers["allow"], "GET, HEAD, OPTIONS, POST");
   // The method is right, the spelling is not.
   assert.equal((await get(server, "/userinfo/")).status, 404);
 });

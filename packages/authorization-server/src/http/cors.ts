@@ -1,7 +1,7 @@
 // Which browser applications may call which endpoints from their own origin, always without cookies.
 import type { ServerContext } from "../server-context.ts";
 import { isRegisteredOrigin } from "../store/clients.ts";
-import type { Answer, AnswerHeaders, EndpointRequest } from "./messages.ts";
+import type { AnswerHeaders, EndpointRequest } from "./messages.ts";
 
 const exposed = "WWW-Authenticate, Retry-After";
 
@@ -13,16 +13,22 @@ export async function corsHeaders(server: ServerContext, request: EndpointReques
   return { "access-control-allow-origin": origin, "access-control-expose-headers": exposed, vary: "Origin" };
 }
 
-/** The answer to a browser's question before the request itself. */
-export async function preflight(server: ServerContext, request: EndpointRequest): Promise<Answer> {
+/** Of the answer to a browser's question before the request itself. */
+export async function preflightHeaders(server: ServerContext, request: EndpointRequest): Promise<AnswerHeaders> {
   const headers = await corsHeaders(server, request);
-  const allowed = headers["access-control-allow-origin"] !== undefined;
-  const more = allowed
-    ? {
-        "access-control-allow-methods": "GET, POST",
-        "access-control-allow-headers": "Authorization, Content-Type",
-        "access-control-max-age": "600",
-      }
-    : {};
-  return { status: 204, headers: { ...headers, ...more }, body: "" };
+  if (headers["access-control-allow-origin"] === undefined) return headers;
+  return {
+    ...headers,
+    "access-control-allow-methods": "GET, POST",
+    "access-control-allow-headers": "Authorization, Content-Type",
+    "access-control-max-age": "600",
+  };
 }
+
+/** The same for what everybody may read. */
+export const openPreflightHeaders: AnswerHeaders = {
+  "access-control-allow-origin": "*",
+  "access-control-allow-methods": "GET, HEAD",
+  "access-control-allow-headers": "*",
+  "access-control-max-age": "600",
+};

@@ -1,6 +1,7 @@
 // The small readers of the HTTP side: addresses behind proxies, cookies, fetch metadata.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { hstsHeader } from "./hsts.ts";
 import { testConfig } from "../testing/test-server.ts";
 import { addressReader } from "./client-address.ts";
 import { readCookie } from "./cookies.ts";
@@ -44,4 +45,19 @@ test("forms of ours, by origin and fetch metadata", () => {
     [{ origin: issuer, "sec-fetch-site": "cross-site" }, false],
   ];
   for (const [headers, expected] of cases) assert.equal(isOwnForm(headers, issuer), expected, JSON.stringify(headers));
+});
+
+test("browsers are told to keep to https only for a host that is the server's own to speak for", () => {
+  for (const { issuer, expected } of [
+    { issuer: "https://auth.example", expected: "max-age=31536000" },
+    { issuer: "https://auth.example/oauth2", expected: "max-age=31536000" },
+    { issuer: "https://auth.example:8443", expected: undefined },
+    { issuer: "http://localhost:9400", expected: undefined },
+    { issuer: "https://localhost", expected: undefined },
+    { issuer: "https://auth.localhost", expected: undefined },
+    { issuer: "https://192.0.2.1", expected: undefined },
+    { issuer: "https://[2001:db8::1]", expected: undefined },
+  ]) {
+    assert.equal(hstsHeader(issuer), expected, issuer);
+  }
 });

@@ -46,6 +46,7 @@ export function accountPage(server: ServerContext, speech: Speech, page: Account
     status: page.status,
     retryAfterSeconds: page.retryAfterSeconds,
     script: showPasswordScript,
+    keepsNoOpener: true,
     content: html`<div class="top">
         <div>
           <h1>${texts.account.title}</h1>

@@ -18,6 +18,11 @@ export interface Page {
   readonly formTargets?: readonly string[];
   /** The one script of the page; the others have none. Without it the page does all that it is for. */
   readonly script?: string;
+  /**
+   * `Cross-Origin-Opener-Policy: same-origin`, for a page that no application leads to. Applications open sign-in and logout in a window of
+   * their own and hear from their callback page through its opener, which any value but `unsafe-none` would cut off.
+   */
+  readonly keepsNoOpener?: true;
 }
 
 // RFC 9700 §4.16 (framing) and §4.2.4 (referrer); nothing but our own markup and one style sheet is ever loaded.
@@ -36,7 +41,6 @@ function securityHeaders(formTargets: readonly string[], script: string | undefi
     "x-frame-options": "DENY",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     ...noStore,
@@ -76,6 +80,7 @@ ${page.script === undefined ? undefined : new Html(`<script>${page.script}</scri
     status: page.status ?? 200,
     headers: {
       ...securityHeaders(page.formTargets ?? [], page.script),
+      ...(page.keepsNoOpener === true ? { "cross-origin-opener-policy": "same-origin" } : {}),
       // RFC 9110 §8.5 and §12.5.5; no cache keeps a page, but some rewrite it.
       "content-language": texts.language,
       vary: "Accept-Language",
