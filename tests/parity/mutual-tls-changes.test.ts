@@ -11,8 +11,9 @@ const outboundPort = 15_007;
 
 const mode = (name: string): string =>
   `{ apiVersion: security.tulle.io/v1, kind: PeerAuthentication, metadata: { name: default, namespace: shop }, spec: { mtls: { mode: ${name} } } }`;
-const rule = (host: string, subjectAltName: string): string =>
-  `{ apiVersion: networking.tulle.io/v1, kind: DestinationRule, metadata: { name: ${host}, namespace: shop }, spec: { host: ${host}, trafficPolicy: { tls: { mode: ISTIO_MUTUAL, subjectAltNames: ["${subjectAltName}"] } } } }`;
+const rule = (host: string, tls: string): string =>
+  `{ apiVersion: networking.tulle.io/v1, kind: DestinationRule, metadata: { name: ${host}, namespace: shop }, spec: { host: ${host}, trafficPolicy: { tls: ${tls} } } }`;
+const plainText = kinds.map((kind) => rule(`server-${kind}`, "{ mode: DISABLE }"));
 
 describe("mutual TLS that changes", () => {
   let mesh: MeshedProxies;
@@ -24,7 +25,7 @@ describe("mutual TLS that changes", () => {
       mesh = await MeshedProxies.start({
         pods: kinds.flatMap((proxy) => roles.map((role) => ({ name: `${role}-${proxy}`, namespace: "shop", proxy }))),
         ports: [port],
-        manifests: mode("DISABLE"),
+        manifests: [mode("PERMISSIVE"), ...plainText].join("\n---\n"),
       });
     },
     { timeout: 120_000 },
@@ -59,6 +60,7 @@ describe("mutual TLS that changes", () => {
         if (statusOf(outcome) !== 200) failures.push(`${pair.client} to ${pair.server}: ${statusOf(outcome)}`);
       }
     });
+    assert.ok(!(await Promise.all(pairs.map(throughSidecar))).some(isEncrypted));
     await mesh.setManifests(mode("PERMISSIVE"));
     await waitForAll("encryption", isEncrypted);
     await mesh.setManifests(mode("STRICT"));
@@ -79,7 +81,8 @@ describe("mutual TLS that changes", () => {
   });
 
   test("a rule that expects somebody else takes effect, and goes", async () => {
-    const rules = kinds.map((kind) => rule(`server-${kind}`, "spiffe://cluster.local/ns/shop/sa/somebody-else"));
+    const tls = '{ mode: ISTIO_MUTUAL, subjectAltNames: ["spiffe://cluster.local/ns/shop/sa/somebody-else"] }';
+    const rules = kinds.map((kind) => rule(`server-${kind}`, tls));
     await mesh.setManifests([mode("STRICT"), ...rules].join("\n---\n"));
     await waitForAll("503", (outcome) => statusOf(outcome) === 503);
     await mesh.setManifests(mode("STRICT"));
