@@ -1,6 +1,6 @@
 // The program: reads the configuration, opens the server, prints Ready, and leaves gracefully.
 import { once } from "node:events";
-import { Logging, jsonSink, lineWriter, textSink } from "@tulle/telemetry";
+import { Logging, jsonSink, lineWriter, terminalText, textSink } from "@tulle/telemetry";
 import { demoLines, makeDemo } from "./admin/demo.ts";
 import { loadConfig } from "./config/config.ts";
 import type { Config } from "./config/config.ts";
@@ -18,7 +18,7 @@ export async function run(): Promise<number> {
     return 0;
   }
   if (loaded.config === undefined) {
-    for (const problem of loaded.problems ?? []) process.stderr.write(`configuration: ${problem}\n`);
+    for (const problem of loaded.problems ?? []) process.stderr.write(terminalText(`configuration: ${problem}\n`));
     return 2;
   }
   const { config } = loaded;
@@ -37,7 +37,7 @@ export async function run(): Promise<number> {
     process.stdout.write(readyText(config, address.port));
     if (demo !== undefined) process.stdout.write(`${demoLines(demo, process.stdout.isTTY).join("\n")}\n`);
   } catch (error) {
-    process.stderr.write(`authorization-server: ${startProblem(error, config)}\n`);
+    process.stderr.write(terminalText(`authorization-server: ${startProblem(error, config)}\n`));
     await server?.close();
     return 1;
   }

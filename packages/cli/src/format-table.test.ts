@@ -46,3 +46,12 @@ test("where a row has become a paragraph, its long values are broken between wor
   });
   assert.equal(text, "signs\n  SUBJECT  O=cluster.local,\n           CN=Tulle root\n");
 });
+
+test("a cell holds what others wrote in it to one line and to its place", () => {
+  const hostile = "curl\u001b[2J\u009b1A\u202e\u2066\nroot  admin";
+  for (const columns of [undefined, 20, 8]) {
+    const shown = formatFitting(["ID", "BROWSER"], [["1", hostile]], { columns, title: 0 });
+    assert.doesNotMatch(shown, /[^\n\x20-\x7e]|\nroot/, String(columns));
+  }
+  assert.ok(formatTable(["A"], [[hostile]]).includes(String.raw`curl\u001b[2J\u009b1A\u202e\u2066\nroot  admin`));
+});

@@ -1,9 +1,10 @@
 // Columns for people: as wide as their widest cell, two spaces apart, without trailing blanks.
+import { printable } from "@tulle/telemetry";
 import { padToWidth, textWidth } from "./text-width.ts";
 import { wrapText } from "./wrap-text.ts";
 
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[], gap = 2): string {
-  const lines = [header, ...rows];
+  const lines = [header, ...printableCells(rows)];
   const widths = header.map((_, column) => Math.max(...lines.map((line) => textWidth(line[column] ?? ""))));
   return lines
     .map(
@@ -14,6 +15,11 @@ export function formatTable(header: readonly string[], rows: readonly (readonly 
           .trimEnd()}\n`,
     )
     .join("");
+}
+
+/** What others have named themselves stays in its cell: it ends no line, and steers no terminal that the output comes to later. */
+function printableCells(rows: readonly (readonly string[])[]): readonly (readonly string[])[] {
+  return rows.map((row) => row.map((cell) => printable(cell)));
 }
 
 export interface FittingOptions {
@@ -31,9 +37,10 @@ export interface FittingOptions {
  */
 export function formatFitting(
   header: readonly string[],
-  rows: readonly (readonly string[])[],
+  given: readonly (readonly string[])[],
   { columns = Number.POSITIVE_INFINITY, gaps = [2], title }: FittingOptions,
 ): string {
+  const rows = printableCells(given);
   for (const gap of gaps) {
     const table = formatTable(header, rows, gap);
     if (fits(table, columns)) return table;

@@ -1,6 +1,8 @@
 // The account endpoints: the owner sees and takes back what applications may do, ends sessions, changes the password.
 // Everything that changes something is a POST with a token bound to the session.
 import { currentSession } from "../authorize/authorize.ts";
+import { minPasswordCharacters, passwordFault } from "../crypto/password-rules.ts";
+import type { PasswordFault } from "../crypto/password-rules.ts";
 import { maxPasswordCharacters } from "../crypto/passwords.ts";
 import { readCookie, setCookie } from "../http/cookies.ts";
 import { isDocumentRequest } from "../http/fetch-metadata.ts";
@@ -16,6 +18,7 @@ import { accountPage } from "../pages/account-page.ts";
 import { messagePage } from "../pages/message-page.ts";
 import type { Speech } from "../pages/speech.ts";
 import { counted, duration, fillText, inSameLanguage, speechFor } from "../pages/speech.ts";
+import type { Texts } from "../pages/texts.ts";
 import { Parameters } from "../protocol/parameters.ts";
 import type { ServerContext } from "../server-context.ts";
 import { findAnyClient } from "../store/clients.ts";
@@ -24,8 +27,6 @@ import { listGrants, revokeGrant, revokeGrantsOfUser } from "../store/grants.ts"
 import type { Session } from "../store/sessions.ts";
 import { endSession, endSessionsOfUser, listSessions } from "../store/sessions.ts";
 import { findUser, setPassword } from "../store/users.ts";
-
-export const minPasswordCharacters = 8;
 
 /** GET /account. Without a session: sign in first, then come back. */
 export async function account(server: ServerContext, request: EndpointRequest): Promise<Answer> {
@@ -147,12 +148,10 @@ export async function changePassword(server: ServerContext, request: EndpointReq
   const { texts } = speech;
   const current = form.get("current") ?? "";
   const wanted = form.get("new") ?? "";
-  const length = Array.from(wanted).length;
-  if (length < minPasswordCharacters || length > maxPasswordCharacters) {
-    const passwordProblem = counted(texts, texts.account.passwordShort, minPasswordCharacters);
-    return show(server, request, session, { passwordProblem, status: 400 });
-  }
   const user = await server.database.read((reader) => findUser(reader, session.userId));
+  const fault = await passwordFault(wanted, user?.name ?? "");
+  if (fault !== undefined)
+    return show(server, request, session, { passwordProblem: faultText(texts, fault), status: 400 });
   const attempt = { username: user?.name ?? "", password: current, request };
   const verdict = await signIn(server, attempt);
   if (verdict.outcome !== "success") {
@@ -167,6 +166,20 @@ export async function changePassword(server: ServerContext, request: EndpointReq
     way: "signIn",
   });
   return { ...answer, headers: { ...answer.headers, "set-cookie": setCookie(server.config, "session", "", 0) } };
+}
+
+function faultText(texts: Texts, fault: PasswordFault): string {
+  switch (fault) {
+    case "short":
+      return counted(texts, texts.account.passwordShort, minPasswordCharacters);
+    case "long":
+    case "control":
+      return fillText(texts.account.passwordUnfit, { count: String(maxPasswordCharacters) });
+    case "common":
+      return texts.account.passwordCommon;
+    case "personal":
+      return texts.account.passwordPersonal;
+  }
 }
 
 function passwordRefusal({ texts }: Speech, verdict: Exclude<SignInResult, { outcome: "success" }>): ShownBesides {

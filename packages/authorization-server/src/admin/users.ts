@@ -1,8 +1,7 @@
 // Administration of users.
-import { minPasswordCharacters } from "../account/account.ts";
 import { recordAdministration } from "../audit.ts";
 import type { PasswordHasher } from "../crypto/passwords.ts";
-import { maxPasswordCharacters } from "../crypto/passwords.ts";
+import { passwordFault, passwordFaultTexts } from "../crypto/password-rules.ts";
 import type { Database } from "../store/database.ts";
 import { revokeGrantsOfUser } from "../store/grants.ts";
 import { endSessionsOfUser } from "../store/sessions.ts";
@@ -55,11 +54,9 @@ function mergedClaims(before: UserClaims, changes: UserClaims): UserClaims {
   return Object.fromEntries(Object.entries({ ...before, ...changes }).filter(([, value]) => !isNothing(value)));
 }
 
-function* passwordProblems(password: string): Iterable<string> {
-  const length = Array.from(password).length;
-  if (length < minPasswordCharacters) yield `the password has fewer than ${minPasswordCharacters} characters`;
-  if (length > maxPasswordCharacters) yield `the password has more than ${maxPasswordCharacters} characters`;
-  if (/\p{Cc}/u.test(password)) yield "the password holds a control character";
+async function passwordProblems(password: string, userName: string): Promise<string[]> {
+  const fault = await passwordFault(password, userName);
+  return fault === undefined ? [] : [passwordFaultTexts[fault]];
 }
 
 export async function createUser(
@@ -67,7 +64,7 @@ export async function createUser(
   passwords: PasswordHasher,
   wanted: NewUser,
 ): Promise<AdminResult<User>> {
-  const problems = [...passwordProblems(wanted.password)];
+  const problems = await passwordProblems(wanted.password, wanted.name);
   const name = canonicalUserName(wanted.name);
   if (!/^[^\p{C}\p{Z}]{1,100}$/u.test(name))
     problems.push("a user name has 1 to 100 characters, none of them a space or control character");
@@ -102,7 +99,7 @@ export async function changeUserPassword(
   name: string,
   password: string,
 ): Promise<AdminResult<User>> {
-  const problems = [...passwordProblems(password)];
+  const problems = await passwordProblems(password, name);
   if (problems.length > 0) return { problems };
   const passwordHash = await passwords.hash(password);
   return database.transaction(async (transaction) => {

@@ -104,6 +104,10 @@ export interface Texts {
     readonly changePassword: string;
     readonly passwordWrong: string;
     readonly passwordShort: Plural;
+    /** {count} */
+    readonly passwordUnfit: string;
+    readonly passwordCommon: string;
+    readonly passwordPersonal: string;
     readonly signOut: string;
     readonly revoked: string;
     readonly ended: string;

@@ -1,6 +1,7 @@
 // `tulle auth audit`: why something was refused, and what was changed.
 import { listAuditEvents } from "@tulle/authorization-server";
 import type { Command } from "commander";
+import { CommandFailure } from "../command-failure.ts";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addExamples, addOutputOption, wholeNumber } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
@@ -19,6 +20,10 @@ export function registerAudit(command: Command, context: CommandContext): void {
     const events = await withStore(context, options, ({ database }) =>
       database.read((reader) => listAuditEvents(reader, filter)),
     );
+    if (errorId !== undefined && events.length === 0)
+      throw new CommandFailure(`nothing is known of the error id ${errorId}`, {
+        hint: "It is kept for audit-lifetime (90 days by default), in the store of the server that gave it: name that with --data-dir or --database.",
+      });
     await context.printData(events, options.output, () =>
       formatFitting(
         ["TIME", "EVENT", "CLIENT", "USER", "ADDRESS", "ERROR", "REASON"],

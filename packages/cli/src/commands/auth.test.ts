@@ -134,6 +134,10 @@ test("keys, grants, sessions and the audit log can be read of an empty store", a
   assert.match((await auth(["grant", "list"])).stdout, /^ID +USER/);
   assert.match((await auth(["session", "list"])).stdout, /^ID +USER/);
   assert.match((await auth(["audit"])).stdout, /^TIME +EVENT/);
+  const unknown = await auth(["audit", "7q3kz0a9vd"]);
+  assert.equal(unknown.code, exitCodes.failure);
+  assert.equal(unknown.stdout, "");
+  assert.match(unknown.stderr, /nothing is known of the error id 7q3kz0a9vd/);
   assert.equal((await auth(["grant", "delete"])).code, exitCodes.usage);
   assert.match((await auth(["session", "delete", "nobody"])).stderr, /no user nobody/);
 });

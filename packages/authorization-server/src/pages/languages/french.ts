@@ -95,6 +95,11 @@ export const french: Texts = {
       one: "Choisissez un mot de passe d’au moins {count} caractère.",
       other: "Choisissez un mot de passe d’au moins {count} caractères.",
     },
+    passwordUnfit: "Un mot de passe n’a aucun caractère de contrôle et {count} caractères au plus.",
+    passwordCommon:
+      "Ce mot de passe est très répandu : c’est l’un des premiers que l’on essaie. Choisissez-en un autre.",
+    passwordPersonal:
+      "Ce mot de passe est formé de votre nom d’utilisateur : c’est l’un des premiers que l’on essaie. Choisissez-en un autre.",
     signOut: "Se déconnecter",
     revoked: "L’application n’a plus accès.",
     ended: "Ce navigateur est déconnecté.",

@@ -96,6 +96,10 @@ export const german: Texts = {
       one: "Das Passwort muss mindestens {count} Zeichen haben.",
       other: "Das Passwort muss mindestens {count} Zeichen haben.",
     },
+    passwordUnfit: "Ein Passwort hat keine Steuerzeichen und höchstens {count} Zeichen.",
+    passwordCommon: "Dieses Passwort ist weit verbreitet und wird zuerst ausprobiert. Wählen Sie ein anderes.",
+    passwordPersonal:
+      "Dieses Passwort besteht aus Ihrem Benutzernamen und wird zuerst ausprobiert. Wählen Sie ein anderes.",
     signOut: "Abmelden",
     revoked: "Die Anwendung hat keinen Zugriff mehr.",
     ended: "Dieser andere Browser ist abgemeldet.",

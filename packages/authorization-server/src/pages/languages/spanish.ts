@@ -95,6 +95,10 @@ export const spanish: Texts = {
       one: "Usa una contraseña de al menos {count} carácter.",
       other: "Usa una contraseña de al menos {count} caracteres.",
     },
+    passwordUnfit: "Una contraseña no lleva caracteres de control y tiene como máximo {count} caracteres.",
+    passwordCommon: "Esta contraseña es muy común: es una de las primeras que se prueban. Elige otra.",
+    passwordPersonal:
+      "Esta contraseña se basa en tu nombre de usuario: es una de las primeras que se prueban. Elige otra.",
     signOut: "Cerrar sesión",
     revoked: "La aplicación ya no tiene acceso.",
     ended: "La sesión de ese navegador está cerrada.",
