@@ -16,6 +16,7 @@ import { refusalAnswer } from "./client-authentication/refusal-answer.ts";
 import { messagePage, refusalPage } from "./pages/message-page.ts";
 import { speechFor } from "./pages/speech.ts";
 import { refuse } from "./protocol/refusal.ts";
+import { Readiness } from "./readiness.ts";
 import type { Refusal } from "./protocol/refusal.ts";
 import type { ServerContext } from "./server-context.ts";
 import { DatabaseUnavailable } from "./store/database.ts";
@@ -281,12 +282,14 @@ function failureRefusal(server: ServerContext, error: unknown): Refusal {
 
 /** Health, readiness and metrics, beside the issuer's path so that a gateway that routes only the issuer hides them. */
 function addOperation(app: FastifyInstance, server: ServerContext): void {
+  const readiness = new Readiness(server);
   const method: HTTPMethods[] = ["GET", "HEAD"];
   const read = (url: string, handler: RouteHandlerMethod): void => void app.route({ method, url, handler });
   read("/healthz", async (_request, reply) => write(reply, json(200, { status: "ok" })));
   read("/readyz", async (_request, reply) => {
-    const ready = server.keys.ready && (await databaseAnswers(server));
-    await write(reply, json(ready ? 200 : 503, { status: ready ? "ready" : "not ready" }));
+    const reason = await readiness.problem();
+    const body = reason === undefined ? { status: "ready" } : { status: "not ready", reason };
+    await write(reply, json(reason === undefined ? 200 : 503, body));
   });
   read("/metrics", async (request, reply) => {
     const address = (request.socket.remoteAddress ?? "").replace(/^::ffff:/, "");
@@ -296,13 +299,4 @@ function addOperation(app: FastifyInstance, server: ServerContext): void {
     reply.header("content-type", "text/plain; version=0.0.4; charset=utf-8");
     return reply.send(server.metrics.registry.renderPrometheus());
   });
-}
-
-async function databaseAnswers(server: ServerContext): Promise<boolean> {
-  try {
-    await server.database.read((reader) => reader.get("SELECT version FROM schema_versions LIMIT 1"));
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -7,12 +7,12 @@ export async function rememberIssuer(database: Database, issuer: string, log: Lo
   const before = await readIssuer(database);
   if (before === issuer) return;
   if (before !== undefined) log.warning("this store served another issuer before", { before, now: issuer });
-  await database.transaction((transaction) =>
-    transaction.run(
-      "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-      ["issuer", issuer],
-    ),
-  );
+  await writeFact(database, "issuer", issuer);
+}
+
+export async function writeFact(database: Database, name: string, value: string): Promise<void> {
+  const sql = "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+  await database.transaction((transaction) => transaction.run(sql, [name, value]));
 }
 
 /** The issuer of the server that last opened the store; undefined for a store that no server has opened yet. */
