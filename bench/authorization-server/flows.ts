@@ -69,6 +69,8 @@ async function signIn(issuer: string, target: string, client: HttpClient): Promi
       ? { decision: "allow" }
       : { username: "ann", login: "ann", password };
     for (const [name, value] of Object.entries(own)) fields.set(name, value);
+    for (const box of answer.body.matchAll(/type="checkbox" name="([^"]*)" value="([^"]*)"\s+checked/g))
+      fields.append(box[1]!, box[2]!);
     answer = await send("POST", action.replace(issuer, ""), fields.toString());
   }
   throw new Error(`the sign-in did not come to its end: ${answer.status} ${answer.body}`);

@@ -23,7 +23,7 @@ before(async () => {
   browser = await chromium.launch({ executablePath: await chromiumPath(), args: [...chromiumArguments, ...quiet] });
   server = await listeningServer();
   await server.client({ name: "Orders" });
-  for (const name of ["ann", "bob", "cid", "dan", "eve", "fay", "gil"]) await server.user(name);
+  for (const name of ["ann", "bob", "cid", "dan", "eve", "fay", "gil", "hal"]) await server.user(name);
 });
 
 after(async () => {
@@ -217,6 +217,25 @@ test("a password manager finds the user's name in the form that changes the pass
     ["current-password", "", true],
     ["new-password", "", true],
   ]);
+  await page.context().close();
+});
+
+test("the owner unticks a scope with the keyboard, and the application gets the rest", async () => {
+  const page = await newPage();
+  await page.goto(authorizeUrl({ scope: "openid profile email", prompt: "consent" }));
+  await signIn(page, "hal");
+  const group = page.getByRole("group", { name: "Orders asks to:" });
+  assert.equal(await group.getByRole("checkbox").count(), 2, "openid has none");
+  await group.getByRole("checkbox", { name: "See your email address" }).focus();
+  await page.keyboard.press("Space");
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate("document.activeElement.textContent"), "Allow");
+  await page.keyboard.press("Enter");
+  await backInApplication(page);
+  await page.goto(`${server.issuer}/account`);
+  const listed = await page.getByRole("listitem").filter({ hasText: "Orders" }).first().textContent();
+  assert.match(listed ?? "", /See your name/);
+  assert.doesNotMatch(listed ?? "", /email/);
   await page.context().close();
 });
 

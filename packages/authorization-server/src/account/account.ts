@@ -60,6 +60,7 @@ async function show(
     return accountPage(server, speechFor(server, request), {
       csrf: csrfToken(secret, "account"),
       userName: user?.name ?? "",
+      claims: Object.keys(user?.claims ?? {}),
       grants: await shownGrants(reader, session.userId),
       sessions: sessions.map((other) => ({ ...other, current: other.id === session.id })),
       ...more,

@@ -21,6 +21,7 @@ export interface ClientSettings {
   readonly origins?: readonly string[] | undefined;
   readonly scope?: string | undefined;
   readonly defaultScope?: string | undefined;
+  readonly requiredScope?: string | undefined;
   readonly grants?: readonly string[] | undefined;
   readonly audiences?: readonly string[] | undefined;
   readonly resourceServerFor?: readonly string[] | undefined;
@@ -72,6 +73,7 @@ export async function createClient(
       origins: [],
       scope: standardScopes,
       defaultScope: undefined,
+      requiredScope: [],
       grantTypes: ["authorization_code", "refresh_token"],
       audiences: [],
       resourceServerFor: [],
@@ -170,6 +172,8 @@ function applySettings(before: Client, settings: ClientSettings, nowMs: number, 
     scope: settings.scope === undefined ? before.scope : scopeOf(settings.scope, "scope"),
     defaultScope:
       settings.defaultScope === undefined ? before.defaultScope : scopeOf(settings.defaultScope, "default scope"),
+    requiredScope:
+      settings.requiredScope === undefined ? before.requiredScope : scopeOf(settings.requiredScope, "required scope"),
     grantTypes: (grants as readonly GrantType[] | undefined) ?? before.grantTypes,
     audiences: settings.audiences ?? before.audiences,
     resourceServerFor: settings.resourceServerFor ?? before.resourceServerFor,
@@ -208,6 +212,8 @@ function* clientProblems(client: Client, rules: ClientRules): Iterable<string> {
   if (client.isPublic && client.resourceServerFor.length > 0) yield "a resource server is a confidential client";
   const outside = client.defaultScope?.filter((token) => !client.scope.includes(token)) ?? [];
   if (outside.length > 0) yield `the default scope is not part of the scope: ${outside.join(" ")}`;
+  const unasked = client.requiredScope.filter((token) => !client.scope.includes(token));
+  if (unasked.length > 0) yield `the required scope is not part of the scope: ${unasked.join(" ")}`;
   for (const origin of client.origins) {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin)
       yield `${origin} is no origin such as https://app.example`;

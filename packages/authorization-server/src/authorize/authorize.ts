@@ -38,7 +38,7 @@ export async function authorize(server: ServerContext, request: EndpointRequest)
     return seeOther(withQuery(`${server.config.issuer}/authorize`, request.body));
   }
   const parameters = isPost ? request.body : request.query;
-  return answerAuthorization(server, { request, parameters, interaction: undefined, consentGiven: false });
+  return answerAuthorization(server, { request, parameters, interaction: undefined, allowed: undefined });
 }
 
 export async function answerAuthorization(server: ServerContext, step: AuthorizationStep): Promise<Answer> {
@@ -130,8 +130,8 @@ export async function situationOf(
   if (refusal !== undefined) return { draft, refusal, session, grant: undefined, need: undefined };
   return server.database.read(async (reader) => {
     const grant = session === undefined ? undefined : await findGrant(reader, session.userId, draft.client.id);
-    const { interaction, consentGiven } = step;
-    const state = { draft, session, grant, interaction, consentGiven, nowMs: reader.nowMs };
+    const { interaction, allowed } = step;
+    const state = { draft, session, grant, interaction, consentGiven: allowed !== undefined, nowMs: reader.nowMs };
     return { draft, refusal, session, grant, need: firstNeed(state) };
   });
 }
@@ -191,19 +191,22 @@ async function issue(server: ServerContext, step: AuthorizationStep, situation: 
   const { draft, grant } = situation;
   const session = situation.session!;
   const { config } = server;
+  const { allowed } = step;
   const code = await server.database.transaction(async (transaction) => {
     if (step.interaction !== undefined && !(await finishInteraction(transaction, step.interaction.id)))
       return undefined;
     await touchSession(transaction, session);
-    const given = step.consentGiven
-      ? await rememberConsent(transaction, {
-          userId: session.userId,
-          clientId: draft.client.id,
-          scope: draft.scope,
-          resources: draft.resources,
-          lifetimeMs: config.lifetimes.consentMs,
-        })
-      : grant!;
+    const given =
+      allowed !== undefined
+        ? await rememberConsent(transaction, {
+            userId: session.userId,
+            clientId: draft.client.id,
+            asked: draft.scope,
+            scope: allowed,
+            resources: draft.resources,
+            lifetimeMs: config.lifetimes.consentMs,
+          })
+        : grant!;
     return issueCode(transaction, {
       clientId: draft.client.id,
       userId: session.userId,
@@ -211,7 +214,7 @@ async function issue(server: ServerContext, step: AuthorizationStep, situation: 
       sessionId: session.id,
       redirectUri: draft.redirectUri,
       redirectUriSent: draft.redirectUriSent,
-      scope: draft.scope,
+      scope: draft.scope.filter((token) => given.scope.includes(token)),
       resources: draft.resources,
       codeChallenge: draft.codeChallenge,
       nonce: draft.parameters.get("nonce"),
@@ -223,7 +226,7 @@ async function issue(server: ServerContext, step: AuthorizationStep, situation: 
   // Two answers to one consent page: the other one has the code.
   if (code === undefined) return expiredPage(server, step.request);
   server.metrics.codesIssued.increment();
-  if (step.consentGiven) {
+  if (allowed !== undefined) {
     const { address } = step.request;
     server.audit.record({ event: "consent given", clientId: draft.client.id, userId: session.userId, address });
   }

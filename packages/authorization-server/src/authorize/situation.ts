@@ -12,8 +12,8 @@ export interface AuthorizationStep {
   /** The authorization request, undecoded. */
   readonly parameters: string;
   readonly interaction: Interaction | undefined;
-  /** The owner has just allowed exactly this. */
-  readonly consentGiven: boolean;
+  /** What of the scope the owner has just allowed. */
+  readonly allowed: readonly string[] | undefined;
 }
 
 /** What is known of an authorization request and of its owner, before the owner's next step is decided. */

@@ -1,4 +1,5 @@
 // The consent page of an interaction, and the token that ties the answer to what the page showed.
+import { isRequired } from "../authorize/choice-of-scopes.ts";
 import type { Situation } from "../authorize/situation.ts";
 import { readCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
@@ -14,7 +15,15 @@ import { signInAddress } from "./sign-in-address.ts";
 
 /** What the owner has seen: a change of the client's registration in between makes the answer void. */
 export function shownOnConsentPage(interaction: Interaction, { draft, session }: Situation): readonly string[] {
-  return ["consent", interaction.id, session?.id ?? "", draft.scope.join(" "), draft.resources.join(" ")];
+  const required = draft.scope.filter((token) => isRequired(draft, token));
+  return [
+    "consent",
+    interaction.id,
+    session?.id ?? "",
+    draft.scope.join(" "),
+    required.join(" "),
+    draft.resources.join(" "),
+  ];
 }
 
 export async function consentStep(
@@ -24,7 +33,7 @@ export async function consentStep(
   situation: Situation,
 ): Promise<Answer> {
   const browserSecret = readCookie(server.config, request.headers.cookie, "browser");
-  const { draft, session } = situation;
+  const { draft, session, grant } = situation;
   if (browserSecret === undefined || session === undefined) return expiredPage(server, request);
   const user = await server.database.read((reader) => findUser(reader, session.userId));
   const address = `${server.config.issuer}/interaction/${interaction.id}`;
@@ -37,7 +46,12 @@ export async function consentStep(
     clientName: draft.client.name,
     isPublic: draft.client.isPublic,
     userName: user?.name ?? "",
-    scope: draft.scope,
+    scope: draft.scope.map((token) => ({
+      token,
+      isRequired: isRequired(draft, token),
+      isTicked: grant?.declined.includes(token) !== true,
+    })),
+    claims: Object.keys(user?.claims ?? {}),
     resources: draft.resources,
     redirectUri: draft.redirectUri,
     formTargets: formTargets(draft.redirectUri, draft.client.formActionExtras),

@@ -1,6 +1,7 @@
 // The pages between a sign-in and its answer: showing the step that is due, and consenting. A step is always worked out anew from the stored request and the present state; a page carries no state of its own.
 import type { AuthorizationStep, Situation } from "../authorize/situation.ts";
 import { addressOf, answerAuthorization, currentSession, situationOf } from "../authorize/authorize.ts";
+import { allowedScope } from "../authorize/choice-of-scopes.ts";
 import { refuseClient } from "../authorize/client-answer.ts";
 import { readCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
@@ -30,15 +31,19 @@ async function ownInteraction(
   return interaction === undefined ? undefined : { interaction, browserSecret };
 }
 
-function stepOf(request: EndpointRequest, interaction: Interaction, consentGiven: boolean): AuthorizationStep {
-  return { request, parameters: interaction.parameters, interaction, consentGiven };
+function stepOf(
+  request: EndpointRequest,
+  interaction: Interaction,
+  allowed: readonly string[] | undefined,
+): AuthorizationStep {
+  return { request, parameters: interaction.parameters, interaction, allowed };
 }
 
 /** GET /interaction/ID: whatever is due now. */
 export async function showInteraction(server: ServerContext, request: EndpointRequest, id: string): Promise<Answer> {
   const own = await ownInteraction(server, request, id);
   if (own === undefined) return expiredPage(server, request);
-  return answerAuthorization(server, stepOf(request, own.interaction, false));
+  return answerAuthorization(server, stepOf(request, own.interaction, undefined));
 }
 
 /** Undefined when the request itself is beyond repair. */
@@ -47,7 +52,7 @@ async function situationFor(
   request: EndpointRequest,
   interaction: Interaction,
 ): Promise<Situation | undefined> {
-  const step = stepOf(request, interaction, false);
+  const step = stepOf(request, interaction, undefined);
   const address = await addressOf(server, step);
   if ("refusal" in address) return undefined;
   return situationOf(server, step, address.draft, await currentSession(server, request));
@@ -59,23 +64,22 @@ export async function submitConsent(server: ServerContext, request: EndpointRequ
   if (forged !== undefined) return forged;
   const own = await ownInteraction(server, request, id);
   if (own === undefined) return expiredPage(server, request);
-  const step = stepOf(request, own.interaction, false);
+  const step = stepOf(request, own.interaction, undefined);
   const situation = await situationFor(server, request, own.interaction);
   // The client, the session or the request has changed under the page: show what is due instead.
   if (situation?.session === undefined || situation.refusal !== undefined || situation.need?.step === "login")
     return answerAuthorization(server, step);
-  const form = Parameters.parse(request.body);
+  const { draft } = situation;
+  // Each scope that is ticked is a parameter.
+  const form = Parameters.parse(request.body, { maxParameters: draft.scope.length + 10 });
   const shown = shownOnConsentPage(own.interaction, situation);
   if (!csrfMatches(form.get("csrf"), own.browserSecret, ...shown))
     return consentStep(server, request, own.interaction, situation);
-  if (form.get("decision") === "allow") return answerAuthorization(server, stepOf(request, own.interaction, true));
-  if (form.get("decision") !== "deny") return consentStep(server, request, own.interaction, situation);
+  const decision = form.get("decision");
+  if (decision !== "allow" && decision !== "deny") return consentStep(server, request, own.interaction, situation);
+  const allowed = decision === "allow" ? allowedScope(draft, form.all("scope")) : [];
+  if (allowed.length > 0) return answerAuthorization(server, stepOf(request, own.interaction, allowed));
   const finished = await server.database.transaction((transaction) => finishInteraction(transaction, id));
   if (!finished) return expiredPage(server, request);
-  return refuseClient(
-    server,
-    situation.draft,
-    refuse("access_denied", "the owner denied the request"),
-    situation.session,
-  );
+  return refuseClient(server, draft, refuse("access_denied", "the owner denied the request"), situation.session);
 }

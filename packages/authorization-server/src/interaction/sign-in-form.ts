@@ -26,7 +26,7 @@ type Purpose =
 
 async function purposeOf(server: ServerContext, request: EndpointRequest, parameters: string): Promise<Purpose> {
   if (parameters === "") return { situation: undefined };
-  const step = { request, parameters, interaction: undefined, consentGiven: false };
+  const step = { request, parameters, interaction: undefined, allowed: undefined };
   const address = await addressOf(server, step);
   if ("refusal" in address) return address;
   return { situation: await situationOf(server, step, address.draft, await currentSession(server, request)) };

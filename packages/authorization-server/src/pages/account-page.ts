@@ -28,6 +28,8 @@ export interface AccountSession {
 export interface AccountPage {
   readonly csrf: string;
   readonly userName: string;
+  /** What is known of the owner by the scope of its name. */
+  readonly claims: readonly string[];
   readonly grants: readonly AccountGrant[];
   readonly sessions: readonly AccountSession[];
   readonly notice?: string | undefined;
@@ -60,7 +62,7 @@ export function accountPage(server: ServerContext, speech: Speech, page: Account
         page.grants.length === 0
           ? html`<p class="soft">${texts.account.noApplications}</p>`
           : html`<ul class="rows">
-              ${page.grants.map((grant) => grantRow(server, speech, grant, to(`grants/${grant.id}/revoke`), hidden))}
+              ${page.grants.map((grant) => grantRow(server, speech, grant, { action: to(`grants/${grant.id}/revoke`), hidden, claims: page.claims }))}
             </ul>`
       }
       <h2>${texts.account.sessions}</h2>
@@ -80,14 +82,25 @@ export function accountPage(server: ServerContext, speech: Speech, page: Account
   });
 }
 
-function grantRow(server: ServerContext, speech: Speech, grant: AccountGrant, action: string, hidden: Html): Html {
+interface GrantRow {
+  readonly action: string;
+  readonly hidden: Html;
+  readonly claims: readonly string[];
+}
+
+function grantRow(
+  server: ServerContext,
+  speech: Speech,
+  grant: AccountGrant,
+  { action, hidden, claims }: GrantRow,
+): Html {
   const { texts } = speech;
   const { since, revoke, revokeLabel } = texts.account;
   return html`<li>
     <div>
       <b><bdi>${grant.clientName}</bdi></b>
       <span class="soft">${fill(since, { moment: moment(grant.sinceMs, texts) })}</span>
-      ${scopeList(server, speech, grant.scope)}
+      ${scopeList(server, speech, grant.scope, claims)}
     </div>
     <form method="post" action="${action}">
       ${hidden}<button aria-label="${fillText(revokeLabel, { client: grant.clientName })}">${revoke}</button>

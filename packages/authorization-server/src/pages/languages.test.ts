@@ -41,7 +41,15 @@ test("no page of another language has English left", async (context) => {
   const server = await testServer(context);
   const host = new URL(server.issuer).host;
   const english = pageGallery(server.context, askFor("ui_locales=en"));
-  const data = new Set([...galleryData, host, "Firefox, Linux", "orders.read", "192.0.2.1 ·", "5 minutes"]);
+  const data = new Set([
+    ...galleryData,
+    host,
+    "Firefox, Linux",
+    "orders.read",
+    "department",
+    "192.0.2.1 ·",
+    "5 minutes",
+  ]);
   for (const tag of languageTags.filter((candidate) => candidate !== "en")) {
     for (const [name, page] of pageGallery(server.context, askFor(`ui_locales=${tag}`))) {
       const before = new Set(wordsOf(english.get(name)!.body));

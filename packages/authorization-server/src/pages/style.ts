@@ -49,6 +49,10 @@ button:hover,.button:hover{border-color:var(--soft)}
 .who b,.where b{overflow-wrap:anywhere}
 ul.scopes{list-style:none;margin:.7rem 0 0;padding:0}
 ul.scopes li{display:flex;gap:.7rem;padding:.36rem 0;overflow-wrap:anywhere}
+fieldset{border:0;margin:0;padding:0;min-width:0}
+legend{padding:0;overflow-wrap:anywhere}
+ul.scopes label{display:flex;gap:.7rem;margin:0;font-weight:inherit;cursor:pointer;min-height:1.5rem}
+ul.scopes input{flex:none;width:1.15rem;height:1.15rem;min-height:0;margin:.22rem 0 0;accent-color:var(--accent);cursor:pointer}
 ul.scopes svg{flex:none;width:1.15rem;height:1.15rem;margin-top:.22rem;color:var(--accent)}
 .where{font-size:.93rem;color:var(--soft);margin-top:1rem}
 .where b{color:var(--ink);font-weight:600}

@@ -38,6 +38,9 @@ export interface Texts {
     readonly change: string;
     /** {client} */
     readonly asks: string;
+    readonly choose: string;
+    /** Beside what cannot be left out. */
+    readonly needed: string;
     /** {places} */
     readonly reaches: string;
     /** {place} */
@@ -53,6 +56,8 @@ export interface Texts {
     readonly go: string;
   };
   readonly scopes: Readonly<Record<KnownScope, string>>;
+  /** {scope}, which is the name of something that is known of the owner */
+  readonly claimScope: string;
   /** {scope} */
   readonly unknownScope: string;
   readonly error: {

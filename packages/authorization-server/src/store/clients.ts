@@ -18,6 +18,8 @@ export interface Client {
   readonly origins: readonly string[];
   readonly scope: readonly string[];
   readonly defaultScope: readonly string[] | undefined;
+  /** What the owner cannot leave out where it is asked for, as `openid` anywhere. */
+  readonly requiredScope: readonly string[];
   readonly grantTypes: readonly GrantType[];
   /** Values of `resource` that it may ask tokens for; the first is meant when it asks for none. */
   readonly audiences: readonly string[];
@@ -45,6 +47,7 @@ interface ClientRow {
   readonly origins: string;
   readonly scope: string;
   readonly default_scope: string | null;
+  readonly required_scope: string;
   readonly grant_types: string;
   readonly audiences: string;
   readonly resource_server_for: string;
@@ -76,6 +79,7 @@ function fromRow(row: ClientRow): Client {
     origins: list(row.origins),
     scope: words(row.scope),
     defaultScope: row.default_scope === null ? undefined : words(row.default_scope),
+    requiredScope: words(row.required_scope),
     grantTypes: list(row.grant_types) as readonly GrantType[],
     audiences: list(row.audiences),
     resourceServerFor: list(row.resource_server_for),
@@ -115,7 +119,7 @@ export async function saveClient(transaction: Transaction, client: Client): Prom
   await transaction.run(
     `INSERT INTO clients (id, name, secret_digest, is_public, redirect_uris, post_logout_redirect_uris, origins, scope,
       default_scope, grant_types, audiences, resource_server_for, form_action_extras, requires_pkce, opaque_tokens,
-      id_token_algorithm, claims_in_id_token, created_at, disabled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      id_token_algorithm, claims_in_id_token, required_scope, created_at, disabled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, secret_digest = excluded.secret_digest,
       is_public = excluded.is_public, redirect_uris = excluded.redirect_uris,
       post_logout_redirect_uris = excluded.post_logout_redirect_uris, origins = excluded.origins,
@@ -123,7 +127,8 @@ export async function saveClient(transaction: Transaction, client: Client): Prom
       audiences = excluded.audiences, resource_server_for = excluded.resource_server_for,
       form_action_extras = excluded.form_action_extras, requires_pkce = excluded.requires_pkce,
       opaque_tokens = excluded.opaque_tokens, id_token_algorithm = excluded.id_token_algorithm,
-      claims_in_id_token = excluded.claims_in_id_token, disabled_at = excluded.disabled_at`,
+      claims_in_id_token = excluded.claims_in_id_token,
+      required_scope = excluded.required_scope, disabled_at = excluded.disabled_at`,
     [
       client.id,
       client.name,
@@ -142,6 +147,7 @@ export async function saveClient(transaction: Transaction, client: Client): Prom
       client.opaqueTokens ? 1 : 0,
       client.idTokenAlgorithm ?? null,
       client.claimsInIdToken ? 1 : 0,
+      client.requiredScope.join(" "),
       client.createdAtMs,
       client.disabledAtMs ?? null,
     ],

@@ -7,6 +7,8 @@ export interface Grant {
   readonly userId: string;
   readonly clientId: string;
   readonly scope: readonly string[];
+  /** What the owner was asked for and left out: no reason to ask again. */
+  readonly declined: readonly string[];
   readonly resources: readonly string[];
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
@@ -18,10 +20,15 @@ interface GrantRow {
   readonly user_id: string;
   readonly client_id: string;
   readonly scope: string;
+  readonly declined: string;
   readonly resources: string;
   readonly created_at: number;
   readonly updated_at: number;
   readonly expires_at: number;
+}
+
+function words(text: string): readonly string[] {
+  return text === "" ? [] : text.split(" ");
 }
 
 function fromRow(row: GrantRow): Grant {
@@ -29,7 +36,8 @@ function fromRow(row: GrantRow): Grant {
     id: row.id,
     userId: row.user_id,
     clientId: row.client_id,
-    scope: row.scope === "" ? [] : row.scope.split(" "),
+    scope: words(row.scope),
+    declined: words(row.declined),
     resources: JSON.parse(row.resources) as string[],
     createdAtMs: row.created_at,
     updatedAtMs: row.updated_at,
@@ -55,35 +63,48 @@ export async function isGrantInForce(reader: Reader, id: string): Promise<boolea
 export interface ConsentGiven {
   readonly userId: string;
   readonly clientId: string;
+  /** What the page asked about. */
+  readonly asked: readonly string[];
+  /** What of it the owner allows. */
   readonly scope: readonly string[];
   readonly resources: readonly string[];
   readonly lifetimeMs: number;
 }
 
-/** Adds what was just allowed to what was allowed before, unless that has expired. */
+/**
+ * Adds what was just answered to what was answered before, unless that has expired. Whoever takes back a scope that was allowed ends
+ * what was given with it.
+ */
 export async function rememberConsent(transaction: Transaction, consent: ConsentGiven): Promise<Grant> {
   const before = await findGrant(transaction, consent.userId, consent.clientId);
   const now = transaction.nowMs;
+  const notAsked = (token: string): boolean => !consent.asked.includes(token);
+  const left = consent.asked.filter((token) => !consent.scope.includes(token));
+  if (before?.scope.some((token) => left.includes(token)) === true) {
+    await revokeAuthorizations(transaction, before, "scope taken back");
+  }
   const grant: Grant = {
     id: before?.id ?? newId(),
     userId: consent.userId,
     clientId: consent.clientId,
-    scope: [...new Set([...(before?.scope ?? []), ...consent.scope])],
+    scope: [...(before?.scope ?? []).filter(notAsked), ...consent.scope],
+    declined: [...(before?.declined ?? []).filter(notAsked), ...left],
     resources: [...new Set([...(before?.resources ?? []), ...consent.resources])],
     createdAtMs: before?.createdAtMs ?? now,
     updatedAtMs: now,
     expiresAtMs: now + consent.lifetimeMs,
   };
   await transaction.run(
-    `INSERT INTO grants (id, user_id, client_id, scope, resources, created_at, updated_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (user_id, client_id) DO UPDATE SET id = excluded.id,
-     scope = excluded.scope, resources = excluded.resources, created_at = excluded.created_at,
+    `INSERT INTO grants (id, user_id, client_id, scope, declined, resources, created_at, updated_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (user_id, client_id) DO UPDATE SET id = excluded.id,
+     scope = excluded.scope, declined = excluded.declined, resources = excluded.resources, created_at = excluded.created_at,
      updated_at = excluded.updated_at, expires_at = excluded.expires_at`,
     [
       grant.id,
       grant.userId,
       grant.clientId,
       grant.scope.join(" "),
+      grant.declined.join(" "),
       JSON.stringify(grant.resources),
       grant.createdAtMs,
       grant.updatedAtMs,
@@ -110,12 +131,20 @@ export async function revokeGrant(transaction: Transaction, id: string, userId?:
   const row = await transaction.get<{ user_id: string }>("SELECT user_id FROM grants WHERE id = ?", [id]);
   if (row === undefined || (userId !== undefined && row.user_id !== userId)) return false;
   await transaction.run("DELETE FROM grants WHERE id = ?", [id]);
+  await revokeAuthorizations(transaction, { id, userId: row.user_id }, "grant revoked");
+  return true;
+}
+
+async function revokeAuthorizations(
+  transaction: Transaction,
+  { id, userId }: Pick<Grant, "id" | "userId">,
+  because: string,
+): Promise<void> {
   await transaction.run(
     `UPDATE authorizations SET revoked_at = ?, revoked_because = ?
      WHERE user_id = ? AND grant_id = ? AND revoked_at IS NULL`,
-    [transaction.nowMs, "grant revoked", row.user_id, id],
+    [transaction.nowMs, because, userId, id],
   );
-  return true;
 }
 
 /** After a password change nothing that was given under the old password stays in force. */

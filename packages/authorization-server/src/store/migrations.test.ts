@@ -22,14 +22,17 @@ test("SQLite: several openings at the same time make one schema, in a file for i
   const rows = await database!.read((reader) => reader.all("SELECT version FROM schema_versions"));
   assert.deepEqual(
     rows.map((row) => row["version"]),
-    [1, 2, 3, 4],
+    migrations.map(({ version }) => version),
   );
   assert.equal(statSync(path.join(dataDir, "store.sqlite")).mode & 0o777, 0o600);
   await database!.transaction((transaction) =>
     transaction.run("INSERT INTO schema_versions (version, name, applied_at) VALUES (?, ?, ?)", [99, "later", 0]),
   );
   for (const each of opened) await each.close();
-  await assert.rejects(openDatabase({ dataDir, databaseUrl: undefined }), /schema version 99 and this program knows 4/);
+  await assert.rejects(
+    openDatabase({ dataDir, databaseUrl: undefined }),
+    /schema version 99 and this program knows \d+/,
+  );
 });
 
 test("keys of a store of the first schema go on: the active one signs, a retired one is known for hints", async (t) => {

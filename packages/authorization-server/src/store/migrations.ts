@@ -210,6 +210,14 @@ ALTER TABLE users ADD COLUMN claims TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE authorizations DROP COLUMN scope_asked;
 `,
   },
+  {
+    version: 5,
+    name: "choice of scopes",
+    sql: `
+ALTER TABLE clients ADD COLUMN required_scope TEXT NOT NULL DEFAULT '';
+ALTER TABLE grants ADD COLUMN declined TEXT NOT NULL DEFAULT '';
+`,
+  },
 ];
 
 const versionsTable = `CREATE TABLE IF NOT EXISTS schema_versions (

@@ -73,11 +73,18 @@ export class Browser {
     throw new Error("too many redirects");
   }
 
-  /** Submits the form of a page whose action matches, with its hidden fields. */
-  async submit(page: Visit, action: RegExp, fields: Readonly<Record<string, string>>): Promise<Visit> {
+  /** Submits the form of a page whose action matches, with its hidden fields and the boxes that are ticked, but for those that the
+   * owner unticks. */
+  async submit(
+    page: Visit,
+    action: RegExp,
+    fields: Readonly<Record<string, string>>,
+    unticked: readonly string[] = [],
+  ): Promise<Visit> {
     const form = formsOf(page.body).find((candidate) => action.test(candidate.action));
     if (form === undefined) throw new Error(`no form for ${action} on ${page.url}:\n${page.body}`);
     const body = new URLSearchParams({ ...form.hidden, ...fields });
+    for (const [name, value] of form.ticked) if (!unticked.includes(value)) body.append(name, value);
     return this.#follow(await this.request("POST", form.action, body.toString()));
   }
 
@@ -85,14 +92,15 @@ export class Browser {
     return this.submit(page, /\/sign-in(\?|$)/, { username, password });
   }
 
-  decide(page: Visit, decision: "allow" | "deny"): Promise<Visit> {
-    return this.submit(page, /\/consent(\?|$)/, { decision });
+  decide(page: Visit, decision: "allow" | "deny", unticked: readonly string[] = []): Promise<Visit> {
+    return this.submit(page, /\/consent(\?|$)/, { decision }, unticked);
   }
 }
 
 interface Form {
   readonly action: string;
   readonly hidden: Readonly<Record<string, string>>;
+  readonly ticked: ReadonlyArray<readonly [string, string]>;
 }
 
 export function formsOf(body: string): readonly Form[] {
@@ -103,6 +111,9 @@ export function formsOf(body: string): readonly Form[] {
         unescape(input[1]!),
         unescape(input[2]!),
       ]),
+    ),
+    ticked: [...match[2]!.matchAll(/<input type="checkbox" name="([^"]*)" value="([^"]*)"\s+checked/g)].map(
+      (input) => [unescape(input[1]!), unescape(input[2]!)] as const,
     ),
   }));
 }

@@ -67,7 +67,12 @@ export function pageGallery(
     clientName: client,
     isPublic: true,
     userName: user,
-    scope: [...Object.keys(texts.scopes), "orders.read"],
+    scope: [...Object.keys(texts.scopes), "department", "orders.read"].map((token) => ({
+      token,
+      isRequired: token === "openid",
+      isTicked: token !== "email",
+    })),
+    claims: ["department"],
     resources: ["https://api.example"],
     redirectUri: "https://app.example/cb",
     formTargets: [],
@@ -78,7 +83,7 @@ export function pageGallery(
   const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
   const session = { id: "1", userAgent: firefox, address: "192.0.2.1", seenAtMs: 0, current: true };
   const sessions = [session, { ...session, current: false }, { ...session, userAgent: "", current: false }];
-  const own = { csrf: "c", userName: user, grants: [grant], sessions };
+  const own = { csrf: "c", userName: user, claims: [], grants: [grant], sessions };
   pages.set("account", accountPage(server, speech, own));
   pages.set("account-empty", accountPage(server, speech, { ...own, grants: [], notice: account.revoked }));
   pages.set("account-ended", accountPage(server, speech, { ...own, notice: account.ended }));

@@ -13,6 +13,7 @@ interface SettingOptions {
   readonly redirectUri?: readonly string[];
   readonly scope?: string;
   readonly defaultScope?: string;
+  readonly requiredScope?: string;
   readonly grant?: readonly string[];
   readonly audience?: readonly string[];
   readonly resourceServer?: readonly string[];
@@ -33,6 +34,7 @@ function addSettings(command: Command): Command {
     .option("--redirect-uri <uri>", "where answers may go, in full; may be repeated", collect)
     .option("--scope <scopes>", 'what it may ask for (default: "openid profile email offline_access")')
     .option("--default-scope <scopes>", "what is meant when it asks for no scope")
+    .option("--required-scope <scopes>", "what the owner cannot leave out of what it asks for (openid never)")
     .option("--grant <type>", "authorization_code, refresh_token, client_credentials; may be repeated", collect)
     .option("--audience <uri>", "a resource it may get tokens for; the first is the default; may be repeated", collect)
     .option("--resource-server <uri>", "an audience whose tokens it may introspect; may be repeated", collect)
@@ -53,6 +55,7 @@ function settingsOf(options: SettingOptions): ClientSettings {
     origins: options.origin,
     scope: options.scope,
     defaultScope: options.defaultScope,
+    requiredScope: options.requiredScope,
     grants: options.grant,
     audiences: options.audience,
     resourceServerFor: options.resourceServer,

@@ -24,6 +24,8 @@ export const english: Texts = {
     signedInAs: "Signed in as {user}",
     change: "Not you?",
     asks: "{client} asks to:",
+    choose: "Untick what you do not want to allow.",
+    needed: "(needed)",
     reaches: "It will be able to use this at {places}.",
     goesTo: "You will be sent on to {place}.",
     goesToDevice: "an application on this device",
@@ -44,6 +46,7 @@ export const english: Texts = {
     roles: "See your roles",
     groups: "See the groups you belong to",
   },
+  claimScope: "See your “{scope}”",
   unknownScope: "Use “{scope}”",
   error: {
     title: "This request cannot be answered",

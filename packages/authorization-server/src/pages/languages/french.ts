@@ -24,6 +24,8 @@ export const french: Texts = {
     signedInAs: "Connecté en tant que {user}",
     change: "Ce n’est pas vous ?",
     asks: "{client} demande à :",
+    choose: "Décochez ce que vous ne voulez pas autoriser.",
+    needed: "(nécessaire)",
     reaches: "Cet accès servira auprès de {places}.",
     goesTo: "Vous serez ensuite dirigé vers {place}.",
     goesToDevice: "une application sur cet appareil",
@@ -45,6 +47,7 @@ export const french: Texts = {
     roles: "Voir vos rôles",
     groups: "Voir les groupes dont vous faites partie",
   },
+  claimScope: "Voir votre « {scope} »",
   unknownScope: "Utiliser « {scope} »",
   error: {
     title: "Impossible de répondre à cette demande",

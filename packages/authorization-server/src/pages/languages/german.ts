@@ -24,6 +24,8 @@ export const german: Texts = {
     signedInAs: "Angemeldet als {user}",
     change: "Das sind nicht Sie?",
     asks: "{client} möchte:",
+    choose: "Entfernen Sie das Häkchen bei allem, was Sie nicht erlauben wollen.",
+    needed: "(nötig)",
     reaches: "Das gilt dann bei {places}.",
     goesTo: "Danach geht es weiter zu {place}.",
     goesToDevice: "einer Anwendung auf diesem Gerät",
@@ -45,6 +47,7 @@ export const german: Texts = {
     roles: "Ihre Rollen sehen",
     groups: "Sehen, zu welchen Gruppen Sie gehören",
   },
+  claimScope: "Ihr „{scope}“ sehen",
   unknownScope: "„{scope}“ benutzen",
   error: {
     title: "Diese Anfrage kann nicht beantwortet werden",

@@ -24,6 +24,8 @@ export const japanese: Texts = {
     signedInAs: "{user} としてログイン中",
     change: "別のユーザーですか？",
     asks: "{client} は次の許可を求めています。",
+    choose: "許可しないものはチェックを外してください。",
+    needed: "（必須）",
     reaches: "このアクセスは {places} で使われます。",
     goesTo: "このあと {place} に移動します。",
     goesToDevice: "この端末のアプリ",
@@ -44,6 +46,7 @@ export const japanese: Texts = {
     roles: "あなたのロールを見る",
     groups: "あなたの所属グループを見る",
   },
+  claimScope: "あなたの「{scope}」を見る",
   unknownScope: "「{scope}」を使う",
   error: {
     title: "このリクエストには応答できません",

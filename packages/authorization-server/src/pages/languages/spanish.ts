@@ -24,6 +24,8 @@ export const spanish: Texts = {
     signedInAs: "Sesión iniciada como {user}",
     change: "¿No eres tú?",
     asks: "{client} pide:",
+    choose: "Desmarca lo que no quieras permitir.",
+    needed: "(necesario)",
     reaches: "Podrá usar este acceso en {places}.",
     goesTo: "Después irás a {place}.",
     goesToDevice: "una aplicación de este dispositivo",
@@ -44,6 +46,7 @@ export const spanish: Texts = {
     roles: "Ver tus roles",
     groups: "Ver los grupos a los que perteneces",
   },
+  claimScope: "Ver tu «{scope}»",
   unknownScope: "Usar «{scope}»",
   error: {
     title: "No se puede responder a esta solicitud",
