@@ -58,13 +58,14 @@ function page(issuer: string): string {
   return `<!doctype html><title>Application</title><h1></h1>
 <script src="/oidc-client-ts.js"></script>
 <script>
-  const manager = new oidc.UserManager({
+  const settings = {
     authority: "${issuer}",
     client_id: "page",
     redirect_uri: location.origin + "/callback",
     post_logout_redirect_uri: location.origin + "/bye",
     scope: "openid profile email offline_access",
-  });
+  };
+  const manager = new oidc.UserManager(settings);
   const accessTokens = [];
   manager.events.addUserLoaded((user) => accessTokens.push(user.access_token));
   const show = (text) => (document.querySelector("h1").textContent = text);
@@ -75,7 +76,7 @@ function page(issuer: string): string {
 </script>`;
 }
 
-test("oidc-client-ts in Chromium: sign-in, renewal by refresh token, by itself and asked for, and sign-out", async () => {
+test("oidc-client-ts in Chromium: sign-in, renewal by refresh token, by itself and asked for, userinfo, revocation and sign-out", async () => {
   const tab = await browser!.newPage();
   const heading = async (text: RegExp): Promise<void> => {
     const shown = tab.getByRole("heading", { name: /Hello|Good bye|Nobody|Failed/ });
@@ -98,6 +99,11 @@ test("oidc-client-ts in Chromium: sign-in, renewal by refresh token, by itself a
   await tab.goto(origin);
   await heading(/^Hello usr_/);
 
+  const email = await tab.evaluate<string>(
+    "new oidc.UserManager({ ...settings, loadUserInfo: true }).signinSilent().then((user) => user.profile.email)",
+  );
+  assert.equal(email, "ann@example.com");
+  await tab.evaluate("manager.revokeTokens()");
   await tab.evaluate("void manager.signoutRedirect()");
   await heading(/^Good bye$/);
   await tab.goto(origin);

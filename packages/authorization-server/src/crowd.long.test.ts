@@ -7,6 +7,8 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { waitFor } from "../../../tests/tools/processes.ts";
 import { createClient } from "./admin/clients.ts";
+import { createUser } from "./admin/users.ts";
+import { passwordHasher } from "./crypto/passwords.ts";
 import { openDatabase } from "./store/open.ts";
 import type { Browser } from "./testing/browser.ts";
 import { formsOf } from "./testing/browser.ts";
@@ -37,6 +39,8 @@ interface Attack {
   readonly address?: (number: number) => string;
   /** At once; default 32. */
   readonly connections?: number;
+  /** From more places than may wait for their passwords to be checked: a browser that is not known may find no room. */
+  readonly isFromEverywhere?: true;
   readonly request: (number: number, page: OpenPage) => FloodRequest;
 }
 
@@ -95,9 +99,16 @@ const attacks: readonly Attack[] = [
   { name: "passwords of all accounts from one host", request: asAnybody },
   { name: "passwords of all accounts from one network of IPv6", address: hostsOfOneNetwork, request: asAnybody },
   {
-    name: "passwords of all accounts from everywhere, hundreds at once",
+    name: "passwords of all accounts from many networks of IPv6, hundreds at once",
+    address: manyNetworks,
     connections: 400,
-    address: (number) => (number % 2 === 0 ? manyHosts(number) : manyNetworks(number)),
+    request: asAnybody,
+  },
+  {
+    name: "passwords of all accounts from many hosts, hundreds at once",
+    address: manyHosts,
+    connections: 400,
+    isFromEverywhere: true,
     request: asAnybody,
   },
 ];
@@ -120,7 +131,10 @@ function password(username: string, number: number, { cookie, hidden }: OpenPage
   return post("/sign-in", { ...hidden, username, password: `wrong ${number}` }, { cookie });
 }
 
-/** The owner's browser, which is known, a client of its own secret, and a public one that refreshes. */
+/**
+ * Ann with a browser that is known, Bob with a new one each time, the client of a secret that redeems their codes, and a public one that
+ * refreshes.
+ */
 class HonestPeople {
   readonly outcomes: string[] = [];
   readonly #server: ServerProcess;
@@ -134,6 +148,7 @@ class HonestPeople {
 
   static async of(server: ServerProcess): Promise<HonestPeople> {
     const browser = await consentedBrowser(server, scope);
+    await consentedBrowser(server, scope, "bob");
     browser.headers["x-forwarded-for"] = ownersAddress;
     const people = new HonestPeople(server, browser);
     const native = { client_id: "native", scope: `${scope} offline_access`, ...testChallenge };
@@ -145,19 +160,29 @@ class HonestPeople {
   }
 
   /** Again and again until it is stopped; tells what came of each. */
-  async work(isOver: () => boolean): Promise<void> {
+  async work(isOver: () => boolean, withStrangers: boolean): Promise<void> {
     while (!isOver()) {
-      const page = await this.#browser.open(`${authorizeUrl(scope)}&prompt=login`);
-      const signedIn = await this.#browser.signIn(page, "ann", testPassword);
-      if (signedIn.location === undefined) this.outcomes.push(`sign-in ${signedIn.status}`);
-      else {
-        const { status } = await this.#server.post("/token", redemption(answerOf(signedIn).get("code") ?? ""));
-        this.outcomes.push(status === 200 ? "success" : `redemption ${status}`);
+      await this.#signIn("ann", this.#browser);
+      if (withStrangers) {
+        const browser = this.#server.browser();
+        browser.headers["x-forwarded-for"] = ownersAddress;
+        await this.#signIn("bob", browser);
       }
       const status = await this.#tokens({ grant_type: "refresh_token", refresh_token: this.#refreshToken });
       this.outcomes.push(status === 200 ? "success" : `refresh ${status}`);
       await delay(honestIntervalMs);
     }
+  }
+
+  async #signIn(name: string, browser: Browser): Promise<void> {
+    const page = await browser.open(`${authorizeUrl(scope)}&prompt=login`);
+    const signedIn = await browser.signIn(page, name, testPassword);
+    if (signedIn.location === undefined) {
+      this.outcomes.push(`sign-in of ${name} ${signedIn.status}`);
+      return;
+    }
+    const { status } = await this.#server.post("/token", redemption(answerOf(signedIn).get("code") ?? ""));
+    this.outcomes.push(status === 200 ? "success" : `redemption ${status}`);
   }
 
   /** For the public client. */
@@ -176,11 +201,10 @@ class HonestPeople {
 test("no flood of one attacker keeps others out or fills the store", async (t) => {
   await using shared = await installation(undefined, ["--trusted-proxies", "127.0.0.1"]);
   const database = await openDatabase(shared.config);
-  await createClient(
-    database,
-    { issuerIsHttp: true },
-    { id: "native", isPublic: true, redirectUris: [testRedirectUri] },
-  );
+  const native = { id: "native", isPublic: true, redirectUris: [testRedirectUri] };
+  await createClient(database, { issuerIsHttp: true }, native);
+  const hasher = passwordHasher({ memoryKib: 8, iterations: 1, parallelism: 1 });
+  await createUser(database, hasher, { name: "bob", password: testPassword });
   const server = await shared.startProcess();
   const people = await HonestPeople.of(server);
   const bytes = (): number =>
@@ -191,12 +215,12 @@ test("no flood of one attacker keeps others out or fills the store", async (t) =
   const { hidden } = formsOf((await visitor.open(`${sharedIssuer}/sign-in`)).body)[0]!;
   const cookie = [...visitor.cookies].map((pair) => pair.join("=")).join("; ");
   const quiet = bytes();
-  for (const { name, address = oneHost, connections = inFlight, request } of attacks) {
+  for (const { name, address = oneHost, connections = inFlight, isFromEverywhere = false, request } of attacks) {
     await t.test(name, async (each) => {
       const before = bytes();
       let over = false;
       people.outcomes.length = 0;
-      const work = people.work(() => over);
+      const work = people.work(() => over, !isFromEverywhere);
       const statuses = await flood({
         port: server.port,
         connections,

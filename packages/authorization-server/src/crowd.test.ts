@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
+import type { Asker } from "./crypto/passwords.ts";
 import { passwordHasher } from "./crypto/passwords.ts";
 import { networkOf } from "./http/client-address.ts";
 import { purgeAll } from "./store/purge.ts";
@@ -271,6 +272,22 @@ for (const [address, network] of [
 ] as const) {
   test(`attempts from ${address} are counted for ${network}`, () => assert.equal(networkOf(address), network));
 }
+
+test("all networks of one customer of IPv6 have one turn where passwords wait to be checked, and a known browser its owner's", async (t) => {
+  const server = await testServer(t, { flags: ["--trusted-proxies", "127.0.0.1"] });
+  await server.client();
+  const name = await server.user();
+  const verify = t.mock.method(server.context.passwords, "verify");
+  const known = browserAt(server, "2001:db8:1:2::9");
+  for (const browser of [known, browserAt(server, "2001:db8:1:3::9"), browserAt(server, "192.0.2.1"), known]) {
+    await browser.signIn(await browser.open(`${server.issuer}/sign-in`), "ann", testPassword);
+  }
+  const anybody = (site: string): Asker => ({ name: site, isKnown: false });
+  assert.deepEqual(
+    verify.mock.calls.map(({ arguments: [, , asker] }) => asker),
+    [anybody("2001:db8:1::/48"), anybody("2001:db8:1::/48"), anybody("192.0.2.1"), { name, isKnown: true }],
+  );
+});
 
 test("a clean-up goes on until nothing is due, and gives the space back", async (t) => {
   const server = await crowdedServer(t);

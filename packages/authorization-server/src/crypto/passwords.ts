@@ -19,7 +19,7 @@ export interface QueueLimits {
 
 /** Who waits for a hash. Each name has its turn, and those who are known stand in a line of their own. */
 export interface Asker {
-  /** The network of somebody whom nobody knows; the user of a browser that is known to be his. */
+  /** The site of somebody whom nobody knows; the user of a browser that is known to be his. */
   readonly name: string;
   readonly isKnown: boolean;
 }
@@ -66,7 +66,7 @@ export function passwordHasher(cost: PasswordCost, limits: QueueLimits = default
 
 /**
  * Each name in turn, so that who asks a hundred times at once waits for himself; and the two lines in turn, so that a crowd from as
- * many networks as may wait keeps no owner out of a browser that is known.
+ * many sites as may wait keeps no owner out of a browser that is known.
  */
 class FairQueue {
   readonly #concurrent: number;

@@ -6,6 +6,16 @@ import { BlockList, isIP } from "node:net";
  * (RFC 4291 §2.5.1), an IPv4 host one.
  */
 export function networkOf(address: string): string {
+  return prefixOf(address, 4);
+}
+
+/** Where many stand in line: a customer has up to a /48 of such networks (RFC 6177 §2), and is one all the same. */
+export function siteOf(address: string): string {
+  return prefixOf(address, 3);
+}
+
+/** An IPv4 address stands for itself. */
+function prefixOf(address: string, groupCount: number): string {
   if (isIP(address) !== 6) return address;
   const [head = "", tail] = address.split("%", 1)[0]!.split("::");
   const before = head === "" ? [] : head.split(":");
@@ -15,9 +25,9 @@ export function networkOf(address: string): string {
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - before.length - groups);
   const all = [...before, ...Array.from({ length: zeros }, () => "0"), ...after];
   return `${all
-    .slice(0, 4)
+    .slice(0, groupCount)
     .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(":")}::/64`;
+    .join(":")}::/${groupCount * 16}`;
 }
 
 export type AddressReader = (peer: string, forwardedFor: string | undefined) => string;

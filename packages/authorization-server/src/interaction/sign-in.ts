@@ -3,7 +3,7 @@
 // before it is verified, so that parallel guesses cannot slip through, and answered in the same time for unknown names.
 import type { Asker } from "../crypto/passwords.ts";
 import { maxPasswordCharacters } from "../crypto/passwords.ts";
-import { networkOf } from "../http/client-address.ts";
+import { networkOf, siteOf } from "../http/client-address.ts";
 import type { KnownDevice } from "../http/known-device.ts";
 import type { EndpointRequest } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
@@ -82,9 +82,8 @@ async function admit(server: ServerContext, { username, request }: SignInAttempt
     const user = await findUserByName(transaction, username);
     const device = server.devices.read(request, nowMs);
     const isOwners = device !== undefined && device.userId === user?.id;
-    const network = networkOf(request.address);
-    const throttled = isOwners ? ofDevice(device) : ofAnybody(username, network);
-    const asker = { name: isOwners ? device.userId : network, isKnown: isOwners };
+    const throttled = isOwners ? ofDevice(device) : ofAnybody(username, networkOf(request.address));
+    const asker = { name: isOwners ? device.userId : siteOf(request.address), isKnown: isOwners };
     const waitMs = await throttleState(transaction, throttled);
     if (waitMs === 0) await countFailure(transaction, throttled);
     return { user, device, asker, throttled, waitMs, nowMs };

@@ -101,9 +101,9 @@ export function authorizeUrl(scope: string): string {
 }
 
 /** A browser that is signed in and has consented to the scope. */
-export async function consentedBrowser(server: ServerProcess, scope: string): Promise<Browser> {
+export async function consentedBrowser(server: ServerProcess, scope: string, name = "ann"): Promise<Browser> {
   const browser = server.browser();
-  const consent = await browser.signIn(await browser.open(authorizeUrl(scope)), "ann", testPassword);
+  const consent = await browser.signIn(await browser.open(authorizeUrl(scope)), name, testPassword);
   answerOf(await browser.decide(consent, "allow"));
   return browser;
 }
