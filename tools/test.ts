@@ -24,6 +24,9 @@ const borrowedPrograms: readonly DebianToolName[] = [
   "openssl",
 ];
 
+/** Interop tests bring the rest themselves. */
+const borrowedByInterop: readonly DebianToolName[] = ["chromium", "openssl"];
+
 /** A file or a single test that takes longer than this hangs, on however busy a machine. */
 const testTimeoutMs = 900_000;
 const longTestTimeoutMs = 1_800_000;
@@ -50,7 +53,7 @@ const { values: options, positionals } = commandLine();
 const paths = positionals.map((given) => path.relative(root, path.resolve(given)));
 const results: string[] = [];
 const kindToRun: TestKind = options.long ? "long" : options.interop ? "interop" : "short";
-for (const step of kindToRun === "short" ? steps() : kindToRun === "long" ? [toolsStep()] : []) {
+for (const step of kindToRun === "short" ? steps() : [toolsStep()]) {
   process.stdout.write(`\n── ${step.name}\n`);
   const started = performance.now();
   const passed = await step.run();
@@ -99,11 +102,12 @@ function toolsStep(): Step {
 
 /** A missing tool fails the tests that ask for it, by name, not this step: the rest is worth running all the same. */
 async function setUpTools(): Promise<boolean> {
-  const debian = installDebianTools(borrowedPrograms);
+  const borrowed = kindToRun === "interop" ? borrowedByInterop : borrowedPrograms;
+  const debian = installDebianTools(borrowed);
   const wanted: readonly (readonly [string, Promise<string>])[] = [
-    ["envoy", envoyPath()],
+    ...(kindToRun === "interop" ? [] : ([["envoy", envoyPath()]] as const)),
     ["python with OAuth clients", pythonEnvironment(oauthClientPackages)],
-    ...borrowedPrograms.map((name) => [name, debian.then(() => debianTool(name))] as const),
+    ...borrowed.map((name) => [name, debian.then(() => debianTool(name))] as const),
   ];
   for (const [name, tool] of wanted) {
     const found = await tool.catch((error: Error) => error);
