@@ -1,14 +1,17 @@
 // The program as it is started: what it prints, the demo's secrets, several mistakes, and a graceful end.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { freePorts, startProcess, waitFor } from "../../../tests/tools/processes.ts";
 import type { StartedProcess } from "../../../tests/tools/processes.ts";
+
+import { Browser } from "./testing/browser.ts";
+import { overHttp } from "./testing/listening-server.ts";
 
 const main = path.join(import.meta.dirname, "main.ts");
 
@@ -37,9 +40,13 @@ test("prints Ready and its addresses, keeps the demo's secrets out of a log, end
   for (const secret of [demo["password"]!, demo["clientSecret"]!]) assert.ok(!first.output().includes(secret));
   const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
   assert.equal(ready.status, 200);
-  await using rival = await start(...args);
+  const empty = folder(t);
+  await using rival = await start("--demo", "--data-dir", empty, "--port", String(port));
   assert.deepEqual(await rival.exited, { code: 1, signal: null });
-  await rival.waitForOutput(new RegExp(`port ${port} on 127.0.0.1 is in use; choose another with --port`));
+  await rival.waitForOutput(
+    new RegExp(`port ${port} on 127.0.0.1 is in use; choose another with --port: --port \\d+ is free`),
+  );
+  assert.deepEqual(readdirSync(empty), [], "nothing was made");
   assert.deepEqual(await first.stop(), { code: 0, signal: null });
   await using second = await start(...args);
   await second.waitForOutput(/Ready/);
@@ -77,4 +84,33 @@ test("a wrong configuration ends with status 2 and says each mistake", async (t)
   assert.deepEqual(await wrong.exited, { code: 2, signal: null });
   await wrong.waitForOutput(/configuration: issuer: .*must be https/);
   assert.match(wrong.stderr(), /configuration: port: 99999 is no port/);
+});
+
+test("the demo works to its end on a port that was found, from its first page to the tokens", async (t) => {
+  const dataDir = folder(t);
+  await using server = await start("--demo", "--data-dir", dataDir, "--port", "0");
+  await server.waitForOutput(/demo +user demo/);
+  const issuer = /issuer +(\S+)/.exec(server.stdout())![1]!;
+  assert.match(server.stdout(), new RegExp(`try it +${issuer}/demo\n`));
+  const { password } = JSON.parse(readFileSync(path.join(dataDir, "demo.json"), "utf8")) as { password: string };
+  const browser = new Browser(overHttp, issuer);
+  const login = await browser.open(`${issuer}/demo`);
+  const end = await browser.decide(await browser.signIn(login, "demo", password), "allow");
+  assert.equal(end.status, 200, end.body);
+  assert.match(end.body, /Signed in.*&quot;sub&quot;:&quot;usr_.*refresh_token/s);
+  const again = await browser.open(end.url);
+  assert.equal(again.status, 400, "an answer of no sign-in that was begun");
+  assert.deepEqual(await server.stop(), { code: 0, signal: null });
+});
+
+test("a program at [::1] that would get what browsers send to localhost is told before anything is made", async (t) => {
+  const [port] = await freePorts(1);
+  const other = createServer().listen(port, "::1");
+  t.after(() => other.close());
+  await once(other, "listening");
+  const empty = folder(t);
+  await using server = await start("--demo", "--data-dir", empty, "--port", String(port));
+  assert.deepEqual(await server.exited, { code: 1, signal: null });
+  await server.waitForOutput(new RegExp(`port ${port} on ::1 is in use`));
+  assert.deepEqual(readdirSync(empty), []);
 });

@@ -1,5 +1,6 @@
 // Every address that the server answers, in one table.
 import { account, changePassword, endOwnSession, revokeOwnGrant, signOut } from "./account/account.ts";
+import { beginDemo, endDemo } from "./admin/demo-application.ts";
 import { authorize } from "./authorize/authorize.ts";
 import { introspect } from "./endpoints/introspect.ts";
 import { confirmLogout, logout } from "./endpoints/logout.ts";
@@ -52,6 +53,8 @@ export const routes: readonly Route[] = [
   { path: "/account/sessions/:id/end", methods: ["POST"], handler: endOwnSession, kind: "page" },
   { path: "/account/password", methods: ["POST"], handler: changePassword, kind: "page" },
   { path: "/account/sign-out", methods: ["POST"], handler: signOut, kind: "page" },
+  { path: "/demo", methods: ["GET"], handler: beginDemo, kind: "page" },
+  { path: "/demo/callback", methods: ["GET"], handler: endDemo, kind: "page" },
   { path: "/errors/:id", methods: ["GET"], handler: showErrorCode, kind: "page" },
   { path: "", methods: ["GET"], handler: showHome, kind: "page" },
 ];

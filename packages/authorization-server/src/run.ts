@@ -4,6 +4,7 @@ import { Logging, jsonSink, lineWriter, terminalText, textSink } from "@tulle/te
 import { demoLines, makeDemo } from "./admin/demo.ts";
 import { loadConfig } from "./config/config.ts";
 import type { Config } from "./config/config.ts";
+import { listeningPort } from "./config/listening-port.ts";
 import { wellKnownPath } from "./routes.ts";
 import type { RunningServer } from "./start.ts";
 import { openServer } from "./start.ts";
@@ -21,7 +22,12 @@ export async function run(): Promise<number> {
     for (const problem of loaded.problems ?? []) process.stderr.write(terminalText(`configuration: ${problem}\n`));
     return 2;
   }
-  const { config } = loaded;
+  const found = await listeningPort(loaded.config);
+  if ("problem" in found) {
+    process.stderr.write(terminalText(`authorization-server: ${found.problem}\n`));
+    return 1;
+  }
+  const config = withPort(loaded.config, found.port);
   const sink = config.logFormat === "json" ? jsonSink : textSink;
   const logging = new Logging({ level: config.logLevel, sink: sink(lineWriter(2)) });
   const log = logging.logger("authorization-server");
@@ -35,7 +41,8 @@ export async function run(): Promise<number> {
     const demo = config.demo ? await makeDemo(server.context) : undefined;
     const address = await server.listen();
     process.stdout.write(readyText(config, address.port));
-    if (demo !== undefined) process.stdout.write(`${demoLines(demo, process.stdout.isTTY).join("\n")}\n`);
+    if (demo !== undefined)
+      process.stdout.write(`${demoLines(demo, config.issuer, process.stdout.isTTY).join("\n")}\n`);
   } catch (error) {
     process.stderr.write(terminalText(`authorization-server: ${startProblem(error, config)}\n`));
     await server?.close();
@@ -48,6 +55,13 @@ export async function run(): Promise<number> {
   await server.close();
   clearTimeout(limit);
   return 0;
+}
+
+/** Of port 0 the free one that was found, so that the issuer and the demo name it too. */
+function withPort(config: Config, port: number): Config {
+  if (config.port === port) return config;
+  const argv = [...process.argv.slice(2), "--port", String(port)];
+  return loadConfig({ argv, environment: process.env }).config ?? config;
 }
 
 function readyText(config: Config, port: number): string {
@@ -66,8 +80,7 @@ function readyText(config: Config, port: number): string {
 
 function startProblem(error: unknown, config: Config): string {
   const { code, message } = error as NodeJS.ErrnoException;
+  // Between the look at the port and this.
   if (code === "EADDRINUSE") return `port ${config.port} on ${config.host} is in use; choose another with --port`;
-  if (code === "EACCES" && message.includes("listen"))
-    return `port ${config.port} may not be used by this user; choose one above 1023 with --port`;
   return message;
 }

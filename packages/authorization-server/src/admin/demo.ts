@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { writeSecretFile } from "@tulle/identity/own";
 import { describedScopes } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import { newSecret } from "../crypto/secrets.ts";
 import type { ServerContext } from "../server-context.ts";
 import { type Client, findAnyClient } from "../store/clients.ts";
@@ -26,8 +27,8 @@ export interface Demo {
 /** Makes both once; a later start with the same data directory finds their secrets in the file, and moves the client's addresses to those it was given now. */
 export async function makeDemo(server: ServerContext): Promise<Demo> {
   const { config, database, passwords } = server;
-  const file = path.join(config.dataDir, "demo.json");
-  const saved = readSaved(file);
+  const file = demoFile(config);
+  const saved = readDemo(file);
   const demo: Demo = {
     file,
     user: "demo",
@@ -114,7 +115,12 @@ function movedUris(
   return { redirectUris: [...redirectUris], postLogoutRedirectUris: [...postLogoutRedirectUris] };
 }
 
-function readSaved(file: string): Demo | undefined {
+export function demoFile({ dataDir }: Pick<Config, "dataDir">): string {
+  return path.join(dataDir, "demo.json");
+}
+
+/** Undefined before the first start with `--demo`. */
+export function readDemo(file: string): Demo | undefined {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as Demo;
   } catch (error) {
@@ -124,9 +130,12 @@ function readSaved(file: string): Demo | undefined {
 }
 
 /** Standard output that is no terminal may well be a log file, which gets the place of the secrets instead. */
-export function demoLines(demo: Demo, terminal: boolean): readonly string[] {
-  if (!terminal) return [`  demo        user ${demo.user}, client ${demo.clientId}; their secrets: ${demo.file}`];
+export function demoLines(demo: Demo, issuer: string, terminal: boolean): readonly string[] {
+  const begin = demo.redirectUri === `${issuer}/demo/callback` ? [`  try it      ${issuer}/demo`] : [];
+  if (!terminal)
+    return [...begin, `  demo        user ${demo.user}, client ${demo.clientId}; their secrets: ${demo.file}`];
   return [
+    ...begin,
     `  demo user   ${demo.user} / ${demo.password}`,
     `  demo client ${demo.clientId} / ${demo.clientSecret}`,
     `              redirect URI ${demo.redirectUri}`,

@@ -24,13 +24,17 @@ function cookiePath(config: Config): string {
 }
 
 export function readCookie(config: Config, header: string | undefined, name: CookieName): string | undefined {
+  return readCookieValue(header, fullName(config, name), valuePatterns[name]);
+}
+
+/** The first of this name and shape. */
+export function readCookieValue(header: string | undefined, name: string, shape: RegExp): string | undefined {
   if (header === undefined) return undefined;
-  const wanted = fullName(config, name);
   for (const pair of header.split(";")) {
     const equals = pair.indexOf("=");
-    if (equals < 0 || pair.slice(0, equals).trim() !== wanted) continue;
+    if (equals < 0 || pair.slice(0, equals).trim() !== name) continue;
     const value = pair.slice(equals + 1).trim();
-    if (valuePatterns[name].test(value)) return value;
+    if (shape.test(value)) return value;
   }
   return undefined;
 }
