@@ -26,6 +26,23 @@ const prologue = [
   "set -euo pipefail",
 ].join("\n");
 
+/** Not pods and their endpoints, which come and go by themselves. */
+const configuredKinds = [
+  "namespaces",
+  "serviceaccounts",
+  "services",
+  "deployments",
+  "gateways",
+  "virtualservices",
+  "destinationrules",
+  "authorizationpolicies",
+  "requestauthentications",
+  "peerauthentications",
+  "secrets",
+  "browserlogins",
+  "configmaps",
+];
+
 const publishElsewhere = (port: (shown: number) => string) => `--publish ${port(8080)}:8080,${port(8443)}:8443`;
 
 const serverCommands: readonly ServerCommand[] = [
@@ -45,7 +62,7 @@ const serverCommands: readonly ServerCommand[] = [
 export class DocsSession implements AsyncDisposable {
   readonly #folder: string;
   readonly #ports = new Map<number, string>();
-  readonly #servers: StartedProcess[] = [];
+  readonly #servers = new Map<string, StartedProcess>();
 
   private constructor(folder: string) {
     this.#folder = folder;
@@ -65,13 +82,12 @@ export class DocsSession implements AsyncDisposable {
 
   /** Runs one block; rejects with the page's line, the output and the reason. */
   async run(block: ShellBlock): Promise<void> {
-    const lines = block.commands.split("\n");
-    const last = lines.findLastIndex((line) => line.trim() !== "");
-    const server = serverCommands.find(({ pattern }) => pattern.test(lines[last]?.trim() ?? ""));
+    const { script, command, server } = partsOf(block);
     await this.#exchangePorts(block.commands);
-    const script = server === undefined ? lines : lines.slice(0, last);
-    const output = await this.#runScript(block, script.join("\n"));
-    const served = server === undefined ? "" : await this.#startServer(server, lines[last]!.trim());
+    // A reader who starts it begins in a new terminal.
+    if (server !== undefined) await rm(path.join(this.#folder, ".state", "variables"), { force: true });
+    const output = await this.#runScript(placeOf(block), script);
+    const served = server === undefined ? "" : await this.#startServer(server, command);
     const prints = block.fate.kind === "run" ? block.fate.prints : [];
     for (const text of prints.map((shown) => this.#onOurPorts(shown))) {
       if (!(output + served).includes(text))
@@ -79,10 +95,19 @@ export class DocsSession implements AsyncDisposable {
     }
   }
 
+  /** What is configured: all that a person may have applied, as the mesh holds it; a line each. */
+  async resources(): Promise<readonly string[]> {
+    const kinds = configuredKinds.join(",");
+    const printed = await this.#runScript("what is configured", `./tulle get ${kinds} -A -o json 2> .state/notes`);
+    // What was replaced and came back has a new version, and is the same.
+    const plain = JSON.parse(printed, (key, value: unknown) => (key === "resourceVersion" ? undefined : value));
+    return (plain as { readonly items: readonly unknown[] }).items.map((item) => JSON.stringify(item));
+  }
+
   /** Ends the servers as Ctrl-C does, the last one first; one that ends badly fails the page. */
   async [Symbol.asyncDispose](): Promise<void> {
     const bad: string[] = [];
-    for (const server of this.#servers.toReversed()) {
+    for (const server of [...this.#servers.values()].toReversed()) {
       const exit = await server.stop({ signal: "SIGINT" });
       // npm ends by the signal itself, once its script has ended.
       const wellEnded = exit.code === 0 || exit.code === 130 || exit.signal === "SIGINT";
@@ -92,27 +117,29 @@ export class DocsSession implements AsyncDisposable {
     if (bad.length > 0) throw new Error(bad.join("\n"));
   }
 
-  async #runScript(block: ShellBlock, script: string): Promise<string> {
+  async #runScript(name: string, script: string): Promise<string> {
     if (script.trim() === "") return "";
     await using shell = await startProcess(
       "bash",
       ["-c", `${prologue}\n${this.#onOurPorts(script)}`],
-      this.#start(placeOf(block)),
+      this.#start(name),
     );
     const timer = setTimeout(() => shell.kill("SIGKILL"), blockTimeoutMs);
     const exit = await shell.exited;
     clearTimeout(timer);
     if (exit.code !== 0)
-      throw new Error(`${placeOf(block)} ended with ${exit.code ?? exit.signal}:\n${script}\n---\n${shell.output()}`);
+      throw new Error(`${name} ended with ${exit.code ?? exit.signal}:\n${script}\n---\n${shell.output()}`);
     return shell.output();
   }
 
   async #startServer(server: ServerCommand, command: string): Promise<string> {
+    const running = this.#servers.get(command);
+    if (running !== undefined) return running.output();
     for (const shown of [8080, 8443, 9400]) await this.#exchangePort(shown);
     await this.#exchangePortsOfSamples();
     const elsewhere = server.onPorts(command, (shown) => this.#ports.get(shown)!);
     const started = await startProcess("bash", ["-c", `exec ${elsewhere}`], this.#start(command));
-    this.#servers.push(started);
+    this.#servers.set(command, started);
     await started.waitForOutput(server.ready, { timeoutMs: blockTimeoutMs });
     return started.output();
   }
@@ -155,6 +182,24 @@ export class DocsSession implements AsyncDisposable {
       return ours === undefined ? all : `${host}:${ours}`;
     });
   }
+}
+
+/** Whether a block ends with a command that serves until Ctrl-C. */
+export function startsServer(block: ShellBlock): boolean {
+  return partsOf(block).server !== undefined;
+}
+
+/** A block's last command apart where it is one that serves; its script is then what stands before it. */
+function partsOf(block: ShellBlock): {
+  readonly script: string;
+  readonly command: string;
+  readonly server: ServerCommand | undefined;
+} {
+  const lines = block.commands.split("\n");
+  const last = lines.findLastIndex((line) => line.trim() !== "");
+  const command = lines[last]?.trim() ?? "";
+  const server = serverCommands.find(({ pattern }) => pattern.test(command));
+  return { script: (server === undefined ? lines : lines.slice(0, last)).join("\n"), command, server };
 }
 
 /** What npm tells its scripts is about this test run, not about the commands of the page. */

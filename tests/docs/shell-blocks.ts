@@ -1,5 +1,6 @@
 // Finds the shell commands that README and docs show, and what the comment before each says about running it:
-//   <!-- run: SESSION -->      run by docs-commands.test.ts; the blocks of a page with the same session name share one working folder
+//   <!-- run: SESSION -->      run by docs-commands.test.ts; the blocks of a page with the same session name share one working folder;
+//                              "shared shop" is one for all pages, each of which undoes what it changes
 //   <!-- prints: TEXT -->      (after it) the block's output holds this text; may be repeated
 //   <!-- not run: REASON -->   shown only, and why
 
