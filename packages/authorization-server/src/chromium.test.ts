@@ -239,6 +239,25 @@ test("the owner unticks a scope with the keyboard, and the application gets the 
   await page.context().close();
 });
 
+test("an application's picture and colour show, within the policy of the page", async () => {
+  const onePixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  await server.client({ id: "bright", name: "Bright", colour: "#c00000", logo: Buffer.from(onePixel, "base64") });
+  const page = await newPage();
+  const problems: string[] = [];
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  await page.goto(authorizeUrl({ client_id: "bright" }));
+  assert.equal(await page.evaluate("document.querySelector('.logo').naturalWidth"), 1);
+  assert.equal(
+    await page.evaluate("getComputedStyle(document.querySelector('.primary')).backgroundColor"),
+    "rgb(192, 0, 0)",
+  );
+  await page.emulateMedia({ colorScheme: "dark" });
+  const dark = await page.evaluate("getComputedStyle(document.querySelector('.primary')).backgroundColor");
+  assert.notEqual(dark, "rgb(192, 0, 0)", "too dark on a dark card");
+  assert.deepEqual(problems, []);
+  await page.context().close();
+});
+
 test("pages refuse to be framed and break no rule of their own policy", async () => {
   const page = await newPage();
   const problems: string[] = [];

@@ -9,6 +9,9 @@ import { deleteClient, findAnyClient, grantTypes, listClients, saveClient } from
 import type { Database } from "../store/database.ts";
 import { subjectPrefix } from "../store/users.ts";
 import { standardScopes } from "../token/user-claims.ts";
+import { findClientLook, saveClientLook } from "../store/client-looks.ts";
+import type { Look } from "../pages/look.ts";
+import { readLogo } from "./logo.ts";
 import type { AdminResult } from "./result.ts";
 
 export const minSecretCharacters = 32;
@@ -26,6 +29,10 @@ export interface ClientSettings {
   readonly audiences?: readonly string[] | undefined;
   readonly resourceServerFor?: readonly string[] | undefined;
   readonly formActionExtras?: readonly string[] | undefined;
+  /** `#rrggbb`; empty takes it away. */
+  readonly colour?: string | undefined;
+  /** The bytes of a PNG or JPEG; none take it away. */
+  readonly logo?: Buffer | undefined;
   readonly requirePkce?: boolean | undefined;
   readonly opaque?: boolean | undefined;
   readonly idTokenAlgorithm?: string | undefined;
@@ -87,8 +94,10 @@ export async function createClient(
     };
     const client = applySettings(blank, wanted, transaction.nowMs, problems);
     problems.push(...clientProblems(client, rules));
+    const look = applyLook(undefined, wanted, problems);
     if (problems.length > 0) return { problems };
     await saveClient(transaction, client);
+    if (look !== undefined) await saveClientLook(transaction, client.id, look);
     await recordAdministration(transaction, { event: "client created", clientId: client.id });
     return { value: { client, secret: generated } };
   });
@@ -106,8 +115,10 @@ export async function updateClient(
     const problems: string[] = [];
     const client = applySettings(before, settings, transaction.nowMs, problems);
     problems.push(...clientProblems(client, rules));
+    const look = applyLook(await findClientLook(transaction, id), settings, problems);
     if (problems.length > 0) return { problems };
     await saveClient(transaction, client);
+    if (look !== undefined) await saveClientLook(transaction, id, look);
     await recordAdministration(transaction, { event: "client changed", clientId: id });
     return { value: client };
   });
@@ -144,6 +155,19 @@ export async function removeClient(database: Database, id: string): Promise<Admi
 
 export async function allClients(database: Database): Promise<readonly Client[]> {
   return database.read((reader) => listClients(reader));
+}
+
+/** Undefined where the settings say nothing of it. */
+function applyLook(before: Look | undefined, { colour, logo }: ClientSettings, problems: string[]): Look | undefined {
+  if (colour === undefined && logo === undefined) return undefined;
+  if (colour !== undefined && !/^(#[0-9a-f]{6})?$/i.test(colour))
+    problems.push(`the colour ${colour} is not of the form #0f5e63`);
+  const picture = logo === undefined || logo.length === 0 ? undefined : readLogo(logo);
+  if (picture !== undefined && "problem" in picture) problems.push(picture.problem);
+  return {
+    colour: colour === undefined ? before?.colour : colour === "" ? undefined : colour.toLowerCase(),
+    logo: logo === undefined ? before?.logo : picture !== undefined && "url" in picture ? picture.url : undefined,
+  };
 }
 
 function applySettings(before: Client, settings: ClientSettings, nowMs: number, problems: string[]): Client {

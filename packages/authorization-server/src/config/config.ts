@@ -30,6 +30,8 @@ export interface Lifetimes {
 export interface Config {
   /** Without a trailing slash. */
   readonly issuer: string;
+  /** What the pages call the server, beside its host. */
+  readonly name: string | undefined;
   readonly host: string;
   readonly port: number;
   readonly dataDir: string;
@@ -265,6 +267,7 @@ function build(value: (name: string) => string): Config {
   };
   return Object.freeze({
     issuer,
+    name: optional("name"),
     host: value("host"),
     port: Number(value("port")),
     dataDir: path.resolve(value("data-dir")),
@@ -337,6 +340,8 @@ export const keySetLifeMs = 300_000;
 function checkTogether(config: Config, problems: string[], storeOnly: boolean): void {
   const issuer = issuerProblem(config.issuer);
   if (issuer !== undefined) problems.push(`issuer: "${config.issuer}" ${issuer}`);
+  if (config.name !== undefined && (config.name.length > 60 || /[\p{Cc}\p{Cf}]/u.test(config.name)))
+    problems.push("name: has 60 characters at most and no control characters");
   if (config.port > 65_535) problems.push(`port: ${config.port} is no port`);
   if (config.lifetimes.codeMs > 600_000 || config.lifetimes.codeMs < 1000)
     problems.push("code-lifetime: must be between 1s and 10m (RFC 6749 §4.1.2)");

@@ -27,6 +27,7 @@ export const settings: readonly Setting[] = [
     "",
     "Public base URL of the server, of which every address and every `iss` is made; http://localhost:PORT when empty",
   ),
+  text("name", "", "What the pages call the server, such as the name of the organisation; its host alone when empty"),
   text("host", "127.0.0.1", "Address to listen on"),
   number("port", "9400", "Port to listen on; 0 takes a free one"),
   text("data-dir", ".tulle/authorization-server", "Folder of the SQLite database and the key encryption key"),

@@ -8,6 +8,7 @@ import { formTargets } from "../pages/form-targets.ts";
 import { inSameLanguage, speechFor } from "../pages/speech.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { Interaction } from "../store/interactions.ts";
+import { findClientLook } from "../store/client-looks.ts";
 import { findUser } from "../store/users.ts";
 import { csrfToken } from "./csrf.ts";
 import { expiredPage } from "./expired-page.ts";
@@ -35,7 +36,10 @@ export async function consentStep(
   const browserSecret = readCookie(server.config, request.headers.cookie, "browser");
   const { draft, session, grant } = situation;
   if (browserSecret === undefined || session === undefined) return expiredPage(server, request);
-  const user = await server.database.read((reader) => findUser(reader, session.userId));
+  const { user, look } = await server.database.read(async (reader) => ({
+    user: await findUser(reader, session.userId),
+    look: await findClientLook(reader, draft.client.id),
+  }));
   const address = `${server.config.issuer}/interaction/${interaction.id}`;
   const speech = speechFor(server, request);
   return consentPage(server, speech, {
@@ -44,6 +48,7 @@ export async function consentStep(
     csrf: csrfToken(browserSecret, ...shownOnConsentPage(interaction, situation)),
     clientId: draft.client.id,
     clientName: draft.client.name,
+    look,
     isPublic: draft.client.isPublic,
     userName: user?.name ?? "",
     scope: draft.scope.map((token) => ({

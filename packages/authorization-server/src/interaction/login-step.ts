@@ -7,6 +7,7 @@ import { formTargets } from "../pages/form-targets.ts";
 import { loginPage } from "../pages/login-page.ts";
 import { inSameLanguage, speechFor } from "../pages/speech.ts";
 import type { ServerContext } from "../server-context.ts";
+import { findClientLook } from "../store/client-looks.ts";
 import { findUser } from "../store/users.ts";
 import { csrfToken } from "./csrf.ts";
 
@@ -37,6 +38,8 @@ export async function loginStep(server: ServerContext, request: EndpointRequest,
     parameters,
     csrf: csrfToken(browserSecret, ...shownOnLoginPage(parameters)),
     clientName: draft?.client.name,
+    look:
+      draft === undefined ? undefined : await server.database.read((reader) => findClientLook(reader, draft.client.id)),
     username: step.username ?? (await suggestedUserName(server, situation)),
     again: situation?.session !== undefined && situation.need !== undefined && !asksForAnother(situation),
     problem: step.problem,

@@ -3,6 +3,7 @@ import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { HtmlValue } from "./html.ts";
 import { Html, html } from "./html.ts";
+import type { Look } from "./look.ts";
 import { pageAnswer } from "./page.ts";
 import type { Speech } from "./speech.ts";
 import { fill, fillText } from "./speech.ts";
@@ -20,6 +21,7 @@ export interface ConsentPage {
   readonly csrf: string;
   readonly clientId: string;
   readonly clientName: string;
+  readonly look: Look | undefined;
   readonly isPublic: boolean;
   readonly userName: string;
   readonly scope: readonly AskedScope[];
@@ -89,6 +91,7 @@ export function consentPage(server: ServerContext, speech: Speech, page: Consent
   return pageAnswer(server, speech, {
     title: fillText(texts.title, { client }),
     formTargets: page.formTargets,
+    look: page.look,
     content: html`<h1>${fill(texts.title, { client })}</h1>
       ${page.clientName === page.clientId ? undefined : html`<p class="lead"><code>${page.clientId}</code></p>`}
       <div class="who">

@@ -10,7 +10,7 @@ export function homePage(server: ServerContext, speech: Speech): Answer {
   const texts = speech.texts.home;
   return pageAnswer(server, speech, {
     title: texts.title,
-    content: html`<h1>${texts.title}</h1>
+    content: html`<h1>${server.config.name === undefined ? texts.title : html`<bdi>${server.config.name}</bdi>`}</h1>
       <p>${texts.intro}</p>
       <a class="button primary full" href="${inSameLanguage(`${server.config.issuer}/account`, speech)}"
         >${speech.texts.ways.account}</a

@@ -2,6 +2,7 @@
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import { html } from "./html.ts";
+import type { Look } from "./look.ts";
 import { pageAnswer } from "./page.ts";
 import { passwordField, showPasswordScript } from "./password-field.ts";
 import type { Speech } from "./speech.ts";
@@ -14,6 +15,7 @@ export interface LoginPage {
   readonly csrf: string;
   /** The client that the owner is on the way to; undefined on the way to the owner's own page. */
   readonly clientName: string | undefined;
+  readonly look: Look | undefined;
   readonly username: string;
   readonly again: boolean;
   readonly problem: string | undefined;
@@ -30,6 +32,7 @@ export function loginPage(server: ServerContext, speech: Speech, page: LoginPage
     title: texts.title,
     status: page.status,
     formTargets: page.formTargets,
+    look: page.look,
     retryAfterSeconds: page.retryAfterSeconds,
     script: showPasswordScript,
     content: html`<h1>${texts.title}</h1>

@@ -5,11 +5,15 @@ import type { ServerContext } from "../server-context.ts";
 import type { HtmlValue } from "./html.ts";
 import { Html, html } from "./html.ts";
 import { digestOf, style } from "./style.ts";
+import type { Look } from "./look.ts";
+import { logoImage, lookStyle } from "./look.ts";
 import type { Speech } from "./speech.ts";
 
 export interface Page {
   readonly title: string;
   readonly content: HtmlValue;
+  /** Of the application that the page leads to. */
+  readonly look?: Look | undefined;
   readonly status?: number | undefined;
   /** Seconds. */
   readonly retryAfterSeconds?: number | undefined;
@@ -25,11 +29,15 @@ export interface Page {
   readonly keepsNoOpener?: true;
 }
 
+const noLook: Look = { colour: undefined, logo: undefined };
+
 // RFC 9700 §4.16 (framing) and §4.2.4 (referrer); nothing but our own markup and one style sheet is ever loaded.
-function securityHeaders(formTargets: readonly string[], script: string | undefined): Record<string, string> {
+function securityHeaders({ formTargets = [], script, look = noLook }: Page): Record<string, string> {
+  const ownStyle = lookStyle(look);
   const policy = [
     "default-src 'none'",
-    styleSource,
+    styleSource + (ownStyle === undefined ? "" : ` 'sha256-${digestOf(ownStyle)}'`),
+    ...(look.logo === undefined ? [] : ["img-src data:"]),
     ...(script === undefined ? [] : [`script-src 'sha256-${digestOf(script)}'`]),
     `form-action ${["'self'", ...formTargets].join(" ")}`,
     "frame-ancestors 'none'",
@@ -56,22 +64,26 @@ const styleSource = `style-src 'sha256-${digestOf(style)}'`;
 const styleElement = new Html(`<style>${style}</style>`);
 
 export function pageAnswer(server: ServerContext, { texts }: Speech, page: Page): Answer {
-  const host = new URL(server.config.issuer).host;
+  const { name } = server.config;
+  const { host } = new URL(server.config.issuer);
+  const look = page.look ?? noLook;
+  const ownStyle = lookStyle(look);
   const body = html`<!doctype html>
 <html lang="${texts.language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<title>${page.title} · ${host}</title>
+<title>${page.title} · ${name ?? host}</title>
 ${styleElement}
+${ownStyle === undefined ? undefined : new Html(`<style>${ownStyle}</style>`)}
 </head>
 <body>
 <main${page.wide === true ? new Html(' class="wide"') : ""}>
-${mark}
+<div class="marks">${mark}${logoImage(look)}</div>
 ${page.content}
 </main>
-<footer>${host}</footer>
+<footer>${name === undefined ? undefined : html`<bdi>${name}</bdi> · `}<bdi>${host}</bdi></footer>
 ${page.script === undefined ? undefined : new Html(`<script>${page.script}</script>`)}
 </body>
 </html>
@@ -79,7 +91,7 @@ ${page.script === undefined ? undefined : new Html(`<script>${page.script}</scri
   return {
     status: page.status ?? 200,
     headers: {
-      ...securityHeaders(page.formTargets ?? [], page.script),
+      ...securityHeaders(page),
       ...(page.keepsNoOpener === true ? { "cross-origin-opener-policy": "same-origin" } : {}),
       // RFC 9110 §8.5 and §12.5.5; no cache keeps a page, but some rewrite it.
       "content-language": texts.language,

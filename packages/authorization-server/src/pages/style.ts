@@ -16,10 +16,12 @@ padding:2rem 1rem;background:var(--ground);color:var(--ink);font:1rem/1.55 syste
 main{width:100%;max-width:26.5rem;background:var(--card);border:1px solid var(--line);border-radius:1rem;padding:2.25rem 2rem 2rem;
 box-shadow:0 1px 2px rgb(0 0 0/.04),0 12px 32px -12px rgb(0 0 0/.12)}
 main.wide{max-width:42rem}
-.mark{display:block;width:1.9rem;height:2.05rem;color:var(--accent);margin:0 0 1.1rem}
+.marks{display:flex;gap:.9rem;align-items:center;min-height:2.5rem;margin:0 0 .9rem}
+.mark{flex:none;width:1.9rem;height:2.05rem;color:var(--accent)}
+.logo{flex:none;width:2.5rem;height:2.5rem;object-fit:contain;background:#fff;border-radius:.5rem}
 h1{font-size:1.55rem;line-height:1.25;font-weight:650;letter-spacing:-.012em;margin:0;overflow-wrap:anywhere}
 h2{font-size:1.06rem;font-weight:650;margin:2.25rem 0 .5rem}
-p{margin:.6rem 0 0}
+p{margin:.6rem 0 0;overflow-wrap:anywhere}
 .lead{color:var(--soft);margin-top:.3rem;overflow-wrap:anywhere}
 .soft,footer{color:var(--soft);font-size:.9rem}
 footer{text-align:center;overflow-wrap:anywhere}
@@ -38,7 +40,7 @@ button:hover,.button:hover{border-color:var(--soft)}
 .primary{background:var(--accent);border-color:var(--accent);color:var(--accent-ink)}
 .primary:hover{background:var(--accent-hover);border-color:var(--accent-hover)}
 .full{width:100%;margin-top:1.6rem}
-.choices{display:flex;flex-direction:row-reverse;gap:.75rem;margin-top:1.5rem}
+.choices{display:flex;gap:.75rem;margin-top:1.5rem}
 .choices>*{flex:1}
 .choices+*,form+.soft{margin-top:1.1rem}
 .narrow{max-width:24rem}

@@ -218,6 +218,17 @@ ALTER TABLE clients ADD COLUMN required_scope TEXT NOT NULL DEFAULT '';
 ALTER TABLE grants ADD COLUMN declined TEXT NOT NULL DEFAULT '';
 `,
   },
+  {
+    version: 6,
+    name: "looks of clients",
+    sql: `
+CREATE TABLE client_looks (
+  client_id TEXT PRIMARY KEY REFERENCES clients (id) ON DELETE CASCADE,
+  colour TEXT,
+  logo TEXT
+);
+`,
+  },
 ];
 
 const versionsTable = `CREATE TABLE IF NOT EXISTS schema_versions (

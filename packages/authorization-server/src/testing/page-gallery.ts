@@ -6,6 +6,7 @@ import { errorCodePage } from "../pages/error-code-page.ts";
 import { formPostPage } from "../pages/form-post-page.ts";
 import { homePage } from "../pages/home-page.ts";
 import { loginPage } from "../pages/login-page.ts";
+import type { Look } from "../pages/look.ts";
 import { logoutPage } from "../pages/logout-page.ts";
 import { messagePage, refusalPage } from "../pages/message-page.ts";
 import type { Way } from "../pages/message-page.ts";
@@ -16,6 +17,7 @@ import type { ServerContext } from "../server-context.ts";
 export interface GalleryNames {
   readonly client: string;
   readonly user: string;
+  readonly look?: Look | undefined;
 }
 
 export const galleryNames: GalleryNames = { client: "Orders", user: "ann" };
@@ -31,7 +33,7 @@ export function askFor(query: string, headers: EndpointRequest["headers"] = {}):
 export function pageGallery(
   server: ServerContext,
   request: EndpointRequest,
-  { client, user }: GalleryNames = galleryNames,
+  { client, user, look }: GalleryNames = galleryNames,
 ): ReadonlyMap<string, Answer> {
   const speech = speechFor(server, request);
   const { texts } = speech;
@@ -39,6 +41,7 @@ export function pageGallery(
   const { issuer } = server.config;
   const pages = new Map<string, Answer>();
   const form = {
+    look,
     action: `${issuer}/sign-in`,
     parameters: "a=b",
     csrf: "c",
@@ -65,6 +68,7 @@ export function pageGallery(
     csrf: "c",
     clientId: "app",
     clientName: client,
+    look,
     isPublic: true,
     userName: user,
     scope: [...Object.keys(texts.scopes), "department", "orders.read"].map((token) => ({

@@ -1,8 +1,10 @@
 // `tulle auth client`: the applications that may ask for tokens.
+import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { allClients, createClient, removeClient, replaceClientSecret, updateClient } from "@tulle/authorization-server";
 import type { Client, ClientSettings } from "@tulle/authorization-server";
 import type { CommandContext, OutputOption } from "../command-module.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { addExamples, addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
 import type { StoreOptions } from "./auth-store.ts";
@@ -20,6 +22,8 @@ interface SettingOptions {
   readonly origin?: readonly string[];
   readonly postLogoutRedirectUri?: readonly string[];
   readonly formAction?: readonly string[];
+  readonly colour?: string | false;
+  readonly logo?: string | false;
   readonly requirePkce?: boolean;
   readonly opaque?: boolean;
   readonly idTokenAlgorithm?: string;
@@ -41,10 +45,23 @@ function addSettings(command: Command): Command {
     .option("--origin <origin>", "a browser application's origin, for CORS; may be repeated", collect)
     .option("--post-logout-redirect-uri <uri>", "where a logout may lead; may be repeated", collect)
     .option("--form-action <source>", "an origin or scheme that its redirect URI redirects on to", collect)
+    .option("--colour <colour>", "its colour on the pages that lead to it, such as #0f5e63")
+    .option("--logo <file>", "its picture there: a PNG or JPEG of 32 KiB at most")
     .option("--require-pkce", "refuse its requests without PKCE")
     .option("--opaque", "give it opaque access tokens instead of JWTs")
     .option("--id-token-algorithm <name>", "RS256 or ES256 (default: the server's, RS256)")
     .option("--claims-in-id-token", "put what userinfo would tell into its ID tokens too");
+}
+
+/** No bytes take the picture away. */
+function readLogoFile(file: string | false | undefined): Buffer | undefined {
+  if (file === undefined) return undefined;
+  if (file === false) return Buffer.alloc(0);
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new CommandFailure(`--logo: ${(error as Error).message}`);
+  }
 }
 
 function settingsOf(options: SettingOptions): ClientSettings {
@@ -60,6 +77,8 @@ function settingsOf(options: SettingOptions): ClientSettings {
     audiences: options.audience,
     resourceServerFor: options.resourceServer,
     formActionExtras: options.formAction,
+    colour: options.colour === false ? "" : options.colour,
+    logo: readLogoFile(options.logo),
     requirePkce: options.requirePkce,
     opaque: options.opaque,
     idTokenAlgorithm: options.idTokenAlgorithm,
@@ -139,6 +158,8 @@ function addChange(command: Command, context: CommandContext): void {
   const change = command.command("update").argument("<id>").description("change a client; what is left out stays");
   addSettings(change)
     .option("--no-require-pkce", "accept its requests without PKCE")
+    .option("--no-colour", "show it in the server's own colour again")
+    .option("--no-logo", "show no picture of it any more")
     .option("--no-opaque", "give it JWTs again")
     .option("--no-claims-in-id-token", "leave them to userinfo again")
     .option("--disable", "refuse the client until it is enabled again")
