@@ -160,7 +160,7 @@ const groups: readonly Group[] = [
         expected: {
           virtualHost: "inbound|http|80",
           cluster: "inbound|8080||",
-          retries: undefined,
+          retries: 2,
           timeoutMs: 0,
           peerMetadata: undefined,
         },

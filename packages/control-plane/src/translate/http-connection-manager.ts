@@ -77,7 +77,7 @@ export function outboundConnectionManager(statPrefix: string, routeName: string,
     httpProtocolOptions: { allowAbsoluteUrl: true },
     // Routes decide which CONNECT is tunnelled; without this every one would be refused before it meets a route.
     upgradeConfigs: [{ upgradeType: "websocket" }, { upgradeType: "CONNECT" }],
-    httpFilters: httpFilters("outbound"),
+    httpFilters: httpFilters("outbound", own),
   });
 }
 
@@ -89,7 +89,7 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort, 
       {
         name: inboundVirtualHostName(port.servicePort),
         domains: ["*"],
-        routes: [inboundRoute(name, port.service.hostname, port.servicePort)],
+        routes: [inboundRoute(port)],
         // For the metrics of this proxy alone: the application gets what its caller sent.
         requestHeadersToRemove: [peerMetadataHeader],
       },
@@ -103,7 +103,7 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort, 
     useRemoteAddress: false,
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.APPEND_FORWARD,
     setCurrentClientCertDetails: { subject: true, uri: true, dns: true },
-    httpFilters: httpFilters("inbound", own.security),
+    httpFilters: httpFilters("inbound", own),
     ...judged(own),
   });
 }
@@ -127,7 +127,7 @@ export function gatewayConnectionManager(statPrefix: string, routeName: string, 
     internalAddressConfig: noInternalAddress,
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.SANITIZE_SET,
     setCurrentClientCertDetails: { subject: true, cert: true, uri: true, dns: true },
-    httpFilters: httpFilters("gateway", own.security),
+    httpFilters: httpFilters("gateway", own),
     ...judged(own),
   });
 }

@@ -8,7 +8,7 @@ import {
   HttpFilterSchema,
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { TypedStructSchema } from "@tulle/xds/xds/type/v3/typed_struct_pb";
-import type { WorkloadSecurity } from "../scope/proxy-view.ts";
+import type { GatewayOwn, SidecarOwn, WorkloadSecurity } from "../scope/proxy-view.ts";
 import { authorizationActions, authorizationFilter } from "./authorization/authorization-filter.ts";
 import { customHttpFilters } from "./authorization/custom-authorization.ts";
 import { browserLoginFilters } from "./browser-login.ts";
@@ -24,8 +24,11 @@ interface FilterRow {
   /** Skipped by a proxy that does not have it, as a stock Envoy has none of ours. */
   readonly optional: boolean;
   /** Undefined where nothing asks for the filter. */
-  readonly config: (placement: FilterPlacement, security: WorkloadSecurity | undefined) => Any | undefined;
+  readonly config: (placement: FilterPlacement, own: JudgedBy) => Any | undefined;
 }
+
+/** What of a proxy's part of the view its filters depend on. */
+export type JudgedBy = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization">;
 
 /** Sign-ins stand before this one: the token that they add is judged like any other. */
 const loginsBefore = "envoy.filters.http.jwt_authn";
@@ -51,7 +54,7 @@ const filterTable: readonly FilterRow[] = [
     name: "envoy.filters.http.jwt_authn",
     placements: ["inbound", "gateway"],
     optional: false,
-    config: (placement, security) =>
+    config: (placement, { security }) =>
       security === undefined || security.jwtRules.length === 0
         ? undefined
         : jwtAuthentication(security.jwtRules, placement),
@@ -60,7 +63,7 @@ const filterTable: readonly FilterRow[] = [
     name: `istio.authorization.${action.toLowerCase()}`,
     placements: ["inbound", "gateway"],
     optional: false,
-    config: (_placement, security) => authorizationFilter(security?.policies ?? [], action),
+    config: (_placement, { security }) => authorizationFilter(security?.policies ?? [], action),
   })),
   {
     name: "envoy.filters.http.dynamic_forward_proxy",
@@ -80,23 +83,25 @@ const filterTable: readonly FilterRow[] = [
 ];
 
 /** A thousand policies take a while to encode, and many listeners have the same ones. */
-const bySecurity = new WeakMap<WorkloadSecurity, Map<FilterPlacement, readonly HttpFilter[]>>();
+const bySecurity = new WeakMap<WorkloadSecurity, Map<string, readonly HttpFilter[]>>();
 
-export function httpFilters(placement: FilterPlacement, security?: WorkloadSecurity): HttpFilter[] {
-  if (security === undefined) return makeFilters(placement, undefined);
-  let byPlacement = bySecurity.get(security);
-  if (byPlacement === undefined) bySecurity.set(security, (byPlacement = new Map()));
-  let filters = byPlacement.get(placement);
-  if (filters === undefined) byPlacement.set(placement, (filters = makeFilters(placement, security)));
+export function httpFilters(placement: FilterPlacement, own: JudgedBy): HttpFilter[] {
+  const { security, pathNormalization } = own;
+  if (security === undefined) return makeFilters(placement, own);
+  let known = bySecurity.get(security);
+  if (known === undefined) bySecurity.set(security, (known = new Map()));
+  const key = `${placement} ${pathNormalization}`;
+  let filters = known.get(key);
+  if (filters === undefined) known.set(key, (filters = makeFilters(placement, own)));
   return [...filters];
 }
 
-function makeFilters(placement: FilterPlacement, security: WorkloadSecurity | undefined): HttpFilter[] {
+function makeFilters(placement: FilterPlacement, own: JudgedBy): HttpFilter[] {
   return filterTable
     .filter((row) => row.placements.includes(placement))
     .flatMap((row) => {
-      const before = filtersBefore(row.name, security);
-      const value = row.config(placement, security);
+      const before = filtersBefore(row.name, own.security);
+      const value = row.config(placement, own);
       if (value === undefined) return before;
       const configType = { case: "typedConfig", value } as const;
       return [...before, create(HttpFilterSchema, { name: row.name, isOptional: row.optional, configType })];

@@ -7,10 +7,11 @@ import {
   type RouteAction,
   RouteActionSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
+import type { InboundPort } from "../scope/proxy-view.ts";
 import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { configReference, durationOfMs, istioMetadata, noTimeout } from "./messages.ts";
-import { outboundClusterName } from "./names.ts";
-import { retryPolicy } from "./retry-policy.ts";
+import { inboundClusterName, outboundClusterName } from "./names.ts";
+import { retryBeforeRequest, retryPolicy } from "./retry-policy.ts";
 import { isCatchAll, routeMatch } from "./route-match.ts";
 
 export interface RouteContext {
@@ -85,20 +86,23 @@ export function refusal(clusters: readonly string[]): RouteActionInit {
   return { case: "directResponse", value: { status: 503, body: { specifier } } };
 }
 
-/** Requests to a workload's own port; nothing is retried, since there is one application to ask. */
-export function inboundRoute(cluster: string, hostname: string, servicePort: number): Route {
+/** Requests to a workload's own port. There is one application to ask: only what has not reached it is tried again. */
+export function inboundRoute(port: InboundPort): Route {
+  const { service, servicePort, targetPort, protocol } = port;
   return create(RouteSchema, {
     name: "default",
     match: routeMatch(undefined),
     action: {
       case: "route",
       value: {
-        clusterSpecifier: { case: "cluster", value: cluster },
+        clusterSpecifier: { case: "cluster", value: inboundClusterName(targetPort) },
+        // Not for gRPC, whose clients do so themselves.
+        ...(protocol === "grpc" ? {} : { retryPolicy: retryBeforeRequest }),
         timeout: noTimeout(),
         maxStreamDuration: { maxStreamDuration: noTimeout(), grpcTimeoutHeaderMax: noTimeout() },
       },
     },
-    decorator: { operation: `${hostname}:${servicePort}/*` },
+    decorator: { operation: `${service.hostname}:${servicePort}/*` },
   });
 }
 

@@ -115,6 +115,16 @@ function protocolOptions(
 
 const noNames = { autoSni: false, autoSanValidation: false };
 
+/**
+ * Shorter than any application's patience with a kept connection (gunicorn's 2 s, the 5 s of Node, uvicorn and Apache), or a request would
+ * meet one that the application is just closing: 503, since nobody can tell whether it was taken. A new one costs next to nothing here.
+ */
+const inboundIdleTimeoutMs = 1_000;
+
+function inboundConnections(protocol: PortProtocol): ReturnType<typeof commonHttpOptions> {
+  return protocol === "http" ? { idleTimeout: durationOfMs(inboundIdleTimeoutMs) } : undefined;
+}
+
 /** The workload's own port, at the address where its application listens. */
 export function translateInboundCluster(own: SidecarOwn, port: SidecarOwn["inbound"][number]): Cluster {
   const name = inboundClusterName(port.targetPort);
@@ -125,7 +135,7 @@ export function translateInboundCluster(own: SidecarOwn, port: SidecarOwn["inbou
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
     connectTimeout: durationOfMs(defaultConnectTimeoutMs),
     circuitBreakers: circuitBreakers({}),
-    typedExtensionProtocolOptions: protocolOptions(port.protocol),
+    typedExtensionProtocolOptions: protocolOptions(port.protocol, noNames, inboundConnections(port.protocol)),
     loadAssignment: {
       clusterName: name,
       endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address } } }] }],

@@ -92,7 +92,7 @@ export interface RequestSender {
   /** Gives the stream up; HTTP/1.1 closes the connection. */
   resetStream(): void;
   isOverHighWatermark(): boolean;
-  /** Of a response head that has just come: the host may have sent it, and have closed, before it could read the request. */
+  /** Of a response head that has just come, or an end without one: the host may have closed before it could read the request. */
   mayHaveCrossed(): boolean;
   pauseResponse(): void;
   resumeResponse(): void;

@@ -188,6 +188,71 @@ for (const { name, request, options, expected } of crossings) {
   });
 }
 
+const refusedStream = again(retryConditions["refused-stream"]);
+const lateUpload = post.slice(0, -1);
+const ends: readonly {
+  readonly name: string;
+  readonly request: string;
+  readonly options: object;
+  readonly isNew?: boolean;
+  readonly said?: string;
+  readonly expected: string;
+}[] = [
+  { name: "GET, reset-before-request", request: get, options: beforeRequest, expected: "200" },
+  { name: "GET, refused-stream", request: get, options: refusedStream, expected: "200" },
+  { name: "GET without retries", request: get, options: {}, expected: "503" },
+  { name: "POST", request: post, options: beforeRequest, expected: "503" },
+  {
+    name: "PUT that is not complete",
+    request: lateUpload.replace("POST", "PUT"),
+    options: beforeRequest,
+    expected: "503",
+  },
+  { name: "GET on a new connection", request: get, options: beforeRequest, isNew: true, expected: "503" },
+  {
+    name: "GET behind half an answer",
+    request: get,
+    options: beforeRequest,
+    said: "HTTP/1.1 200 OK\r\n",
+    expected: "502",
+  },
+  {
+    name: "GET behind an informational answer",
+    request: get,
+    options: beforeRequest,
+    said: "HTTP/1.1 103 Early Hints\r\n\r\n",
+    expected: "503",
+  },
+];
+
+for (const { name, request, options, isNew = false, said = "", expected } of ends) {
+  test(`the end of a kept connection that crosses with its request: ${name}`, async (t) => {
+    let isOver = isNew;
+    const backend = await runBackend(t, (socket) => {
+      if (!isOver) {
+        socket.write(ok);
+        return;
+      }
+      isOver = false;
+      socket.end(said);
+    });
+    const cluster = handBuiltCluster("c", [backend.port]);
+    const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster, options) } });
+    const client = await Client.connect(t, proxy.port);
+    if (!isNew) {
+      client.send(get);
+      await client.receive(/ok$/);
+      isOver = true;
+    }
+    client.send(request);
+    await until(
+      () => proxy.log.length === (isNew ? 1 : 2),
+      () => "the end of the request",
+    );
+    assert.match(proxy.log.at(-1)!, new RegExp(`^${expected} `));
+  });
+}
+
 const closing = "HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 2\r\n\r\nno";
 const meant = [
   { name: "on a connection made for the request", first: "", answer: closing, tries: 1 },

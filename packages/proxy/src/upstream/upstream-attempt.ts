@@ -95,6 +95,11 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     return status === 408 && this.#sender?.mayHaveCrossed() === true;
   }
 
+  /** So may be the end of a connection that had waited, where nothing came before it. */
+  isStaleEnd(reason: StreamResetReason): boolean {
+    return reason === "connection_termination" && this.#sender?.mayHaveCrossed() === true;
+  }
+
   /** Envoy starts it once the request is complete, so that a slow client is not the host's fault. */
   armPerTryTimeout(timeoutMs: number): void {
     if (this.#state === "done" || timeoutMs === 0) return;

@@ -204,10 +204,11 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     return this.#output.isOverHighWatermark();
   }
 
-  // A server whose patience with a silent connection ends says 408 and closes (RFC 9110 §15.5.9), and having said that it closes it takes
-  // no further request (RFC 9112 §9.6). One that waits for the rest of a request means that request.
+  // A server whose patience with a silent connection ends closes it, or says 408 before (RFC 9110 §15.5.9), and having said that it closes
+  // it takes no further request (RFC 9112 §9.6). One that waits for the rest of a request means that request.
   mayHaveCrossed(): boolean {
-    return this.#hasWaited && !this.#keepAlive && this.#requestDone && this.#informationalCount === 0;
+    const isOver = !this.#keepAlive || this.#state === "closed";
+    return this.#hasWaited && isOver && this.#requestDone && this.#informationalCount === 0;
   }
 
   pauseResponse(): void {

@@ -255,7 +255,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   onResponseHead(attempt: UpstreamAttempt, head: ResponseHead, endStream: boolean): void {
     const stream = this.#stream;
     const { info, dataPath } = stream;
-    const decision = this.#retry?.onResponse(head, this.#isUnprocessed(attempt, head)) ?? "no";
+    const decision = this.#retry?.onResponse(head, this.#isUnprocessed(attempt.isStaleAnswer(head))) ?? "no";
     if (decision === "retry" && this.#mayRepeat()) {
       attempt.cancel();
       this.#scheduleRetry(attempt);
@@ -318,7 +318,9 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       stream.resetStream(flagOfReset[reason], `upstream_reset_after_response_started{${reason}}`);
       return;
     }
-    const decision = this.#retry?.onReset(reason, attempt.sender !== undefined) ?? "no";
+    const decision = this.#isUnprocessed(attempt.isStaleEnd(reason))
+      ? this.#retry?.onReset("remote_refused_stream_reset", false)
+      : this.#retry?.onReset(reason, attempt.sender !== undefined);
     if (decision === "retry" && this.#mayRepeat()) {
       this.#scheduleRetry(attempt);
       return;
@@ -365,9 +367,9 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#stream.sendLocalReply(timedOut("response_timeout"));
   }
 
-  // Applications say 408 of their own, so that what is not idempotent is not sent twice (RFC 9110 §9.2.2).
-  #isUnprocessed(attempt: UpstreamAttempt, head: ResponseHead): boolean {
-    return attempt.isStaleAnswer(head) && idempotentMethods.has(this.#stream.request.method);
+  // The application may have begun, or meant what it said, so that what is not idempotent is not sent twice (RFC 9110 §9.2.2).
+  #isUnprocessed(isStale: boolean): boolean {
+    return isStale && idempotentMethods.has(this.#stream.request.method);
   }
 
   canSendAgain(): boolean {
