@@ -240,6 +240,40 @@ async function tokenRows(role: Role): Promise<Call[]> {
   }));
 }
 
+/** Spellings of a path that a policy denies. One is resolved by Tulle's proxy alone; Envoy refuses it, by a filter that stands before the policies. */
+function pathRows(role: Role): Call[] {
+  const denied: Expected = {
+    status: 403,
+    details: "rbac_access_denied_matched_policy",
+    detailsUpTo: "[",
+    bodyIncludes: "RBAC: access denied",
+  };
+  const passed: Expected = { status: 200 };
+  const table: readonly (readonly [path: string, expected: Expected])[] = [
+    ["/v1/deny-path/x", denied],
+    ["/v1/a/../deny-path/x", denied],
+    ["/v1/a/..;/deny-path/x", denied],
+    ["/v1/a/%2e%2e;/deny-path/x", denied],
+    ["/v1/a/%2E.;b=c/deny-path/x", denied],
+    ["/v1/a/.%2e;;/deny-path/x", denied],
+    ["/v1/%2e;/deny-path/x", denied],
+    ["/v1/a\\..;/deny-path/x", denied],
+    ["/v1/%2e%2e;/v1/deny-path/%2e;", denied],
+    ["/v1/anyone/a..;b", passed],
+    ["/v1/anyone/...;b", passed],
+    ["/v1/anyone/a.;b/..c;d", passed],
+    ["/v1/anyone/x?/..;/%2e%2e;/", passed],
+    ["/v1/anyone/..%3b/x", passed],
+  ];
+  return table.map(([target, expected]) => ({
+    name: `${role}: path: ${target}`,
+    role,
+    methods: ["GET"],
+    bytes: requestBytes(role, target),
+    expected,
+  }));
+}
+
 /** At the gateway: nobody else chooses a route by claims. */
 async function claimRows(): Promise<Call[]> {
   const table: readonly (readonly [
@@ -282,7 +316,9 @@ async function claimRows(): Promise<Call[]> {
 }
 
 const roles = ["gateway", "inbound"] as const;
-const calls = (await Promise.all([...roles.flatMap((role) => [rowsOf(role), tokenRows(role)]), claimRows()])).flat();
+const compared = (await Promise.all([...roles.flatMap((role) => [rowsOf(role), tokenRows(role)]), claimRows()])).flat();
+/** Each proxy says in its own words which path it refused. */
+const calls = [...compared, ...roles.flatMap(pathRows)];
 
 test("the table has at least 120 rows", () => assert.ok(calls.length >= 120, String(calls.length)));
 
@@ -310,10 +346,10 @@ describe("the same policies on both proxies", () => {
     test(call.name, () => {
       const [fromTulle, fromEnvoy] = proxies.map((proxy) => {
         const trace = traces.of(proxy, index);
-        const compared = call.expected.status === 200 ? trace : withoutCluster(trace);
-        return comparable(call, compared, mesh!.podOf(call.role, proxy), proxy);
+        const told = call.expected.status === 200 ? trace : withoutCluster(trace);
+        return comparable(call, told, mesh!.podOf(call.role, proxy), proxy);
       });
-      assert.deepEqual(fromTulle, fromEnvoy);
+      if (index < compared.length) assert.deepEqual(fromTulle, fromEnvoy);
       for (const proxy of proxies) checkExpected(call, traces.of(proxy, index));
     });
   }

@@ -216,6 +216,8 @@ export const policyRules: readonly PolicyRule[] = [
     operation: { methods: ["DELETE"] },
     calls: [yes("another"), no("named", { method: "DELETE" })],
   },
+  // Its calls are spellings of its path: `pathRows`.
+  { name: "deny-path", action: "DENY", operation: { paths: ["/v1/deny-path/*"] }, calls: [] },
   {
     name: "deny-without-token",
     action: "DENY",

@@ -12,6 +12,7 @@ import type { GatewayOwn, SidecarOwn, WorkloadSecurity } from "../scope/proxy-vi
 import { authorizationActions, authorizationFilter } from "./authorization/authorization-filter.ts";
 import { customHttpFilters } from "./authorization/custom-authorization.ts";
 import { browserLoginFilters } from "./browser-login.ts";
+import { hiddenDotSegments } from "./hidden-dot-segments.ts";
 import { jwtAuthentication } from "./jwt-authentication.ts";
 import { pack } from "./messages.ts";
 import { passthroughDnsCache } from "./translate-clusters.ts";
@@ -48,6 +49,16 @@ const filterTable: readonly FilterRow[] = [
         typeUrl: "type.googleapis.com/stats.PluginConfig",
         value: placement === "gateway" ? { disable_host_header_fallback: true } : {},
       }),
+  },
+  // A gateway judges by its routes too.
+  {
+    name: "tulle.hidden_dot_segments",
+    placements: ["inbound", "gateway"],
+    optional: false,
+    config: (placement, { security, pathNormalization }) =>
+      pathNormalization === "NONE" || (placement === "inbound" && security === undefined)
+        ? undefined
+        : hiddenDotSegments(),
   },
   // Who sent the token comes before what its sender may do.
   {
