@@ -187,7 +187,7 @@ test("owner: a denial is access_denied, once, and grants nothing", async (t) => 
   assert.equal(denied.get("state"), "xyz");
   const twice = await browser.decide(consent, "allow");
   assert.equal(twice.location, undefined);
-  assert.match(twice.body, /This page has expired/);
+  assert.match(twice.body, /You did not allow app/);
   const again = await browser.open(server.authorizeUrl(request));
   assert.match(again.body, /name="decision"/);
 });

@@ -121,6 +121,24 @@ test("to allow nothing is to say no", async (context) => {
   assert.equal(answer.get("code"), null);
 });
 
+test("after a no the page says so, whichever answer comes then, and another browser learns nothing", async (context) => {
+  const { server, browser, ask } = await scene(context, { name: "Orders" });
+  const page = await ask();
+  assert.equal(answerOf(await browser.decide(page, "deny")).get("error"), "access_denied");
+  for (const over of [
+    await browser.open(page.url),
+    await browser.decide(page, "allow"),
+    await browser.decide(page, "deny"),
+  ]) {
+    assert.equal(over.location, undefined);
+    assert.match(over.body, /You did not allow Orders.*given nothing.*<a [^>]*href="https:\/\/client.example">/s);
+  }
+  const stranger = server.browser();
+  await stranger.open(server.authorizeUrl(testRequest));
+  assert.match((await stranger.open(page.url)).body, /This page has expired/);
+  assert.equal((await ask(asked, { state: "anew" })).status, 200, "who begins again is asked again");
+});
+
 test("a forged answer with scopes that were not asked for gets nothing more", async (context) => {
   const { browser, ask, redeem } = await scene(context);
   const page = await ask("openid profile");

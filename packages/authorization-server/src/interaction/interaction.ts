@@ -5,11 +5,13 @@ import { allowedScope } from "../authorize/choice-of-scopes.ts";
 import { refuseClient } from "../authorize/client-answer.ts";
 import { readCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
+import { messagePage } from "../pages/message-page.ts";
+import { fillText, speechFor } from "../pages/speech.ts";
 import { Parameters } from "../protocol/parameters.ts";
 import { refuse } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { Interaction } from "../store/interactions.ts";
-import { findInteraction, finishInteraction } from "../store/interactions.ts";
+import { denyInteraction, findDenied, findInteraction } from "../store/interactions.ts";
 import { consentStep, shownOnConsentPage } from "./consent-step.ts";
 import { csrfMatches } from "./csrf.ts";
 import { expiredPage } from "./expired-page.ts";
@@ -39,10 +41,25 @@ function stepOf(
   return { request, parameters: interaction.parameters, interaction, allowed };
 }
 
+/** The end after a no, where the browser has stayed (applications that are no web pages) or has come back; else that it has expired. */
+async function overPage(server: ServerContext, request: EndpointRequest, id: string): Promise<Answer> {
+  const browserSecret = readCookie(server.config, request.headers.cookie, "browser");
+  if (browserSecret === undefined) return expiredPage(server, request);
+  const denied = await server.database.read((reader) => findDenied(reader, id, browserSecret));
+  const address = denied === undefined ? undefined : await addressOf(server, stepOf(request, denied, undefined));
+  if (address === undefined || "refusal" in address) return expiredPage(server, request);
+  const { client, redirectUri } = address.draft;
+  const speech = speechFor(server, request);
+  const { deniedTitle, denied: text } = speech.texts.error;
+  const { protocol, origin } = new URL(redirectUri);
+  const way = protocol === "https:" ? { origin } : "account";
+  return messagePage(server, speech, { status: 200, title: fillText(deniedTitle, { client: client.name }), text, way });
+}
+
 /** GET /interaction/ID: whatever is due now. */
 export async function showInteraction(server: ServerContext, request: EndpointRequest, id: string): Promise<Answer> {
   const own = await ownInteraction(server, request, id);
-  if (own === undefined) return expiredPage(server, request);
+  if (own === undefined) return overPage(server, request, id);
   return answerAuthorization(server, stepOf(request, own.interaction, undefined));
 }
 
@@ -63,7 +80,7 @@ export async function submitConsent(server: ServerContext, request: EndpointRequ
   const forged = forgedFormAnswer(server, request);
   if (forged !== undefined) return forged;
   const own = await ownInteraction(server, request, id);
-  if (own === undefined) return expiredPage(server, request);
+  if (own === undefined) return overPage(server, request, id);
   const step = stepOf(request, own.interaction, undefined);
   const situation = await situationFor(server, request, own.interaction);
   // The client, the session or the request has changed under the page: show what is due instead.
@@ -79,7 +96,7 @@ export async function submitConsent(server: ServerContext, request: EndpointRequ
   if (decision !== "allow" && decision !== "deny") return consentStep(server, request, own.interaction, situation);
   const allowed = decision === "allow" ? allowedScope(draft, form.all("scope")) : [];
   if (allowed.length > 0) return answerAuthorization(server, stepOf(request, own.interaction, allowed));
-  const finished = await server.database.transaction((transaction) => finishInteraction(transaction, id));
-  if (!finished) return expiredPage(server, request);
+  const finished = await server.database.transaction((transaction) => denyInteraction(transaction, id));
+  if (!finished) return overPage(server, request, id);
   return refuseClient(server, draft, refuse("access_denied", "the owner denied the request"), situation.session);
 }

@@ -153,7 +153,7 @@ test("ui_locales holds from the request to its end, over what the browser says",
   // RFC 6749 §4.1.2.1: what clients read stays ASCII, and in English.
   assert.match(answer.location ?? "", /error_description=the%20owner%20denied/);
   const over = await browser.open(consent.url);
-  assert.match(over.body, /<html lang="de">.*Diese Seite ist abgelaufen/s);
+  assert.match(over.body, /<html lang="de">.*Sie haben app nichts erlaubt.*href="https:\/\/client.example"/s);
   const refused = await browser.open(`${server.issuer}/authorize?client_id=nobody&ui_locales=es`);
   assert.match(refused.body, /<html lang="es">.*No se puede responder/s);
 });

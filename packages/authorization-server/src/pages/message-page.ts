@@ -7,7 +7,7 @@ import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
 import type { Speech } from "./speech.ts";
-import { inSameLanguage } from "./speech.ts";
+import { fill, inSameLanguage } from "./speech.ts";
 import type { Texts } from "./texts.ts";
 
 export interface Message {
@@ -15,17 +15,26 @@ export interface Message {
   readonly title: string;
   readonly text: string;
   /** What can be done now. */
-  readonly way: Way;
+  readonly way: Way | Elsewhere;
   readonly errorId?: string;
   readonly retryAfterSeconds?: number;
 }
 
 /** `again` is the address itself, which must be one that can be asked for once more. */
-export type Way = keyof Texts["ways"];
+export type Way = Exclude<keyof Texts["ways"], "elsewhere">;
+
+/** Where an application has its pages. */
+export interface Elsewhere {
+  readonly origin: string;
+}
 
 const wayPaths: Readonly<Record<Exclude<Way, "again">, string>> = { account: "/account", home: "", signIn: "/sign-in" };
 
-export function wayOn(server: ServerContext, speech: Speech, way: Way): Html {
+export function wayOn(server: ServerContext, speech: Speech, way: Way | Elsewhere): Html {
+  if (typeof way === "object") {
+    const words = fill(speech.texts.ways.elsewhere, { place: new URL(way.origin).host });
+    return html`<a class="button full" href="${way.origin}">${words}</a>`;
+  }
   const address = way === "again" ? "" : inSameLanguage(server.config.issuer + wayPaths[way], speech);
   return html`<a class="button full" href="${address}">${speech.texts.ways[way]}</a>`;
 }

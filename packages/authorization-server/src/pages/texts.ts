@@ -67,6 +67,9 @@ export interface Texts {
     readonly id: string;
     readonly expiredTitle: string;
     readonly expired: string;
+    /** {client} */
+    readonly deniedTitle: string;
+    readonly denied: string;
     readonly unavailableTitle: string;
     readonly unavailable: string;
     readonly brokenTitle: string;
@@ -80,6 +83,8 @@ export interface Texts {
   readonly ways: {
     readonly account: string;
     readonly again: string;
+    /** {place} */
+    readonly elsewhere: string;
     readonly home: string;
     readonly signIn: string;
   };

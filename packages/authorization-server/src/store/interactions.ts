@@ -48,9 +48,25 @@ export async function findInteraction(
   id: string,
   browserSecret: string,
 ): Promise<Interaction | undefined> {
+  return find(reader, { id, browserSecret, purpose: "authorize" });
+}
+
+/** One that its owner has answered with no, for as long as it would have been open. */
+export async function findDenied(reader: Reader, id: string, browserSecret: string): Promise<Interaction | undefined> {
+  return find(reader, { id, browserSecret, purpose: "denied" });
+}
+
+interface Wanted {
+  readonly id: string;
+  readonly browserSecret: string;
+  readonly purpose: "authorize" | "denied";
+}
+
+async function find(reader: Reader, { id, browserSecret, purpose }: Wanted): Promise<Interaction | undefined> {
   const row = await reader.get<{ parameters: string; session_id: string | null }>(
-    "SELECT parameters, session_id FROM interactions WHERE id_digest = ? AND browser_digest = ? AND expires_at > ?",
-    [digest(id), digest(browserSecret), reader.nowMs],
+    `SELECT parameters, session_id FROM interactions
+     WHERE id_digest = ? AND browser_digest = ? AND purpose = ? AND expires_at > ?`,
+    [digest(id), digest(browserSecret), purpose, reader.nowMs],
   );
   if (row === undefined) return undefined;
   return { id, parameters: row.parameters, sessionId: row.session_id ?? undefined };
@@ -58,5 +74,12 @@ export async function findInteraction(
 
 /** False when it was finished already: of two answers to one question, one counts. */
 export async function finishInteraction(transaction: Transaction, id: string): Promise<boolean> {
-  return (await transaction.run("DELETE FROM interactions WHERE id_digest = ?", [digest(id)])) > 0;
+  const sql = "DELETE FROM interactions WHERE id_digest = ? AND purpose = 'authorize'";
+  return (await transaction.run(sql, [digest(id)])) > 0;
+}
+
+/** The same for a no, which a browser that stays or comes back is told of. */
+export async function denyInteraction(transaction: Transaction, id: string): Promise<boolean> {
+  const sql = "UPDATE interactions SET purpose = 'denied' WHERE id_digest = ? AND purpose = 'authorize'";
+  return (await transaction.run(sql, [digest(id)])) > 0;
 }

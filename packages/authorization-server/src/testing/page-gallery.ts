@@ -9,7 +9,7 @@ import { loginPage } from "../pages/login-page.ts";
 import type { Look } from "../pages/look.ts";
 import { logoutPage } from "../pages/logout-page.ts";
 import { messagePage, refusalPage } from "../pages/message-page.ts";
-import type { Way } from "../pages/message-page.ts";
+import type { Elsewhere, Way } from "../pages/message-page.ts";
 import { counted, duration, fillText, speechFor } from "../pages/speech.ts";
 import { refuse } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
@@ -100,8 +100,9 @@ export function pageGallery(
   pages.set("logout", logoutPage(server, speech, { csrf: "c", userName: user, fields: [], formTargets: [] }));
   const posted = { redirectUri: "https://app.example/cb", fields: [["code", "x"]] as const, formTargets: [] };
   pages.set("form-post", formPostPage(server, speech, posted));
-  const messages: Readonly<Record<string, readonly [string, string, Way]>> = {
+  const messages: Readonly<Record<string, readonly [string, string, Way | Elsewhere]>> = {
     expired: [error.expiredTitle, error.expired, "account"],
+    denied: [fillText(error.deniedTitle, { client }), error.denied, { origin: "https://app.example" }],
     unavailable: [error.unavailableTitle, error.unavailable, "again"],
     broken: [error.brokenTitle, error.broken, "again"],
     forged: [error.forgedTitle, error.forged, "account"],

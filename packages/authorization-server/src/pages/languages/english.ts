@@ -57,6 +57,8 @@ export const english: Texts = {
     expiredTitle: "This page has expired",
     expired:
       "The sign-in was finished, took too long, or began in another browser. Go back to the application and start again.",
+    deniedTitle: "You did not allow {client}",
+    denied: "It was given nothing. You can close this window, or go back to the application.",
     unavailableTitle: "Not available at this moment",
     unavailable: "The service cannot reach what it needs. Nothing is lost; please try again in a minute.",
     brokenTitle: "Something went wrong on our side",
@@ -68,6 +70,7 @@ export const english: Texts = {
     notFound: "The address is not one of ours.",
   },
   ways: {
+    elsewhere: "Go to {place}",
     account: "Go to your account",
     again: "Try again",
     home: "Go to the start page",

@@ -58,6 +58,8 @@ export const french: Texts = {
     expiredTitle: "Cette page a expiré",
     expired:
       "La connexion est terminée, a pris trop de temps ou a commencé dans un autre navigateur. Revenez à l’application et recommencez.",
+    deniedTitle: "Vous n’avez pas autorisé {client}",
+    denied: "Rien n’a été transmis. Vous pouvez fermer cette fenêtre ou revenir à l’application.",
     unavailableTitle: "Indisponible pour le moment",
     unavailable: "Le service n’atteint pas ce dont il a besoin. Rien n’est perdu ; veuillez réessayer dans une minute.",
     brokenTitle: "Une erreur s’est produite chez nous",
@@ -69,6 +71,7 @@ export const french: Texts = {
     notFound: "Cette adresse n’est pas l’une des nôtres.",
   },
   ways: {
+    elsewhere: "Aller à {place}",
     account: "Aller à votre compte",
     again: "Réessayer",
     home: "Aller à la page d’accueil",

@@ -58,6 +58,8 @@ export const german: Texts = {
     expiredTitle: "Diese Seite ist abgelaufen",
     expired:
       "Die Anmeldung ist schon beendet, hat zu lange gedauert oder begann in einem anderen Browser. Gehen Sie zurück zur Anwendung und fangen Sie noch einmal an.",
+    deniedTitle: "Sie haben {client} nichts erlaubt",
+    denied: "Es wurde nichts weitergegeben. Sie können dieses Fenster schließen oder zur Anwendung zurückgehen.",
     unavailableTitle: "Im Moment nicht verfügbar",
     unavailable:
       "Der Dienst erreicht nicht, was er braucht. Nichts ist verloren; bitte versuchen Sie es in einer Minute noch einmal.",
@@ -70,6 +72,7 @@ export const german: Texts = {
     notFound: "Diese Adresse gehört nicht zu unseren.",
   },
   ways: {
+    elsewhere: "Zu {place}",
     account: "Zu Ihrem Konto",
     again: "Noch einmal versuchen",
     home: "Zur Startseite",

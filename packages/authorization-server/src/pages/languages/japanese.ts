@@ -57,6 +57,8 @@ export const japanese: Texts = {
     expiredTitle: "このページは期限切れです",
     expired:
       "ログインが完了しているか、時間がかかりすぎたか、別のブラウザーで始められました。アプリに戻って、もう一度始めてください。",
+    deniedTitle: "{client} を許可しませんでした",
+    denied: "アプリには何も渡されていません。このウィンドウを閉じるか、アプリに戻ってください。",
     unavailableTitle: "現在ご利用いただけません",
     unavailable: "サービスに必要な接続ができません。データは失われていません。1 分ほどしてからもう一度お試しください。",
     brokenTitle: "サーバーで問題が発生しました",
@@ -68,6 +70,7 @@ export const japanese: Texts = {
     notFound: "このアドレスのページはありません。",
   },
   ways: {
+    elsewhere: "{place} へ",
     account: "アカウントへ",
     again: "もう一度試す",
     home: "トップページへ",

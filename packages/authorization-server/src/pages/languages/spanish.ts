@@ -57,6 +57,8 @@ export const spanish: Texts = {
     expiredTitle: "Esta página ha caducado",
     expired:
       "El inicio de sesión ya terminó, tardó demasiado o empezó en otro navegador. Vuelve a la aplicación y empieza de nuevo.",
+    deniedTitle: "No has permitido {client}",
+    denied: "No se ha entregado nada. Puedes cerrar esta ventana o volver a la aplicación.",
     unavailableTitle: "No disponible en este momento",
     unavailable:
       "El servicio no alcanza lo que necesita. No se ha perdido nada; vuelve a intentarlo dentro de un minuto.",
@@ -69,6 +71,7 @@ export const spanish: Texts = {
     notFound: "Esta dirección no es una de las nuestras.",
   },
   ways: {
+    elsewhere: "Ir a {place}",
     account: "Ir a tu cuenta",
     again: "Intentar de nuevo",
     home: "Ir a la página de inicio",
