@@ -1,5 +1,13 @@
 // The public face of the authorization server: to run it, and to administer its store.
-export { allClients, createClient, removeClient, replaceClientSecret, updateClient } from "./admin/clients.ts";
+export {
+  allClients,
+  createClient,
+  endPreviousSecret,
+  removeClient,
+  replaceClientSecret,
+  updateClient,
+} from "./admin/clients.ts";
+export { parseDurationMs } from "./config/durations.ts";
 export type { ClientRules, ClientSettings, CreatedClient, NewClient } from "./admin/clients.ts";
 export { allUsers, changeUserPassword, createUser, removeUser, updateUserSettings } from "./admin/users.ts";
 export type { NewUser, UserSettings } from "./admin/users.ts";

@@ -89,7 +89,7 @@ test("a client's new secret, new settings and end take effect with the next requ
   await updateClient(database, rules, "app", { scope: "email", name: "Renamed" });
   const narrowed = answerOf(await state.browser.open(state.server.authorizeUrl(request)));
   assert.equal(narrowed.get("error"), "invalid_scope");
-  await replaceClientSecret(database, "app", undefined);
+  await replaceClientSecret(database, "app");
   assert.equal(await refreshError(state), "invalid_client");
   await removeClient(database, "app");
   assert.equal((await state.browser.open(state.server.authorizeUrl(request))).status, 400);

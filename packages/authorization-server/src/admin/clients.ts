@@ -2,11 +2,11 @@
 import { recordAdministration } from "../audit.ts";
 import { digest, newSecret } from "../crypto/secrets.ts";
 import { signingAlgorithms } from "../keys/jwt.ts";
-import { redirectUriProblem } from "../protocol/redirect-uri.ts";
+import { isClaimedHttps, redirectUriProblem } from "../protocol/redirect-uri.ts";
 import { parseScope } from "../protocol/scope.ts";
 import type { Client, GrantType } from "../store/clients.ts";
 import { deleteClient, findAnyClient, grantTypes, listClients, saveClient } from "../store/clients.ts";
-import type { Database } from "../store/database.ts";
+import type { Database, Reader } from "../store/database.ts";
 import { subjectPrefix } from "../store/users.ts";
 import { standardScopes } from "../token/user-claims.ts";
 import { findClientLook, saveClientLook } from "../store/client-looks.ts";
@@ -37,6 +37,7 @@ export interface ClientSettings {
   readonly opaque?: boolean | undefined;
   readonly idTokenAlgorithm?: string | undefined;
   readonly claimsInIdToken?: boolean | undefined;
+  readonly trusted?: boolean | undefined;
   readonly disabled?: boolean | undefined;
 }
 
@@ -74,7 +75,9 @@ export async function createClient(
       id: wanted.id,
       name: wanted.id,
       secretDigest: secret === undefined ? undefined : digest(secret),
+      previousSecret: undefined,
       isPublic: wanted.isPublic ?? false,
+      isTrusted: false,
       redirectUris: [],
       postLogoutRedirectUris: [],
       origins: [],
@@ -124,24 +127,62 @@ export async function updateClient(
   });
 }
 
-/** Replaces the secret; the old one stops working at once. */
+/** How long two secrets may both pass: long enough for any roll-out, and no state for ever. */
+const maxSecretOverlapMs = 90 * 86_400_000;
+
+export interface NewSecret {
+  /** Undefined = a random one. */
+  readonly secret?: string | undefined;
+  /** How long the one before passes too; undefined = it ends at once. */
+  readonly overlapMs?: number | undefined;
+}
+
+/** Replaces the secret. Of two that pass already the older one ends at once. */
 export async function replaceClientSecret(
   database: Database,
   id: string,
-  secret: string | undefined,
+  { secret, overlapMs }: NewSecret = {},
 ): Promise<AdminResult<CreatedClient>> {
   const problems = secret === undefined ? [] : [...secretProblems(secret)];
+  if (overlapMs !== undefined && (overlapMs < 1000 || overlapMs > maxSecretOverlapMs))
+    problems.push(`the overlap is between 1s and ${maxSecretOverlapMs / 86_400_000}d`);
   const generated = secret === undefined ? newSecret() : undefined;
   return database.transaction(async (transaction) => {
-    const before = await findAnyClient(transaction, id);
-    if (before === undefined) problems.push(`there is no client ${id}`);
-    else if (before.isPublic) problems.push(`${id} is a public client and has no secret`);
+    const before = await confidentialClient(transaction, id, problems);
     if (before === undefined || problems.length > 0) return { problems };
-    const client = { ...before, secretDigest: digest(secret ?? generated!) };
+    const { secretDigest } = before;
+    const previousSecret =
+      overlapMs === undefined || secretDigest === undefined
+        ? undefined
+        : { digest: secretDigest, untilMs: transaction.nowMs + overlapMs };
+    const client = { ...before, secretDigest: digest(secret ?? generated!), previousSecret };
     await saveClient(transaction, client);
-    await recordAdministration(transaction, { event: "client secret replaced", clientId: id });
+    const event = previousSecret === undefined ? "client secret replaced" : "client secret added beside the one before";
+    await recordAdministration(transaction, { event, clientId: id });
     return { value: { client, secret: generated } };
   });
+}
+
+/** Ends the secret before the present one, ahead of its time. */
+export async function endPreviousSecret(database: Database, id: string): Promise<AdminResult<Client>> {
+  const problems: string[] = [];
+  return database.transaction(async (transaction) => {
+    const before = await confidentialClient(transaction, id, problems);
+    if (before !== undefined && before.previousSecret === undefined)
+      problems.push(`the client ${id} has one secret alone`);
+    if (before === undefined || problems.length > 0) return { problems };
+    const client = { ...before, previousSecret: undefined };
+    await saveClient(transaction, client);
+    await recordAdministration(transaction, { event: "previous client secret ended", clientId: id });
+    return { value: client };
+  });
+}
+
+async function confidentialClient(reader: Reader, id: string, problems: string[]): Promise<Client | undefined> {
+  const client = await findAnyClient(reader, id);
+  if (client === undefined) problems.push(`there is no client ${id}`);
+  else if (client.isPublic) problems.push(`${id} is a public client and has no secret`);
+  return client;
 }
 
 export async function removeClient(database: Database, id: string): Promise<AdminResult<string>> {
@@ -206,6 +247,7 @@ function applySettings(before: Client, settings: ClientSettings, nowMs: number, 
     opaqueTokens: settings.opaque ?? before.opaqueTokens,
     idTokenAlgorithm: algorithm ?? before.idTokenAlgorithm,
     claimsInIdToken: settings.claimsInIdToken ?? before.claimsInIdToken,
+    isTrusted: settings.trusted ?? before.isTrusted,
     disabledAtMs: settings.disabled === undefined ? before.disabledAtMs : disabledAtMs,
   };
 }
@@ -242,6 +284,12 @@ function* clientProblems(client: Client, rules: ClientRules): Iterable<string> {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin)
       yield `${origin} is no origin such as https://app.example`;
   }
+  if (
+    client.isPublic &&
+    client.isTrusted &&
+    !client.redirectUris.every((uri) => URL.canParse(uri) && isClaimedHttps(uri))
+  )
+    yield "a trusted public client has https redirect URIs alone: at another one any program may answer in its name";
   if (client.origins.length > 0 && !client.isPublic) yield "origins are for public clients (browser applications)";
   for (const audience of [...client.audiences, ...client.resourceServerFor]) {
     if (!URL.canParse(audience) || audience.includes("#"))

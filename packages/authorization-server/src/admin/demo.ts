@@ -57,7 +57,9 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
     problems.push(...((await createClient(database, rules, client)).problems ?? []));
   } else {
     if (saved === undefined)
-      problems.push(...((await replaceClientSecret(database, demo.clientId, demo.clientSecret)).problems ?? []));
+      problems.push(
+        ...((await replaceClientSecret(database, demo.clientId, { secret: demo.clientSecret })).problems ?? []),
+      );
     const moved = movedUris(exists.client, saved?.redirectUri, demo.redirectUri, logoutUri);
     if (moved !== undefined)
       problems.push(...((await updateClient(database, rules, demo.clientId, moved)).problems ?? []));

@@ -19,6 +19,9 @@ import type { ServerContext } from "../server-context.ts";
 import { issueCode } from "../store/authorizations.ts";
 import { DatabaseUnavailable } from "../store/database.ts";
 import { findGrant, rememberConsent } from "../store/grants.ts";
+import type { ConsentGiven } from "../store/grants.ts";
+import { coversScope } from "../protocol/scope.ts";
+import { trustedScope } from "./choice-of-scopes.ts";
 import type { Interaction } from "../store/interactions.ts";
 import { createInteraction, finishInteraction } from "../store/interactions.ts";
 import type { Session } from "../store/sessions.ts";
@@ -191,22 +194,21 @@ async function issue(server: ServerContext, step: AuthorizationStep, situation: 
   const { draft, grant } = situation;
   const session = situation.session!;
   const { config } = server;
-  const { allowed } = step;
+  const answered = newAnswer(step, situation);
   const code = await server.database.transaction(async (transaction) => {
     if (step.interaction !== undefined && !(await finishInteraction(transaction, step.interaction.id)))
       return undefined;
     await touchSession(transaction, session);
     const given =
-      allowed !== undefined
-        ? await rememberConsent(transaction, {
+      answered === undefined
+        ? grant!
+        : await rememberConsent(transaction, {
             userId: session.userId,
             clientId: draft.client.id,
-            asked: draft.scope,
-            scope: allowed,
+            ...answered,
             resources: draft.resources,
             lifetimeMs: config.lifetimes.consentMs,
-          })
-        : grant!;
+          });
     return issueCode(transaction, {
       clientId: draft.client.id,
       userId: session.userId,
@@ -226,9 +228,22 @@ async function issue(server: ServerContext, step: AuthorizationStep, situation: 
   // Two answers to one consent page: the other one has the code.
   if (code === undefined) return expiredPage(server, step.request);
   server.metrics.codesIssued.increment();
-  if (allowed !== undefined) {
+  if (answered !== undefined) {
+    const event = answered.byOwner ? "consent given" : "allowed without consent: the client is trusted";
     const { address } = step.request;
-    server.audit.record({ event: "consent given", clientId: draft.client.id, userId: session.userId, address });
+    server.audit.record({ event, clientId: draft.client.id, userId: session.userId, address });
   }
   return answerClient(server, draft, [["code", code]]);
+}
+
+/** What the owner has just answered, or what a trusted client is given in the owner's place; undefined where the grant says it already. */
+function newAnswer(
+  { allowed }: AuthorizationStep,
+  { draft, grant }: Situation,
+): Pick<ConsentGiven, "asked" | "scope" | "byOwner"> | undefined {
+  if (allowed !== undefined) return { asked: draft.scope, scope: allowed, byOwner: true };
+  const scope = trustedScope(draft, grant);
+  const isGranted =
+    grant !== undefined && coversScope(grant.scope, scope) && coversScope(grant.resources, draft.resources);
+  return isGranted ? undefined : { asked: scope, scope, byOwner: false };
 }

@@ -11,7 +11,11 @@ export interface Client {
   readonly name: string;
   /** Absent for public clients (native and browser applications). */
   readonly secretDigest: string | undefined;
+  /** The one before, which passes too until then; absent once that time has come. */
+  readonly previousSecret: { readonly digest: string; readonly untilMs: number } | undefined;
   readonly isPublic: boolean;
+  /** The operator's own application, which nobody is asked about. */
+  readonly isTrusted: boolean;
   readonly redirectUris: readonly string[];
   readonly postLogoutRedirectUris: readonly string[];
   /** Origins of browser applications that may call the token endpoint (CORS). */
@@ -41,7 +45,10 @@ interface ClientRow {
   readonly id: string;
   readonly name: string;
   readonly secret_digest: string | null;
+  readonly previous_secret_digest: string | null;
+  readonly previous_secret_until: number | null;
   readonly is_public: number;
+  readonly is_trusted: number;
   readonly redirect_uris: string;
   readonly post_logout_redirect_uris: string;
   readonly origins: string;
@@ -68,12 +75,16 @@ function words(text: string): readonly string[] {
   return text === "" ? [] : text.split(" ");
 }
 
-function fromRow(row: ClientRow): Client {
+function fromRow(row: ClientRow, nowMs: number): Client {
+  const { previous_secret_digest: previous, previous_secret_until: until } = row;
   return {
     id: row.id,
     name: row.name,
     secretDigest: row.secret_digest ?? undefined,
+    previousSecret:
+      previous === null || until === null || until <= nowMs ? undefined : { digest: previous, untilMs: until },
     isPublic: row.is_public === 1,
+    isTrusted: row.is_trusted === 1,
     redirectUris: list(row.redirect_uris),
     postLogoutRedirectUris: list(row.post_logout_redirect_uris),
     origins: list(row.origins),
@@ -101,11 +112,11 @@ export async function findClient(reader: Reader, id: string): Promise<Client | u
 
 export async function findAnyClient(reader: Reader, id: string): Promise<Client | undefined> {
   const row = await reader.get<ClientRow>("SELECT * FROM clients WHERE id = ?", [id]);
-  return row === undefined ? undefined : fromRow(row);
+  return row === undefined ? undefined : fromRow(row, reader.nowMs);
 }
 
 export async function listClients(reader: Reader): Promise<readonly Client[]> {
-  return (await reader.all<ClientRow>("SELECT * FROM clients ORDER BY id")).map(fromRow);
+  return (await reader.all<ClientRow>("SELECT * FROM clients ORDER BY id")).map((row) => fromRow(row, reader.nowMs));
 }
 
 export async function isRegisteredOrigin(reader: Reader, origin: string): Promise<boolean> {
@@ -117,11 +128,12 @@ export async function isRegisteredOrigin(reader: Reader, origin: string): Promis
 /** Inserts or replaces, the secret's digest included. */
 export async function saveClient(transaction: Transaction, client: Client): Promise<void> {
   await transaction.run(
-    `INSERT INTO clients (id, name, secret_digest, is_public, redirect_uris, post_logout_redirect_uris, origins, scope,
+    `INSERT INTO clients (id, name, secret_digest, previous_secret_digest, previous_secret_until, is_public, is_trusted, redirect_uris, post_logout_redirect_uris, origins, scope,
       default_scope, grant_types, audiences, resource_server_for, form_action_extras, requires_pkce, opaque_tokens,
-      id_token_algorithm, claims_in_id_token, required_scope, created_at, disabled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      id_token_algorithm, claims_in_id_token, required_scope, created_at, disabled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, secret_digest = excluded.secret_digest,
-      is_public = excluded.is_public, redirect_uris = excluded.redirect_uris,
+      previous_secret_digest = excluded.previous_secret_digest, previous_secret_until = excluded.previous_secret_until,
+      is_public = excluded.is_public, is_trusted = excluded.is_trusted, redirect_uris = excluded.redirect_uris,
       post_logout_redirect_uris = excluded.post_logout_redirect_uris, origins = excluded.origins,
       scope = excluded.scope, default_scope = excluded.default_scope, grant_types = excluded.grant_types,
       audiences = excluded.audiences, resource_server_for = excluded.resource_server_for,
@@ -133,7 +145,10 @@ export async function saveClient(transaction: Transaction, client: Client): Prom
       client.id,
       client.name,
       client.secretDigest ?? null,
+      client.previousSecret?.digest ?? null,
+      client.previousSecret?.untilMs ?? null,
       client.isPublic ? 1 : 0,
+      client.isTrusted ? 1 : 0,
       JSON.stringify(client.redirectUris),
       JSON.stringify(client.postLogoutRedirectUris),
       JSON.stringify(client.origins),

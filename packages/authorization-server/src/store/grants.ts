@@ -10,6 +10,8 @@ export interface Grant {
   /** What the owner was asked for and left out: no reason to ask again. */
   readonly declined: readonly string[];
   readonly resources: readonly string[];
+  /** False where a trusted client got it unasked: no consent, should the client lose that trust. */
+  readonly byOwner: boolean;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
   readonly expiresAtMs: number;
@@ -22,6 +24,7 @@ interface GrantRow {
   readonly scope: string;
   readonly declined: string;
   readonly resources: string;
+  readonly by_owner: number;
   readonly created_at: number;
   readonly updated_at: number;
   readonly expires_at: number;
@@ -39,6 +42,7 @@ function fromRow(row: GrantRow): Grant {
     scope: words(row.scope),
     declined: words(row.declined),
     resources: JSON.parse(row.resources) as string[],
+    byOwner: row.by_owner === 1,
     createdAtMs: row.created_at,
     updatedAtMs: row.updated_at,
     expiresAtMs: row.expires_at,
@@ -68,16 +72,19 @@ export interface ConsentGiven {
   /** What of it the owner allows. */
   readonly scope: readonly string[];
   readonly resources: readonly string[];
+  readonly byOwner: boolean;
   readonly lifetimeMs: number;
 }
 
 /**
- * Adds what was just answered to what was answered before, unless that has expired. Whoever takes back a scope that was allowed ends
+ * Adds what was just answered, by the owner or in the owner's place for a trusted client, to what was answered before, unless that has expired. Whoever takes back a scope that was allowed ends
  * what was given with it.
  */
 export async function rememberConsent(transaction: Transaction, consent: ConsentGiven): Promise<Grant> {
   const before = await findGrant(transaction, consent.userId, consent.clientId);
   const now = transaction.nowMs;
+  // What nobody was asked about is no consent of the owner's.
+  const kept = before !== undefined && (before.byOwner || !consent.byOwner) ? before : undefined;
   const notAsked = (token: string): boolean => !consent.asked.includes(token);
   const left = consent.asked.filter((token) => !consent.scope.includes(token));
   if (before?.scope.some((token) => left.includes(token)) === true) {
@@ -87,17 +94,18 @@ export async function rememberConsent(transaction: Transaction, consent: Consent
     id: before?.id ?? newId(),
     userId: consent.userId,
     clientId: consent.clientId,
-    scope: [...(before?.scope ?? []).filter(notAsked), ...consent.scope],
+    scope: [...(kept?.scope ?? []).filter(notAsked), ...consent.scope],
     declined: [...(before?.declined ?? []).filter(notAsked), ...left],
-    resources: [...new Set([...(before?.resources ?? []), ...consent.resources])],
+    resources: [...new Set([...(kept?.resources ?? []), ...consent.resources])],
+    byOwner: consent.byOwner,
     createdAtMs: before?.createdAtMs ?? now,
     updatedAtMs: now,
     expiresAtMs: now + consent.lifetimeMs,
   };
   await transaction.run(
-    `INSERT INTO grants (id, user_id, client_id, scope, declined, resources, created_at, updated_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (user_id, client_id) DO UPDATE SET id = excluded.id,
-     scope = excluded.scope, declined = excluded.declined, resources = excluded.resources, created_at = excluded.created_at,
+    `INSERT INTO grants (id, user_id, client_id, scope, declined, resources, by_owner, created_at, updated_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (user_id, client_id) DO UPDATE SET id = excluded.id,
+     scope = excluded.scope, declined = excluded.declined, resources = excluded.resources, by_owner = excluded.by_owner, created_at = excluded.created_at,
      updated_at = excluded.updated_at, expires_at = excluded.expires_at`,
     [
       grant.id,
@@ -106,6 +114,7 @@ export async function rememberConsent(transaction: Transaction, consent: Consent
       grant.scope.join(" "),
       grant.declined.join(" "),
       JSON.stringify(grant.resources),
+      grant.byOwner ? 1 : 0,
       grant.createdAtMs,
       grant.updatedAtMs,
       grant.expiresAtMs,

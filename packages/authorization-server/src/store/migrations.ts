@@ -229,6 +229,16 @@ CREATE TABLE client_looks (
 );
 `,
   },
+  {
+    version: 7,
+    name: "trusted clients, two live secrets",
+    sql: `
+ALTER TABLE clients ADD COLUMN is_trusted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE clients ADD COLUMN previous_secret_digest TEXT;
+ALTER TABLE clients ADD COLUMN previous_secret_until BIGINT;
+ALTER TABLE grants ADD COLUMN by_owner INTEGER NOT NULL DEFAULT 1;
+`,
+  },
 ];
 
 const versionsTable = `CREATE TABLE IF NOT EXISTS schema_versions (

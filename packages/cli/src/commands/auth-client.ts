@@ -1,14 +1,22 @@
 // `tulle auth client`: the applications that may ask for tokens.
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
-import { allClients, createClient, removeClient, replaceClientSecret, updateClient } from "@tulle/authorization-server";
+import {
+  allClients,
+  createClient,
+  endPreviousSecret,
+  parseDurationMs,
+  removeClient,
+  replaceClientSecret,
+  updateClient,
+} from "@tulle/authorization-server";
 import type { Client, ClientSettings } from "@tulle/authorization-server";
+import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, OutputOption } from "../command-module.ts";
-import { CommandFailure } from "../command-failure.ts";
 import { addExamples, addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
 import type { StoreOptions } from "./auth-store.ts";
-import { accepted, addStoreOptions, collect, secretFromStdin, withStore } from "./auth-store.ts";
+import { accepted, addStoreOptions, collect, moment, secretFromStdin, withStore } from "./auth-store.ts";
 
 interface SettingOptions {
   readonly name?: string;
@@ -28,6 +36,7 @@ interface SettingOptions {
   readonly opaque?: boolean;
   readonly idTokenAlgorithm?: string;
   readonly claimsInIdToken?: boolean;
+  readonly trusted?: boolean;
 }
 
 type Options = SettingOptions & StoreOptions & OutputOption;
@@ -47,6 +56,7 @@ function addSettings(command: Command): Command {
     .option("--form-action <source>", "an origin or scheme that its redirect URI redirects on to", collect)
     .option("--colour <colour>", "its colour on the pages that lead to it, such as #0f5e63")
     .option("--logo <file>", "its picture there: a PNG or JPEG of 32 KiB at most")
+    .option("--trusted", "your own application: nobody is asked whether it may; sign-in stays")
     .option("--require-pkce", "refuse its requests without PKCE")
     .option("--opaque", "give it opaque access tokens instead of JWTs")
     .option("--id-token-algorithm <name>", "RS256 or ES256 (default: the server's, RS256)")
@@ -83,18 +93,22 @@ function settingsOf(options: SettingOptions): ClientSettings {
     opaque: options.opaque,
     idTokenAlgorithm: options.idTokenAlgorithm,
     claimsInIdToken: options.claimsInIdToken,
+    trusted: options.trusted,
   };
 }
 
 /** A client as it is shown: never with anything of its secret. */
 function shown(client: Client): Readonly<Record<string, unknown>> {
-  const { secretDigest: _, createdAtMs, disabledAtMs, ...rest } = client;
-  return { ...rest, createdAt: new Date(createdAtMs).toISOString(), disabled: disabledAtMs !== undefined };
+  const { secretDigest: _, previousSecret, createdAtMs, disabledAtMs, ...rest } = client;
+  const previous = previousSecret === undefined ? {} : { previousSecretUntil: moment(previousSecret.untilMs) };
+  return { ...rest, ...previous, createdAt: new Date(createdAtMs).toISOString(), disabled: disabledAtMs !== undefined };
 }
 
 export function registerClient(command: Command, context: CommandContext): void {
   addCreate(command, context);
   addChange(command, context);
+  addSecret(command, context);
+  addShow(command, context);
   const list = addOutputOption(addStoreOptions(command.command("list").description("list clients")));
   list.action(async (options: Options) => {
     const clients = await withStore(context, options, ({ database }) => allClients(database));
@@ -103,7 +117,7 @@ export function registerClient(command: Command, context: CommandContext): void 
         ["ID", "KIND", "GRANTS", "SCOPE", "REDIRECT URIS"],
         clients.map((client) => [
           client.id + (client.disabledAtMs === undefined ? "" : " (disabled)"),
-          client.isPublic ? "public" : "confidential",
+          (client.isPublic ? "public" : "confidential") + (client.isTrusted ? ", trusted" : ""),
           client.grantTypes.join(","),
           client.scope.join(" "),
           client.redirectUris.join(" "),
@@ -116,6 +130,27 @@ export function registerClient(command: Command, context: CommandContext): void 
   addStoreOptions(remove).action(async (id: string, options: Options) => {
     accepted(await withStore(context, options, ({ database }) => removeClient(database, id)));
     context.stdout(`client ${id} deleted\n`);
+  });
+}
+
+function addShow(command: Command, context: CommandContext): void {
+  const show = command
+    .command("show")
+    .argument("<id>")
+    .description("show a client, and until when its previous secret passes");
+  addOutputOption(addStoreOptions(show)).action(async (id: string, options: Options) => {
+    const clients = await withStore(context, options, ({ database }) => allClients(database));
+    const client = clients.find((each) => each.id === id);
+    if (client === undefined) throw new CommandFailure(`there is no client ${id}`);
+    await context.printData(shown(client), options.output, () => {
+      const text = (value: unknown): string => (Array.isArray(value) ? value.join(" ") : String(value));
+      const rows = Object.entries(shown(client)).filter(([, value]) => value !== undefined);
+      return formatFitting(
+        ["SETTING", "VALUE"],
+        rows.map(([name, value]) => [name, text(value)]),
+        { columns: context.columns, title: 0 },
+      );
+    });
   });
 }
 
@@ -141,6 +176,12 @@ function addCreate(command: Command, context: CommandContext): void {
   });
 }
 
+function previousText({ id, previousSecret }: Client): string {
+  if (previousSecret === undefined) return "";
+  const until = moment(previousSecret.untilMs);
+  return `The secret before passes until ${until}; tulle auth client secret ${id} --end-previous ends it now.\n`;
+}
+
 async function printSecret(
   context: CommandContext,
   options: OutputOption,
@@ -149,14 +190,15 @@ async function printSecret(
   const data = { ...shown(created.client), ...(created.secret === undefined ? {} : { clientSecret: created.secret }) };
   await context.printData(data, options.output, () =>
     created.secret === undefined
-      ? `client_id      ${created.client.id}\n`
-      : `client_id      ${created.client.id}\nclient_secret  ${created.secret}\n(the secret is not kept: note it now)\n`,
+      ? `client_id      ${created.client.id}\n${previousText(created.client)}`
+      : `client_id      ${created.client.id}\nclient_secret  ${created.secret}\n(the secret is not kept: note it now)\n${previousText(created.client)}`,
   );
 }
 
 function addChange(command: Command, context: CommandContext): void {
   const change = command.command("update").argument("<id>").description("change a client; what is left out stays");
   addSettings(change)
+    .option("--no-trusted", "ask owners about it again")
     .option("--no-require-pkce", "accept its requests without PKCE")
     .option("--no-colour", "show it in the server's own colour again")
     .option("--no-logo", "show no picture of it any more")
@@ -173,12 +215,45 @@ function addChange(command: Command, context: CommandContext): void {
     );
     await context.printData(shown(client), options.output, () => `client ${id} changed\n`);
   });
-  const secret = command.command("secret").argument("<id>").description("replace a client's secret");
-  secret.option("--secret-stdin", "read it from standard input instead of making one");
+}
+
+function addSecret(command: Command, context: CommandContext): void {
+  const secret = command.command("secret").argument("<id>").description("give a client a new secret");
+  secret
+    .option("--secret-stdin", "read it from standard input instead of making one")
+    .option("--overlap <duration>", "let the one before pass too for so long, such as 1d (default: it ends at once)")
+    .option("--end-previous", "make no new one: end the one before, ahead of its time");
   addOutputOption(addStoreOptions(secret));
-  secret.action(async (id: string, options: Options & { secretStdin?: boolean }) => {
-    const wanted = options.secretStdin === true ? await secretFromStdin(context, "secret") : undefined;
-    const replaced = await withStore(context, options, ({ database }) => replaceClientSecret(database, id, wanted));
-    await printSecret(context, options, accepted(replaced));
+  addExamples(secret, [
+    ["tulle auth client secret web --overlap 1d", "a new secret; the old one passes for a day more"],
+    ["tulle auth client secret web --end-previous", "the old one ends now"],
+  ]);
+  secret.action(async (id: string, options: Options & SecretOptions) => {
+    if (options.endPrevious === true) return endPrevious(context, id, options);
+    const overlapMs = options.overlap === undefined ? undefined : parseDurationMs(options.overlap);
+    if (options.overlap !== undefined && overlapMs === undefined)
+      throw new CommandFailure(`--overlap ${options.overlap} is no duration such as 12h or 1d`, {
+        exitCode: exitCodes.usage,
+      });
+    const given = options.secretStdin === true ? await secretFromStdin(context, "secret") : undefined;
+    const replaced = await withStore(context, options, ({ database }) =>
+      replaceClientSecret(database, id, { secret: given, overlapMs }),
+    );
+    return printSecret(context, options, accepted(replaced));
   });
+}
+
+interface SecretOptions {
+  readonly secretStdin?: boolean;
+  readonly overlap?: string;
+  readonly endPrevious?: boolean;
+}
+
+async function endPrevious(context: CommandContext, id: string, options: Options & SecretOptions): Promise<void> {
+  if (options.overlap !== undefined || options.secretStdin === true)
+    throw new CommandFailure("--end-previous makes no new secret: leave --overlap and --secret-stdin out", {
+      exitCode: exitCodes.usage,
+    });
+  const client = accepted(await withStore(context, options, ({ database }) => endPreviousSecret(database, id)));
+  await context.printData(shown(client), options.output, () => `the previous secret of ${id} has ended\n`);
 }

@@ -101,6 +101,28 @@ test("clients: create, show, change, disable, new secret, delete", async () => {
   assert.equal((await auth(["client", "delete", "web"])).code, exitCodes.failure);
 });
 
+test("clients: a second secret beside the first, shown with its end, and ended by hand", async () => {
+  await auth(["client", "create", "--id", "two", "--redirect-uri", "https://a.example/cb", "--trusted"]);
+  assert.match((await auth(["client", "list"])).stdout, /two +confidential, trusted/);
+  const replaced = await auth(["client", "secret", "two", "--overlap", "1d"]);
+  assert.match(replaced.stdout, /client_secret +[\w-]{43}\n/);
+  const until = /The secret before passes until (\S+);/.exec(replaced.stdout)![1]!;
+  const show = await auth(["client", "show", "two"]);
+  assert.match(show.stdout, new RegExp(`previousSecretUntil +${until}`));
+  assert.match(show.stdout, /isTrusted +true/);
+  assert.doesNotMatch(show.stdout, /digest/i);
+  assert.match((await auth(["client", "secret", "two", "--overlap", "soon"])).stderr, /no duration such as 12h/);
+  assert.equal((await auth(["client", "secret", "two", "--end-previous", "--overlap", "1d"])).code, exitCodes.usage);
+  assert.equal(
+    (await auth(["client", "secret", "two", "--end-previous"])).stdout,
+    "the previous secret of two has ended\n",
+  );
+  assert.doesNotMatch((await auth(["client", "show", "two"])).stdout, /previousSecret/);
+  assert.match((await auth(["client", "update", "two", "--no-trusted", "-o", "json"])).stdout, /"isTrusted":false/);
+  assert.match((await auth(["client", "show", "nobody"])).stderr, /there is no client nobody/);
+  await auth(["client", "delete", "two"]);
+});
+
 test("users: the password comes from standard input alone", async () => {
   const without = await auth(["user", "create", "Ann"]);
   assert.equal(without.code, exitCodes.usage);

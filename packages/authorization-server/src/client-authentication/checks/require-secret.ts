@@ -25,9 +25,9 @@ export function requireSecret(draft: ClientDraft, server: ServerContext): Refusa
       "confidential client without secret",
     );
   }
-  const { secretDigest } = client;
-  if (secretDigest !== undefined && secrets.some((secret) => sameDigest(digest(secret), secretDigest)))
-    return undefined;
+  const live = [client.secretDigest, client.previousSecret?.digest].filter((each) => each !== undefined);
+  const sent = secrets.map((secret) => digest(secret));
+  if (live.some((each) => sent.some((given) => sameDigest(given, each)))) return undefined;
   return refuseGuess(draft, server, client.isPublic ? "a public client sent a secret" : "wrong secret");
 }
 
