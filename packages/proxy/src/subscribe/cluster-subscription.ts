@@ -75,7 +75,7 @@ export class ClusterSubscription {
       this.#accept(record, received, result.value, change);
       await pauses.takeIfDue();
     }
-    for (const name of response.removed) this.#remove(name, change);
+    this.#forgetMetrics(response.removed.flatMap((name) => this.#remove(name, change) ?? []));
     this.#options.owner.swap({ clusters: change });
     if (errors.length === 0) records.clusters.versionInfo = response.versionInfo;
     this.#hasResponse = true;
@@ -212,23 +212,27 @@ export class ClusterSubscription {
     this.#warming.stop(name)?.cluster.stop();
   }
 
-  #remove(name: string, change: Map<string, RuntimeCluster | undefined>): void {
+  /** The cluster that served until now. */
+  #remove(name: string, change: Map<string, RuntimeCluster | undefined>): RuntimeCluster | undefined {
     const { records, owner } = this.#options;
-    if (records.clusters.get(name)?.isStatic === true) return;
+    if (records.clusters.get(name)?.isStatic === true) return undefined;
     this.#stopWarming(name);
     this.#active.delete(name);
     records.clusters.delete(name);
     const cluster = owner.cluster(name);
-    if (cluster === undefined) return;
-    change.set(name, undefined);
-    this.#forgetMetrics(cluster);
+    if (cluster !== undefined) change.set(name, undefined);
+    return cluster;
   }
 
-  /** Counters of a cluster that is gone go with it, or a mesh that changes would fill the registry. */
-  #forgetMetrics({ observabilityName }: RuntimeCluster): void {
-    const isShared = [...this.#active.values()].some(({ cluster }) => cluster.observabilityName === observabilityName);
-    if (isShared) return;
-    this.#options.scope.metrics.removeSeries((series) => series.labels["envoy_cluster_name"] === observabilityName);
+  /**
+   * Counters of clusters that are gone go with them, or a mesh that changes would fill the registry. One look at all series for all
+   * of them: a response may remove thousands.
+   */
+  #forgetMetrics(removed: readonly RuntimeCluster[]): void {
+    const gone = new Set(removed.map(({ observabilityName }) => observabilityName));
+    for (const { cluster } of this.#active.values()) gone.delete(cluster.observabilityName);
+    if (gone.size === 0) return;
+    this.#options.scope.metrics.removeSeries((series) => gone.has(series.labels["envoy_cluster_name"] ?? ""));
   }
 
   /** The reason why the assignment is refused; undefined = it serves. */

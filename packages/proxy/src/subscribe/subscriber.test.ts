@@ -324,3 +324,17 @@ test("/quitquitquit ends the proxy", async (t) => {
   request.on("response", (response) => response.resume()).end();
   assert.equal(await mesh.proxy.ended, 0);
 });
+
+test("what a response removes is forgotten in one look at all counters", async (t) => {
+  const names = Array.from({ length: 30 }, (_each, index) => `c${index}`);
+  const clusters = ["kept", ...names].map((name) => edsCluster(name));
+  const mesh = await startMesh(t, { CDS: clusters, EDS: ["kept", ...names].map((name) => endpoints(name, 1)) });
+  const has = (name: string): boolean =>
+    [...mesh.proxy.metrics.allSeries()].some(({ labels }) => labels["envoy_cluster_name"] === name);
+  await waitFor(() => ["kept", ...names].every(has), { what: "counters of all clusters" });
+  const looks = t.mock.method(mesh.proxy.metrics, "removeSeries");
+  mesh.set("CDS", clusters[0]!);
+  await waitFor(() => !names.some(has), { what: "the end of the counters" });
+  assert.equal(looks.mock.callCount(), 1);
+  assert.ok(has("kept"));
+});
