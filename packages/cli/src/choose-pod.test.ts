@@ -43,6 +43,8 @@ const cases: readonly { text: string; namespace?: string; expected: string | Reg
     namespace: "bank",
     expected: /there is no pod web in the namespace bank\nThere is one in shop: -n shop$/,
   },
+  // `old` has left, and only its log is there.
+  { text: "nobody", expected: /^(?![^]*old-9)[^]*there is no pod nobody\nPods:\n/ },
   { text: "deploy/we", expected: /there is no pod deploy\/we\nPods:/ },
   { text: "web.nowhere", expected: /there is no pod web\.nowhere\n/ },
 ];

@@ -98,7 +98,9 @@ function noPod<T extends NamedPod>(
     const hint = `There is one in ${other.namespace}: -n ${other.namespace}`;
     return new CommandFailure(`there is no ${what} ${text}${where}`, { hint });
   }
-  const list = listed(pods);
+  // Logs are kept of pods that have left: those that run are what somebody looks for, as long as they are known.
+  const known = pods.filter((pod) => pod.namespace !== undefined);
+  const list = listed(known.length > 0 ? known : pods);
   const hint = list === "" ? "There is none at all." : `${heading}:\n${list}`;
   return new CommandFailure(`there is no ${what} ${text}${where}`, { hint });
 }

@@ -28,3 +28,11 @@ test("programs find the page with the finding", () => {
     { ...notImplemented("a"), page: "docs/istio-api.md" },
   ]);
 });
+
+test("a kind, a name or a message of a million characters is told in part", () => {
+  const long = "x".repeat(1_000_000);
+  const resource = { kind: long, namespace: long, name: long };
+  const text = renderFindings([{ code: "TUL0003", severity: "warning", message: long, resource }], context);
+  assert.ok(text.length < 10_000, String(text.length));
+  assert.match(text, /x… \(1000000 characters\)/);
+});

@@ -16,7 +16,7 @@ export function renderFinding(finding: Finding, options: RenderOptions = {}): st
   const { severity, code, message, suggestion } = finding;
   const label = `${severity.charAt(0).toUpperCase()}${severity.slice(1)}`;
   const subject = subjectOf(finding);
-  const text = `${label} [${code}]${subject === "" ? "" : ` (${subject})`} ${message}`;
+  const text = `${label} [${code}]${subject === "" ? "" : ` (${subject})`} ${shortened(message)}`;
   const lines = wrap(text, options.columns, "  ");
   if (suggestion !== undefined) lines.push(...wrap(`  ${suggestion}`, options.columns, "  "));
   const [first = "", ...rest] = lines;
@@ -29,10 +29,18 @@ function subjectOf({ resource, place }: Finding): string {
   const parts: string[] = [];
   if (resource !== undefined) {
     const { kind, namespace, name } = resource;
-    parts.push(`${kind} ${namespace === "" ? name : `${namespace}/${name}`}`);
+    const whole = namespace === "" ? name : `${namespace}/${name}`;
+    parts.push(`${shortened(kind)} ${shortened(whole)}`);
   }
   if (place !== undefined) parts.push(`${place.file}:${place.line}:${place.column}`);
   return parts.join(" ");
+}
+
+/** Of a part of a line; Kubernetes allows names 253 characters. A document may hold a kind of a million. */
+const longestText = 2_000;
+
+function shortened(text: string): string {
+  return text.length <= longestText ? text : `${text.slice(0, longestText)}… (${text.length} characters)`;
 }
 
 /** Breaks at spaces; a word longer than the line (a path) stays whole, so that it can be copied. */

@@ -731,7 +731,7 @@ const refused: readonly { readonly name: string; readonly json: object; readonly
       },
     ]),
     expected: [
-      `virtual_hosts[0].routes[0].typed_per_filter_config.["limit"]: Didn't find a registered implementation for type: 'envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit'`,
+      `virtual_hosts[0].routes[0].typed_per_filter_config["limit"]: Didn't find a registered implementation for type: 'envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit'`,
     ],
   },
   {

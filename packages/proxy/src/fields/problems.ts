@@ -24,13 +24,14 @@ export class Place {
     return new Place(this, index === undefined ? name : `${name}[${index}]`);
   }
 
+  /** `name` is empty where this place is the map itself. */
   key(name: string, key: string): Place {
     return new Place(this, `${name}[${JSON.stringify(key)}]`);
   }
 
   toString(): string {
     const before = this.#parent === undefined ? "" : this.#parent.toString();
-    return before === "" ? this.#segment : `${before}.${this.#segment}`;
+    return before === "" || this.#segment.startsWith("[") ? before + this.#segment : `${before}.${this.#segment}`;
   }
 }
 

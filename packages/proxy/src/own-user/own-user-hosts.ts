@@ -51,13 +51,14 @@ export class OwnUserHosts {
         if (isPlain) socket.emit(verifiedEvent);
         return;
       }
-      const uid = typeof after === "object" ? after.uid : undefined;
       const text = `${host.ip}:${host.port}`;
-      this.#warning.tell("a program of another user listens at a host's address; nothing was sent to it", {
-        host: text,
-        uid,
-      });
-      const error = new Error(`a program of another user listens at ${text}`);
+      // A program that has ended its listening socket since, or that is in another network namespace, has no name here.
+      const [who, fields] =
+        typeof after === "object"
+          ? ["a program of another user", { host: text, uid: after.uid }]
+          : ["somebody whom the kernel does not name", { host: text }];
+      this.#warning.tell(`${who} answers at a host's address; nothing was sent`, fields);
+      const error = new Error(`${who} answers at ${text}`);
       socket.destroy(Object.assign(error, { code: otherUsersHost }));
     });
   }
