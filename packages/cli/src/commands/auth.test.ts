@@ -90,6 +90,13 @@ test("clients: create, show, change, disable, new secret, delete", async () => {
     "json",
   ]);
   assert.match(tokens.stdout, /"idTokenAlgorithm":"ES256","claimsInIdToken":true/);
+  const picture = await auth(["client", "update", "web", "--colour", "#0F5E63", "--logo", import.meta.filename]);
+  assert.match(picture.stderr, /the logo is neither a PNG nor a JPEG/);
+  assert.match((await auth(["client", "update", "web", "--logo", "nowhere.png"])).stderr, /--logo: .*nowhere\.png/);
+  assert.match((await auth(["client", "update", "web", "--colour", "red"])).stderr, /not of the form #0f5e63/);
+  assert.equal((await auth(["client", "update", "web", "--no-colour", "--no-logo"])).code, exitCodes.ok);
+  const needed = await auth(["client", "update", "web", "--required-scope", "profile", "-o", "json"]);
+  assert.match(needed.stdout, /"requiredScope":\["profile"\]/);
   const changed = await auth(["client", "update", "web", "--no-require-pkce", "--disable", "-o", "json"]);
   assert.match(changed.stdout, /"requiresPkce":false.*"disabled":true/);
   const secret = await auth(["client", "secret", "web"]);
