@@ -5,7 +5,16 @@ import { test } from "node:test";
 import { runCommand } from "../../../../tests/tools/run-command.ts";
 import { postgresqlServer } from "../testing/postgresql-server.ts";
 
-const files = ["rules", "checks", "failures", "endpoints/endpoints", "admin/admin", "store/purge"];
+const files = [
+  "rules",
+  "checks",
+  "failures",
+  "endpoints/endpoints",
+  "admin/admin",
+  "store/purge",
+  "first-party",
+  "readiness",
+];
 
 test("the protocol's tests pass on PostgreSQL", async () => {
   await using server = await postgresqlServer();
