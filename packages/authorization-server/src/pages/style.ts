@@ -21,6 +21,7 @@ main.wide{max-width:42rem}
 .logo{flex:none;width:2.5rem;height:2.5rem;object-fit:contain;background:#fff;border-radius:.5rem}
 h1{font-size:1.55rem;line-height:1.25;font-weight:650;letter-spacing:-.012em;margin:0;overflow-wrap:anywhere}
 h2{font-size:1.06rem;font-weight:650;margin:2.25rem 0 .5rem}
+:lang(ja){word-break:auto-phrase}
 p{margin:.6rem 0 0;overflow-wrap:anywhere}
 .lead{color:var(--soft);margin-top:.3rem;overflow-wrap:anywhere}
 .soft,footer{color:var(--soft);font-size:.9rem}

@@ -1,4 +1,4 @@
-// The pages in French.
+// The pages in French, with the spaces that its punctuation keeps on the line.
 import type { Texts } from "../texts.ts";
 
 export const french: Texts = {
@@ -20,10 +20,10 @@ export const french: Texts = {
     reloaded: "Cette page n’était plus à jour et a été rechargée. Veuillez réessayer.",
   },
   consent: {
-    title: "Autoriser {client} ?",
+    title: "Autoriser {client}\u202f?",
     signedInAs: "Connecté en tant que {user}",
-    change: "Ce n’est pas vous ?",
-    asks: "{client} demande à :",
+    change: "Ce n’est pas vous\u202f?",
+    asks: "{client} demande à\u00a0:",
     choose: "Décochez ce que vous ne voulez pas autoriser.",
     needed: "(nécessaire)",
     reaches: "Cet accès servira auprès de {places}.",
@@ -47,12 +47,12 @@ export const french: Texts = {
     roles: "Voir vos rôles",
     groups: "Voir les groupes dont vous faites partie",
   },
-  claimScope: "Voir votre « {scope} »",
-  unknownScope: "Utiliser « {scope} »",
+  claimScope: "Voir votre «\u00a0{scope}\u00a0»",
+  unknownScope: "Utiliser «\u00a0{scope}\u00a0»",
   error: {
     title: "Impossible de répondre à cette demande",
     intro:
-      "L’application qui vous a envoyé ici a fait une demande que nous ne pouvons pas accepter. Revenez en arrière et réessayez ; si cela se reproduit, prévenez les responsables de l’application.",
+      "L’application qui vous a envoyé ici a fait une demande que nous ne pouvons pas accepter. Revenez en arrière et réessayez\u202f; si cela se reproduit, prévenez les responsables de l’application.",
     forDevelopers: "Pour ses développeurs",
     id: "Numéro de l’erreur",
     expiredTitle: "Cette page a expiré",
@@ -61,10 +61,11 @@ export const french: Texts = {
     deniedTitle: "Vous n’avez pas autorisé {client}",
     denied: "Rien n’a été transmis. Vous pouvez fermer cette fenêtre ou revenir à l’application.",
     unavailableTitle: "Indisponible pour le moment",
-    unavailable: "Le service n’atteint pas ce dont il a besoin. Rien n’est perdu ; veuillez réessayer dans une minute.",
+    unavailable:
+      "Le service n’atteint pas ce dont il a besoin. Rien n’est perdu\u202f; veuillez réessayer dans une minute.",
     brokenTitle: "Une erreur s’est produite chez nous",
     broken:
-      "Nous avons noté ce qui s’est passé. Veuillez réessayer ; si cela se reproduit, donnez le numéro de l’erreur aux responsables de ce service.",
+      "Nous avons noté ce qui s’est passé. Veuillez réessayer\u202f; si cela se reproduit, donnez le numéro de l’erreur aux responsables de ce service.",
     forgedTitle: "Ce formulaire ne venait pas de notre page",
     forged: "Pour vous protéger, nous l’avons ignoré. Revenez en arrière et réessayez.",
     notFoundTitle: "Il n’y a rien ici",
@@ -103,9 +104,9 @@ export const french: Texts = {
     },
     passwordUnfit: "Un mot de passe n’a aucun caractère de contrôle et {count} caractères au plus.",
     passwordCommon:
-      "Ce mot de passe est très répandu : c’est l’un des premiers que l’on essaie. Choisissez-en un autre.",
+      "Ce mot de passe est très répandu\u00a0: c’est l’un des premiers que l’on essaie. Choisissez-en un autre.",
     passwordPersonal:
-      "Ce mot de passe est formé de votre nom d’utilisateur : c’est l’un des premiers que l’on essaie. Choisissez-en un autre.",
+      "Ce mot de passe est formé de votre nom d’utilisateur\u00a0: c’est l’un des premiers que l’on essaie. Choisissez-en un autre.",
     signOut: "Se déconnecter",
     revoked: "L’application n’a plus accès.",
     ended: "Ce navigateur est déconnecté.",
@@ -113,7 +114,7 @@ export const french: Texts = {
     passwordChanged: "Veuillez vous reconnecter avec le nouveau.",
   },
   logout: {
-    title: "Se déconnecter ?",
+    title: "Se déconnecter\u202f?",
     question:
       "Vous êtes connecté en tant que {user}. Les applications que vous avez utilisées gardent leur propre connexion.",
     confirm: "Se déconnecter",
@@ -128,7 +129,7 @@ export const french: Texts = {
     invalid_request:
       "Il manque un paramètre à la requête, un paramètre y figure deux fois, ou l’un d’eux est illisible. La description de l’erreur le nomme.",
     invalid_client:
-      "Le client n’a pas pu être authentifié : il est inconnu, son secret est faux, ou il n’en a pas envoyé.",
+      "Le client n’a pas pu être authentifié\u00a0: il est inconnu, son secret est faux, ou il n’en a pas envoyé.",
     invalid_grant:
       "Le code ou le jeton de rafraîchissement est inconnu, expiré, révoqué, déjà utilisé, ou appartient à un autre client ou à une autre URI de redirection.",
     unauthorized_client:
