@@ -10,6 +10,7 @@ export interface ServerMetrics {
   tokensIssued(grantType: string): Counter;
   refusals(endpoint: string, error: string): Counter;
   logins(result: "success" | "failure" | "throttled" | "busy"): Counter;
+  logoutNotices(result: "delivered" | "given up"): Counter;
   requests(endpoint: string, status: number): Counter;
   duration(endpoint: string): Histogram;
 }
@@ -44,6 +45,12 @@ export function serverMetrics(registry: MetricRegistry): ServerMetrics {
       }),
     logins: (result) =>
       registry.counter({ name: `${prefix}logins_total`, help: "Sign-in attempts, by result.", labels: { result } }),
+    logoutNotices: (result) =>
+      registry.counter({
+        name: `${prefix}logout_notices_total`,
+        help: "Back-channel logouts, by result.",
+        labels: { result },
+      }),
     requests: (endpoint, status) =>
       registry.counter({
         name: `${prefix}requests_total`,

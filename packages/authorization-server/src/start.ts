@@ -16,6 +16,7 @@ import { serverMetrics } from "./metrics.ts";
 import type { ServerContext } from "./server-context.ts";
 import type { Database } from "./store/database.ts";
 import { openDatabase } from "./store/open.ts";
+import { LogoutCourier } from "./session-end/logout-courier.ts";
 import { rememberIssuer } from "./store/facts.ts";
 import { purgeAll } from "./store/purge.ts";
 import { clientSecretThrottle } from "./store/throttles.ts";
@@ -23,6 +24,7 @@ import { GuessCounter } from "./token/guess-counter.ts";
 
 const keyRefreshMs = 30_000;
 const purgeIntervalMs = 1000;
+const logoutIntervalMs = 1000;
 /** Turns without a new code that are skipped between two looks. */
 const idlePurgeTurns = 10;
 
@@ -84,18 +86,20 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
     clientGuesses: new GuessCounter(clientSecretThrottle, options.nowMs),
   };
   const app = createApp(context);
+  const courier = new LogoutCourier(context);
   const timers: NodeJS.Timeout[] = [];
   return {
     context,
     app,
     listen: async () => {
       await app.listen({ host: config.host, port: config.port });
-      timers.push(...startBackgroundWork(context));
+      timers.push(...startBackgroundWork(context, courier));
       return app.server.address() as AddressInfo;
     },
     close: async () => {
       for (const timer of timers) clearInterval(timer);
       await app.close();
+      await courier.close();
       await audit.flush();
       await database.close();
     },
@@ -103,7 +107,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
 }
 
 /** Work that no request waits for. A failure is logged and tried again at the next turn. */
-function startBackgroundWork(server: ServerContext): readonly NodeJS.Timeout[] {
+function startBackgroundWork(server: ServerContext, courier: LogoutCourier): readonly NodeJS.Timeout[] {
   const repeat = (name: string, intervalMs: number, work: () => Promise<unknown>): NodeJS.Timeout => {
     let running = false;
     const timer = setInterval(() => {
@@ -120,6 +124,8 @@ function startBackgroundWork(server: ServerContext): readonly NodeJS.Timeout[] {
   let idleTurns = 0;
   return [
     repeat("key refresh", keyRefreshMs, () => server.keys.refresh()),
+    // Looked for rather than told of: sessions end in other processes too, such as the command line's.
+    repeat("back-channel logout", logoutIntervalMs, () => courier.turn()),
     // At once while codes are issued, so that no clean-up grows big; seldom while nothing happens.
     repeat("purge", purgeIntervalMs, async () => {
       const issued = server.metrics.codesIssued.value;

@@ -20,7 +20,13 @@ const tables = [
   "src/token/client-credentials-checks.ts",
 ];
 
-const tests = ["src/rules.test.ts", "src/checks.test.ts", "src/hints.test.ts"];
+const tests = [
+  "src/rules.test.ts",
+  "src/checks.test.ts",
+  "src/hints.test.ts",
+  "src/authorize/claims.test.ts",
+  "src/session-end/session-end.test.ts",
+];
 
 export interface RowResult {
   readonly table: string;

@@ -38,6 +38,9 @@ export interface ClientSettings {
   readonly idTokenAlgorithm?: string | undefined;
   readonly claimsInIdToken?: boolean | undefined;
   readonly trusted?: boolean | undefined;
+  /** Empty takes it away. */
+  readonly backchannelLogoutUri?: string | undefined;
+  readonly refreshEndsWithSession?: boolean | undefined;
   readonly disabled?: boolean | undefined;
 }
 
@@ -92,6 +95,8 @@ export async function createClient(
       opaqueTokens: false,
       idTokenAlgorithm: undefined,
       claimsInIdToken: false,
+      backchannelLogoutUri: undefined,
+      refreshEndsWithSession: false,
       createdAtMs: transaction.nowMs,
       disabledAtMs: undefined,
     };
@@ -248,6 +253,9 @@ function applySettings(before: Client, settings: ClientSettings, nowMs: number, 
     idTokenAlgorithm: algorithm ?? before.idTokenAlgorithm,
     claimsInIdToken: settings.claimsInIdToken ?? before.claimsInIdToken,
     isTrusted: settings.trusted ?? before.isTrusted,
+    backchannelLogoutUri:
+      settings.backchannelLogoutUri === "" ? undefined : (settings.backchannelLogoutUri ?? before.backchannelLogoutUri),
+    refreshEndsWithSession: settings.refreshEndsWithSession ?? before.refreshEndsWithSession,
     disabledAtMs: settings.disabled === undefined ? before.disabledAtMs : disabledAtMs,
   };
 }
@@ -276,6 +284,8 @@ function* clientProblems(client: Client, rules: ClientRules): Iterable<string> {
   if (client.isPublic && client.grantTypes.includes("client_credentials"))
     yield "a public client cannot have the grant client_credentials";
   if (client.isPublic && client.resourceServerFor.length > 0) yield "a resource server is a confidential client";
+  const logoutProblem = backchannelProblem(client);
+  if (logoutProblem !== undefined) yield `the back-channel logout URI ${client.backchannelLogoutUri} ${logoutProblem}`;
   const outside = client.defaultScope?.filter((token) => !client.scope.includes(token)) ?? [];
   if (outside.length > 0) yield `the default scope is not part of the scope: ${outside.join(" ")}`;
   const unasked = client.requiredScope.filter((token) => !client.scope.includes(token));
@@ -299,4 +309,16 @@ function* clientProblems(client: Client, rules: ClientRules): Iterable<string> {
     if (!/^(https?:\/\/[A-Za-z0-9.\-:[\]]+|[a-z][a-z0-9+.-]*:)$/.test(source))
       yield `the form action source ${source} is no origin and no scheme`;
   }
+}
+
+/** Back-Channel Logout §2.2: plain http is for confidential clients, such as those behind a sidecar that encrypts. */
+function backchannelProblem({ backchannelLogoutUri: uri, isPublic }: Client): string | undefined {
+  if (uri === undefined) return undefined;
+  if (!URL.canParse(uri) || uri.length > 2000) return "is not an absolute URI of at most 2000 characters";
+  const { protocol, username, password } = new URL(uri);
+  if (protocol !== "https:" && protocol !== "http:") return "is neither https nor http";
+  if (protocol === "http:" && isPublic) return "is http, which is for confidential clients alone";
+  if (uri.includes("#")) return "has a fragment";
+  if (username !== "" || password !== "") return "holds a user name or password";
+  return undefined;
 }

@@ -159,6 +159,7 @@ export async function removeUser(database: Database, name: string): Promise<Admi
   return database.transaction(async (transaction) => {
     const user = await findUserByName(transaction, name);
     if (user === undefined) return { problems: [`there is no user ${name}`] };
+    await endSessionsOfUser(transaction, user.id);
     await deleteUser(transaction, user.id);
     await recordAdministration(transaction, { event: "user deleted", userId: user.id });
     return { value: user.name };

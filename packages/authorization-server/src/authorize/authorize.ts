@@ -25,7 +25,7 @@ import { trustedScope } from "./choice-of-scopes.ts";
 import type { Interaction } from "../store/interactions.ts";
 import { createInteraction, finishInteraction } from "../store/interactions.ts";
 import type { Session } from "../store/sessions.ts";
-import { findSession, touchSession } from "../store/sessions.ts";
+import { findSession, joinSession, touchSession } from "../store/sessions.ts";
 import { addressChecks } from "./address-checks.ts";
 import { answerClient, refuseClient } from "./client-answer.ts";
 import type { AddressDraft, AuthorizeDraft, ResponseMode } from "./draft.ts";
@@ -106,7 +106,8 @@ export async function addressOf(
       codeChallenge: undefined,
       prompt: new Set(),
       maxAgeMs: undefined,
-      hintedSubject: undefined,
+      wantedSubjects: [],
+      idTokenClaims: [],
     },
   };
 }
@@ -199,6 +200,8 @@ async function issue(server: ServerContext, step: AuthorizationStep, situation: 
     if (step.interaction !== undefined && !(await finishInteraction(transaction, step.interaction.id)))
       return undefined;
     await touchSession(transaction, session);
+    const hearsOfEnd = draft.client.backchannelLogoutUri !== undefined && draft.scope.includes("openid");
+    if (hearsOfEnd && !(await joinSession(transaction, session.id, draft.client.id))) return undefined;
     const given =
       answered === undefined
         ? grant!
@@ -220,6 +223,7 @@ async function issue(server: ServerContext, step: AuthorizationStep, situation: 
       resources: draft.resources,
       codeChallenge: draft.codeChallenge,
       nonce: draft.parameters.get("nonce"),
+      idTokenClaims: draft.idTokenClaims,
       authenticatedAtMs: session.authenticatedAtMs,
       codeLifetimeMs: config.lifetimes.codeMs,
       tokensLifetimeMs: config.lifetimes.accessTokenMs,

@@ -28,6 +28,8 @@ export interface AuthorizeDraft {
   codeChallenge: string | undefined;
   prompt: ReadonlySet<string>;
   maxAgeMs: number | undefined;
-  /** Whom a verified id_token_hint names. */
-  hintedSubject: string | undefined;
+  /** Whom a verified id_token_hint names, and whom `claims` does: the owner has to be in each. */
+  readonly wantedSubjects: ReadonlySet<unknown>[];
+  /** What `claims` wants to read in the ID token. */
+  idTokenClaims: readonly string[];
 }

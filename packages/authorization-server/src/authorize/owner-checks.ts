@@ -6,15 +6,15 @@ import { needAskedConsent } from "./needs/need-asked-consent.ts";
 import { needConsentForEachUse } from "./needs/need-consent-for-each-use.ts";
 import { needFreshLogin } from "./needs/need-fresh-login.ts";
 import { needGrant } from "./needs/need-grant.ts";
-import { needHintedUser } from "./needs/need-hinted-user.ts";
 import { needRecentLogin } from "./needs/need-recent-login.ts";
 import { needSession } from "./needs/need-session.ts";
+import { needWantedUser } from "./needs/need-wanted-user.ts";
 
 export type OwnerCheck = (state: OwnerState) => Need | undefined;
 
 export const ownerChecks: readonly OwnerCheck[] = [
   needSession,
-  needHintedUser,
+  needWantedUser,
   needFreshLogin,
   needRecentLogin,
   needAccountChoice,

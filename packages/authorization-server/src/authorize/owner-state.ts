@@ -27,3 +27,8 @@ export interface Need {
 export function signedInHere({ session, interaction }: OwnerState): boolean {
   return session !== undefined && interaction?.sessionId === session.id;
 }
+
+/** The request is about nobody in particular, or about this user. */
+export function isWantedSubject({ wantedSubjects }: AuthorizeDraft, userId: string | undefined): boolean {
+  return wantedSubjects.every((wanted) => wanted.has(userId));
+}

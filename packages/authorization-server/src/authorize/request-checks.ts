@@ -10,6 +10,7 @@ import { requireCodeGrant } from "./checks/require-code-grant.ts";
 import { requireCodeResponseType } from "./checks/require-code-response-type.ts";
 import { requireKnownPrompt } from "./checks/require-known-prompt.ts";
 import { requireKnownHint } from "./checks/require-known-hint.ts";
+import { requirePossibleClaims } from "./checks/require-possible-claims.ts";
 import { requirePkce } from "./checks/require-pkce.ts";
 import { requireKnownResponseMode } from "./checks/require-known-response-mode.ts";
 import { requireReadableParameters } from "./checks/require-readable-parameters.ts";
@@ -37,4 +38,5 @@ export const requestChecks: ReadonlyArray<Check<AuthorizeDraft, ServerContext>> 
   dropUselessOfflineAccess,
   requireAllowedResource,
   requireKnownHint,
+  requirePossibleClaims,
 ];

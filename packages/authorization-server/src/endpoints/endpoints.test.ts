@@ -56,6 +56,7 @@ test("an ID token and an access token carry what their standards ask for", async
     exp: seconds + 300,
     auth_time: seconds,
     nonce: "n-1",
+    acr: "urn:oasis:names:tc:SAML:2.0:ac:classes:Password",
     amr: ["pwd"],
   });
   const header = decodeProtectedHeader(tokens["access_token"]!);

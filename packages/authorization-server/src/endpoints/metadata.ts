@@ -4,6 +4,7 @@ import { describedScopes, keySetLifeMs } from "../config/config.ts";
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import { languageTags } from "../pages/languages.ts";
+import { authenticationContext } from "../protocol/authentication-context.ts";
 import { grantTypes } from "../store/clients.ts";
 import { standardScopes } from "../token/user-claims.ts";
 
@@ -32,6 +33,7 @@ export function metadata(server: ServerContext): Answer {
       "auth_time",
       "nonce",
       "sid",
+      "acr",
       "amr",
       "name",
       "preferred_username",
@@ -48,8 +50,11 @@ export function metadata(server: ServerContext): Answer {
     introspection_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post"],
     ui_locales_supported: languageTags,
     prompt_values_supported: ["none", "login", "consent", "select_account"],
+    backchannel_logout_supported: true,
+    backchannel_logout_session_supported: true,
     authorization_response_iss_parameter_supported: true,
-    claims_parameter_supported: false,
+    acr_values_supported: [authenticationContext(config)],
+    claims_parameter_supported: true,
     request_parameter_supported: false,
     // OpenID Connect Discovery §3: true when left out.
     request_uri_parameter_supported: false,

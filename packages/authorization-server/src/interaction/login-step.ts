@@ -1,4 +1,5 @@
 // The sign-in page. What it is for travels with it, tied to the browser's secret: nothing is kept of who only looks at it.
+import { isWantedSubject } from "../authorize/owner-state.ts";
 import type { Situation } from "../authorize/situation.ts";
 import { newSecret } from "../crypto/secrets.ts";
 import { browserCookieMs, readCookie, setCookie } from "../http/cookies.ts";
@@ -53,7 +54,7 @@ export async function loginStep(server: ServerContext, request: EndpointRequest,
 
 /** The client wants somebody else than who is signed in: there is no password to give "again". */
 function asksForAnother({ draft, session }: Situation): boolean {
-  return draft.hintedSubject !== undefined && draft.hintedSubject !== session?.userId;
+  return !isWantedSubject(draft, session?.userId);
 }
 
 /** login_hint, else the account that is signed in, unless the owner is to choose another one. */

@@ -11,8 +11,10 @@ import { duration, fillText, inSameLanguage, speechFor } from "../pages/speech.t
 import { Parameters } from "../protocol/parameters.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
+import type { Transaction } from "../store/database.ts";
 import { createInteraction } from "../store/interactions.ts";
-import { createSession, endSessionBySecret } from "../store/sessions.ts";
+import type { NewSession } from "../store/sessions.ts";
+import { createSession, endSessionBySecret, renewSession } from "../store/sessions.ts";
 import { csrfMatches } from "./csrf.ts";
 import { expiredPage } from "./expired-page.ts";
 import { forgedFormAnswer } from "./forged-form-answer.ts";
@@ -104,7 +106,6 @@ interface SignedIn {
   readonly cookie: string;
 }
 
-/** A new session id at each sign-in; the one before ends, so that a planted cookie is worth nothing. */
 async function beginSession(
   server: ServerContext,
   request: EndpointRequest,
@@ -113,8 +114,7 @@ async function beginSession(
   const { config } = server;
   const before = readCookie(config, request.headers.cookie, "session");
   const { secret, interaction } = await server.database.transaction(async (transaction) => {
-    if (before !== undefined) await endSessionBySecret(transaction, before);
-    const session = await createSession(transaction, {
+    const session = await nextSession(transaction, before, {
       userId,
       lifetimeMs: config.lifetimes.sessionMs,
       userAgent: request.headers["user-agent"] ?? "",
@@ -129,4 +129,18 @@ async function beginSession(
   return seeOther(inSameLanguage(config.issuer + next, speechFor(server, request)), {
     "set-cookie": [setCookie(config, "session", secret, config.lifetimes.sessionMs), cookie],
   });
+}
+
+/** A new secret at each sign-in, so that a planted cookie is worth nothing. Somebody else's session ends with it. */
+async function nextSession(
+  transaction: Transaction,
+  before: string | undefined,
+  wanted: NewSession,
+): Promise<{ readonly id: string; readonly secret: string }> {
+  if (before !== undefined) {
+    const renewed = await renewSession(transaction, before, wanted);
+    if (renewed !== undefined) return renewed;
+    await endSessionBySecret(transaction, before);
+  }
+  return createSession(transaction, wanted);
 }

@@ -16,7 +16,7 @@ export interface SigningKey extends VerificationKey {
   readonly privateKey: KeyObject;
 }
 
-export type JwtType = "at+jwt" | "JWT";
+export type JwtType = "at+jwt" | "JWT" | "logout+jwt";
 export type JwtClaims = Readonly<Record<string, unknown>>;
 
 const headers = new WeakMap<SigningKey, Map<JwtType, string>>();

@@ -18,6 +18,7 @@ export type OAuthError =
   | "consent_required"
   | "interaction_required"
   | "account_selection_required"
+  | "unmet_authentication_requirements"
   | "request_not_supported"
   | "request_uri_not_supported"
   | "registration_not_supported"

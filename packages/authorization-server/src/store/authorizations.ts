@@ -16,6 +16,8 @@ export interface Authorization {
   readonly resources: readonly string[];
   readonly codeChallenge: string | undefined;
   readonly nonce: string | undefined;
+  /** What the request wants to read in its ID tokens, beside what is there anyway. */
+  readonly idTokenClaims: readonly string[];
   readonly authenticatedAtMs: number;
   readonly codeExpiresAtMs: number;
   readonly codeConsumedAtMs: number | undefined;
@@ -34,6 +36,7 @@ interface AuthorizationRow {
   readonly resources: string;
   readonly code_challenge: string | null;
   readonly nonce: string | null;
+  readonly id_token_claims: string;
   readonly authenticated_at: number;
   readonly code_expires_at: number;
   readonly code_consumed_at: number | null;
@@ -53,6 +56,7 @@ function fromRow(row: AuthorizationRow): Authorization {
     resources: row.resources === "[]" ? [] : (JSON.parse(row.resources) as string[]),
     codeChallenge: row.code_challenge ?? undefined,
     nonce: row.nonce ?? undefined,
+    idTokenClaims: row.id_token_claims === "[]" ? [] : (JSON.parse(row.id_token_claims) as string[]),
     authenticatedAtMs: row.authenticated_at,
     codeExpiresAtMs: row.code_expires_at,
     codeConsumedAtMs: row.code_consumed_at ?? undefined,
@@ -72,11 +76,12 @@ export async function issueCode(transaction: Transaction, authorization: NewAuth
   const now = transaction.nowMs;
   const codeExpiresAtMs = now + authorization.codeLifetimeMs;
   await transaction.run(
-    `INSERT INTO authorizations (id, code_digest, client_id, user_id, grant_id, session_id, redirect_uri,
+    `INSERT INTO authorizations (id, id_token_claims, code_digest, client_id, user_id, grant_id, session_id, redirect_uri,
       redirect_uri_sent, scope, resources, code_challenge, nonce, authenticated_at, created_at,
-      code_expires_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      code_expires_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       newOrderedId(now),
+      JSON.stringify(authorization.idTokenClaims),
       digest(code),
       authorization.clientId,
       authorization.userId,
@@ -120,6 +125,17 @@ export async function revokeAuthorization(transaction: Transaction, id: string, 
   await transaction.run(
     "UPDATE authorizations SET revoked_at = ?, revoked_because = ? WHERE id = ? AND revoked_at IS NULL",
     [transaction.nowMs, because, id],
+  );
+}
+
+/** What a client is given for as long as somebody is signed in, and codes that would tell it of a session that is over. */
+export async function revokeWithSession(transaction: Transaction, sessionId: string, userId: string): Promise<void> {
+  await transaction.run(
+    `UPDATE authorizations SET revoked_at = ?, revoked_because = 'session ended'
+     WHERE user_id = ? AND session_id = ? AND revoked_at IS NULL AND
+       (client_id IN (SELECT id FROM clients WHERE refresh_ends_with_session = 1) OR
+        (code_consumed_at IS NULL AND client_id IN (SELECT id FROM clients WHERE backchannel_logout_uri IS NOT NULL)))`,
+    [transaction.nowMs, userId, sessionId],
   );
 }
 

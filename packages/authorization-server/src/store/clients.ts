@@ -37,6 +37,10 @@ export interface Client {
   readonly idTokenAlgorithm: SigningAlgorithm | undefined;
   /** Its ID tokens carry what userinfo would tell it (Core §5.4 leaves that to the server). */
   readonly claimsInIdToken: boolean;
+  /** Where the server tells it that a session of one of its users has ended (OpenID Connect Back-Channel Logout 1.0 §2.2). */
+  readonly backchannelLogoutUri: string | undefined;
+  /** Its refresh tokens end with the sign-in that they came from; otherwise they outlive it, which is what offline_access means. */
+  readonly refreshEndsWithSession: boolean;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | undefined;
 }
@@ -63,6 +67,8 @@ interface ClientRow {
   readonly opaque_tokens: number;
   readonly id_token_algorithm: SigningAlgorithm | null;
   readonly claims_in_id_token: number;
+  readonly backchannel_logout_uri: string | null;
+  readonly refresh_ends_with_session: number;
   readonly created_at: number;
   readonly disabled_at: number | null;
 }
@@ -99,6 +105,8 @@ function fromRow(row: ClientRow, nowMs: number): Client {
     opaqueTokens: row.opaque_tokens === 1,
     idTokenAlgorithm: row.id_token_algorithm ?? undefined,
     claimsInIdToken: row.claims_in_id_token === 1,
+    backchannelLogoutUri: row.backchannel_logout_uri ?? undefined,
+    refreshEndsWithSession: row.refresh_ends_with_session === 1,
     createdAtMs: row.created_at,
     disabledAtMs: row.disabled_at ?? undefined,
   };
@@ -130,7 +138,8 @@ export async function saveClient(transaction: Transaction, client: Client): Prom
   await transaction.run(
     `INSERT INTO clients (id, name, secret_digest, previous_secret_digest, previous_secret_until, is_public, is_trusted, redirect_uris, post_logout_redirect_uris, origins, scope,
       default_scope, grant_types, audiences, resource_server_for, form_action_extras, requires_pkce, opaque_tokens,
-      id_token_algorithm, claims_in_id_token, required_scope, created_at, disabled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      id_token_algorithm, claims_in_id_token, required_scope, backchannel_logout_uri,
+      refresh_ends_with_session, created_at, disabled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, secret_digest = excluded.secret_digest,
       previous_secret_digest = excluded.previous_secret_digest, previous_secret_until = excluded.previous_secret_until,
       is_public = excluded.is_public, is_trusted = excluded.is_trusted, redirect_uris = excluded.redirect_uris,
@@ -140,7 +149,9 @@ export async function saveClient(transaction: Transaction, client: Client): Prom
       form_action_extras = excluded.form_action_extras, requires_pkce = excluded.requires_pkce,
       opaque_tokens = excluded.opaque_tokens, id_token_algorithm = excluded.id_token_algorithm,
       claims_in_id_token = excluded.claims_in_id_token,
-      required_scope = excluded.required_scope, disabled_at = excluded.disabled_at`,
+      required_scope = excluded.required_scope,
+      backchannel_logout_uri = excluded.backchannel_logout_uri,
+      refresh_ends_with_session = excluded.refresh_ends_with_session, disabled_at = excluded.disabled_at`,
     [
       client.id,
       client.name,
@@ -163,6 +174,8 @@ export async function saveClient(transaction: Transaction, client: Client): Prom
       client.idTokenAlgorithm ?? null,
       client.claimsInIdToken ? 1 : 0,
       client.requiredScope.join(" "),
+      client.backchannelLogoutUri ?? null,
+      client.refreshEndsWithSession ? 1 : 0,
       client.createdAtMs,
       client.disabledAtMs ?? null,
     ],

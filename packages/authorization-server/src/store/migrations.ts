@@ -239,6 +239,32 @@ ALTER TABLE clients ADD COLUMN previous_secret_until BIGINT;
 ALTER TABLE grants ADD COLUMN by_owner INTEGER NOT NULL DEFAULT 1;
 `,
   },
+  {
+    version: 8,
+    name: "claims that requests ask for, sessions that clients hear of",
+    // `logout_notices` has no reference to users: their deletion is news too.
+    sql: `
+ALTER TABLE authorizations ADD COLUMN id_token_claims TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE clients ADD COLUMN backchannel_logout_uri TEXT;
+ALTER TABLE clients ADD COLUMN refresh_ends_with_session INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE session_clients (
+  session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+  client_id TEXT NOT NULL REFERENCES clients (id) ON DELETE CASCADE,
+  PRIMARY KEY (session_id, client_id)
+);
+CREATE INDEX session_clients_client ON session_clients (client_id);
+CREATE TABLE logout_notices (
+  session_id TEXT NOT NULL,
+  client_id TEXT NOT NULL REFERENCES clients (id) ON DELETE CASCADE,
+  user_id TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  due_at BIGINT NOT NULL,
+  PRIMARY KEY (session_id, client_id)
+);
+CREATE INDEX logout_notices_due ON logout_notices (due_at);
+CREATE INDEX logout_notices_client ON logout_notices (client_id, due_at);
+`,
+  },
 ];
 
 const versionsTable = `CREATE TABLE IF NOT EXISTS schema_versions (

@@ -1,7 +1,9 @@
 // Signed-in browsers. The cookie holds a random secret, the row its digest and a public id, so that sessions can be
 // listed and ended without anybody seeing the secret.
 import { digest, newId, newSecret } from "../crypto/secrets.ts";
+import { revokeWithSession } from "./authorizations.ts";
 import type { Reader, Transaction } from "./database.ts";
+import { queueLogoutNotices } from "./logout-notices.ts";
 
 export interface Session {
   /** Public id, also the `sid` of ID tokens. */
@@ -95,15 +97,86 @@ export async function listSessions(reader: Reader, userId: string): Promise<read
   return rows.map(fromRow);
 }
 
+/** Whether a session is in force, which this use keeps it. */
+export async function keepSession(transaction: Transaction, id: string, idleMs: number): Promise<boolean> {
+  const { nowMs } = transaction;
+  const row = await transaction.get<SessionRow>(
+    "SELECT * FROM sessions WHERE id = ? AND expires_at > ? AND seen_at > ?",
+    [id, nowMs, nowMs - idleMs],
+  );
+  if (row === undefined) return false;
+  await touchSession(transaction, fromRow(row));
+  return true;
+}
+
+/**
+ * Remembers that a client will have to hear of the session's end. False when it has ended already: the update waits for
+ * whoever is ending it, and who ends it waits for this one.
+ */
+export async function joinSession(transaction: Transaction, sessionId: string, clientId: string): Promise<boolean> {
+  const pair = [sessionId, clientId];
+  const known = "SELECT 1 AS found FROM session_clients WHERE session_id = ? AND client_id = ?";
+  if ((await transaction.get(known, pair)) !== undefined) return true;
+  const alive = await transaction.run("UPDATE sessions SET seen_at = ? WHERE id = ?", [transaction.nowMs, sessionId]);
+  if (alive === 0) return false;
+  await transaction.run(
+    "INSERT INTO session_clients (session_id, client_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+    pair,
+  );
+  return true;
+}
+
+/**
+ * The same person signs in once more in the same browser: the secret is new, and the id stays, since clients know the
+ * session by it. Undefined when `before` is no session of that person.
+ */
+export async function renewSession(
+  transaction: Transaction,
+  before: string,
+  session: NewSession,
+): Promise<{ readonly id: string; readonly secret: string } | undefined> {
+  const secret = newSecret();
+  const now = transaction.nowMs;
+  const sql = "SELECT id FROM sessions WHERE secret_digest = ? AND user_id = ? AND expires_at > ?";
+  const known = await transaction.get<{ id: string }>(sql, [digest(before), session.userId, now]);
+  if (known === undefined) return undefined;
+  const changed = await transaction.run(
+    `UPDATE sessions SET secret_digest = ?, authenticated_at = ?, seen_at = ?, expires_at = ?, user_agent = ?, address = ?
+     WHERE secret_digest = ?`,
+    [
+      digest(secret),
+      now,
+      now,
+      now + session.lifetimeMs,
+      session.userAgent.slice(0, 300),
+      session.address,
+      digest(before),
+    ],
+  );
+  return changed === 1 ? { id: known.id, secret } : undefined;
+}
+
 export async function endSession(transaction: Transaction, id: string, userId: string): Promise<boolean> {
-  return (await transaction.run("DELETE FROM sessions WHERE id = ? AND user_id = ?", [id, userId])) > 0;
+  return (await endEach(transaction, "id = ? AND user_id = ?", [id, userId])) > 0;
 }
 
 export async function endSessionsOfUser(transaction: Transaction, userId: string): Promise<number> {
-  return transaction.run("DELETE FROM sessions WHERE user_id = ?", [userId]);
+  return endEach(transaction, "user_id = ?", [userId]);
 }
 
-/** Ends the session that a browser had before it signed in anew. */
+/** Ends the session that a browser had before somebody else signed in there. */
 export async function endSessionBySecret(transaction: Transaction, secret: string): Promise<void> {
-  await transaction.run("DELETE FROM sessions WHERE secret_digest = ?", [digest(secret)]);
+  await endEach(transaction, "secret_digest = ?", [digest(secret)]);
+}
+
+/** Nobody waits for the clients: what they have to hear is written down, and told later. */
+async function endEach(transaction: Transaction, which: string, parameters: readonly string[]): Promise<number> {
+  // Holds the rows against `joinSession`.
+  await transaction.run(`UPDATE sessions SET seen_at = seen_at WHERE ${which}`, parameters);
+  const sql = `SELECT id, user_id FROM sessions WHERE ${which}`;
+  for (const { id, user_id: userId } of await transaction.all<SessionRow>(sql, parameters)) {
+    await queueLogoutNotices(transaction, id);
+    await revokeWithSession(transaction, id, userId);
+  }
+  return transaction.run(`DELETE FROM sessions WHERE ${which}`, parameters);
 }

@@ -4,6 +4,7 @@ import { firstRefusal } from "../checks.ts";
 import type { Parameters } from "../protocol/parameters.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import { audienceFor } from "../protocol/resources.ts";
+import type { Authorization } from "../store/authorizations.ts";
 import { extendAuthorization, revokeAuthorization } from "../store/authorizations.ts";
 import type { Client, GrantType } from "../store/clients.ts";
 import type { Transaction } from "../store/database.ts";
@@ -43,7 +44,7 @@ async function redeemCode(context: GrantContext, client: Client, parameters: Par
   }
   const authorization = draft.authorization!;
   const { scope } = authorization;
-  const about = await aboutUser(transaction, client, authorization.userId, scope);
+  const about = await aboutUser(transaction, client, authorization, scope);
   const accessToken = await prepareAccessToken(server, transaction, {
     client,
     subject: authorization.userId,
@@ -81,15 +82,17 @@ function audienceOf({ server }: GrantContext, draft: GrantDraft, scope: readonly
 async function aboutUser(
   transaction: Transaction,
   client: Client,
-  userId: string,
+  { userId, idTokenClaims }: Authorization,
   scope: readonly string[],
 ): Promise<{ readonly inAccessToken: UserClaims; readonly inIdToken: UserClaims }> {
-  const wanted = client.claimsInIdToken || scope.some((token) => !standardScopes.includes(token));
+  const wanted =
+    client.claimsInIdToken || idTokenClaims.length > 0 || scope.some((token) => !standardScopes.includes(token));
   const user = wanted ? await findUser(transaction, userId) : undefined;
-  return {
-    inAccessToken: user === undefined ? {} : ownClaims(user, scope),
-    inIdToken: user === undefined || !client.claimsInIdToken ? {} : identityClaims(user, scope),
-  };
+  if (user === undefined) return { inAccessToken: {}, inIdToken: {} };
+  // The parameter `claims` says where a claim is told, never that it may be: that is what the owner has allowed by scope.
+  const told = Object.entries(identityClaims(user, scope));
+  const inIdToken = told.filter(([name]) => client.claimsInIdToken || idTokenClaims.includes(name));
+  return { inAccessToken: ownClaims(user, scope), inIdToken: Object.fromEntries(inIdToken) };
 }
 
 async function keepAuthorization({ server, transaction }: GrantContext, id: string): Promise<void> {
@@ -120,7 +123,7 @@ async function refresh(context: GrantContext, client: Client, parameters: Parame
   }
   const authorization = draft.authorization!;
   await keepAuthorization(context, authorization.id);
-  const about = await aboutUser(transaction, client, authorization.userId, draft.scope);
+  const about = await aboutUser(transaction, client, authorization, draft.scope);
   const accessToken = await prepareAccessToken(server, transaction, {
     client,
     subject: authorization.userId,

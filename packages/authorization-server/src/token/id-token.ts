@@ -1,5 +1,6 @@
 // ID tokens (OpenID Connect Core §2).
 import { createHash } from "node:crypto";
+import { authenticationContext, authenticationMethods } from "../protocol/authentication-context.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { Authorization } from "../store/authorizations.ts";
 import type { Client } from "../store/clients.ts";
@@ -28,7 +29,8 @@ export function writeIdToken(
     auth_time: Math.floor(authorization.authenticatedAtMs / 1000),
     nonce: authorization.nonce,
     sid: authorization.sessionId,
-    amr: ["pwd"],
+    acr: authenticationContext(config),
+    amr: authenticationMethods,
     // Core §3.1.3.6: the left half of the digest that both ES256 and RS256 use.
     at_hash: createHash("sha256").update(accessToken, "ascii").digest().subarray(0, 16).toString("base64url"),
   });

@@ -7,6 +7,7 @@ import { requireFreshRefreshToken } from "./refresh-checks/require-fresh-refresh
 import { requireGrantedScope } from "./refresh-checks/require-granted-scope.ts";
 import { requireKnownRefreshToken } from "./refresh-checks/require-known-refresh-token.ts";
 import { requireLiveGrant } from "./refresh-checks/require-live-grant.ts";
+import { requireLiveSession } from "./refresh-checks/require-live-session.ts";
 import { requireRefreshTokenOfClient } from "./refresh-checks/require-refresh-token-of-client.ts";
 import { requireRefreshToken } from "./refresh-checks/require-refresh-token.ts";
 import { rotateOrRepeat } from "./refresh-checks/rotate-or-repeat.ts";
@@ -18,6 +19,7 @@ export const refreshChecks: ReadonlyArray<Check<RefreshDraft, GrantContext>> = [
   refuseRevokedAuthorization,
   requireFreshRefreshToken,
   requireLiveGrant,
+  requireLiveSession,
   requireGrantedScope,
   requireGrantedResource,
   rotateOrRepeat,

@@ -143,12 +143,16 @@ test("roles, groups and claims of a user go by the scope of their name: userinfo
     iat,
     auth_time: _time,
     sid,
+    acr,
     amr,
     at_hash: _hash,
     sub: _sub,
     ...rest
   } = decodeJwt(all["id_token"]!);
-  assert.deepEqual([iss, aud, exp! - iat!, typeof sid, amr], [server.issuer, "wide", 300, "string", ["pwd"]]);
+  assert.deepEqual(
+    [iss, aud, exp! - iat!, typeof sid, typeof acr, amr],
+    [server.issuer, "wide", 300, "string", "string", ["pwd"]],
+  );
   assert.deepEqual(rest, { ...named, ...claims });
   const plain = decodeJwt(all["access_token"]!);
   assert.ok(!("email" in plain) && !("name" in plain), "resource servers get no more than they need");

@@ -37,6 +37,8 @@ interface SettingOptions {
   readonly idTokenAlgorithm?: string;
   readonly claimsInIdToken?: boolean;
   readonly trusted?: boolean;
+  readonly backchannelLogoutUri?: string;
+  readonly refreshEndsWithSession?: boolean;
 }
 
 type Options = SettingOptions & StoreOptions & OutputOption;
@@ -60,7 +62,9 @@ function addSettings(command: Command): Command {
     .option("--require-pkce", "refuse its requests without PKCE")
     .option("--opaque", "give it opaque access tokens instead of JWTs")
     .option("--id-token-algorithm <name>", "RS256 or ES256 (default: the server's, RS256)")
-    .option("--claims-in-id-token", "put what userinfo would tell into its ID tokens too");
+    .option("--claims-in-id-token", "put what userinfo would tell into its ID tokens too")
+    .option("--backchannel-logout-uri <uri>", 'where it is told that a session has ended ("" for nowhere)')
+    .option("--refresh-ends-with-session", "end its refresh tokens with the sign-in (default: they go on)");
 }
 
 /** No bytes take the picture away. */
@@ -94,6 +98,8 @@ function settingsOf(options: SettingOptions): ClientSettings {
     idTokenAlgorithm: options.idTokenAlgorithm,
     claimsInIdToken: options.claimsInIdToken,
     trusted: options.trusted,
+    backchannelLogoutUri: options.backchannelLogoutUri,
+    refreshEndsWithSession: options.refreshEndsWithSession,
   };
 }
 
@@ -204,6 +210,7 @@ function addChange(command: Command, context: CommandContext): void {
     .option("--no-logo", "show no picture of it any more")
     .option("--no-opaque", "give it JWTs again")
     .option("--no-claims-in-id-token", "leave them to userinfo again")
+    .option("--no-refresh-ends-with-session", "let its refresh tokens outlive the sign-in again")
     .option("--disable", "refuse the client until it is enabled again")
     .option("--enable", "accept it again");
   addOutputOption(addStoreOptions(change));

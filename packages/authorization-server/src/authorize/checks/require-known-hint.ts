@@ -13,6 +13,6 @@ export function requireKnownHint(draft: AuthorizeDraft, { keys }: ServerContext)
   const subject = jwt !== undefined && isIdToken(jwt) ? jwt.claims["sub"] : undefined;
   if (typeof subject !== "string")
     return refuse("login_required", "id_token_hint is no ID token of this server, or older than its sessions");
-  draft.hintedSubject = subject;
+  draft.wantedSubjects.push(new Set([subject]));
   return undefined;
 }

@@ -137,6 +137,7 @@ export const english: Texts = {
       "The server cannot do its work at this moment. Try again after the time that Retry-After gives.",
     login_required: "The request said prompt=none, and the owner would have to sign in.",
     consent_required: "The request said prompt=none, and the owner would have to consent.",
+    unmet_authentication_requirements: "The application asks for a stronger sign-in than this server offers.",
     account_selection_required: "The request said prompt=none, and the owner would have to choose an account.",
     interaction_required: "The request said prompt=none, and the owner would have to do something.",
     request_not_supported: "Request objects (the parameter request) are not supported.",

@@ -146,6 +146,8 @@ export const french: Texts = {
       "Le serveur ne peut pas travailler en ce moment. Réessayez après le délai que donne Retry-After.",
     login_required: "La requête disait prompt=none, et le propriétaire devrait se connecter.",
     consent_required: "La requête disait prompt=none, et le propriétaire devrait donner son accord.",
+    unmet_authentication_requirements:
+      "L’application demande une connexion plus forte que celle que propose ce serveur.",
     account_selection_required: "La requête disait prompt=none, et le propriétaire devrait choisir un compte.",
     interaction_required: "La requête disait prompt=none, et le propriétaire devrait faire quelque chose.",
     request_not_supported: "Les objets de requête (le paramètre request) ne sont pas pris en charge.",

@@ -142,6 +142,7 @@ export const german: Texts = {
       "Der Server kann im Moment nicht arbeiten. Versuchen Sie es nach der Zeit, die Retry-After nennt, noch einmal.",
     login_required: "Die Anfrage sagte prompt=none, und der Besitzer müsste sich anmelden.",
     consent_required: "Die Anfrage sagte prompt=none, und der Besitzer müsste zustimmen.",
+    unmet_authentication_requirements: "Die Anwendung verlangt eine stärkere Anmeldung, als dieser Server sie bietet.",
     account_selection_required: "Die Anfrage sagte prompt=none, und der Besitzer müsste ein Konto wählen.",
     interaction_required: "Die Anfrage sagte prompt=none, und der Besitzer müsste etwas tun.",
     request_not_supported: "Request-Objekte (der Parameter request) werden nicht unterstützt.",

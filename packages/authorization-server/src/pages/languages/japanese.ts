@@ -135,6 +135,7 @@ export const japanese: Texts = {
     temporarily_unavailable: "サーバーは現在処理できません。Retry-After の時間が過ぎてからもう一度お試しください。",
     login_required: "prompt=none が指定されましたが、所有者のログインが必要です。",
     consent_required: "prompt=none が指定されましたが、所有者の同意が必要です。",
+    unmet_authentication_requirements: "アプリケーションは、このサーバーが提供するものより強い認証を求めています。",
     account_selection_required: "prompt=none が指定されましたが、所有者によるアカウントの選択が必要です。",
     interaction_required: "prompt=none が指定されましたが、所有者の操作が必要です。",
     request_not_supported: "リクエストオブジェクト（パラメーター request）には対応していません。",

@@ -140,6 +140,8 @@ export const spanish: Texts = {
       "El servidor no puede trabajar en este momento. Vuelve a intentarlo tras el tiempo que indica Retry-After.",
     login_required: "La solicitud decía prompt=none, y el propietario tendría que iniciar sesión.",
     consent_required: "La solicitud decía prompt=none, y el propietario tendría que dar su consentimiento.",
+    unmet_authentication_requirements:
+      "La aplicación pide un inicio de sesión más fuerte que el que ofrece este servidor.",
     account_selection_required: "La solicitud decía prompt=none, y el propietario tendría que elegir una cuenta.",
     interaction_required: "La solicitud decía prompt=none, y el propietario tendría que hacer algo.",
     request_not_supported: "Los objetos de solicitud (el parámetro request) no se admiten.",
