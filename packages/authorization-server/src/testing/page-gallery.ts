@@ -95,8 +95,14 @@ export function pageGallery(
     "account-wrong",
     accountPage(server, speech, { ...own, passwordProblem: account.passwordWrong, status: 400 }),
   );
-  const short = counted(texts, account.passwordShort, 8);
-  pages.set("account-short", accountPage(server, speech, { ...own, passwordProblem: short, status: 400 }));
+  const problems = {
+    short: counted(texts, account.passwordShort, 8),
+    unfit: fillText(account.passwordUnfit, { count: "1024" }),
+    common: account.passwordCommon,
+    personal: account.passwordPersonal,
+  };
+  for (const [name, passwordProblem] of Object.entries(problems))
+    pages.set(`account-${name}`, accountPage(server, speech, { ...own, passwordProblem, status: 400 }));
   pages.set("logout", logoutPage(server, speech, { csrf: "c", userName: user, fields: [], formTargets: [] }));
   const posted = { redirectUri: "https://app.example/cb", fields: [["code", "x"]] as const, formTargets: [] };
   pages.set("form-post", formPostPage(server, speech, posted));
