@@ -2,7 +2,11 @@
 // in the middle of sessions of seven days; and that a hint which fits nobody ends in an error, not in a page without end.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { TestContext } from "node:test";
 import { decodeProtectedHeader } from "jose";
+import { rotateKeys } from "./admin/keys.ts";
+import type { SigningAlgorithm } from "./keys/jwt.ts";
+import { signingAlgorithms } from "./keys/jwt.ts";
 import type { Browser } from "./testing/browser.ts";
 import {
   answerOf,
@@ -55,16 +59,32 @@ async function logOut(server: TestServer, browser: Browser, hint: string): Retur
   return browser.open(`${server.issuer}/logout?${new URLSearchParams(parameters).toString()}`);
 }
 
-test("keys rotate in the middle of sessions of 7 days: hints, prompt=none and logout work throughout", async (t) => {
-  const server = await testServer(t);
+for (const algorithm of signingAlgorithms)
+  test(`${algorithm} keys rotate in the middle of sessions of 7 days: hints, prompt=none and logout work throughout`, (t) =>
+    sessionsThroughRotations(t, algorithm, rotate));
+
+test("keys that `tulle auth key rotate` rotates in the middle of sessions of 7 days: all goes on too", (t) =>
+  sessionsThroughRotations(t, "RS256", async (server) => {
+    const { problems } = await rotateKeys(server.context.database, server.context.config);
+    assert.equal(problems, undefined);
+    await server.context.keys.refresh();
+  }));
+
+async function sessionsThroughRotations(
+  t: TestContext,
+  algorithm: SigningAlgorithm,
+  rotateNow: (server: TestServer) => Promise<void>,
+): Promise<void> {
+  const server = await testServer(t, { flags: ["--signing-algorithm", algorithm] });
   await ready(server);
   const browsers = [1, 2, 3, 4, 5, 6, 7].map(() => server.browser());
   const hints: string[] = [];
   for (const browser of browsers) hints.push(await idTokenOf(server, browser));
-  const first = decodeProtectedHeader(hints[0]!).kid!;
+  const { kid: first, alg } = decodeProtectedHeader(hints[0]!) as { kid: string; alg: string };
+  assert.equal(alg, algorithm);
   for (let hours = 12; hours < 7 * 24; hours += 12) {
     server.clock.nowMs += 12 * hour;
-    if (hours % 24 === 12) await rotate(server);
+    if (hours % 24 === 12) await rotateNow(server);
     else await server.context.keys.refresh();
     for (const [index, browser] of browsers.entries()) {
       const answer = await silent(server, browser, hints[index]!);
@@ -79,7 +99,7 @@ test("keys rotate in the middle of sessions of 7 days: hints, prompt=none and lo
     assert.equal((await logOut(server, browser, hints[index]!)).location, bye);
     assert.equal((await silent(server, browser, hints[index]!)).get("error"), "login_required");
   }
-});
+}
 
 test("a key that is known for hints alone vouches for no access token", async (t) => {
   const server = await testServer(t);
