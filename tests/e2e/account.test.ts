@@ -30,6 +30,8 @@ for (const { name: dataPlane, args: dataPlaneArgs } of dataPlanes) {
       base = `http://localhost:${shop.port}`;
       secureBase = `https://localhost:${shop.securePort}`;
       browser = await ShopBrowser.open(shop);
+      // Ready says nothing of the provider: until its keys and addresses are known, /account answers 503.
+      await waitFor(async () => (await ask("/account")).status === 302, { what: "the way to the sign-in page" });
     });
 
     after(async () => {

@@ -57,9 +57,9 @@ const gateway: readonly Row[] = [
   ],
   [
     "a time limit",
-    "/timeout~",
+    "/long-timeout~",
     { headers: { "x-envoy-upstream-rq-timeout-ms": "1", "x-envoy-expected-rq-timeout-ms": "1" } },
-    { status: 200, received: { "x-envoy-upstream-rq-timeout-ms": null, "x-envoy-expected-rq-timeout-ms": "300" } },
+    { status: 200, received: { "x-envoy-upstream-rq-timeout-ms": null, "x-envoy-expected-rq-timeout-ms": "2000" } },
   ],
 ];
 

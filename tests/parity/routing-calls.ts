@@ -150,7 +150,7 @@ const retries: readonly Row[] = [
   ["route time-out", "/timeout~hang", {}, { status: 504, flags: "UT", details: "response_timeout" }],
   [
     "route time-out within the body",
-    "/timeout~hang-in-body",
+    "/long-timeout~hang-in-body",
     {},
     { status: 200, flags: "UT", truncated: true, details: "response_timeout" },
   ],
@@ -268,7 +268,7 @@ const gatewayRows: readonly Row[] = [
   ],
   [
     "clients' time limits are ignored",
-    "/timeout~",
+    "/long-timeout~",
     { headers: { "x-envoy-upstream-rq-timeout-ms": "1" } },
     { status: 200, received: { "x-envoy-upstream-rq-timeout-ms": null } },
   ],
@@ -308,9 +308,9 @@ const outboundRows: readonly Row[] = [
   ],
   [
     "a time limit of the application is not believed",
-    "/timeout~",
+    "/long-timeout~",
     { headers: { "x-envoy-upstream-rq-timeout-ms": "1" } },
-    { status: 200, received: { "x-envoy-upstream-rq-timeout-ms": null, "x-envoy-expected-rq-timeout-ms": "300" } },
+    { status: 200, received: { "x-envoy-upstream-rq-timeout-ms": null, "x-envoy-expected-rq-timeout-ms": "2000" } },
   ],
   [
     "nor are its retry wishes",
