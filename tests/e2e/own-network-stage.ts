@@ -28,7 +28,9 @@ const controlPlanePorts = [15_010, 15_012, 15_014];
 const program = path.join(import.meta.dirname, "foreign-user-program.ts");
 
 async function mustRun(command: string, ...args: readonly string[]): Promise<string> {
-  const result = await runCommand(command, args);
+  // Who became root by `su` may have no folders for the system's programs on PATH.
+  const env = { ...process.env, PATH: `${process.env["PATH"]}:/usr/sbin:/sbin` };
+  const result = await runCommand(command, args, { env });
   assert.equal(result.code, 0, `${command} ${args.join(" ")}: ${lastLines(result)}`);
   return result.stdout;
 }

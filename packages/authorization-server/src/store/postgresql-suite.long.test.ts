@@ -14,6 +14,11 @@ const files = [
   "store/purge",
   "first-party",
   "readiness",
+  "hints",
+  "seed",
+  "authorize/claims",
+  "authorize/choice-of-scopes",
+  "session-end/session-end",
 ];
 
 test("the protocol's tests pass on PostgreSQL", async () => {

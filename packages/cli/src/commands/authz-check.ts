@@ -64,11 +64,17 @@ function byName(a: EnforcedPolicy, b: EnforcedPolicy): number {
   return one! < other! ? -1 : Number(one! > other!);
 }
 
+/** What the control plane has an Envoy refuse by itself, whatever the policies say: nobody's AuthorizationPolicy. */
+const ownFilter = "tulle.hidden_dot_segments";
+
 /** HTTP and network filters alike. */
 function authorizationFilters({ filter_chains: chains = [] }: ListenerDump) {
   return chains.flatMap(({ filters = [] }) =>
     filters.flatMap(({ typed_config: config }) => {
-      const configs = [config, ...(config?.http_filters ?? []).map((filter) => filter.typed_config)];
+      const configs = [
+        config,
+        ...(config?.http_filters ?? []).filter(({ name }) => name !== ownFilter).map((filter) => filter.typed_config),
+      ];
       return configs
         .filter((each) => each !== undefined)
         .filter((each) => each["@type"]?.endsWith(".rbac.v3.RBAC") === true);

@@ -55,8 +55,10 @@ export function ownUserRules({ name, range, uid }: Pick<OwnUserTableOptions, "na
 /** @throws {NoOwnUserTable} */
 export async function openOwnUserTable(options: OwnUserTableOptions): Promise<OwnUserTable> {
   const [program = "nft", ...words] = options.nft;
+  // Who is not root has no folders for the system's programs on PATH (Debian).
+  const env = { ...process.env, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin` };
   // A group of its own: Ctrl-C is for the supervisor, which closes the table last. Interactive: with its input, nft ends.
-  const nft = spawn(program, [...words, "-i"], { detached: true, stdio: ["pipe", "pipe", "pipe"] });
+  const nft = spawn(program, [...words, "-i"], { detached: true, stdio: ["pipe", "pipe", "pipe"], env });
   let isClosing = false;
   let isMade = false;
   const ended = new Promise<string>((resolve) => {
