@@ -4,11 +4,13 @@ import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import type { TestContext } from "node:test";
+import { updateClient } from "../../packages/authorization-server/src/admin/clients.ts";
+import { endUserSessions } from "../../packages/authorization-server/src/admin/grants.ts";
 import type { ListeningServer } from "../../packages/authorization-server/src/testing/listening-server.ts";
 import { listeningServer } from "../../packages/authorization-server/src/testing/listening-server.ts";
 import { testSecret } from "../../packages/authorization-server/src/testing/test-server.ts";
 import { mavenJar } from "../tools/maven-project.ts";
-import { freePorts, startProcess } from "../tools/processes.ts";
+import { freePorts, startProcess, waitFor } from "../tools/processes.ts";
 import { everywhere, signInAt } from "./owner.ts";
 
 let server: ListeningServer;
@@ -70,28 +72,41 @@ test("Spring Boot, resource server that is told the address of the keys alone: t
   assert.equal(answer.status, 200, answer.headers.get("www-authenticate") ?? "");
 });
 
-test("Spring Boot, login: signs in by issuer, id and secret", async (t) => {
+/** An application that signs people in; its registration follows the port that it got. */
+async function loginApplication(t: TestContext, id: string, more: Readonly<Record<string, string>> = {}) {
   const registration = "spring.security.oauth2.client.registration.tulle";
-  const [port] = await freePorts(1);
-  const redirectUri = `http://127.0.0.1:${port}/login/oauth2/code/tulle`;
-  await server.client({ id: "spring", redirectUris: [redirectUri] });
+  await server.client({ id });
   const application = await springApplication(t, {
-    [`${registration}.client-id`]: "spring",
+    [`${registration}.client-id`]: id,
     [`${registration}.client-secret`]: testSecret,
     [`${registration}.scope`]: "openid,profile,email",
-    [`${registration}.redirect-uri`]: "{baseUrl}/login/oauth2/code/{registrationId}",
     "spring.security.oauth2.client.provider.tulle.issuer-uri": server.issuer,
+    ...more,
   });
-  await updateRedirectUri("spring", `${application}/login/oauth2/code/tulle`);
+  const { problems } = await updateClient(server.running.context.database, { issuerIsHttp: true }, id, {
+    redirectUris: [`${application}/login/oauth2/code/tulle`],
+    backchannelLogoutUri: `${application}/logout/connect/back-channel/tulle`,
+  });
+  assert.equal(problems, undefined);
+  return application;
+}
+
+test("Spring Boot, login: signs in by issuer, id and secret", async (t) => {
+  const application = await loginApplication(t, "spring");
   const browser = everywhere();
   const me = await signInAt(browser, await browser.open(`${application}/me`));
   assert.equal(me.status, 200, me.body);
   assert.match(me.body, /^usr_/);
 });
 
-async function updateRedirectUri(id: string, uri: string): Promise<void> {
-  const { database } = server.running.context;
-  await database.transaction((transaction) =>
-    transaction.run("UPDATE clients SET redirect_uris = ? WHERE id = ?", [JSON.stringify([uri]), id]),
-  );
-}
+test("Spring Boot, back-channel logout: whose session ends here is signed out there", async (t) => {
+  const application = await loginApplication(t, "spring-logout", { "interop.back-channel-logout": "true" });
+  const browser = everywhere();
+  const me = await signInAt(browser, await browser.open(`${application}/me`));
+  assert.equal(me.status, 200, me.body);
+  assert.match((await browser.open(`${application}/me`)).body, /^usr_/, "signed in without being asked");
+  await endUserSessions(server.running.context.database, "ann");
+  const isSignedOut = async (): Promise<boolean> =>
+    (await browser.open(`${application}/me`)).body.includes('name="username"');
+  await waitFor(isSignedOut, { what: "the application to ask for a sign-in again" });
+});

@@ -184,6 +184,7 @@ const metadata = async (): Promise<void> => {
 };
 
 const lines: readonly Line[] = [
+  [7, "implements the authorization code grant of OAuth 2.0 (RFC 6749)", successful],
   [9, "sends the resource owner's user agent to the authorization endpoint", granted],
   [10, "asks the owner whether the client may access", ownerDenies],
   [11, "redirects the user agent … with a one-time authorization code", codeWorksOnce],
@@ -241,6 +242,11 @@ const lines: readonly Line[] = [
   [107, "Failure: `400 Bad Request` with the same three headers", wrongClient],
   [116, "HTTP `Authorization` header with the `Basic` scheme", successful],
   [117, "the `client_secret` parameter is added to the form body", secretInBody],
+  [
+    119,
+    "Client authentication is recommended",
+    () => refusedToken(post({ ...redemption("x"), client_id: "app" }, {}), "invalid_client"),
+  ],
   [120, "The owner authenticates at the authorization endpoint", ownerDenies],
   [121, "Access tokens are used as bearer tokens", usesToken],
   [134, "invalid_request | The request data is malformed", () => refused({ prompt: "x" }, "invalid_request")],
@@ -273,6 +279,7 @@ for (const [line, words, check] of lines) test(`line ${line}: ${words}`, async (
 // What the description says of others, or leaves open ("not shown", "not supported by many"), demands nothing. 138 and 139 need a
 // server that fails: `failures.test.ts` quotes them.
 const demanding = [
+  [7, 7],
   [9, 14],
   [16, 16],
   [20, 20],
@@ -286,7 +293,7 @@ const demanding = [
   [92, 95],
   [100, 107],
   [116, 117],
-  [120, 121],
+  [119, 121],
   [134, 137],
   [141, 141],
   [147, 152],
