@@ -4,8 +4,6 @@ import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import type { TestContext } from "node:test";
-import { updateClient } from "../../packages/authorization-server/src/admin/clients.ts";
-import { endUserSessions } from "../../packages/authorization-server/src/admin/grants.ts";
 import type { ListeningServer } from "../../packages/authorization-server/src/testing/listening-server.ts";
 import { listeningServer } from "../../packages/authorization-server/src/testing/listening-server.ts";
 import { testSecret } from "../../packages/authorization-server/src/testing/test-server.ts";
@@ -83,11 +81,10 @@ async function loginApplication(t: TestContext, id: string, more: Readonly<Recor
     "spring.security.oauth2.client.provider.tulle.issuer-uri": server.issuer,
     ...more,
   });
-  const { problems } = await updateClient(server.running.context.database, { issuerIsHttp: true }, id, {
+  await server.updateClient(id, {
     redirectUris: [`${application}/login/oauth2/code/tulle`],
     backchannelLogoutUri: `${application}/logout/connect/back-channel/tulle`,
   });
-  assert.equal(problems, undefined);
   return application;
 }
 
@@ -105,7 +102,7 @@ test("Spring Boot, back-channel logout: whose session ends here is signed out th
   const me = await signInAt(browser, await browser.open(`${application}/me`));
   assert.equal(me.status, 200, me.body);
   assert.match((await browser.open(`${application}/me`)).body, /^usr_/, "signed in without being asked");
-  await endUserSessions(server.running.context.database, "ann");
+  await server.endSessions("ann");
   const isSignedOut = async (): Promise<boolean> =>
     (await browser.open(`${application}/me`)).body.includes('name="username"');
   await waitFor(isSignedOut, { what: "the application to ask for a sign-in again" });

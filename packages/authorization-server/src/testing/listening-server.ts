@@ -7,8 +7,9 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Logging } from "@tulle/telemetry";
-import { createClient } from "../admin/clients.ts";
-import type { NewClient } from "../admin/clients.ts";
+import { createClient, updateClient } from "../admin/clients.ts";
+import type { ClientSettings, NewClient } from "../admin/clients.ts";
+import { endUserSessions } from "../admin/grants.ts";
 import { createUser } from "../admin/users.ts";
 import { openServer } from "../start.ts";
 import type { RunningServer } from "../start.ts";
@@ -24,7 +25,9 @@ export interface ListeningServer extends AsyncDisposable {
   readonly answers: URLSearchParams[];
   readonly running: RunningServer;
   client(settings?: Partial<NewClient>): Promise<void>;
+  updateClient(id: string, settings: ClientSettings): Promise<void>;
   user(name?: string): Promise<void>;
+  endSessions(userName: string): Promise<void>;
   browser(): Browser;
 }
 
@@ -56,6 +59,11 @@ export async function listeningServer(flags: readonly string[] = []): Promise<Li
       const created = await createClient(database, { issuerIsHttp: true }, wanted);
       if (created.problems !== undefined) throw new Error(created.problems.join("; "));
     },
+    updateClient: async (id, settings) => {
+      const { problems } = await updateClient(database, { issuerIsHttp: true }, id, settings);
+      if (problems !== undefined) throw new Error(problems.join("; "));
+    },
+    endSessions: async (userName) => void (await endUserSessions(database, userName)),
     user: async (name = "ann") => {
       const wanted = { name, password: testPassword, displayName: "Ann Example", email: "ann@example.com" };
       const created = await createUser(database, passwords, wanted);
