@@ -397,6 +397,15 @@ test("token: a foreign client's attempt neither uses a code up nor revokes it", 
   assert.equal(inspected.json["active"], true);
 });
 
+test("audit: a redirect URI that is not registered is told beside those that are", async (t) => {
+  const server = await testServer(t);
+  await server.client();
+  const page = await server.browser().open(server.authorizeUrl({ ...request, redirect_uri: `${testRedirectUri}/` }));
+  assert.equal(page.status, 400);
+  const [event] = await server.audit();
+  assert.equal(event?.reason, `asked for ${testRedirectUri}/; registered: ${testRedirectUri}`);
+});
+
 test("audit: the error id that a client sees leads to the reason, and to no secret", async (t) => {
   const server = await testServer(t);
   await server.client();

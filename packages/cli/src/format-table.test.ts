@@ -39,6 +39,10 @@ for (const { name, columns, expected } of cases) {
 
 test("a table of nothing is its header", () => assert.equal(formatTable(header, []), "NAMESPACE  NAME  READY\n"));
 
+test("a list without rows says so in words, however narrow", () => {
+  assert.equal(formatFitting(header, [], { columns: 20, title: 0, empty: "no pods" }), "no pods\n");
+});
+
 test("where a row has become a paragraph, its long values are broken between words", () => {
   const text = formatFitting(["NAME", "SUBJECT"], [["signs", "O=cluster.local, CN=Tulle root"]], {
     columns: 30,

@@ -29,6 +29,8 @@ export interface FittingOptions {
   readonly gaps?: readonly number[];
   /** Column that a row is known by. */
   readonly title: number;
+  /** Said in the place of a table without rows. */
+  readonly empty?: string;
 }
 
 /**
@@ -38,8 +40,9 @@ export interface FittingOptions {
 export function formatFitting(
   header: readonly string[],
   given: readonly (readonly string[])[],
-  { columns = Number.POSITIVE_INFINITY, gaps = [2], title }: FittingOptions,
+  { columns = Number.POSITIVE_INFINITY, gaps = [2], title, empty }: FittingOptions,
 ): string {
+  if (given.length === 0 && empty !== undefined) return `${empty}\n`;
   const rows = printableCells(given);
   for (const gap of gaps) {
     const table = formatTable(header, rows, gap);

@@ -36,7 +36,7 @@ export function registerAudit(command: Command, context: CommandContext): void {
           event.error ?? "-",
           event.reason ?? event.description ?? "-",
         ]),
-        { columns: context.columns, title: 0 },
+        { columns: context.columns, title: 0, empty: "no events" },
       ),
     );
   });

@@ -128,7 +128,7 @@ export function registerClient(command: Command, context: CommandContext): void 
           client.scope.join(" "),
           client.redirectUris.join(" "),
         ]),
-        { columns: context.columns, title: 0 },
+        { columns: context.columns, title: 0, empty: "no clients" },
       ),
     );
   });

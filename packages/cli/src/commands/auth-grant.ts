@@ -31,7 +31,7 @@ export function registerGrant(command: Command, context: CommandContext): void {
           moment(grant.createdAtMs),
           moment(grant.expiresAtMs),
         ]),
-        { columns: context.columns, title: 0 },
+        { columns: context.columns, title: 0, empty: "no grants" },
       ),
     );
   });

@@ -23,7 +23,7 @@ function table(keys: readonly KeyListing[], columns: number | undefined): string
       moment(key.publishedUntilMs),
       moment(key.removedAfterMs),
     ]),
-    { columns, title: 0 },
+    { columns, title: 0, empty: "no signing keys" },
   );
 }
 

@@ -26,7 +26,7 @@ export function registerSession(command: Command, context: CommandContext): void
           session.address,
           session.userAgent.slice(0, 40),
         ]),
-        { columns: context.columns, title: 0 },
+        { columns: context.columns, title: 0, empty: "no sessions" },
       ),
     );
   });

@@ -123,7 +123,7 @@ export function registerUser(command: Command, context: CommandContext): void {
           moment(user.createdAtMs),
           user.disabledAtMs === undefined ? "active" : "disabled",
         ]),
-        { columns: context.columns, title: 0 },
+        { columns: context.columns, title: 0, empty: "no users" },
       ),
     );
   });

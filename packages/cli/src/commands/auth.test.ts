@@ -159,9 +159,9 @@ test("keys, grants, sessions and the audit log can be read of an empty store", a
   const rotated = await auth(["key", "rotate"]);
   assert.equal(rotated.code, exitCodes.failure);
   assert.match(rotated.stderr, /no signing keys yet; a server makes them at its first start/);
-  assert.match((await auth(["key", "list"])).stdout, /^ID +ALGORITHM +STATE/);
-  assert.match((await auth(["grant", "list"])).stdout, /^ID +USER/);
-  assert.match((await auth(["session", "list"])).stdout, /^ID +USER/);
+  assert.equal((await auth(["key", "list"])).stdout, "no signing keys\n");
+  assert.equal((await auth(["grant", "list"])).stdout, "no grants\n");
+  assert.equal((await auth(["session", "list"])).stdout, "no sessions\n");
   assert.match((await auth(["audit"])).stdout, /^TIME +EVENT/);
   const unknown = await auth(["audit", "7q3kz0a9vd"]);
   assert.equal(unknown.code, exitCodes.failure);

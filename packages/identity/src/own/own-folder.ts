@@ -3,6 +3,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  existsSync,
   fchmodSync,
   fstatSync,
   lstatSync,
@@ -22,7 +23,7 @@ const folderMode = 0o700;
  * @throws {NotOwn} where another user owns it, or has put something into it, or it is no folder
  */
 export function makeOwnFolder(folder: string): boolean {
-  mkdirSync(folder, { recursive: true, mode: folderMode });
+  makeMissing(path.resolve(folder));
   return withFolder(folder, (descriptor, { uid, mode }) => {
     requireOwner(folder, uid);
     if ((mode & 0o777) === folderMode) return false;
@@ -38,6 +39,18 @@ export function makeOwnFolder(folder: string): boolean {
     }
     return true;
   });
+}
+
+/** Level by level: Node's recursive form never ends where a file system makes no folders, such as below /proc. */
+function makeMissing(folder: string): void {
+  if (existsSync(folder)) return;
+  makeMissing(path.dirname(folder));
+  try {
+    mkdirSync(folder, { mode: folderMode });
+  } catch (error) {
+    // Another process of ours may have been faster.
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
 }
 
 /**

@@ -50,6 +50,10 @@ for (const umask of [0o000, 0o022, 0o077]) {
   });
 }
 
+test("a folder where none can be made is an error, and no endless loop", () => {
+  assert.throws(() => makeOwnFolder("/proc/tulle/state"), { code: "ENOENT" });
+});
+
 test("a folder of ours that others could reach is closed, with what is in it", async (context) => {
   const folder = path.join(await temporaryFolder(context), "state");
   mkdirSync(path.join(folder, "ca"), { recursive: true });

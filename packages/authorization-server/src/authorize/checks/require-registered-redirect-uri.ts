@@ -5,6 +5,9 @@ import { refuse } from "../../protocol/refusal.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
 import type { AddressDraft } from "../draft.ts";
 
+/** Of what was sent, in the log. */
+const maxToldLength = 300;
+
 export function requireRegisteredRedirectUri(draft: AddressDraft): Refusal | undefined {
   const client = draft.client!;
   const sent = draft.parameters.get("redirect_uri");
@@ -18,7 +21,11 @@ export function requireRegisteredRedirectUri(draft: AddressDraft): Refusal | und
     return undefined;
   }
   if (!client.redirectUris.some((registered) => redirectUriMatches(registered, sent, client.isPublic)))
-    return refuse("invalid_request", "redirect_uri is not registered for this client, character for character");
+    return refuse(
+      "invalid_request",
+      "redirect_uri is not registered for this client, character for character",
+      `asked for ${sent.slice(0, maxToldLength)}; registered: ${client.redirectUris.join(" ")}`,
+    );
   draft.redirectUri = sent;
   return undefined;
 }
