@@ -114,12 +114,13 @@ async function beginSession(
   const { config } = server;
   const before = readCookie(config, request.headers.cookie, "session");
   const { secret, interaction } = await server.database.transaction(async (transaction) => {
-    const session = await nextSession(transaction, before, {
+    const begun = {
       userId,
       lifetimeMs: config.lifetimes.sessionMs,
       userAgent: request.headers["user-agent"] ?? "",
       address: request.address,
-    });
+    };
+    const session = await nextSession(transaction, before, begun, config.lifetimes.sessionIdleMs);
     if (parameters === "") return { secret: session.secret, interaction: undefined };
     const lifetimeMs = config.lifetimes.interactionMs;
     const wanted = { parameters, browserSecret, userId, sessionId: session.id, lifetimeMs };
@@ -136,9 +137,10 @@ async function nextSession(
   transaction: Transaction,
   before: string | undefined,
   wanted: NewSession,
+  idleMs: number,
 ): Promise<{ readonly id: string; readonly secret: string }> {
   if (before !== undefined) {
-    const renewed = await renewSession(transaction, before, wanted);
+    const renewed = await renewSession(transaction, before, wanted, idleMs);
     if (renewed !== undefined) return renewed;
     await endSessionBySecret(transaction, before);
   }

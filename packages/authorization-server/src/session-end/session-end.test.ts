@@ -13,6 +13,7 @@ import { waitFor as waitForCondition } from "../../../../tests/tools/processes.t
 import { createClient, updateClient } from "../admin/clients.ts";
 import { endUserSessions } from "../admin/grants.ts";
 import { changeUserPassword, removeUser, updateUserSettings } from "../admin/users.ts";
+import { maxQueuedOfClient } from "../store/logout-notices.ts";
 import { LogoutCourier } from "./logout-courier.ts";
 import type { Browser, Visit } from "../testing/browser.ts";
 import { overHttp } from "../testing/listening-server.ts";
@@ -352,6 +353,28 @@ test("a logout token is neither a hint nor an access token", async (t) => {
   assert.equal((await server.post("/introspect", { token: tokens[0]! }, app)).json["active"], false);
 });
 
+test("a client that answers none of its notices takes no room from the others", async (t) => {
+  const server = await testServer(t);
+  await server.user();
+  for (const id of ["dead", "app"]) await server.client({ id, backchannelLogoutUri: "http://127.0.0.1:9/logout" });
+  const waiting = async (id: string): Promise<number> => {
+    const sql = "SELECT count(*) AS count FROM logout_notices WHERE client_id = ?";
+    const row = await server.context.database.read((reader) => reader.get<{ count: number }>(sql, [id]));
+    return Number(row?.count);
+  };
+  await server.context.database.transaction(async (transaction) => {
+    for (let at = 0; at < maxQueuedOfClient; at += 1)
+      await transaction.run("INSERT INTO logout_notices VALUES (?, 'dead', 'nobody', 0, ?)", [`old-${at}`, 1e15]);
+  });
+  const browser = server.browser();
+  for (const id of ["dead", "app"]) {
+    const request = { client_id: id, response_type: "code", redirect_uri: testRedirectUri, scope: "openid" };
+    assert.ok((await server.authorize(browser, request)).has("code"));
+  }
+  await endUserSessions(server.context.database, "ann");
+  assert.deepEqual([await waiting("dead"), await waiting("app")], [maxQueuedOfClient, 1]);
+});
+
 test("refresh tokens end with the session where the client is registered so, and outlive it elsewhere", async (t) => {
   const server = await testServer(t);
   await server.user();
@@ -388,6 +411,10 @@ test("refresh tokens end with the session where the client is registered so, and
   await begin();
   server.clock.nowMs += 25 * 3_600_000;
   assert.equal(await refresh("bound"), "invalid_grant", "an idle session is over too");
+  const old = tokens.get("bound")!;
+  await begin();
+  tokens.set("bound", old);
+  assert.equal(await refresh("bound"), "invalid_grant", "and a sign-in with its cookie does not bring it back");
   assert.equal(await refresh("app"), undefined);
 });
 

@@ -3,8 +3,10 @@
 // processes one tries, and another one does if that process dies.
 import type { Reader, Transaction } from "./database.ts";
 
-/** Beyond it ends of sessions are not announced: the store must not fill up because clients do not answer. */
+/** Beyond these ends of sessions are not announced: the store must not fill up because clients do not answer. */
 const maxQueued = 100_000;
+/** Of one client, so that one that never answers takes nothing from the others. */
+export const maxQueuedOfClient = 5000;
 /** Tries at one client at a time, so that a slow one does not hold up the others. */
 export const maxNoticesOfClient = 4;
 
@@ -23,9 +25,10 @@ export async function queueLogoutNotices(transaction: Transaction, sessionId: st
      SELECT sessions.id, clients.id, sessions.user_id, 0, CAST(? AS BIGINT) FROM session_clients
      JOIN sessions ON sessions.id = session_clients.session_id JOIN clients ON clients.id = session_clients.client_id
      WHERE session_clients.session_id = ? AND clients.backchannel_logout_uri IS NOT NULL AND
+       (SELECT count(*) FROM logout_notices AS own WHERE own.client_id = clients.id) < ? AND
        (SELECT count(*) FROM logout_notices) < ?
      ON CONFLICT DO NOTHING`,
-    [transaction.nowMs, sessionId, maxQueued],
+    [transaction.nowMs, sessionId, maxQueuedOfClient, maxQueued],
   );
 }
 

@@ -114,31 +114,29 @@ export async function keepSession(transaction: Transaction, id: string, idleMs: 
  * whoever is ending it, and who ends it waits for this one.
  */
 export async function joinSession(transaction: Transaction, sessionId: string, clientId: string): Promise<boolean> {
-  const pair = [sessionId, clientId];
-  const known = "SELECT 1 AS found FROM session_clients WHERE session_id = ? AND client_id = ?";
-  if ((await transaction.get(known, pair)) !== undefined) return true;
   const alive = await transaction.run("UPDATE sessions SET seen_at = ? WHERE id = ?", [transaction.nowMs, sessionId]);
   if (alive === 0) return false;
-  await transaction.run(
-    "INSERT INTO session_clients (session_id, client_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
-    pair,
-  );
+  await transaction.run("INSERT INTO session_clients (session_id, client_id) VALUES (?, ?) ON CONFLICT DO NOTHING", [
+    sessionId,
+    clientId,
+  ]);
   return true;
 }
 
 /**
  * The same person signs in once more in the same browser: the secret is new, and the id stays, since clients know the
- * session by it. Undefined when `before` is no session of that person.
+ * session by it. Undefined when `before` is no session of that person that is in force.
  */
 export async function renewSession(
   transaction: Transaction,
   before: string,
   session: NewSession,
+  idleMs: number,
 ): Promise<{ readonly id: string; readonly secret: string } | undefined> {
   const secret = newSecret();
   const now = transaction.nowMs;
-  const sql = "SELECT id FROM sessions WHERE secret_digest = ? AND user_id = ? AND expires_at > ?";
-  const known = await transaction.get<{ id: string }>(sql, [digest(before), session.userId, now]);
+  const sql = "SELECT id FROM sessions WHERE secret_digest = ? AND user_id = ? AND expires_at > ? AND seen_at > ?";
+  const known = await transaction.get<{ id: string }>(sql, [digest(before), session.userId, now, now - idleMs]);
   if (known === undefined) return undefined;
   const changed = await transaction.run(
     `UPDATE sessions SET secret_digest = ?, authenticated_at = ?, seen_at = ?, expires_at = ?, user_agent = ?, address = ?
