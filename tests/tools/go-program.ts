@@ -23,7 +23,8 @@ export async function goProgram(folder: string): Promise<string> {
   if (isBuilt) return program;
   await mkdir(cacheFolder, { recursive: true });
   const draft = `${program}.${process.pid}`;
-  const env = { ...process.env, CGO_ENABLED: "0" };
+  // Where Go's own instructions put it, which a shell that is no login shell may not know.
+  const env = { ...process.env, PATH: `${process.env["PATH"]}:/usr/local/go/bin`, CGO_ENABLED: "0" };
   const built = await runCommand("go", ["build", "-o", draft, "."], { cwd: folder, env, timeoutMs: 300_000 });
   if (built.code !== 0) {
     await rm(draft, { force: true });
