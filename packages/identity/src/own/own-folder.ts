@@ -20,7 +20,7 @@ const folderMode = 0o700;
 /**
  * Makes a folder of mode 0700, whatever the umask, or takes the one there is. One of ours that others could reach is closed to them
  * first, with all that is in it; then the answer is true: what was secret there may be known.
- * @throws {NotOwn} where another user owns it, or has put something into it, or it is no folder
+ * @throws {NotOwn} where another user owns it, or has put something into it; the file system's error where none can be made
  */
 export function makeOwnFolder(folder: string): boolean {
   makeMissing(path.resolve(folder));
@@ -43,13 +43,13 @@ export function makeOwnFolder(folder: string): boolean {
 
 /** Level by level: Node's recursive form never ends where a file system makes no folders, such as below /proc. */
 function makeMissing(folder: string): void {
-  if (existsSync(folder)) return;
-  makeMissing(path.dirname(folder));
+  const parent = path.dirname(folder);
+  if (!existsSync(parent)) makeMissing(parent);
   try {
     mkdirSync(folder, { mode: folderMode });
   } catch (error) {
-    // Another process of ours may have been faster.
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    // There already, or another process of ours was faster. A file in the way stays the error of the file system that it is.
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST" || lstatSync(folder).isFile()) throw error;
   }
 }
 
