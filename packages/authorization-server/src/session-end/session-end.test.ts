@@ -357,7 +357,7 @@ test("a client that answers none of its notices takes no room from the others", 
   const server = await testServer(t);
   await server.user();
   for (const id of ["dead", "app"]) await server.client({ id, backchannelLogoutUri: "http://127.0.0.1:9/logout" });
-  const waiting = async (id: string): Promise<number> => {
+  const waitingFor = async (id: string): Promise<number> => {
     const sql = "SELECT count(*) AS count FROM logout_notices WHERE client_id = ?";
     const row = await server.context.database.read((reader) => reader.get<{ count: number }>(sql, [id]));
     return Number(row?.count);
@@ -372,7 +372,7 @@ test("a client that answers none of its notices takes no room from the others", 
     assert.ok((await server.authorize(browser, request)).has("code"));
   }
   await endUserSessions(server.context.database, "ann");
-  assert.deepEqual([await waiting("dead"), await waiting("app")], [maxQueuedOfClient, 1]);
+  assert.deepEqual([await waitingFor("dead"), await waitingFor("app")], [maxQueuedOfClient, 1]);
 });
 
 test("refresh tokens end with the session where the client is registered so, and outlive it elsewhere", async (t) => {
