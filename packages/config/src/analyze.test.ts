@@ -74,8 +74,11 @@ const destinationRule = (spec: string, name = "rule"): string =>
   `---\napiVersion: networking.tulle.io/v1\nkind: DestinationRule\nmetadata: { name: ${name}, namespace: shop }\nspec: ${spec}\n`;
 const policy = (kind: string, spec: string, name = "policy", namespace = "shop"): string =>
   `---\napiVersion: security.tulle.io/v1\nkind: ${kind}\nmetadata: { name: ${name}, namespace: ${namespace} }\nspec: ${spec}\n`;
+/** Behind every subset. */
 const catalogWorkload = (annotation: string): string =>
-  `---\napiVersion: apps/v1\nkind: Deployment\nmetadata: { name: catalog, namespace: shop }\nspec:\n  selector: { matchLabels: { app: catalog } }\n  template:\n    metadata: { labels: { app: catalog }, annotations: { ${annotation} } }\n    spec: { containers: [{ name: app }] }\n`;
+  ["v1", "v2"].map((version) => catalogVersion(version, annotation)).join("");
+const catalogVersion = (version: string, annotation = "x: y"): string =>
+  `---\napiVersion: apps/v1\nkind: Deployment\nmetadata: { name: catalog${version === "v1" ? "" : `-${version}`}, namespace: shop }\nspec:\n  selector: { matchLabels: { app: catalog } }\n  template:\n    metadata: { labels: { app: catalog, version: ${version} }, annotations: { ${annotation} } }\n    spec: { containers: [{ name: app }] }\n`;
 
 interface Case {
   readonly name: string;
@@ -157,7 +160,7 @@ const cases: readonly Case[] = [
 apiVersion: networking.tulle.io/v1
 kind: DestinationRule
 metadata: { name: gateway, namespace: tulle-system }
-spec: { host: gateway, exportTo: [other], subsets: [{ name: v1, labels: { version: v1 } }] }
+spec: { host: gateway, exportTo: [other], subsets: [{ name: v1, labels: { tulle: ingressgateway } }] }
 ---
 apiVersion: networking.tulle.io/v1
 kind: VirtualService
@@ -517,6 +520,48 @@ spec: { selector: { tulle: ingressgateway }, ports: [{ name: http2, port: 80, ta
     ],
   },
   {
+    name: "IST0123: labels about sidecars that contradict each other",
+    input: [
+      "istio-injection: enabled, istio.io/rev: canary",
+      "istio-injection: disabled, istio.io/rev: canary",
+      "tulle-injection: disabled, istio-injection: enabled",
+      "tulle-injection: enabled, istio-injection: enabled",
+      "istio.io/rev: canary, istio.io/dataplane-mode: ambient",
+      "istio.io/rev: canary",
+    ]
+      .map(
+        (labels, index) =>
+          `---\n{ apiVersion: v1, kind: Namespace, metadata: { name: n${index}, labels: { ${labels} } } }\n`,
+      )
+      .join(""),
+    expected: [
+      'Warning [IST0123] (Namespace n0) metadata.labels: the namespace "n0" has several labels about sidecars (istio-injection=enabled, istio.io/rev=canary), and "istio-injection" alone decides\n  Keep one of them.',
+      'Warning [IST0123] (Namespace n2) metadata.labels: the namespace "n2" has several labels about sidecars (tulle-injection=disabled, istio-injection=enabled), and "tulle-injection" alone decides\n  Keep one of them.',
+      'Warning [IST0123] (Namespace n4) metadata.labels: the namespace "n4" has several labels about sidecars (istio.io/rev=canary, istio.io/dataplane-mode=ambient), and "istio.io/rev" alone decides\n  Keep one of them.',
+    ],
+  },
+  {
+    name: "IST0173: a subset that no pod belongs to",
+    input: catalogVersion("v1"),
+    expected: [
+      'Warning [IST0173] (DestinationRule shop/catalog) spec.subsets[1].labels: no workload of the Service "shop/catalog" has the labels of the subset "version-v2" (version=v2): routes that lead there answer 503\n  Compare them with the labels of the pods.',
+    ],
+  },
+  {
+    name: "IST0101: namespaces of callers that are not there",
+    input:
+      catalogWorkload("x: y") +
+      policy(
+        "AuthorizationPolicy",
+        "{ rules: [{ from: [{ source: { namespaces: [shop, shpo, 'dev-*', 's*p', '*'] } }, { source: { notNamespaces: [warehouse] } }] }] }",
+      ),
+    expected: [
+      'Warning [IST0101] (AuthorizationPolicy shop/policy) spec.rules[0].from[0].source.namespaces[1]: namespace "shpo" not found\n  Did you mean "shop"?',
+      'Warning [IST0101] (AuthorizationPolicy shop/policy) spec.rules[0].from[0].source.namespaces[2]: no namespace is called "dev-*"\n  Add that Namespace.',
+      'Warning [IST0101] (AuthorizationPolicy shop/policy) spec.rules[0].from[1].source.notNamespaces[0]: namespace "warehouse" not found\n  Add that Namespace.',
+    ],
+  },
+  {
     name: "policies that hold for workloads with a proxy",
     input:
       policy("AuthorizationPolicy", "{ selector: { matchLabels: { app: catalog } }, rules: [{}] }") +
@@ -598,7 +643,7 @@ spec: { selector: { tulle: ingressgateway }, ports: [{ name: http2, port: 80, ta
     name: "conditions on identities",
     input:
       catalogWorkload("") +
-      policy("AuthorizationPolicy", "{ rules: [{ from: [{ source: { principals: [a], notNamespaces: [b] } }] }] }"),
+      policy("AuthorizationPolicy", "{ rules: [{ from: [{ source: { principals: [a], notNamespaces: [shop] } }] }] }"),
     expected: [],
   },
   {
@@ -807,6 +852,34 @@ spec: { selector: { tulle: ingressgateway }, ports: [{ name: http2, port: 80, ta
     expected: ["a", "b"].map(
       (name) =>
         `Warning [IST0138] (Gateway shop/${name}) spec.servers[0].tls.credentialName: the certificate "site" is shown by several Gateways (shop/a, shop/b): a client that reuses its connection for another name would get 404\n  Put their servers into one Gateway, or use a certificate for each.`,
+    ),
+  },
+  {
+    name: "one certificate at two Gateways whose selectors differ and choose the same pods",
+    input:
+      outside +
+      gateway("a", secure("SIMPLE", "site")) +
+      gateway("b", secure("SIMPLE", "site", "b.example"), "{}").replace("{ {} }", "{}") +
+      secret("site", pair),
+    expected: ["a", "b"].map((name) => new RegExp(`\\[IST0138\\] \\(Gateway shop/${name}\\)`)),
+  },
+  {
+    name: "one pair of files at two Gateways",
+    input:
+      outside +
+      ["a", "b"]
+        .map((name) =>
+          gateway(
+            name,
+            `{ port: { number: 443, name: a, protocol: HTTPS }, hosts: [${name}.example], tls: { mode: SIMPLE, serverCertificate: /c.pem, privateKey: /k.pem } }`,
+          ),
+        )
+        .join(""),
+    expected: ["a", "b"].map(
+      (name) =>
+        new RegExp(
+          `\\[IST0138\\] \\(Gateway shop/${name}\\) spec.servers\\[0\\].tls.serverCertificate: the certificate "/c.pem"`,
+        ),
     ),
   },
   {

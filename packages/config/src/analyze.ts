@@ -25,7 +25,9 @@ import { namespaceInjection } from "./analyzers/namespace-injection.ts";
 import { peerAuthentications } from "./analyzers/peer-authentications.ts";
 import { missingAuthority } from "./analyzers/missing-authority.ts";
 import { policyWorkloads } from "./analyzers/policy-workloads.ts";
+import { policyNamespaces } from "./analyzers/policy-namespaces.ts";
 import { portNames } from "./analyzers/port-names.ts";
+import { subsetWorkloads } from "./analyzers/subset-workloads.ts";
 import { tokenConditions } from "./analyzers/token-conditions.ts";
 import { unreachableRules } from "./analyzers/unreachable-rules.ts";
 import { AnalyzedMesh } from "./analyzers/analyzer.ts";
@@ -40,6 +42,7 @@ export const analyzers: readonly Analyzer[] = [
   gatewayReferences,
   destinations,
   destinationRuleHosts,
+  subsetWorkloads,
   destinationRuleTls,
   gatewayWorkloads,
   gatewayCredentials,
@@ -55,6 +58,7 @@ export const analyzers: readonly Analyzer[] = [
   localVolumes,
   loopbackProtocols,
   policyWorkloads,
+  policyNamespaces,
   peerAuthentications,
   missingAuthority,
   tokenConditions,

@@ -15,7 +15,6 @@ export type Severity = "error" | "warning" | "info";
 
 /** The codes that Tulle emits, with the names and severities that Istio's analyzers gave them. */
 export const findingCodes = {
-  IST0001: { name: "InternalError", severity: "error" },
   IST0002: { name: "Deprecated", severity: "warning" },
   IST0101: { name: "ReferencedResourceNotFound", severity: "error" },
   IST0102: { name: "NamespaceNotInjected", severity: "info" },
@@ -25,6 +24,7 @@ export const findingCodes = {
   IST0112: { name: "VirtualServiceDestinationPortSelectorRequired", severity: "error" },
   IST0113: { name: "MTLSPolicyConflict", severity: "error" },
   IST0118: { name: "PortNameIsNotUnderNamingConvention", severity: "info" },
+  IST0123: { name: "NamespaceMultipleInjectionLabels", severity: "warning" },
   IST0125: { name: "InvalidAnnotation", severity: "warning" },
   IST0127: { name: "NoMatchingWorkloadsFound", severity: "warning" },
   IST0128: { name: "NoServerCertificateVerificationDestinationLevel", severity: "warning" },
@@ -39,6 +39,7 @@ export const findingCodes = {
   IST0161: { name: "InvalidGatewayCredential", severity: "error" },
   IST0162: { name: "GatewayPortNotDefinedOnService", severity: "warning" },
   IST0167: { name: "IneffectivePolicy", severity: "warning" },
+  IST0173: { name: "DestinationRuleSubsetNotSelectPods", severity: "error" },
   TUL0001: { name: "NotImplementedYet", severity: "warning" },
   TUL0002: { name: "UnreadableDocument", severity: "error" },
   TUL0003: { name: "UnknownKind", severity: "warning" },

@@ -66,6 +66,18 @@ spec: { clusterIP: "*", clusterIPs: [None, 10.0.0.1, "::1", ""] }
     ],
   },
   {
+    name: "a Service that stands for a name elsewhere",
+    input: `apiVersion: v1
+kind: Service
+metadata: { name: a }
+spec: { type: ExternalName, externalName: www.example.com, ports: [{ name: tcp, port: 443 }] }
+`,
+    findings: [
+      'Warning [TUL0001] (Service default/a m.yaml:4:29) "externalName" is not implemented yet and leaves the Service without endpoints',
+    ],
+    resources: ["Service/default/a"],
+  },
+  {
     name: "no kind",
     input: "apiVersion: v1\nmetadata: { name: a }\n",
     findings: [`Error [TUL0002] (m.yaml:1:1) the resource has no "kind"\n  Kinds of the mesh are ${kinds.join(", ")}.`],

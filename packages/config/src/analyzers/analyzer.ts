@@ -102,6 +102,18 @@ export class AnalyzedMesh {
   workloadsOf(gateway: Gateway): readonly Workload[] {
     return this.workloads.filter(({ labels }) => selects(gateway.spec.selector ?? {}, labels));
   }
+
+  /**
+   * Names for the pods of a Gateway, by which Gateways on the same pods find each other. Where a selector chooses no pod that is
+   * known, those with an equal one will be on the same pods.
+   */
+  podsOf(gateway: Gateway): readonly string[] {
+    const chosen = this.workloadsOf(gateway).map(({ resource: { kind, metadata } }) =>
+      JSON.stringify([kind, metadata.namespace, metadata.name]),
+    );
+    const selector = Object.entries(gateway.spec.selector ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+    return chosen.length > 0 ? chosen : [JSON.stringify(selector)];
+  }
 }
 
 /** Which proxy a workload gets, or brings along. */

@@ -24,12 +24,9 @@ export const conflictingGateways: Analyzer = {
   },
 };
 
-/** Where a selector chooses no pod that is known, Gateways with an equal one will be on the same pods. */
 function placedServers(mesh: AnalyzedMesh): readonly Placed[] {
-  const numbers = new Map(mesh.workloads.map((workload, number) => [workload, String(number)]));
   return mesh.list("Gateway").flatMap((resource) => {
-    const chosen = mesh.workloadsOf(resource).map((workload) => numbers.get(workload)!);
-    const pods = chosen.length > 0 ? chosen : [JSON.stringify(selectorOf(resource))];
+    const pods = mesh.podsOf(resource);
     return resource.spec.servers.flatMap((_server, server) => pods.map((pod) => ({ resource, server, pod })));
   });
 }
@@ -61,10 +58,6 @@ function* claimedHosts(servers: readonly Placed[]): Generator<Discovery> {
       };
     }
   }
-}
-
-function selectorOf({ spec }: Gateway): readonly (readonly [string, string])[] {
-  return Object.entries(spec.selector ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
 function nameOf({ metadata }: Gateway): string {

@@ -131,23 +131,38 @@ function* checkCredential(
   }
 }
 
+/** A certificate that a Gateway shows: a Secret, or a pair of files. */
+interface ShownCertificate {
+  readonly resource: Gateway;
+  readonly path: Path;
+  readonly name: string;
+}
+
+function shownCertificates(resource: Gateway): readonly ShownCertificate[] {
+  const files = resource.spec.servers.flatMap(({ tls }, server): readonly ShownCertificate[] => {
+    const { mode = "PASSTHROUGH", serverCertificate: name, privateKey } = tls ?? {};
+    if (!ownCertificate.has(mode) || name === undefined || privateKey === undefined) return [];
+    return [{ resource, path: ["spec", "servers", server, "tls", "serverCertificate"], name }];
+  });
+  return [...credentialsOf(resource).map(({ path, name }) => ({ resource, path, name })), ...files];
+}
+
 /** Clients that reuse a connection for every name of its certificate would meet the wrong Gateway's routes. */
 function* sharedCertificates(mesh: AnalyzedMesh): Generator<Discovery> {
-  const users = new Map<string, { readonly resource: Gateway; readonly path: Path; readonly name: string }[]>();
-  for (const resource of mesh.list("Gateway")) {
-    const selector = Object.entries(resource.spec.selector ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-    for (const { path, name } of credentialsOf(resource)) {
-      const key = JSON.stringify([selector, name]);
-      const list = users.get(key) ?? [];
-      list.push({ resource, path, name });
-      users.set(key, list);
-    }
-  }
-  for (const list of users.values()) {
+  const placed = mesh
+    .list("Gateway")
+    .flatMap((gateway) =>
+      mesh.podsOf(gateway).flatMap((pod) => shownCertificates(gateway).map((shown) => ({ ...shown, pod }))),
+    );
+  const told = new Set<string>();
+  for (const list of Map.groupBy(placed, ({ pod, name }) => JSON.stringify([pod, name])).values()) {
     const gateways = [...new Set(list.map(({ resource: { metadata } }) => `${metadata.namespace}/${metadata.name}`))];
     if (gateways.length < 2) continue;
     for (const { resource, path, name } of list) {
       const message = `the certificate "${name}" is shown by several Gateways (${gateways.join(", ")}): a client that reuses its connection for another name would get 404`;
+      const once = JSON.stringify([resource.metadata.namespace, resource.metadata.name, path, message]);
+      if (told.has(once)) continue;
+      told.add(once);
       yield {
         code: "IST0138",
         resource,
