@@ -77,7 +77,7 @@ test("after sign-in, failures are redirected by their own names", async (t) => {
   );
 });
 
-test("before sign-in, failures go to the client as soon as it is known (lines 138 server_error, 139 temporarily_unavailable)", async (t) => {
+test("before sign-in, failures go to the client as soon as it is known", async (t) => {
   const { server, database } = await breakableServer(t);
   const browser = server.browser();
   await server.authorize(browser, request);
