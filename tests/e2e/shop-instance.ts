@@ -28,6 +28,8 @@ export interface CommandResult {
 export interface ShopOptions {
   /** With the authorization server and all that needs it. */
   readonly isWhole?: boolean;
+  /** Manifests to leave out besides: what a test is not about costs its start. */
+  readonly without?: readonly string[];
   /** More arguments of `tulle up`. */
   readonly args?: readonly string[];
   /** Changes the copied manifests before the start. */
@@ -82,7 +84,8 @@ export class ShopInstance implements AsyncDisposable {
     const [plain, secure] = await freePorts(2);
     const ports: ShopPorts = { plain: plain!, secure: secure! };
     if (options.isWhole) await moveManifests(folder, ports);
-    else for (const name of restOfTheShop) await rm(path.join(folder, name), { force: true });
+    const without = [...(options.isWhole ? [] : restOfTheShop), ...(options.without ?? [])];
+    for (const name of without) await rm(path.join(folder, name));
     await mkdir(path.join(parent, "state"));
     await options.prepare?.(folder);
     const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined, ...options.env };
