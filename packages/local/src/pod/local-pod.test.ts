@@ -8,7 +8,7 @@ import { startProcess, type StartedProcess } from "../../../../tests/tools/proce
 import { claimBlock } from "../network/address-block.ts";
 import { waitUntil } from "../process/wait-until.ts";
 import { buildPod } from "../reconcile/pod-resource.ts";
-import { LocalPod, type PodPhase } from "./local-pod.ts";
+import { LocalPod, type PodPhase, type PodSettings } from "./local-pod.ts";
 import type { ContainerPlan, PodPlan } from "./pod-plan.ts";
 
 // Both programs write what they do into one file, so that its lines tell the order. The stand-in for `tulle agent` answers the
@@ -32,6 +32,8 @@ process.on("SIGTERM", () => { tell("ends"); process.exit(0); });
 interface Stage {
   readonly pod: LocalPod;
   readonly phases: PodPhase[];
+  /** Each that was told. */
+  readonly failures: string[];
   story(): readonly string[];
   /** Lets `who` answer well from now on, or no more. */
   say(who: "proxy-well" | "proxy-leaves" | "app-well" | "dead", isSo?: boolean): void;
@@ -48,6 +50,7 @@ async function setStage(
   changes: Partial<ContainerPlan> = {},
   plan: Partial<PodPlan> = {},
   argv = (stageFolder: string, stageProgram: string): readonly string[] => ["node", stageProgram, "app", stageFolder],
+  more: Pick<PodSettings, "tellFailureAfterMs"> = {},
 ): Promise<Stage> {
   const folder = mkdtempSync(path.join(tmpdir(), "tulle-pod-"));
   const program = path.join(folder, "stage.mjs");
@@ -84,6 +87,7 @@ async function setStage(
     ...plan,
   };
   const phases: PodPhase[] = [];
+  const failures: string[] = [];
   const settings = {
     tulleCommand: ["node", program, "proxy", folder],
     env: process.env,
@@ -101,12 +105,14 @@ async function setStage(
     logsFolder: path.join(folder, "logs"),
     restart: "always",
     textsOf: (kind: string, _namespace: string, name: string) => texts.get(`${kind} ${name}`),
+    ...more,
   } as const;
   const texts: Stage["texts"] = new Map();
   const result = { withdrawals: 0, texts };
   const pod = new LocalPod("app-hash-1", whole, { pod: block.allocate(), app: block.allocate() }, settings, {
-    onChange: ({ phase }) => {
+    onChange: ({ phase, failure }) => {
       if (phases.at(-1) !== phase) phases.push(phase);
+      if (failure !== undefined && failures.at(-1) !== failure) failures.push(failure);
     },
     onUnexpectedEnd: () => undefined,
     withdrawn: () => {
@@ -123,6 +129,7 @@ async function setStage(
   return Object.assign(result, {
     pod,
     phases,
+    failures,
     story: () => readFileSync(path.join(folder, "story"), "utf8").trim().split("\n"),
     say: (who: string, isSo = true) => {
       if (isSo) writeFileSync(path.join(folder, who), "");
@@ -176,8 +183,20 @@ test("a readiness probe that fails takes the pod out, and one that is well again
   assert.equal(on.pod.restarts, 0);
 });
 
+test("a first probe that fails is no failure yet", async (t) => {
+  const on = await setStage(t);
+  on.pod.start();
+  // Both are asked from their start on, before they listen.
+  for (const who of ["proxy", "app"] as const) {
+    await on.until(`the ${who} to listen`, () => on.story().includes(`${who} listens`));
+    on.say(`${who}-well`);
+  }
+  await on.until("the pod to be ready", () => on.pod.ready);
+  assert.deepEqual(on.failures, []);
+});
+
 test("a program that never answers well is told after a while, with what it says", async (t) => {
-  const on = await setStage(t, {}, { injection: "none" });
+  const on = await setStage(t, {}, { injection: "none" }, undefined, { tellFailureAfterMs: 100 });
   on.pod.start();
   await on.until("a reason", () => on.pod.failure !== undefined);
   assert.equal(on.pod.failure, "Readiness probe of container app failed: HTTP probe failed with statuscode: 503");
@@ -405,7 +424,8 @@ for (const { name, argv } of families) {
 }
 
 test("a program that listens on a port of its own is told which, and what to do", async (t) => {
-  const on = await setStage(t, { variables: [{ name: "PORT", value: "3001" }] }, { injection: "none" });
+  const variables = [{ name: "PORT", value: "3001" }];
+  const on = await setStage(t, { variables }, { injection: "none" }, undefined, { tellFailureAfterMs: 500 });
   on.pod.start();
   await on.until("the failure to be told", () => on.pod.failure !== undefined);
   const { app } = on.pod.addresses;

@@ -42,6 +42,8 @@ export interface PodSettings extends SidecarSettings {
   /** Proves to the control plane who a pod's proxy is. */
   readonly tokens: Pick<WorkloadTokens, "begin" | "end">;
   readonly textsOf: TextsOf;
+  /** How long a probe fails before that is told. */
+  readonly tellFailureAfterMs?: number;
 }
 
 export interface PodListener {
@@ -104,6 +106,7 @@ export class LocalPod implements ProgramOwner {
         // All that may be listened at for its part: what does not listen there yet is no matter.
         ports: plan.injection === "gateway" ? proxyPorts : [...proxyPorts, ...this.ports.map(({ port }) => port)],
         leaders: () => pidsOf([proxy]),
+        tellFailureAfterMs: settings.tellFailureAfterMs,
       });
       this.#proxy = proxy;
     }
@@ -116,6 +119,7 @@ export class LocalPod implements ProgramOwner {
         address: addresses.app,
         ports: [],
         leaders: () => pidsOf(this.#programs),
+        tellFailureAfterMs: settings.tellFailureAfterMs,
       });
     });
   }

@@ -14,8 +14,11 @@ import { proxyCheck } from "./proxy-check.ts";
 export const proxyContainer = "istio-proxy";
 const proxyTiming = { initialDelayMs: 0, periodMs: 1000, successThreshold: 1, failureThreshold: 5 };
 
-/** A failure that stands for longer is told; programs that have only just begun refuse connections. */
-const tellFailureAfterMs = 3000;
+/**
+ * A failure that stands for longer is told. Programs that have only just begun refuse connections, and on a busy machine a start
+ * takes seconds: none of that is a failure.
+ */
+const defaultTellFailureAfterMs = 10_000;
 
 /** As Kubernetes tells of a container. */
 export interface ProgramState {
@@ -48,6 +51,7 @@ export interface ProgramSettings {
   readonly ports: readonly number[];
   /** The processes that may listen there for it. */
   readonly leaders: () => readonly number[];
+  readonly tellFailureAfterMs?: number | undefined;
 }
 
 interface Failure {
@@ -66,9 +70,11 @@ export class Program {
   /** Which probe fails, and with what answer. */
   #failure: Failure | undefined;
   #toldFailure: string | undefined;
+  readonly #tellFailureAfterMs: number;
 
   constructor(settings: ProgramSettings) {
-    const { owner, plan, spec } = settings;
+    const { owner, plan, spec, tellFailureAfterMs = defaultTellFailureAfterMs } = settings;
+    this.#tellFailureAfterMs = tellFailureAfterMs;
     this.plan = plan;
     this.#owner = owner;
     this.#settings = settings;
@@ -199,7 +205,7 @@ export class Program {
     };
   }
 
-  #takeFailure(probe: string, answer: string, tellAfterMs = tellFailureAfterMs): void {
+  #takeFailure(probe: string, answer: string, tellAfterMs = this.#tellFailureAfterMs): void {
     const nowMs = performance.now();
     const text = `${probe} probe of container ${this.#name} failed: ${answer}`;
     this.#failure = { probe, text, sinceMs: this.#failure?.sinceMs ?? nowMs };
@@ -210,7 +216,7 @@ export class Program {
   #listensElsewhere(answer: string): string {
     const [port] = this.plan?.ports ?? [];
     const { pid } = this.process;
-    if (this.#failure === undefined || performance.now() - this.#failure.sinceMs < tellFailureAfterMs) return "";
+    if (this.#failure === undefined || performance.now() - this.#failure.sinceMs < this.#tellFailureAfterMs) return "";
     if (port === undefined || pid === undefined || !answer.includes("ECONNREFUSED")) return "";
     const places = groupListeners(pid);
     if (places.length === 0) return "";
