@@ -3,9 +3,11 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
+import { checkCommandsOnTerminals } from "@tulle/cli/commands-on-terminals";
 import { envoyPath } from "../tools/envoy-path.ts";
+import { runCommand } from "../tools/run-command.ts";
 import { waitFor } from "../tools/processes.ts";
-import { httpRequest, ShopInstance } from "./shop-instance.ts";
+import { commandEntry, httpRequest, ShopInstance } from "./shop-instance.ts";
 
 /** Version 1 of the catalog has Tulle's proxy, version 2 an Envoy. */
 async function putEnvoyBesideVersion2(folder: string): Promise<void> {
@@ -15,6 +17,17 @@ async function putEnvoyBesideVersion2(folder: string): Promise<void> {
     file,
     before + after!.replace("annotations:\n", "annotations:\n        sidecar.tulle.io/proxy: envoy\n"),
   );
+}
+
+/** What a terminal of the kernel's shows of the pods. */
+async function onTerminal(shop: ShopInstance, columns: number): Promise<string> {
+  const { stdout, code } = await runCommand(
+    "script",
+    ["--quiet", "--return", "--command", `stty cols ${columns}; exec "$NODE" "$ENTRY" pods`, "/dev/null"],
+    { env: { ...process.env, NODE: process.execPath, ENTRY: commandEntry, TULLE_DIR: shop.folder, TERM: "xterm" } },
+  );
+  assert.equal(code, 0, stdout);
+  return stdout;
 }
 
 test("certificates, policies and descriptions of both proxies", async () => {
@@ -78,4 +91,9 @@ test("certificates, policies and descriptions of both proxies", async () => {
   const missing = await shop.tulle("authz", "check", "nobody");
   assert.equal(missing.code, 1);
   assert.match(missing.stderr, /^tulle: there is no pod nobody\nPods:\n/);
+
+  await checkCommandsOnTerminals({ folder: shop.folder, pod: one!, other: other! });
+  const [unknown, usual, narrow] = await Promise.all([0, 80, 40].map((columns) => onTerminal(shop, columns)));
+  assert.equal(unknown, usual, "a terminal that does not know its width counts as 80 columns wide");
+  assert.notEqual(unknown, narrow);
 });

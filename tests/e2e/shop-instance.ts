@@ -11,7 +11,7 @@ import { freePorts, startProcess, waitFor, type StartedProcess } from "../tools/
 export type { Pod };
 
 const root = path.resolve(import.meta.dirname, "../..");
-const entry = path.join(root, "packages", "cli", "src", "main.ts");
+export const commandEntry = path.join(root, "packages", "cli", "src", "main.ts");
 
 export interface Answer {
   readonly status: number;
@@ -95,7 +95,14 @@ export class ShopInstance implements AsyncDisposable {
   }
 
   #startUp(args: readonly string[] = []): Promise<StartedProcess> {
-    const command = [entry, "up", this.folder, "--publish", `${this.port}:8080,${this.securePort}:8443`, ...args];
+    const command = [
+      commandEntry,
+      "up",
+      this.folder,
+      "--publish",
+      `${this.port}:8080,${this.securePort}:8443`,
+      ...args,
+    ];
     return startProcess(process.execPath, command, { name: "tulle up", env: this.#env, cwd: this.#parent });
   }
 
@@ -138,7 +145,7 @@ export class ShopInstance implements AsyncDisposable {
   }
 
   async tulle(...args: readonly string[]): Promise<CommandResult> {
-    const command = await startProcess(process.execPath, [entry, ...args], {
+    const command = await startProcess(process.execPath, [commandEntry, ...args], {
       name: `tulle ${args.join(" ")}`,
       env: { ...this.#env, TULLE_DIR: this.folder },
       cwd: this.folder,

@@ -17,7 +17,8 @@ const paragraphs = `web-1
   READY      yes
 
 gateway-1
-  NAMESPACE  tulle-system
+  NAMESPACE
+    tulle-system
   READY
 `;
 const titled = `NAME

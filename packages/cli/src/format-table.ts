@@ -1,7 +1,7 @@
 // Columns for people: as wide as their widest cell, two spaces apart, without trailing blanks.
 import { printable } from "@tulle/telemetry";
 import { padToWidth, textWidth } from "./text-width.ts";
-import { wrapText } from "./wrap-text.ts";
+import { wrapBehind } from "./wrap-text.ts";
 
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[], gap = 2): string {
   const lines = [header, ...printableCells(rows)];
@@ -55,8 +55,12 @@ export function formatFitting(
   return rows
     .map((row) => {
       const lines = others.map(({ name, column }) => {
-        const value = wrapText(row[column] ?? "", columns - width - 4).replaceAll("\n", `\n${" ".repeat(width + 4)}`);
-        return `  ${name.padEnd(width)}  ${value}`.trimEnd();
+        const value = row[column] ?? "";
+        const room = columns - width - 4;
+        // A word that is too long beside its name stands below it.
+        if (value.split(" ").some((word) => textWidth(word) > room))
+          return `  ${name}\n${wrapBehind("    ", value, columns)}`;
+        return `  ${name.padEnd(width)}  ${wrapBehind(" ".repeat(width + 4), value, columns).trimStart()}`.trimEnd();
       });
       return [row[title] ?? "", ...lines].map((line) => `${line}\n`).join("");
     })

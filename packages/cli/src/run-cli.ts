@@ -16,12 +16,12 @@ export async function runCli(
 ): Promise<ExitCode> {
   // Not a copy: its getters are for those who ask.
   const context = Object.assign(Object.create(given) as CommandContext, {
-    stderr: (text: string) => given.stderr(asTyped(text, given, table)),
+    stderr: (text: string) => given.stderr(wrapLines(asTyped(text, given, table), given.columns)),
   });
   try {
     return await dispatch(args, context, table);
   } catch (error) {
-    return report(error, context, table);
+    return report(error, context);
   }
 }
 
@@ -32,12 +32,12 @@ async function dispatch(
 ): Promise<ExitCode> {
   const [first, second] = args;
   if (first === undefined || first === "--help" || first === "-h") {
-    if (first !== undefined) context.stdout(asTyped(overview(table, context.columns), context, table));
+    if (first !== undefined) showHelp(overview(table, context.columns), context, table);
     else context.stderr(overview(table, context.columns));
     return first === undefined ? exitCodes.usage : exitCodes.ok;
   }
   if (first === "help" && second === undefined) {
-    context.stdout(asTyped(overview(table, context.columns), context, table));
+    showHelp(overview(table, context.columns), context, table);
     return exitCodes.ok;
   }
   if (first === "--version" || first === "-V") return dispatch(["version"], context, table);
@@ -52,6 +52,10 @@ async function dispatch(
   for (const each of withSubcommands(command)) prepare(each, context, table);
   await program.parseAsync([row.name, ...rest.slice(1)], { from: "user" });
   return exitCodes.ok;
+}
+
+function showHelp(text: string, context: CommandContext, table: readonly CommandRow[]): void {
+  context.stdout(wrapLines(asTyped(text, context, table), context.columns));
 }
 
 /** With the name that the person has typed for every command that is written out. */
@@ -102,7 +106,7 @@ function prepare(command: Command, context: CommandContext, table: readonly Comm
   if (command.commands.length > 0) command.helpCommand(false);
   command.showHelpAfterError(`Run '${fullName(command)} --help' for all options and examples.`);
   command.configureOutput({
-    writeOut: (text) => context.stdout(asTyped(text, context, table)),
+    writeOut: (text) => showHelp(text, context, table),
     writeErr: (text) =>
       context.stderr(text.replace(/^error: /, "tulle: ").replace(/\n\(Did you mean (\S+)\?\)/, "\nDid you mean '$1'?")),
     getOutHelpWidth: () => context.columns ?? 100,
@@ -114,16 +118,14 @@ function fullName(command: Command): string {
   return command.parent === null ? command.name() : `${fullName(command.parent)} ${command.name()}`;
 }
 
-function report(error: unknown, context: CommandContext, table: readonly CommandRow[]): ExitCode {
+function report(error: unknown, context: CommandContext): ExitCode {
   if (error instanceof CommanderError) {
     // Help and version are "errors" with status 0 in commander; it has printed the message already.
     return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   }
   if (error instanceof CommandFailure) {
     if (error.message !== "") context.stderr(`${wrapText(`tulle: ${error.message}`, context.columns, "  ")}\n`);
-    if (error.hint !== undefined) {
-      context.stderr(`${wrapLines(asTyped(error.hint, context, table), context.columns)}\n`);
-    }
+    if (error.hint !== undefined) context.stderr(`${error.hint}\n`);
     return error.exitCode;
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -148,7 +150,7 @@ function overview(table: readonly CommandRow[], columns: number | undefined): st
   });
   return `Usage: tulle <command> [options]
 
-${wrapText(purpose, columns)}
+${purpose}
 
 ${groups.join("\n")}
 Examples:
@@ -156,7 +158,7 @@ Examples:
   tulle up samples/shop
   curl localhost:8080/api/catalog
 
-${wrapText("'tulle <command> --help' shows a command's options and examples.", columns)}
+'tulle <command> --help' shows a command's options and examples.
 `;
 }
 

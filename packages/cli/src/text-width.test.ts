@@ -7,6 +7,7 @@ import { padToWidth, textWidth } from "./text-width.ts";
 for (const { text, expected } of [
   { text: "", expected: 0 },
   { text: "ann", expected: 3 },
+  { text: "\u001b[31mred\u001b[39m", expected: 3 },
   { text: "\u{e9}t\u{e9}", expected: 3 },
   { text: "e\u0301", expected: 1 },
   { text: "\u65e5\u672c\u8a9e", expected: 6 },

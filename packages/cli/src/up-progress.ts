@@ -78,7 +78,7 @@ export class UpProgress {
         return;
       case "problem":
         this.#message(`${event.subject}: ${event.problem.message}`, this.#colors.yellow);
-        this.#line(wrapLines(event.problem.suggestion, this.#context.isTerminal ? this.#context.columns : undefined));
+        this.#line(event.problem.suggestion);
         return;
       case "process-ended": {
         const { end } = event;
@@ -118,7 +118,7 @@ export class UpProgress {
     ];
     const width = Math.max(...rows.map(([first]) => first!.length));
     this.#line("");
-    const columns = this.#context.isTerminal ? this.#context.columns : undefined;
+    const columns = this.#width;
     const isNarrow = columns !== undefined && rows.some(([, second]) => width + 4 + second!.length > columns);
     for (const [first, second] of rows) {
       this.#line(isNarrow ? `  ${first}\n    ${second}` : `  ${first!.padEnd(width)}  ${second}`);
@@ -245,11 +245,16 @@ export class UpProgress {
   }
 
   #message(text: string, color: (text: string) => string): void {
-    this.#line(color(wrapText(text, this.#context.isTerminal ? this.#context.columns : undefined, "  ")));
+    this.#line(color(wrapText(text, this.#width, "  ")));
+  }
+
+  /** Of a terminal; a pipe gets lines as they are. */
+  get #width(): number | undefined {
+    return this.#context.isTerminal ? this.#context.columns : undefined;
   }
 
   #line(text: string): void {
-    this.#block(`${text}\n`);
+    this.#block(`${wrapLines(text, this.#width)}\n`);
   }
 
   #block(text: string): void {

@@ -17,6 +17,11 @@ test("lines that are indented stay as they are", () => {
   assert.equal(wrapLines("Write it so:\n  a: b c d e f", 8), "Write it\nso:\n  a: b c d e f");
 });
 
+test("what an example is for, and how a command is used, go on as they began", () => {
+  assert.equal(wrapLines("  # one two three\n  one two three", 11), "  # one two\n  # three\n  one two three");
+  assert.equal(wrapLines("Usage: a b c d", 10), "Usage: a b\n  c d");
+});
+
 for (const { columns, expected } of [
   { columns: undefined, expected: "  --a-long-option <value>  what it does, in a few words more" },
   { columns: 80, expected: "  --a-long-option <value>  what it does, in a few words more" },

@@ -1,6 +1,9 @@
 // Long messages on a narrow terminal: broken between words instead of anywhere.
 import { padToWidth, textWidth } from "./text-width.ts";
 
+/** How what an example is for begins. */
+const comment = "  # ";
+
 /** A description that has less room beside its term stands below it. */
 const leastRoom = 30;
 
@@ -21,9 +24,21 @@ export function wrapText(text: string, columns: number | undefined, indent = "")
   return [...lines, line].join("\n");
 }
 
-/** Each line for itself. Indented lines are examples and lists, to be copied as they are. */
+/** Breaks `text` behind `before`, with which every line begins. */
+export function wrapBehind(before: string, text: string, columns: number | undefined): string {
+  const room = columns === undefined ? undefined : columns - textWidth(before);
+  return before + wrapText(text, room).replaceAll("\n", `\n${before}`);
+}
+
+/**
+ * Each line for itself. Indented lines are examples and lists, to be copied as they are; what an example is for stands above it, as
+ * a comment of a shell.
+ */
 export function wrapLines(text: string, columns: number | undefined): string {
-  const lines = text.split("\n").map((line) => (line.startsWith(" ") ? line : wrapText(line, columns)));
+  const lines = text.split("\n").map((line) => {
+    if (line.startsWith(comment)) return wrapBehind(comment, line.slice(comment.length), columns);
+    return line.startsWith(" ") ? line : wrapText(line, columns, line.startsWith("Usage: ") ? "  " : "");
+  });
   return lines.join("\n");
 }
 
@@ -31,8 +46,6 @@ export function wrapLines(text: string, columns: number | undefined): string {
 export function wrapItem(term: string, width: number, meaning: string, columns: number | undefined): string {
   const beside = width + 4;
   const isBelow = columns !== undefined && columns - beside < leastRoom && beside + textWidth(meaning) > columns;
-  const indent = isBelow ? 6 : beside;
-  const text = wrapText(meaning, columns === undefined ? undefined : columns - indent);
-  const lines = text.replaceAll("\n", `\n${" ".repeat(indent)}`);
-  return isBelow ? `  ${term}\n${" ".repeat(indent)}${lines}` : `  ${padToWidth(term, width)}  ${lines}`.trimEnd();
+  const text = wrapBehind(" ".repeat(isBelow ? 6 : beside), meaning, columns);
+  return isBelow ? `  ${term}\n${text}` : `  ${padToWidth(term, width)}  ${text.trimStart()}`.trimEnd();
 }

@@ -8,6 +8,7 @@ import { addExamples, addInstanceOption, addOutputOption } from "../command-opti
 import { connect, withApiFailures } from "../instance-client.ts";
 import { countFindings, distinct, findingRows, renderFindings } from "../print-findings.ts";
 import { loadManifests } from "../resource-arguments.ts";
+import { wrapText } from "../wrap-text.ts";
 
 interface AnalyzeCommandOptions extends InstanceOption, OutputOption {
   readonly mesh?: boolean;
@@ -46,8 +47,8 @@ async function run(paths: readonly string[], options: AnalyzeCommandOptions, con
   const subject = paths.length === 0 ? "the running instance" : paths.join(", ");
   await context.printData(findingRows(findings), options.output, () =>
     findings.length === 0
-      ? `✔ No validation issues found when analyzing ${subject}.\n`
-      : `${renderFindings(findings, context)}\n${countFindings(findings)} in ${subject}\n`,
+      ? `${wrapText(`✔ No validation issues found when analyzing ${subject}.`, context.columns, "  ")}\n`
+      : `${renderFindings(findings, context)}\n${wrapText(`${countFindings(findings)} in ${subject}`, context.columns)}\n`,
   );
   const failing: readonly Severity[] =
     options.failOn === "error"

@@ -169,8 +169,8 @@ function addCreate(command: Command, context: CommandContext): void {
   addOutputOption(addStoreOptions(create));
   addExamples(create, [
     ["tulle auth client create --id web --redirect-uri https://app.example/callback", "a web application"],
-    ["tulle auth client create --id cli --public --redirect-uri http://127.0.0.1/callback", "a native application"],
-    ['tulle auth client create --id job --grant client_credentials --scope "orders.read"', "a job without a user"],
+    ["tulle auth client create --id cli --public --redirect-uri http://127.0.0.1/cb", "a native application"],
+    ["tulle auth client create --id job --grant client_credentials --scope read", "a job without a user"],
   ]);
   create.action(async (options: Options & { id: string; public?: boolean; secretStdin?: boolean }) => {
     const secret = options.secretStdin === true ? await secretFromStdin(context, "secret") : undefined;

@@ -22,8 +22,8 @@ export function registerLog(command: Command, context: CommandContext): void {
     .option("--level <levels>", `[<logger>:]<level>, separated by commas; levels: ${logLevels.join(", ")}`, parseLevels)
     .option("-r, --reset", "all loggers to warning, as Istio does (proxies of tulle up start with info)");
   addExamples(command, [
-    ["tulle proxy-config log catalog-v1-5d8f6c7b9-x2k4p.shop", "all loggers and their levels"],
-    ["tulle proxy-config log catalog-v1-5d8f6c7b9-x2k4p.shop --level http:debug,router:trace", "change two"],
+    ["tulle proxy-config log catalog-v1", "all loggers and their levels"],
+    ["tulle proxy-config log catalog-v1 --level http:debug,router:trace", "change two"],
   ]);
   command.action(async (name: string, options: Options) => {
     const admin = await proxyAdmin(context, name, options);
