@@ -198,7 +198,8 @@ test("a first probe that fails is no failure yet", async (t) => {
 test("a program that never answers well is told after a while, with what it says", async (t) => {
   const on = await setStage(t, {}, { injection: "none" }, undefined, { tellFailureAfterMs: 100 });
   on.pod.start();
-  await on.until("a reason", () => on.pod.failure !== undefined);
+  // Before it listens there is another reason.
+  await on.until("its answer", () => on.pod.failure?.includes("statuscode") === true);
   assert.equal(on.pod.failure, "Readiness probe of container app failed: HTTP probe failed with statuscode: 503");
   assert.equal(on.pod.phase, "starting-app");
 });
@@ -427,7 +428,7 @@ test("a program that listens on a port of its own is told which, and what to do"
   const variables = [{ name: "PORT", value: "3001" }];
   const on = await setStage(t, { variables }, { injection: "none" }, undefined, { tellFailureAfterMs: 500 });
   on.pod.start();
-  await on.until("the failure to be told", () => on.pod.failure !== undefined);
+  await on.until("where it listens", () => on.pod.failure?.includes("the program listens") === true);
   const { app } = on.pod.addresses;
   const expected = `; the program listens at ${app}:3001, and is expected at ${app}:3000 (containerPort): let it listen where its variables HOST and PORT say`;
   assert.ok(on.pod.failure?.endsWith(expected) === true, String(on.pod.failure));
