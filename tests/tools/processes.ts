@@ -31,10 +31,11 @@ export async function waitFor<T>(
 ): Promise<Exclude<T, Falsy>> {
   const timeoutMs = options.timeoutMs ?? patienceMs;
   const deadline = performance.now() + timeoutMs;
-  let last: unknown = "the condition never ended";
+  let last: unknown;
   for (;;) {
     try {
-      const value = await condition();
+      // A condition that asks a broken program may never end.
+      const value = await inTime(condition(), "the condition to end", deadline - performance.now());
       if (value) return value as Exclude<T, Falsy>;
       last = `last value: ${String(value)}`;
     } catch (error) {
@@ -48,6 +49,17 @@ export async function waitFor<T>(
   const reason = last instanceof Error ? last.message : String(last);
   const details = options.details === undefined ? "" : `\n${options.details()}`;
   throw new Error(`waited ${timeoutMs} ms for ${options.what} (${reason})${details}`, { cause: last });
+}
+
+/** What is awaited, or an error that says what did not come. Where nothing can be looked at again and again. */
+export async function inTime<T>(awaited: T | Promise<T>, what: string, timeoutMs = patienceMs): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`waited in vain for ${what}`)), timeoutMs);
+  try {
+    return await Promise.race([awaited, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 export interface ProcessExit {

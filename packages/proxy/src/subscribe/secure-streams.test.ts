@@ -10,7 +10,7 @@ import { after, type TestContext, test } from "node:test";
 import { type LogEntry, Logging } from "@tulle/telemetry";
 import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
-import { startProcess, waitFor } from "../../../../tests/tools/processes.ts";
+import { inTime, startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
 import { type IssuedIdentity, selfSigned, testAuthority } from "../testing/test-authority.ts";
 import { type RunningProxy, runProxy } from "../run-proxy.ts";
@@ -107,8 +107,11 @@ interface Ours {
 async function startOurs(t: TestContext, bootstrap: string): Promise<Ours> {
   const log: LogEntry[] = [];
   const logging = new Logging({ level: "debug", sink: (entry) => log.push(entry) });
-  const proxy = await runProxy({ bootstrap: parseBootstrap(bootstrap, "b.json"), logging });
-  t.after(() => proxy.close());
+  const proxy = await inTime(
+    runProxy({ bootstrap: parseBootstrap(bootstrap, "b.json"), logging }),
+    "the proxy to start",
+  );
+  t.after(() => inTime(proxy.close(), "the proxy to close"));
   const reasons = (): string =>
     log.flatMap(({ message, fields }) => (/stream ended/.test(message) ? [String(fields?.["reason"])] : [])).join("\n");
   return { proxy, log, reasons };

@@ -3,6 +3,7 @@
 import net from "node:net";
 import type { TestContext } from "node:test";
 import { Logging } from "@tulle/telemetry";
+import { inTime } from "../../../../tests/tools/processes.ts";
 import type { Clock } from "../worker/clock.ts";
 import { DataPath } from "../worker/data-path.ts";
 import type { HttpFilter } from "../http/filter.ts";
@@ -56,7 +57,13 @@ export async function runProxy(t: TestContext, options: RunningProxyOptions): Pr
   const fault = await host.apply({ ...handBuiltListener(config), perConnectionBufferLimitBytes });
   if (fault !== undefined) throw new Error(fault);
   const port = host.boundAddresses().get("hand-built")![0]!.port;
-  t.after(() => host.stop());
+  t.after(() =>
+    inTime(host.stop(), "the proxy to let its connections go").catch((error: Error) => {
+      // A hook that fails is the last: what is open would keep the process, and its failure to itself.
+      for (const socket of openSockets) socket.destroy();
+      throw error;
+    }),
+  );
   return { port, host, config, dataPath, log, infos };
 }
 
@@ -97,6 +104,9 @@ export async function runBackend(
   return { port: (server.address() as net.AddressInfo).port, seen, sockets };
 }
 
+/** Of clients. */
+const openSockets = new Set<net.Socket>();
+
 export class Client {
   readonly socket: net.Socket;
   received = "";
@@ -112,6 +122,8 @@ export class Client {
 
   static async connect(t: TestContext, port: number): Promise<Client> {
     const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    openSockets.add(socket);
+    socket.once("close", () => openSockets.delete(socket));
     t.after(() => socket.destroy());
     const client = new Client(socket);
     await new Promise((resolve, reject) => {

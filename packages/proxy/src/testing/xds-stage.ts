@@ -49,12 +49,12 @@ export interface XdsStageOptions {
 export async function startXdsStage(options: XdsStageOptions = {}): Promise<XdsStage> {
   const server = options.tls === undefined ? http2.createServer() : http2.createSecureServer(options.tls);
   const streams: XdsStream[] = [];
-  const sessions = new Set<http2.ServerHttp2Session>();
-  server.on("session", (session) => {
-    sessions.add(session);
-    session.on("error", () => undefined);
-    session.once("close", () => sessions.delete(session));
+  const sockets = new Set<net.Socket>();
+  server.on("connection", (socket: net.Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
   });
+  server.on("session", (session) => session.on("error", () => undefined));
   server.on("stream", (call: http2.ServerHttp2Stream, headers) => {
     const stream = xdsStream(call, headers);
     streams.push(stream);
@@ -75,7 +75,8 @@ export async function startXdsStage(options: XdsStageOptions = {}): Promise<XdsS
     port: (server.address() as net.AddressInfo).port,
     streams,
     async stop() {
-      for (const session of sessions) session.destroy();
+      // Those that never got as far as a session, too.
+      for (const socket of sockets) socket.destroy();
       await new Promise<void>((resolve) => {
         server.close(() => resolve());
       });
