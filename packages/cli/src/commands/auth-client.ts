@@ -148,9 +148,10 @@ function addShow(command: Command, context: CommandContext): void {
     const clients = await withStore(context, options, ({ database }) => allClients(database));
     const client = clients.find((each) => each.id === id);
     if (client === undefined) throw new CommandFailure(`there is no client ${id}`);
-    await context.printData(shown(client), options.output, () => {
+    const settings = shown(client);
+    await context.printData(settings, options.output, () => {
       const text = (value: unknown): string => (Array.isArray(value) ? value.join(" ") : String(value));
-      const rows = Object.entries(shown(client)).filter(([, value]) => value !== undefined);
+      const rows = Object.entries(settings).filter(([, value]) => value !== undefined);
       return formatFitting(
         ["SETTING", "VALUE"],
         rows.map(([name, value]) => [name, text(value)]),

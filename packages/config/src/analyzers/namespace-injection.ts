@@ -5,10 +5,12 @@
 import type { Namespace } from "../resource.ts";
 import type { Analyzer, Discovery, Workload } from "./analyzer.ts";
 
+/** Say yes or no. */
+const wordLabels = ["tulle-injection", "istio-injection"];
 /** The first that is there decides. */
-const namespaceLabels = ["tulle-injection", "istio-injection", "istio.io/rev"];
-/** Istio's word for meshes without sidecars; it says nothing here, and something else than the others there. */
-const otherMode = "istio.io/dataplane-mode";
+const namespaceLabels = [...wordLabels, "istio.io/rev"];
+/** The second is Istio's word for meshes without sidecars; it says nothing here, and something else than the others there. */
+const otherLabels = ["istio.io/rev", "istio.io/dataplane-mode"];
 const podLabels = ["sidecar.tulle.io/inject", "sidecar.istio.io/inject", "istio.io/rev"];
 const templateAnnotations = ["inject.tulle.io/templates", "inject.istio.io/templates"];
 
@@ -35,10 +37,10 @@ export const namespaceInjection: Analyzer = {
 /** `istio-injection` beside an equal `tulle-injection` is a manifest for both meshes. */
 function* severalLabels(resource: Namespace): Generator<Discovery> {
   const { name, labels = {} } = resource.metadata;
-  const words = ["tulle-injection", "istio-injection"].filter((label) => labels[label] !== undefined);
+  const words = wordLabels.filter((label) => labels[label] !== undefined);
   const agree = new Set(words.map((label) => labels[label])).size < 2;
   const isOff = labels[words[0] ?? ""] === "disabled";
-  const others = ["istio.io/rev", otherMode].filter((label) => labels[label] !== undefined);
+  const others = otherLabels.filter((label) => labels[label] !== undefined);
   const said = [...(agree ? words.slice(0, 1) : words), ...(agree && isOff ? [] : others)];
   if (said.length < 2) return;
   const decides = namespaceLabels.find((label) => labels[label] !== undefined)!;
