@@ -1,8 +1,9 @@
 // Tables for people, and what they become on a terminal that is too narrow for them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatFitting, formatTable } from "./format-table.ts";
+import { formatFitting } from "./format-table.ts";
 
+const wide = { columns: undefined, title: 0 };
 const header = ["NAMESPACE", "NAME", "READY"];
 const rows = [
   ["shop", "web-1", "yes"],
@@ -38,7 +39,8 @@ for (const { name, columns, expected } of cases) {
   test(name, () => assert.equal(formatFitting(header, rows, { columns, title: 1 }), expected));
 }
 
-test("a table of nothing is its header", () => assert.equal(formatTable(header, []), "NAMESPACE  NAME  READY\n"));
+test("a table of nothing is its header", () =>
+  assert.equal(formatFitting(header, [], wide), "NAMESPACE  NAME  READY\n"));
 
 test("a list without rows says so in words, however narrow", () => {
   assert.equal(formatFitting(header, [], { columns: 20, title: 0, empty: "no pods" }), "no pods\n");
@@ -58,5 +60,7 @@ test("a cell holds what others wrote in it to one line and to its place", () => 
     const shown = formatFitting(["ID", "BROWSER"], [["1", hostile]], { columns, title: 0 });
     assert.doesNotMatch(shown, /[^\n\x20-\x7e]|\nroot/, String(columns));
   }
-  assert.ok(formatTable(["A"], [[hostile]]).includes(String.raw`curl\u001b[2J\u009b1A\u202e\u2066\nroot  admin`));
+  assert.ok(
+    formatFitting(["A"], [[hostile]], wide).includes(String.raw`curl\u001b[2J\u009b1A\u202e\u2066\nroot  admin`),
+  );
 });

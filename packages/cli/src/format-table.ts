@@ -3,11 +3,7 @@ import { printable } from "@tulle/telemetry";
 import { padToWidth, textWidth } from "./text-width.ts";
 import { wrapBehind } from "./wrap-text.ts";
 
-export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  return inColumns(header, printableCells(rows), 2);
-}
-
-function inColumns(header: readonly string[], rows: readonly (readonly string[])[], gap: number): string {
+function formatTable(header: readonly string[], rows: readonly (readonly string[])[], gap: number): string {
   const lines = [header, ...rows];
   const widths = header.map((_, column) => Math.max(...lines.map((line) => textWidth(line[column] ?? ""))));
   return lines
@@ -49,7 +45,7 @@ export function formatFitting(
   if (given.length === 0 && empty !== undefined) return `${empty}\n`;
   const rows = printableCells(given);
   for (const gap of gaps) {
-    const table = inColumns(header, rows, gap);
+    const table = formatTable(header, rows, gap);
     if (fits(table, columns)) return table;
   }
   const titled = underTitles(header, rows, title);
@@ -77,7 +73,7 @@ function fits(text: string, columns: number): boolean {
 
 function underTitles(header: readonly string[], rows: readonly (readonly string[])[], title: number): string {
   const indented = (line: readonly string[]): string[] => ["", ...line.filter((_, column) => column !== title)];
-  const lines = inColumns(indented(header), rows.map(indented), 2).split("\n");
+  const lines = formatTable(indented(header), rows.map(indented), 2).split("\n");
   const titles = [header[title]!, ...rows.map((row) => row[title] ?? "")];
   return titles.map((text, index) => `${text}\n${lines[index]!}\n`).join("");
 }

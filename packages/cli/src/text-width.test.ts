@@ -1,7 +1,7 @@
 // Columns that texts take on a terminal.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatTable } from "./format-table.ts";
+import { formatFitting } from "./format-table.ts";
 import { padToWidth, textWidth } from "./text-width.ts";
 
 for (const { text, expected } of [
@@ -26,12 +26,13 @@ for (const { text, expected } of [
 
 test("columns of a table are aligned where names are wide", () => {
   assert.equal(
-    formatTable(
+    formatFitting(
       ["NAME", "ROLE"],
       [
         ["\u65e5\u672c", "a"],
         ["ann", "b"],
       ],
+      { columns: undefined, title: 0 },
     ),
     "NAME  ROLE\n\u65e5\u672c  a\nann   b\n",
   );
