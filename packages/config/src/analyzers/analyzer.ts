@@ -52,6 +52,7 @@ export class AnalyzedMesh {
   readonly destinationRulesByHost: ReadonlyMap<string, readonly DestinationRule[]>;
   readonly workloads: readonly Workload[];
   readonly #byKind: ReadonlyMap<Kind, readonly MeshResource[]>;
+  readonly #podsOf = new Map<Gateway, readonly string[]>();
 
   readonly #drafts: ReadonlySet<MeshResource>;
 
@@ -108,11 +109,15 @@ export class AnalyzedMesh {
    * known, those with an equal one will be on the same pods.
    */
   podsOf(gateway: Gateway): readonly string[] {
-    const chosen = this.workloadsOf(gateway).map(({ resource: { kind, metadata } }) =>
-      JSON.stringify([kind, metadata.namespace, metadata.name]),
+    const known = this.#podsOf.get(gateway);
+    if (known !== undefined) return known;
+    const chosen = this.workloads.flatMap(({ labels }, number) =>
+      selects(gateway.spec.selector ?? {}, labels) ? [String(number)] : [],
     );
     const selector = Object.entries(gateway.spec.selector ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-    return chosen.length > 0 ? chosen : [JSON.stringify(selector)];
+    const pods = chosen.length > 0 ? chosen : [JSON.stringify(selector)];
+    this.#podsOf.set(gateway, pods);
+    return pods;
   }
 }
 

@@ -149,27 +149,36 @@ function shownCertificates(resource: Gateway): readonly ShownCertificate[] {
 
 /** Clients that reuse a connection for every name of its certificate would meet the wrong Gateway's routes. */
 function* sharedCertificates(mesh: AnalyzedMesh): Generator<Discovery> {
-  const placed = mesh
-    .list("Gateway")
-    .flatMap((gateway) =>
-      mesh.podsOf(gateway).flatMap((pod) => shownCertificates(gateway).map((shown) => ({ ...shown, pod }))),
-    );
-  const told = new Set<string>();
-  for (const list of Map.groupBy(placed, ({ pod, name }) => JSON.stringify([pod, name])).values()) {
-    const gateways = [...new Set(list.map(({ resource: { metadata } }) => `${metadata.namespace}/${metadata.name}`))];
-    if (gateways.length < 2) continue;
-    for (const { resource, path, name } of list) {
-      const message = `the certificate "${name}" is shown by several Gateways (${gateways.join(", ")}): a client that reuses its connection for another name would get 404`;
-      const once = JSON.stringify([resource.metadata.namespace, resource.metadata.name, path, message]);
-      if (told.has(once)) continue;
-      told.add(once);
-      yield {
-        code: "IST0138",
-        resource,
-        path,
-        message,
-        suggestion: "Put their servers into one Gateway, or use a certificate for each.",
-      };
+  for (const shown of Map.groupBy(mesh.list("Gateway").flatMap(shownCertificates), ({ name }) => name).values()) {
+    // Pods are many; what one Gateway alone shows is shared with nobody.
+    if (new Set(shown.map(({ resource }) => resource)).size < 2) continue;
+    const told = new Set<string>();
+    for (const list of byPod(mesh, shown)) {
+      const gateways = [...new Set(list.map(({ resource: { metadata } }) => `${metadata.namespace}/${metadata.name}`))];
+      const names = gateways.join(", ");
+      if (gateways.length < 2 || told.has(names)) continue;
+      told.add(names);
+      for (const { resource, path, name } of list) {
+        yield {
+          code: "IST0138",
+          resource,
+          path,
+          message: `the certificate "${name}" is shown by several Gateways (${names}): a client that reuses its connection for another name would get 404`,
+          suggestion: "Put their servers into one Gateway, or use a certificate for each.",
+        };
+      }
     }
   }
+}
+
+function byPod(mesh: AnalyzedMesh, shown: readonly ShownCertificate[]): Iterable<readonly ShownCertificate[]> {
+  const pods = new Map<string, ShownCertificate[]>();
+  for (const each of shown) {
+    for (const pod of mesh.podsOf(each.resource)) {
+      const list = pods.get(pod);
+      if (list === undefined) pods.set(pod, [each]);
+      else list.push(each);
+    }
+  }
+  return pods.values();
 }
