@@ -55,7 +55,8 @@ export async function revokeGrants(
   if (found.value === undefined) return { problems: found.problems };
   const grants = found.value;
   await database.transaction(async (transaction) => {
-    for (const { id, userId, clientId } of grants) {
+    // In one order, whoever else does the same.
+    for (const { id, userId, clientId } of grants.toSorted((a, b) => (a.userId < b.userId ? -1 : 1))) {
       await revokeGrant(transaction, id);
       await recordAdministration(transaction, { event: "grant revoked by an administrator", userId, clientId });
     }

@@ -18,6 +18,7 @@ import type { Refusal } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
 import { issueCode } from "../store/authorizations.ts";
 import { DatabaseUnavailable } from "../store/database.ts";
+import type { Transaction } from "../store/database.ts";
 import { findGrant, rememberConsent } from "../store/grants.ts";
 import type { ConsentGiven } from "../store/grants.ts";
 import { coversScope } from "../protocol/scope.ts";
@@ -25,7 +26,8 @@ import { trustedScope } from "./choice-of-scopes.ts";
 import type { Interaction } from "../store/interactions.ts";
 import { createInteraction, finishInteraction } from "../store/interactions.ts";
 import type { Session } from "../store/sessions.ts";
-import { findSession, joinSession, touchSession } from "../store/sessions.ts";
+import { findSession, isSessionKept, joinSession, touchSession } from "../store/sessions.ts";
+import { holdUser } from "../store/users.ts";
 import { addressChecks } from "./address-checks.ts";
 import { answerClient, refuseClient } from "./client-answer.ts";
 import type { AddressDraft, AuthorizeDraft, ResponseMode } from "./draft.ts";
@@ -199,6 +201,7 @@ async function issue(server: ServerContext, step: AuthorizationStep, situation: 
   const code = await server.database.transaction(async (transaction) => {
     if (step.interaction !== undefined && !(await finishInteraction(transaction, step.interaction.id)))
       return undefined;
+    if (answered !== undefined && !(await mayAnswer(transaction, session))) return undefined;
     await touchSession(transaction, session);
     const hearsOfEnd = draft.client.backchannelLogoutUri !== undefined && draft.scope.includes("openid");
     if (hearsOfEnd && !(await joinSession(transaction, session.id, draft.client.id))) return undefined;
@@ -238,6 +241,11 @@ async function issue(server: ServerContext, step: AuthorizationStep, situation: 
     server.audit.record({ event, clientId: draft.client.id, userId: session.userId, address });
   }
   return answerClient(server, draft, [["code", code]]);
+}
+
+/** A new password or an end of everything, while the answer was on its way, leaves no consent behind. */
+async function mayAnswer(transaction: Transaction, { userId, id }: Session): Promise<boolean> {
+  return (await holdUser(transaction, userId)) && (await isSessionKept(transaction, id));
 }
 
 /** What the owner has just answered, or what a trusted client is given in the owner's place; undefined where the grant says it already. */

@@ -1,6 +1,7 @@
 // What an owner has allowed a client, remembered until it expires or is taken back. One row for each pair.
 import { newId } from "../crypto/secrets.ts";
 import type { Reader, Transaction } from "./database.ts";
+import { holdUser } from "./users.ts";
 
 export interface Grant {
   readonly id: string;
@@ -78,7 +79,7 @@ export interface ConsentGiven {
 
 /**
  * Adds what was just answered, by the owner or in the owner's place for a trusted client, to what was answered before, unless that has expired. Whoever takes back a scope that was allowed ends
- * what was given with it.
+ * what was given with it. The transaction holds the user (`holdUser`): of two answers the later one adds to the earlier one.
  */
 export async function rememberConsent(transaction: Transaction, consent: ConsentGiven): Promise<Grant> {
   const before = await findGrant(transaction, consent.userId, consent.clientId);
@@ -139,7 +140,9 @@ export async function listGrants(
 export async function revokeGrant(transaction: Transaction, id: string, userId?: string): Promise<boolean> {
   const row = await transaction.get<{ user_id: string }>("SELECT user_id FROM grants WHERE id = ?", [id]);
   if (row === undefined || (userId !== undefined && row.user_id !== userId)) return false;
-  await transaction.run("DELETE FROM grants WHERE id = ?", [id]);
+  // A consent that is being given would bring back what it has read. A disabled user gives none.
+  await holdUser(transaction, row.user_id);
+  if ((await transaction.run("DELETE FROM grants WHERE id = ?", [id])) === 0) return false;
   await revokeAuthorizations(transaction, { id, userId: row.user_id }, "grant revoked");
   return true;
 }

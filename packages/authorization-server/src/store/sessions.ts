@@ -97,6 +97,11 @@ export async function listSessions(reader: Reader, userId: string): Promise<read
   return rows.map(fromRow);
 }
 
+/** Whether it has not been ended; how old it may get is asked when it is found. */
+export async function isSessionKept(reader: Reader, id: string): Promise<boolean> {
+  return (await reader.get("SELECT 1 AS found FROM sessions WHERE id = ?", [id])) !== undefined;
+}
+
 /** Whether a session is in force, which this use keeps it. */
 export async function keepSession(transaction: Transaction, id: string, idleMs: number): Promise<boolean> {
   const { nowMs } = transaction;
