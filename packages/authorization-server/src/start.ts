@@ -125,7 +125,7 @@ function startBackgroundWork(server: ServerContext, courier: LogoutCourier): rea
   return [
     repeat("key refresh", keyRefreshMs, () => server.keys.refresh()),
     // Looked for rather than told of: sessions end in other processes too, such as the command line's.
-    repeat("back-channel logout", logoutIntervalMs, () => courier.turn()),
+    repeat("back-channel logout", logoutIntervalMs, () => courier.round()),
     // At once while codes are issued, so that no clean-up grows big; seldom while nothing happens.
     repeat("purge", purgeIntervalMs, async () => {
       const issued = server.metrics.codesIssued.value;

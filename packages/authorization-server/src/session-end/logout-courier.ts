@@ -6,12 +6,21 @@ import type { ServerContext } from "../server-context.ts";
 import type { Client } from "../store/clients.ts";
 import { findClient } from "../store/clients.ts";
 import type { LogoutNotice } from "../store/logout-notices.ts";
-import { dueLogoutNotices, maxNoticesOfClient, removeLogoutNotice, takeLogoutNotice } from "../store/logout-notices.ts";
+import {
+  dueLogoutNotices,
+  maxNoticesOfClient,
+  maxQueuedOfClient,
+  removeLogoutNotice,
+  takeLogoutNotice,
+  trimLogoutNotices,
+} from "../store/logout-notices.ts";
 import { writeLogoutToken } from "./logout-token.ts";
 
 const timeoutMs = 5000;
 /** Before the second try and so on; after the last one there is none. */
 const retryAfterMs = [5000, 30_000, 120_000, 600_000];
+/** How long the last try holds its notice beyond its own time: whoever took it up sooner would send it once more. */
+const lastHoldMs = 60_000;
 const maxInFlight = 64;
 
 /** Why it was not delivered; `isFinal` where another try would say the same. */
@@ -25,25 +34,51 @@ export class LogoutCourier {
   /** What is being sent, and to which client. */
   readonly #inFlight = new Map<Promise<void>, string>();
   readonly #stopped = new AbortController();
+  #looking: Promise<void> | undefined;
+  /** There is room again since the look began. */
+  #looksAgain = false;
 
   constructor(server: ServerContext) {
     this.#server = server;
   }
 
-  /** Sends what is due, as far as there is room, and waits for none of it. */
-  async turn(): Promise<void> {
-    const { database, log } = this.#server;
-    for (const notice of await database.read((reader) => dueLogoutNotices(reader, maxInFlight))) {
-      const ofClient = [...this.#inFlight.values()].filter((clientId) => clientId === notice.clientId).length;
-      if (this.#stopped.signal.aborted || this.#inFlight.size >= maxInFlight) return;
-      if (ofClient >= maxNoticesOfClient) continue;
-      const sending: Promise<void> = this.#send(notice)
-        .finally(() => this.#inFlight.delete(sending))
-        // There is room again; the interval alone would make a long queue of one client wait for hours.
-        .then(() => (this.#stopped.signal.aborted ? undefined : this.turn()))
-        .catch((error: unknown) => log.warning("back-channel logout failed", { error: String(error) }));
-      this.#inFlight.set(sending, notice.clientId);
+  /** One of the rounds that come at their interval: what is too much goes, and what is due is sent. */
+  async round(): Promise<void> {
+    const { audit, database, metrics } = this.#server;
+    const trimmed = await database.transaction(trimLogoutNotices);
+    for (const [clientId, count] of trimmed) {
+      metrics.logoutNotices("given up").add(count);
+      const reason = `more than ${maxQueuedOfClient} waited for this client: ${count} are given up`;
+      audit.record({ event: "back-channel logout not delivered", error: "undelivered", reason, clientId });
     }
+    await this.turn();
+  }
+
+  /** Sends what is due, as far as there is room, and waits for none of it. Deliveries that end together share one look. */
+  async turn(): Promise<void> {
+    this.#looksAgain = true;
+    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+    await this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    while (this.#looksAgain && !this.#stopped.signal.aborted) {
+      this.#looksAgain = false;
+      const { database } = this.#server;
+      const due = await database.read((reader) => dueLogoutNotices(reader, maxInFlight / maxNoticesOfClient));
+      for (const notice of due) this.#begin(notice);
+    }
+  }
+
+  #begin(notice: LogoutNotice): void {
+    const ofClient = [...this.#inFlight.values()].filter((clientId) => clientId === notice.clientId).length;
+    if (this.#stopped.signal.aborted || this.#inFlight.size >= maxInFlight || ofClient >= maxNoticesOfClient) return;
+    const sending: Promise<void> = this.#send(notice)
+      .finally(() => this.#inFlight.delete(sending))
+      // There is room again; the interval alone would make a long queue of one client wait for hours.
+      .then(() => (this.#stopped.signal.aborted ? undefined : this.turn()))
+      .catch((error: unknown) => this.#server.log.warning("back-channel logout failed", { error: String(error) }));
+    this.#inFlight.set(sending, notice.clientId);
   }
 
   /** What is not delivered stays in the store for the next process. */
@@ -56,7 +91,7 @@ export class LogoutCourier {
     const { database, metrics } = this.#server;
     const waitMs = retryAfterMs[notice.attempts];
     const taken = await database.transaction(async (transaction) => {
-      if (!(await takeLogoutNotice(transaction, notice, timeoutMs + (waitMs ?? 0)))) return undefined;
+      if (!(await takeLogoutNotice(transaction, notice, timeoutMs + (waitMs ?? lastHoldMs)))) return undefined;
       return { client: await findClient(transaction, notice.clientId), nowMs: transaction.nowMs };
     });
     if (taken === undefined) return;

@@ -353,10 +353,12 @@ test("a logout token is neither a hint nor an access token", async (t) => {
   assert.equal((await server.post("/introspect", { token: tokens[0]! }, app)).json["active"], false);
 });
 
-test("a client that answers none of its notices takes no room from the others", async (t) => {
+test("a client that answers none of its notices takes no room from the others, and what it will never hear is told", async (t) => {
+  const { uri, tokens } = await receiver(t);
   const server = await testServer(t);
   await server.user();
-  for (const id of ["dead", "app"]) await server.client({ id, backchannelLogoutUri: "http://127.0.0.1:9/logout" });
+  await server.client({ id: "dead", backchannelLogoutUri: "http://127.0.0.1:9/logout" });
+  await server.client({ id: "app", backchannelLogoutUri: uri });
   const waitingFor = async (id: string): Promise<number> => {
     const sql = "SELECT count(*) AS count FROM logout_notices WHERE client_id = ?";
     const row = await server.context.database.read((reader) => reader.get<{ count: number }>(sql, [id]));
@@ -364,7 +366,11 @@ test("a client that answers none of its notices takes no room from the others", 
   };
   await server.context.database.transaction(async (transaction) => {
     for (let at = 0; at < maxQueuedOfClient; at += 1)
-      await transaction.run("INSERT INTO logout_notices VALUES (?, 'dead', 'nobody', 0, ?)", [`old-${at}`, 1e15]);
+      await transaction.run("INSERT INTO logout_notices VALUES (?, 'dead', 'nobody', ?, ?)", [
+        `old-${at}`,
+        at % 5,
+        1e15,
+      ]);
   });
   const browser = server.browser();
   for (const id of ["dead", "app"]) {
@@ -372,7 +378,17 @@ test("a client that answers none of its notices takes no room from the others", 
     assert.ok((await server.authorize(browser, request)).has("code"));
   }
   await endUserSessions(server.context.database, "ann");
-  assert.deepEqual([await waitingFor("dead"), await waitingFor("app")], [maxQueuedOfClient, 1]);
+  const courier = new LogoutCourier(server.context);
+  t.after(() => courier.close());
+  await courier.round();
+  await settled(server, async () => tokens.length === 1 && (await waitingFor("app")) === 0);
+  assert.equal(await waitingFor("dead"), maxQueuedOfClient);
+  assert.deepEqual(await undelivered(server), [
+    `dead: more than ${maxQueuedOfClient} waited for this client: 1 are given up`,
+  ]);
+  const sql = "SELECT attempts FROM logout_notices WHERE client_id = 'dead' AND session_id NOT LIKE 'old-%'";
+  const own = await server.context.database.read((reader) => reader.get<{ attempts: number }>(sql));
+  assert.ok(own, "what was tried most often goes first");
 });
 
 test("refresh tokens end with the session where the client is registered so, and outlive it elsewhere", async (t) => {

@@ -3,9 +3,7 @@
 // processes one tries, and another one does if that process dies.
 import type { Reader, Transaction } from "./database.ts";
 
-/** Beyond these ends of sessions are not announced: the store must not fill up because clients do not answer. */
-const maxQueued = 100_000;
-/** Of one client, so that one that never answers takes nothing from the others. */
+/** Of one client: the store must not fill up because it does not answer. The courier removes what is beyond, at each of its rounds. */
 export const maxQueuedOfClient = 5000;
 /** Tries at one client at a time, so that a slow one does not hold up the others. */
 export const maxNoticesOfClient = 4;
@@ -24,35 +22,58 @@ export async function queueLogoutNotices(transaction: Transaction, sessionId: st
     `INSERT INTO logout_notices (session_id, client_id, user_id, attempts, due_at)
      SELECT sessions.id, clients.id, sessions.user_id, 0, CAST(? AS BIGINT) FROM session_clients
      JOIN sessions ON sessions.id = session_clients.session_id JOIN clients ON clients.id = session_clients.client_id
-     WHERE session_clients.session_id = ? AND clients.backchannel_logout_uri IS NOT NULL AND
-       (SELECT count(*) FROM logout_notices AS own WHERE own.client_id = clients.id) < ? AND
-       (SELECT count(*) FROM logout_notices) < ?
+     WHERE session_clients.session_id = ? AND clients.backchannel_logout_uri IS NOT NULL
      ON CONFLICT DO NOTHING`,
-    [transaction.nowMs, sessionId, maxQueuedOfClient, maxQueued],
+    [transaction.nowMs, sessionId],
   );
 }
 
-export async function dueLogoutNotices(reader: Reader, limit: number): Promise<readonly LogoutNotice[]> {
-  const rows = await reader.all<{
-    session_id: string;
-    client_id: string;
-    user_id: string;
-    attempts: number;
-    due_at: number;
-  }>(
-    `SELECT session_id, client_id, user_id, attempts, due_at FROM
-       (SELECT logout_notices.*, row_number() OVER (PARTITION BY client_id ORDER BY due_at) AS place
-        FROM logout_notices WHERE due_at <= ?) AS due
-     WHERE place <= ? ORDER BY due_at LIMIT ?`,
-    [reader.nowMs, maxNoticesOfClient, limit],
+/** Removes what waits beyond the limit, what was tried most often first; how many of which client. */
+export async function trimLogoutNotices(transaction: Transaction): Promise<ReadonlyMap<string, number>> {
+  const trimmed = new Map<string, number>();
+  const full = await transaction.all<{ client_id: string; count: number | string }>(
+    "SELECT client_id, count(*) AS count FROM logout_notices GROUP BY client_id HAVING count(*) > ?",
+    [maxQueuedOfClient],
   );
-  return rows.map((row) => ({
-    sessionId: row.session_id,
-    clientId: row.client_id,
-    userId: row.user_id,
-    attempts: row.attempts,
-    dueAtMs: row.due_at,
-  }));
+  for (const { client_id: clientId, count } of full) {
+    const removed = await transaction.run(
+      `DELETE FROM logout_notices WHERE client_id = ? AND session_id IN
+         (SELECT session_id FROM logout_notices WHERE client_id = ? ORDER BY attempts DESC, due_at LIMIT ?)`,
+      [clientId, clientId, Number(count) - maxQueuedOfClient],
+    );
+    if (removed > 0) trimmed.set(clientId, removed);
+  }
+  return trimmed;
+}
+
+/**
+ * The oldest of each client, those first that wait for the oldest ones, of `clients` clients at most. It goes from client to client and to
+ * their first rows by the index, so that a long queue costs no more than a short one.
+ */
+export async function dueLogoutNotices(reader: Reader, clients: number): Promise<readonly LogoutNotice[]> {
+  const waiting = await reader.all<{ client_id: string }>(
+    `WITH RECURSIVE waiting (client_id) AS (
+       SELECT min(client_id) FROM logout_notices
+       UNION ALL
+       SELECT (SELECT min(later.client_id) FROM logout_notices AS later WHERE later.client_id > waiting.client_id)
+       FROM waiting WHERE waiting.client_id IS NOT NULL)
+     SELECT client_id FROM
+       (SELECT client_id, (SELECT min(due_at) FROM logout_notices AS own WHERE own.client_id = waiting.client_id) AS first
+        FROM waiting WHERE client_id IS NOT NULL) AS firsts
+     WHERE first <= ? ORDER BY first LIMIT ?`,
+    [reader.nowMs, clients],
+  );
+  const due: LogoutNotice[] = [];
+  for (const { client_id: clientId } of waiting) {
+    const rows = await reader.all<{ session_id: string; user_id: string; attempts: number; due_at: number }>(
+      `SELECT session_id, user_id, attempts, due_at FROM logout_notices WHERE client_id = ? AND due_at <= ?
+       ORDER BY due_at LIMIT ?`,
+      [clientId, reader.nowMs, maxNoticesOfClient],
+    );
+    for (const { session_id: sessionId, user_id: userId, attempts, due_at: dueAtMs } of rows)
+      due.push({ sessionId, clientId, userId, attempts, dueAtMs });
+  }
+  return due;
 }
 
 /** False when another process was faster. */
