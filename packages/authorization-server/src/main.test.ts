@@ -9,9 +9,10 @@ import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { freePorts, startProcess, waitFor } from "../../../tests/tools/processes.ts";
 import type { StartedProcess } from "../../../tests/tools/processes.ts";
-
+import { makeDemo } from "./admin/demo.ts";
 import { Browser } from "./testing/browser.ts";
 import { overHttp } from "./testing/listening-server.ts";
+import { testServer } from "./testing/test-server.ts";
 
 const main = path.join(import.meta.dirname, "main.ts");
 
@@ -101,6 +102,18 @@ test("the demo works to its end on a port that was found, from its first page to
   const again = await browser.open(end.url);
   assert.equal(again.status, 400, "an answer of no sign-in that was begun");
   assert.deepEqual(await server.stop(), { code: 0, signal: null });
+});
+
+test("the demo's cookie is for secure connections where the issuer is https", async (t) => {
+  for (const [issuer, end] of [
+    ["https://localhost:9443/sso", "; Path=/sso/demo; Max-Age=600; HttpOnly; SameSite=Lax; Secure"],
+    ["http://localhost:9400", "; Path=/demo; Max-Age=600; HttpOnly; SameSite=Lax"],
+  ] as const) {
+    const server = await testServer(t, { flags: ["--issuer", issuer, "--demo"] });
+    await makeDemo(server.context);
+    const answer = await server.send({ method: "GET", url: `${issuer}/demo`, headers: {}, body: undefined });
+    assert.ok(String(answer.headers["set-cookie"]).endsWith(end), String(answer.headers["set-cookie"]));
+  }
 });
 
 test("a program at [::1] that would get what browsers send to localhost is told before anything is made", async (t) => {

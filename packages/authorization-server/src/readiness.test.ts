@@ -42,9 +42,10 @@ test("a full disk is told in words by 503, and over when there is room again", a
   await server.waitForOutput(/not ready.*\n.*ready again/s);
 });
 
-test("a database that takes no writes is not ready, and is asked once a second at most", async (t) => {
+test("a database that takes no writes is not ready, and is asked once a second at most; one that is silent is not ready either", async (t) => {
   let transactions = 0;
   let isFull = false;
+  let isSilent = false;
   const server = await testServer(t, {
     database: async (config, nowMs) => {
       const inner = await openDatabase(config, { nowMs });
@@ -54,7 +55,7 @@ test("a database that takes no writes is not ready, and is asked once a second a
           transactions += 1;
           return isFull ? Promise.reject(new DatabaseUnavailable("disk full")) : inner.transaction(work);
         },
-        read: (work) => inner.read(work),
+        read: (work) => (isSilent ? Promise.reject(new DatabaseUnavailable("no route")) : inner.read(work)),
         script: (transaction, sql) => inner.script(transaction, sql),
         compact: () => inner.compact(),
         close: () => inner.close(),
@@ -77,4 +78,10 @@ test("a database that takes no writes is not ready, and is asked once a second a
   isFull = false;
   server.clock.nowMs += maxAnswerAgeMs;
   assert.equal((await ready()).status, 200);
+  isSilent = true;
+  const unread = await ready();
+  assert.deepEqual([unread.status, (await ready()).status], [503, 503]);
+  assert.match(unread.body, /"reason":"the database does not answer"/);
+  const told = server.log.filter(({ fields }) => String(fields?.["detail"]).includes("no route"));
+  assert.equal(told.length, 1, "why stands in the log, once");
 });

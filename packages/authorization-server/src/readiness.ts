@@ -33,17 +33,15 @@ export class Readiness {
         await reader.get("SELECT version FROM schema_versions LIMIT 1");
         return reader.nowMs;
       });
-    } catch {
-      return "the database does not answer";
+    } catch (error) {
+      return this.#take({ answer: "the database does not answer", detail: String(error) });
     }
     // A clock that was set back looks anew.
     const ageMs = nowMs - this.#lookedAtMs;
     if (ageMs >= 0 && ageMs < maxAnswerAgeMs) return this.#problem;
     const problem = (await this.#roomProblem()) ?? (await this.#writeProblem(nowMs));
-    this.#tellChange(problem);
-    this.#problem = problem?.answer;
     this.#lookedAtMs = nowMs;
-    return this.#problem;
+    return this.#take(problem);
   }
 
   /** Of SQLite; PostgreSQL's disk is elsewhere. */
@@ -68,11 +66,15 @@ export class Readiness {
     }
   }
 
-  #tellChange(problem: Problem | undefined): void {
+  /** The log tells of changes alone. */
+  #take(problem: Problem | undefined): string | undefined {
     const { log } = this.#server;
-    if (problem?.answer === this.#problem) return;
-    if (problem === undefined) log.info("ready again");
-    else log.warning("not ready", { reason: problem.answer, detail: problem.detail });
+    if (problem?.answer !== this.#problem) {
+      if (problem === undefined) log.info("ready again");
+      else log.warning("not ready", { reason: problem.answer, detail: problem.detail });
+    }
+    this.#problem = problem?.answer;
+    return this.#problem;
   }
 }
 

@@ -30,8 +30,9 @@ function notFound(server: ServerContext, request: EndpointRequest): Answer {
 }
 
 function cookie({ config }: ServerContext, value: string, maxAgeSeconds: number): string {
-  const { pathname } = new URL(`${config.issuer}/demo`);
-  return `${cookieName}=${value}; Path=${pathname}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax`;
+  const { pathname, protocol } = new URL(`${config.issuer}/demo`);
+  const secure = protocol === "https:" ? "; Secure" : "";
+  return `${cookieName}=${value}; Path=${pathname}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax${secure}`;
 }
 
 /** GET /demo: to the authorization endpoint, with what the callback has to know in a cookie. */
