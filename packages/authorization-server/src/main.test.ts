@@ -98,7 +98,7 @@ test("the demo works to its end on a port that was found, from its first page to
   const login = await browser.open(`${issuer}/demo`);
   const end = await browser.decide(await browser.signIn(login, "demo", password), "allow");
   assert.equal(end.status, 200, end.body);
-  assert.match(end.body, /Signed in.*&quot;sub&quot;:&quot;usr_.*refresh_token/s);
+  assert.match(end.body, /Signed in.*&quot;sub&quot;: &quot;usr_.*refresh_token/s);
   const again = await browser.open(end.url);
   assert.equal(again.status, 400, "an answer of no sign-in that was begun");
   assert.deepEqual(await server.stop(), { code: 0, signal: null });

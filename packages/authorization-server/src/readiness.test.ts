@@ -84,4 +84,6 @@ test("a database that takes no writes is not ready, and is asked once a second a
   assert.match(unread.body, /"reason":"the database does not answer"/);
   const told = server.log.filter(({ fields }) => String(fields?.["detail"]).includes("no route"));
   assert.equal(told.length, 1, "why stands in the log, once");
+  isSilent = false;
+  assert.equal((await ready()).status, 200, "at once");
 });

@@ -34,6 +34,8 @@ export class Readiness {
         return reader.nowMs;
       });
     } catch (error) {
+      // Once it answers again it is asked anew.
+      this.#lookedAtMs = Number.NEGATIVE_INFINITY;
       return this.#take({ answer: "the database does not answer", detail: String(error) });
     }
     // A clock that was set back looks anew.

@@ -20,7 +20,6 @@ const paragraphs = `web-1
 gateway-1
   NAMESPACE
     tulle-system
-  READY
 `;
 const titled = `NAME
   NAMESPACE     READY

@@ -54,7 +54,9 @@ export function formatFitting(
   const width = Math.max(...others.map(({ name }) => name.length));
   return rows
     .map((row) => {
-      const lines = others.map(({ name, column }) => {
+      // In a paragraph nothing needs a place of its own to be absent.
+      const present = others.filter(({ column }) => !absent.has(row[column] ?? ""));
+      const lines = present.map(({ name, column }) => {
         const value = row[column] ?? "";
         const room = columns - width - 4;
         // A word that is too long beside its name stands below it.
@@ -66,6 +68,8 @@ export function formatFitting(
     })
     .join("\n");
 }
+
+const absent: ReadonlySet<string> = new Set(["", "-"]);
 
 function fits(text: string, columns: number): boolean {
   return text.split("\n").every((line) => textWidth(line) <= columns);

@@ -31,8 +31,8 @@ export interface ClientSettings {
   readonly formActionExtras?: readonly string[] | undefined;
   /** `#rrggbb`; empty takes it away. */
   readonly colour?: string | undefined;
-  /** The bytes of a PNG or JPEG; none take it away. */
-  readonly logo?: Buffer | undefined;
+  /** The bytes of a PNG or JPEG; false takes it away. */
+  readonly logo?: Buffer | false | undefined;
   readonly requirePkce?: boolean | undefined;
   readonly opaque?: boolean | undefined;
   readonly idTokenAlgorithm?: string | undefined;
@@ -208,7 +208,7 @@ function applyLook(before: Look | undefined, { colour, logo }: ClientSettings, p
   if (colour === undefined && logo === undefined) return undefined;
   if (colour !== undefined && !/^(#[0-9a-f]{6})?$/i.test(colour))
     problems.push(`the colour ${colour} is not of the form #0f5e63`);
-  const picture = logo === undefined || logo.length === 0 ? undefined : readLogo(logo);
+  const picture = logo === undefined || logo === false ? undefined : readLogo(logo);
   if (picture !== undefined && "problem" in picture) problems.push(picture.problem);
   return {
     colour: colour === undefined ? before?.colour : colour === "" ? undefined : colour.toLowerCase(),

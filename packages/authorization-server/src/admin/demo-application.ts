@@ -66,7 +66,10 @@ export async function endDemo(server: ServerContext, request: EndpointRequest): 
   const fail = (text: string, values: readonly (readonly [string, string])[]): Answer =>
     demoPage(server, speech, { title: "The sign-in did not end well", text, status: 400, values });
   if (state === "" || answer.get("state") !== state)
-    return fail("This answer belongs to no sign-in that this browser has begun.", []);
+    return fail(
+      "This answer belongs to no sign-in that this browser has begun, or its page was shown already: begin anew.",
+      [],
+    );
   const error = answer.get("error");
   if (error !== undefined)
     return fail("The server answered with an error.", [
@@ -90,7 +93,7 @@ export async function endDemo(server: ServerContext, request: EndpointRequest): 
   const body = JSON.parse(tokens.body) as Readonly<Record<string, unknown>>;
   const values = Object.entries(body).map(([name, value]) => [name, String(value)] as const);
   if (tokens.status !== 200) return fail("The token endpoint refused the code.", values);
-  const claims = JSON.stringify(decodeJwt(String(body["id_token"])));
+  const claims = JSON.stringify(decodeJwt(String(body["id_token"])), undefined, 2);
   const page = demoPage(server, speech, {
     title: "Signed in",
     text: "This is what an application gets from the token endpoint, and what its ID token says.",

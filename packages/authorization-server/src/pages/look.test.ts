@@ -94,7 +94,7 @@ test("an application's look is on the pages that lead to it, and on no other", a
   assert.match(account.body, /<title>Your account · Example &lt;b&gt; accounts<\/title>/);
   const rules = { issuerIsHttp: true };
   const { database } = server.context;
-  const changed = await updateClient(database, rules, "app", { logo: Buffer.alloc(0), colour: "" });
+  const changed = await updateClient(database, rules, "app", { logo: false, colour: "" });
   assert.equal(changed.problems, undefined);
   const plain = await browser.open(server.authorizeUrl(testRequest));
   assert.doesNotMatch(plain.body, /<img|:root\{--accent:#ff/);
@@ -112,6 +112,7 @@ test("a colour that is none, and a name that turns the text around, are refused"
     { colour: "#ffffff</style><script>" },
     { colour: "#ffffff\n" },
     { colour: "url(https://tracker.example)" },
+    { logo: Buffer.alloc(0) },
     { logo: Buffer.from("<svg/>") },
     { name: "Bank \u202Egro.live\u202C" },
     { name: "Bank\u2066" },

@@ -72,6 +72,7 @@ code{font:.92em/1.5 ui-monospace,"SF Mono",Menlo,Consolas,monospace;overflow-wra
 dl{margin:.6rem 0 0;font-size:.93rem}
 dt{color:var(--soft)}
 dd{margin:0 0 .5rem}
+dd code{white-space:pre-wrap}
 @media (max-width:30rem){body{justify-content:flex-start;padding:0;gap:0;background:var(--card)}
 main,main.wide{border:0;border-radius:0;box-shadow:none;padding:2rem 1.25rem;max-width:none}
 footer{padding:0 1.25rem 2rem;width:100%;text-align:left;background:var(--card)}}

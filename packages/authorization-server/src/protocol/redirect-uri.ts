@@ -42,7 +42,7 @@ function httpProblem(url: URL, rules: RedirectUriOwner): string | undefined {
   if (loopbackLiterals.has(url.hostname)) return undefined;
   // RFC 8252 §8.3 prefers the literals; several libraries of native applications know `localhost` alone.
   if (url.hostname === "localhost" && (rules.issuerIsHttp || rules.nativeClient)) return undefined;
-  return "is http; use https (http only for 127.0.0.1 and [::1], and for localhost if the client is public)";
+  return "is http; use https. A program on its user's own machine uses http://127.0.0.1 or http://[::1], and http://localhost if its client is public (--public)";
 }
 
 /** Splits a loopback http URI around its port; undefined for every other URI. */

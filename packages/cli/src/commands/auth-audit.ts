@@ -24,7 +24,12 @@ export function registerAudit(command: Command, context: CommandContext): void {
       throw new CommandFailure(`nothing is known of the error id ${errorId}`, {
         hint: "It is kept for audit-lifetime (90 days by default), in the store of the server that gave it: name that with --data-dir or --database.",
       });
-    await context.printData(events, options.output, () =>
+    const shown = events.map(({ atMs, lastAtMs, ...event }) => ({
+      at: new Date(atMs).toISOString(),
+      lastAt: new Date(lastAtMs).toISOString(),
+      ...event,
+    }));
+    await context.printData(shown, options.output, () =>
       formatFitting(
         ["TIME", "EVENT", "CLIENT", "USER", "ADDRESS", "ERROR", "REASON"],
         events.map((event) => [

@@ -67,10 +67,8 @@ function addSettings(command: Command): Command {
     .option("--refresh-ends-with-session", "end its refresh tokens with the sign-in (default: they go on)");
 }
 
-/** No bytes take the picture away. */
-function readLogoFile(file: string | false | undefined): Buffer | undefined {
-  if (file === undefined) return undefined;
-  if (file === false) return Buffer.alloc(0);
+function readLogoFile(file: string | false | undefined): Buffer | false | undefined {
+  if (file === undefined || file === false) return file;
   try {
     return readFileSync(file);
   } catch (error) {
@@ -101,6 +99,26 @@ function settingsOf(options: SettingOptions): ClientSettings {
     backchannelLogoutUri: options.backchannelLogoutUri,
     refreshEndsWithSession: options.refreshEndsWithSession,
   };
+}
+
+/** Settings whose options are called otherwise. */
+const otherOptions: Readonly<Record<string, string>> = {
+  isPublic: "public",
+  isTrusted: "trusted",
+  redirectUris: "redirect-uri",
+  postLogoutRedirectUris: "post-logout-redirect-uri",
+  origins: "origin",
+  grantTypes: "grant",
+  audiences: "audience",
+  resourceServerFor: "resource-server",
+  formActionExtras: "form-action",
+  requiresPkce: "require-pkce",
+  opaqueTokens: "opaque",
+};
+
+/** What `create` and `update` call a setting, or would. */
+function optionOf(setting: string): string {
+  return otherOptions[setting] ?? setting.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 /** A client as it is shown: never with anything of its secret. */
@@ -151,10 +169,10 @@ function addShow(command: Command, context: CommandContext): void {
     const settings = shown(client);
     await context.printData(settings, options.output, () => {
       const text = (value: unknown): string => (Array.isArray(value) ? value.join(" ") : String(value));
-      const rows = Object.entries(settings).filter(([, value]) => value !== undefined);
+      const rows = Object.entries(settings).map(([name, value]) => [optionOf(name), text(value ?? "")] as const);
       return formatFitting(
         ["SETTING", "VALUE"],
-        rows.map(([name, value]) => [name, text(value)]),
+        rows.filter(([, value]) => value !== ""),
         { columns: context.columns, title: 0 },
       );
     });

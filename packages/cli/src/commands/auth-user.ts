@@ -90,7 +90,10 @@ export function registerUser(command: Command, context: CommandContext): void {
           .command("create")
           .argument("<name>")
           .description("add a user")
-          .option("--password-stdin", "read the password from standard input")
+          .option(
+            "--password-stdin",
+            "needed: the password comes on standard input, so that no list of processes and no history shows it",
+          )
           .option("--display-name <text>", "the name that applications with the scope profile see")
           .option("--email <address>", "the address that applications with the scope email see"),
       ),

@@ -115,8 +115,8 @@ test("clients: a second secret beside the first, shown with its end, and ended b
   assert.match(replaced.stdout, /client_secret +[\w-]{43}\n/);
   const until = /The secret before passes until (\S+);/.exec(replaced.stdout)![1]!;
   const show = await auth(["client", "show", "two"]);
-  assert.match(show.stdout, new RegExp(`previousSecretUntil +${until}`));
-  assert.match(show.stdout, /isTrusted +true/);
+  assert.match(show.stdout, new RegExp(`previous-secret-until +${until}`));
+  assert.match(show.stdout, /^trusted +true/m);
   assert.doesNotMatch(show.stdout, /digest/i);
   assert.match((await auth(["client", "secret", "two", "--overlap", "soon"])).stderr, /no duration such as 12h/);
   assert.equal((await auth(["client", "secret", "two", "--end-previous", "--overlap", "1d"])).code, exitCodes.usage);
@@ -124,7 +124,7 @@ test("clients: a second secret beside the first, shown with its end, and ended b
     (await auth(["client", "secret", "two", "--end-previous"])).stdout,
     "the previous secret of two has ended\n",
   );
-  assert.doesNotMatch((await auth(["client", "show", "two"])).stdout, /previousSecret/);
+  assert.doesNotMatch((await auth(["client", "show", "two"])).stdout, /previous-secret/);
   assert.match((await auth(["client", "update", "two", "--no-trusted", "-o", "json"])).stdout, /"isTrusted":false/);
   assert.match((await auth(["client", "show", "nobody"])).stderr, /there is no client nobody/);
   await auth(["client", "delete", "two"]);
