@@ -21,6 +21,7 @@ export type { KeyListing } from "./admin/keys.ts";
 export { endUserSessions, grantsOf, revokeGrants, sessionsOf } from "./admin/grants.ts";
 export type { GrantListing, SessionListing } from "./admin/grants.ts";
 export { passwordHasher } from "./crypto/passwords.ts";
+export { describeBrowser } from "./pages/account-page.ts";
 export { readIssuer } from "./store/facts.ts";
 export { openServer } from "./start.ts";
 export type { RunningServer, ServerOptions } from "./start.ts";

@@ -115,6 +115,8 @@ export function consentPage(server: ServerContext, speech: Speech, page: Consent
           <button name="decision" value="deny">${texts.deny}</button>
         </div>
       </form>
-      <p class="soft">${texts.takeBack}</p>`,
+      <p class="soft">
+        <a href="${server.config.issuer}/account" target="_blank" rel="noopener">${texts.takeBack}</a>
+      </p>`,
   });
 }

@@ -1,6 +1,6 @@
 // `tulle auth session`: where users are signed in.
 import type { Command } from "commander";
-import { endUserSessions, sessionsOf } from "@tulle/authorization-server";
+import { describeBrowser, endUserSessions, sessionsOf } from "@tulle/authorization-server";
 import type { CommandContext, OutputOption } from "../command-module.ts";
 import { addOutputOption } from "../command-options.ts";
 import { formatFitting } from "../format-table.ts";
@@ -24,7 +24,7 @@ export function registerSession(command: Command, context: CommandContext): void
           moment(session.seenAtMs),
           moment(session.expiresAtMs),
           session.address,
-          session.userAgent.slice(0, 40),
+          describeBrowser(session.userAgent) ?? session.userAgent.slice(0, 40),
         ]),
         { columns: context.columns, title: 0, empty: "no sessions" },
       ),
