@@ -4,6 +4,7 @@ export * from "./log.ts";
 export * from "./metrics.ts";
 export * from "./oldest-makes-way.ts";
 export * from "./printable.ts";
+export * from "./repeated-warning.ts";
 export * from "./seldom-warning.ts";
 export * from "./trouble.ts";
 export * from "./write-lines.ts";

@@ -1,6 +1,6 @@
 // A bidirectional gRPC stream of opaque messages, on a connection of its own: what the ADS client and the agent's relay
 // speak through.
-import type { Client, ClientDuplexStream } from "@grpc/grpc-js";
+import type { Client, ClientDuplexStream, ServiceError } from "@grpc/grpc-js";
 import type { AdsTarget } from "./ads-client-api.ts";
 import { openChannel } from "./grpc-channel.ts";
 import { loadGrpc } from "./load-grpc.ts";
@@ -143,7 +143,7 @@ class GrpcByteStream implements ByteStream {
     call.on("data", (bytes: Buffer) => {
       if (!this.#isClosed) this.#events.onMessage(bytes);
     });
-    call.on("error", (failure: Error) => this.end(failure.message));
+    call.on("error", (failure: ServiceError) => this.end(wordsOf(failure)));
     call.on("end", () => this.end("the server ended the stream"));
     if (this.#isPaused) call.pause();
     this.#events.onOpen();
@@ -154,7 +154,17 @@ class GrpcByteStream implements ByteStream {
     const call = this.#makeCall(client);
     this.#call = call;
     call.on("data", () => undefined);
-    call.on("error", (failure: Error) => this.end(`cannot connect to ${this.#target}: ${failure.message}`));
+    call.on("error", (failure: ServiceError) => this.end(`cannot connect to ${this.#target}: ${wordsOf(failure)}`));
     call.on("end", () => this.end(`cannot connect to ${this.#target}`));
   }
+}
+
+/** What a peer says goes into logs. */
+const maxReasonCharacters = 500;
+
+/** gRPC fails a call without a status where a message is compressed and the answer's head does not say so. */
+function wordsOf({ code, message }: ServiceError): string {
+  const words =
+    (code as number | undefined) === undefined ? "a message is compressed in no way that was agreed" : message;
+  return words.slice(0, maxReasonCharacters);
 }

@@ -8,7 +8,7 @@ import {
   serveByteStreams,
   systemClock,
 } from "@tulle/xds";
-import type { Logger } from "@tulle/telemetry";
+import { type Logger, RepeatedWarning } from "@tulle/telemetry";
 import { explainTlsFailure } from "../identity/explain-tls-failure.ts";
 import { type RelayIdentity, openUpstream } from "./open-upstream.ts";
 import { RelaySession, type RelaySessionState } from "./relay-session.ts";
@@ -69,6 +69,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
     log,
   });
   const sessions = new Set<RelaySession>();
+  const states = new StateLog(options, clock);
   const server: RunningByteStreamServer = await serveByteStreams({
     address: { path: options.socketPath },
     limits,
@@ -84,7 +85,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
         graceMs: options.graceMs ?? defaultGraceMs,
         onState: (state, reason) => {
           stoodIn = false;
-          logState(options, state, reason);
+          states.enter(state, reason);
         },
         onStoodIn: (type, names) => {
           if (!stoodIn) log.info("the saved state stands in for the control plane");
@@ -133,11 +134,26 @@ function renewOnRotation(identity: RelayIdentity, sessions: ReadonlySet<RelaySes
   });
 }
 
-function logState(options: RelayOptions, state: RelaySessionState, reason: string): void {
-  const { log, controlPlane, identity } = options;
-  if (state === "live") log.info("connected to the control plane", { controlPlane });
-  else if (state === "offline") {
-    const told = identity && explainTlsFailure(reason, { controlPlane, rootsFile: identity.rootsFile });
-    log.warning(`no control plane: ${told ?? reason}`, { controlPlane });
-  } else log.debug(`relay ${state}`);
+/** A control plane that ends each stream is told of once: neither that it does so again, nor that it was there for a moment. */
+class StateLog {
+  readonly #options: RelayOptions;
+  readonly #warning: RepeatedWarning;
+  /** Nothing was told yet, or a loss was told last. */
+  #owesConnected = true;
+
+  constructor(options: RelayOptions, clock: Clock) {
+    this.#options = options;
+    this.#warning = new RepeatedWarning(options.log, () => clock.nowMs());
+  }
+
+  enter(state: RelaySessionState, reason: string): void {
+    const { log, controlPlane, identity } = this.#options;
+    if (state === "live" && this.#owesConnected) {
+      log.info("connected to the control plane", { controlPlane });
+      this.#owesConnected = false;
+    } else if (state === "offline") {
+      const told = identity && explainTlsFailure(reason, { controlPlane, rootsFile: identity.rootsFile });
+      if (this.#warning.tell(`no control plane: ${told ?? reason}`, { controlPlane })) this.#owesConnected = true;
+    } else log.debug(`relay ${state}`);
+  }
 }

@@ -1,6 +1,7 @@
 // Secrets as they come by SDS, over the aggregated stream, over streams of their own to static clusters, and from files. What is compiled
 // says which slots it needs; a secret that is accepted is put into its slot, a bad one is refused by name and the one before it stays.
 import { toBinary } from "@bufbuild/protobuf";
+import { RepeatedWarning } from "@tulle/telemetry";
 import {
   type AdsClient,
   type AdsResponse,
@@ -269,7 +270,7 @@ export class SecretSubscription {
     if (known !== undefined) return known;
     const { clock, connect, node, scope, openStream } = this.#options;
     const { target } = source;
-    const log = scope.logging.logger("config");
+    const streamWarning = new RepeatedWarning(scope.logging.logger("config"), () => clock.nowMs());
     const client = connect({
       target: openStream(target, "sds"),
       node,
@@ -281,7 +282,7 @@ export class SecretSubscription {
             : [...response.resources.keys()].map((name) => ({ name, message: "only secrets are asked for here" })),
         onState: (state) => {
           if (state.kind === "waiting")
-            log.warning("the SDS stream ended", { cluster: target.clusterName, reason: state.reason });
+            streamWarning.tell("the SDS stream ended", { cluster: target.clusterName, reason: state.reason });
         },
       },
     });

@@ -2,6 +2,7 @@
 // routes), hands each response to the part that knows its type, and says when the start is complete.
 import { type AdsClient, type AdsClientState, type Clock, type Verdict, connectAds, systemClock } from "@tulle/xds";
 import { clone, create } from "@bufbuild/protobuf";
+import { RepeatedWarning } from "@tulle/telemetry";
 import { type Node, NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { AdsResponse, ResourceTypeName } from "@tulle/xds";
 import type { ProxyBootstrap } from "../bootstrap/compile-bootstrap.ts";
@@ -57,6 +58,7 @@ class AdsSubscriber implements Subscriber {
   readonly #clusterStats: SubscriptionStats;
   readonly #listenerStats: SubscriptionStats;
   readonly #controlPlane: ControlPlaneStats;
+  readonly #streamWarning: RepeatedWarning;
   /** Types of which a response has come. */
   readonly #heard = new Set<ResourceTypeName>();
   readonly #markReady: () => void;
@@ -81,6 +83,7 @@ class AdsSubscriber implements Subscriber {
     this.#markReady = resolve;
     this.#onClustersWarm = options.onClustersWarm ?? ((): void => {});
     const log = targets.scope.logging.logger("config");
+    this.#streamWarning = new RepeatedWarning(log, () => this.#clock.nowMs());
     const { metrics } = targets.scope;
     this.#clusterStats = new SubscriptionStats(metrics, clustersPlace).show();
     this.#listenerStats = new SubscriptionStats(metrics, listenersPlace).show();
@@ -205,8 +208,7 @@ class AdsSubscriber implements Subscriber {
   }
 
   #streamEnded(reason: string): void {
-    const log = this.#targets.scope.logging.logger("config");
-    log.warning("the xDS stream ended", { reason });
+    this.#streamWarning.tell("the xDS stream ended", { reason });
     if (this.#dynamic.subscribesClusters) this.#clusterStats.onFailure();
     if (this.#dynamic.subscribesListeners && this.#phase !== "clusters") this.#listenerStats.onFailure();
     this.#clusters.onStreamEnd();
