@@ -1,10 +1,13 @@
-// Consents that meet other changes of the same owner: two at a time lose nothing, and none outlives what has ended the session behind it.
+// Consents and codes that meet other changes of the same owner: two at a time lose nothing, and none outlives what has ended the session
+// behind it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { updateClient } from "../admin/clients.ts";
 import { changeUserPassword } from "../admin/users.ts";
 import type { Database } from "../store/database.ts";
 import { findGrant, rememberConsent, revokeGrant } from "../store/grants.ts";
 import { openDatabase } from "../store/open.ts";
+import { createSession, endSession, joinSession } from "../store/sessions.ts";
 import { findUserByName, holdUser } from "../store/users.ts";
 import type { PostgresqlServer } from "../testing/postgresql-server.ts";
 import { postgresqlServer } from "../testing/postgresql-server.ts";
@@ -45,6 +48,28 @@ for (const dialect of ["SQLite", "PostgreSQL"] as const) {
         `round ${round}: ${left.join()}`,
       );
       if (left.length > 0) await one.transaction(async (transaction) => revokeGrant(transaction, (await grant())!.id));
+    }
+  });
+}
+
+for (const dialect of ["SQLite", "PostgreSQL"] as const) {
+  test(`${dialect}: a client that joins a session while it ends hears of the end, or has not joined it`, async (t) => {
+    await using shared = await installation(dialect === "SQLite" ? undefined : await postgresql.newDatabase());
+    const [one, two] = await Promise.all([openDatabase(shared.config), openDatabase(shared.config)]);
+    t.after(() => Promise.all([one.close(), two.close()]));
+    await updateClient(one, { issuerIsHttp: true }, "app", { backchannelLogoutUri: "http://127.0.0.1:9/logout" });
+    const user = await one.read((reader) => findUserByName(reader, "ann"));
+    const told = { userId: user!.id, lifetimeMs: 1e9, userAgent: "", address: "" };
+    for (let round = 0; round < rounds; round += 1) {
+      const { id } = await one.transaction((transaction) => createSession(transaction, told));
+      const join = () => one.transaction((transaction) => joinSession(transaction, id, "app"));
+      const end = () => two.transaction((transaction) => endSession(transaction, id, told.userId));
+      // Either may be the first one to begin.
+      const [joined] =
+        round % 2 === 0 ? await Promise.all([join(), end()]) : (await Promise.all([end(), join()])).toReversed();
+      const sql = "SELECT client_id FROM logout_notices WHERE session_id = ?";
+      const notices = await one.read((reader) => reader.all(sql, [id]));
+      assert.equal(notices.length, joined === true ? 1 : 0, `round ${round}`);
     }
   });
 }

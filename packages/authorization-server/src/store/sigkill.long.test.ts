@@ -1,9 +1,17 @@
 // Fifty times SIGKILL under load: whatever was acknowledged is still there after the restart, no code redeems twice, and
-// the database is sound.
+// the database is sound. And once in the middle of telling a client that a session has ended.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
+import { decodeJwt } from "jose";
+import { waitFor } from "../../../../tests/tools/processes.ts";
+import { updateClient } from "../admin/clients.ts";
+import { endUserSessions } from "../admin/grants.ts";
+import { openDatabase } from "./open.ts";
 import { consentedBrowser, installation, nextCode, redemption } from "../testing/server-processes.ts";
 import type { Browser } from "../testing/browser.ts";
 import type { ServerProcess } from "../testing/server-processes.ts";
@@ -104,3 +112,36 @@ async function checkLedger(server: ServerProcess, ledger: Ledger, kill: number):
   ledger.refreshable.clear();
   for (const code of sample) assert.equal(await redeem(server, ledger, code), 400, `replay after kill ${kill}`);
 }
+
+test("a logout that is being told when its server dies is told again by the next one", async (t) => {
+  await using shared = await installation(undefined);
+  const tokens: string[] = [];
+  // The first one gets no answer.
+  const receiver = createServer((request, response) => {
+    void request.toArray().then((chunks) => {
+      tokens.push(new URLSearchParams(Buffer.concat(chunks).toString()).get("logout_token") ?? "none");
+      if (tokens.length > 1) response.end();
+    });
+  }).listen(0, "127.0.0.1");
+  await once(receiver, "listening");
+  t.after(() => {
+    receiver.closeAllConnections();
+    receiver.close();
+  });
+  const database = await openDatabase(shared.config);
+  t.after(() => database.close());
+  const backchannelLogoutUri = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/logout`;
+  await updateClient(database, { issuerIsHttp: true }, "app", { backchannelLogoutUri });
+  const first = await shared.startProcess();
+  await nextCode(await consentedBrowser(first, "openid"), "openid");
+  await endUserSessions(database, "ann");
+  await waitFor(() => tokens.length === 1, { what: "the first try" });
+  await first.process.stop({ signal: "SIGKILL" });
+  await using next = (await shared.startProcess()).process;
+  await waitFor(() => tokens.length === 2, { what: "the second try", details: () => next.output() });
+  const [before, after] = tokens.map((token) => decodeJwt(token));
+  assert.equal(before!["sid"], after!["sid"]);
+  assert.notEqual(before!.jti, after!.jti, "each try has an id of its own");
+  const waiting = () => database.read((reader) => reader.all("SELECT * FROM logout_notices"));
+  await waitFor(async () => (await waiting()).length === 0, { what: "the notice to be done with" });
+});
