@@ -4,21 +4,24 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import http from "node:http";
 import http2 from "node:http2";
+import net from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { gzipSync } from "node:zlib";
 import { type TestContext, test } from "node:test";
 import { ApiClient } from "@tulle/config";
 import { type LogEntry, Logging } from "@tulle/telemetry";
 import { connectAds, resourceType } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { DiscoveryRequestSchema } from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
-import { create, toBinary } from "@bufbuild/protobuf";
+import { type MessageInitShape, create, toBinary } from "@bufbuild/protobuf";
 import { waitFor } from "../../../tests/tools/processes.ts";
 import { socketRequest } from "../../../tests/tools/socket-request.ts";
 import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
 import { EmptyEndpoints, maxSharedNames } from "./serve/empty-endpoints.ts";
 
 const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+const nodeId = "sidecar~127.0.0.1~a.b~b.svc.cluster.local";
 const patienceMs = 60_000;
 
 async function start(
@@ -56,26 +59,38 @@ interface RawStream {
   readonly stands: () => boolean;
 }
 
-function openStream(session: http2.ClientHttp2Session): RawStream {
+function openStream(session: http2.ClientHttp2Session, headers: http2.OutgoingHttpHeaders = {}): RawStream {
   const stream = session.request({
     ":method": "POST",
     ":path": adsPath,
     "content-type": "application/grpc",
     te: "trailers",
+    ...headers,
   });
   let outcome: string | undefined;
   let stands = false;
-  const tell = (headers: http2.IncomingHttpHeaders): void => {
-    const status = headers["grpc-status"];
+  const tell = (fields: http2.IncomingHttpHeaders): void => {
+    const status = fields["grpc-status"];
     stands = status === undefined;
     if (status === undefined) return;
-    outcome = `${String(status)} ${decodeURIComponent(String(headers["grpc-message"] ?? ""))}`;
+    outcome = `${String(status)} ${decodeURIComponent(String(fields["grpc-message"] ?? ""))}`;
     // As every client does that has its status.
     stream.end();
   };
   stream.on("response", tell).on("trailers", tell);
   stream.on("error", () => undefined).resume();
   return { stream, outcome: () => outcome, stands: () => stands };
+}
+
+/** A request as bytes of a stream. */
+function framed(request: MessageInitShape<typeof DiscoveryRequestSchema>): Buffer {
+  return prefixed(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request)));
+}
+
+function prefixed(message: Uint8Array, flag = 0): Buffer {
+  const prefix = Buffer.from([flag, 0, 0, 0, 0]);
+  prefix.writeUInt32BE(message.byteLength, 1);
+  return Buffer.concat([prefix, message]);
 }
 
 /** Another client connects and subscribes. */
@@ -137,19 +152,12 @@ test("as many streams as are allowed in all, and one more", async (context) => {
 
 test("ten streams with 150,000 invented clusters each: all are refused with words, and others are served", async (context) => {
   const { running } = await start(context);
-  const request = (index: number): Buffer => {
-    const message = toBinary(
-      DiscoveryRequestSchema,
-      create(DiscoveryRequestSchema, {
-        node: { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local" },
-        typeUrl: resourceType("EDS").typeUrl,
-        resourceNames: Array.from({ length: 150_000 }, (_, number) => `invented-${index}-${number}`),
-      }),
-    );
-    const prefix = Buffer.alloc(5);
-    prefix.writeUInt32BE(message.byteLength, 1);
-    return Buffer.concat([prefix, message]);
-  };
+  const request = (index: number): Buffer =>
+    framed({
+      node: { id: nodeId },
+      typeUrl: resourceType("EDS").typeUrl,
+      resourceNames: Array.from({ length: 150_000 }, (_, number) => `invented-${index}-${number}`),
+    });
   const streams = Array.from({ length: 10 }, (_, index) => {
     // Connections of their own: Node's client keeps no more than 10 MB for one.
     const opened = openStream(connectRaw(context, running));
@@ -216,6 +224,89 @@ test("a message of 1 GB is refused by its announced length", async (context) => 
   stream.write(prefix);
   await waitFor(() => outcome() !== undefined, { timeoutMs: patienceMs, what: "the end of the stream" });
   assert.equal(outcome(), "8 Received message larger than max (1073741824 vs 4194304)");
+  await assertServed(context, running);
+});
+
+const lies: readonly {
+  readonly name: string;
+  readonly headers?: http2.OutgoingHttpHeaders;
+  readonly bytes: Buffer;
+  readonly expected: RegExp;
+}[] = [
+  {
+    name: "asks for the incremental protocol",
+    headers: { ":path": adsPath.replace("Stream", "Delta") },
+    bytes: framed({}),
+    expected: /^12 the incremental protocol \(DELTA_GRPC\) is not spoken here: set api_type: GRPC where/,
+  },
+  { name: "asks for a method that is not there", headers: { ":path": "/a.B/C" }, bytes: framed({}), expected: /^12 / },
+  { name: "sends half a message and ends", bytes: framed({ node: { id: nodeId } }).subarray(0, 9), expected: /^0 / },
+  { name: "lies about compression", bytes: Buffer.from([1, 0, 0, 0, 2, 1, 2]), expected: /^3 not a DiscoveryRequest/ },
+  {
+    name: "compresses 64 MB into a few KB",
+    headers: { "grpc-encoding": "gzip" },
+    bytes: prefixed(gzipSync(Buffer.alloc(64 * 1024 * 1024)), 1),
+    expected: /^8 .*larger than 4194304/,
+  },
+  { name: "sends no request", bytes: Buffer.from([0, 0, 0, 0, 2, 255, 255]), expected: /^3 not a DiscoveryRequest/ },
+  { name: "begins without a node", bytes: framed({}), expected: /^3 the first request carries no node id/ },
+];
+
+for (const { name, headers, bytes, expected } of lies) {
+  test(`a client that ${name} is told so by a status, and others are served`, async (context) => {
+    const { running } = await start(context);
+    const { stream, outcome } = openStream(connectRaw(context, running), headers);
+    stream.end(bytes);
+    await waitFor(() => outcome() !== undefined, { what: "the end of the stream", timeoutMs: 5000 });
+    assert.match(outcome()!, expected);
+    await assertServed(context, running);
+  });
+}
+
+const floods: readonly { readonly name: string; readonly request: MessageInitShape<typeof DiscoveryRequestSchema> }[] =
+  [
+    { name: "acknowledgements of what was never sent", request: { responseNonce: "invented", versionInfo: "1" } },
+    {
+      name: "refusals of what was never sent",
+      request: { responseNonce: "invented", errorDetail: { code: 3, message: "bad".repeat(100) } },
+    },
+    { name: "first requests, again and again", request: {} },
+    { name: "other nodes", request: { node: { id: "sidecar~127.0.0.1~other.b~b.svc.cluster.local" } } },
+    { name: "old versions", request: { versionInfo: "a version of another age" } },
+    { name: "requests of a type that is unknown", request: { typeUrl: "type.googleapis.com/a.B" } },
+  ];
+
+for (const { name, request } of floods) {
+  test(`10,000 ${name}: others are served, and the log stays short`, async (context) => {
+    const lines: LogEntry[] = [];
+    const { running } = await start(context, {
+      logging: new Logging({ level: "info", sink: (entry) => void lines.push(entry) }),
+    });
+    const { stream, outcome } = openStream(connectRaw(context, running));
+    const { typeUrl } = resourceType("CDS");
+    stream.write(framed({ node: { id: nodeId }, typeUrl }));
+    const before = lines.length;
+    let answeredBytes = 0;
+    stream.on("data", (chunk: Buffer) => (answeredBytes += chunk.byteLength));
+    const one = framed({ typeUrl, ...request });
+    stream.write(Buffer.concat(Array.from({ length: 10_000 }, () => one)));
+    await assertServed(context, running);
+    // What comes last is read last.
+    stream.write(framed({ typeUrl, resourceNames: ["x".repeat(2000)] }));
+    await waitFor(() => outcome() !== undefined, { timeoutMs: patienceMs, what: "the end of the stream" });
+    assert.equal(outcome(), "3 a name has more than 1024 characters");
+    assert.ok(answeredBytes < 10_000, String(answeredBytes));
+    assert.ok(lines.length - before < 10, String(lines.length - before));
+  });
+}
+
+test("HTTP/1.1 to the port of xDS ends the connection, and others are served", async (context) => {
+  const { running } = await start(context);
+  const socket = net.connect(running.xdsAddress!.port, "127.0.0.1");
+  let ended = false;
+  socket.on("error", () => undefined).on("close", () => (ended = true));
+  socket.resume().write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  await waitFor(() => ended, { timeoutMs: patienceMs, what: "the end of the connection" });
   await assertServed(context, running);
 });
 

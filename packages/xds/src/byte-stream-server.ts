@@ -80,6 +80,9 @@ const firstCallTimeoutMs = 10_000;
 /** What HTTP/2 lets a connection open at once: above the limit that is refused with words, for clients that heed neither. */
 const maxHttp2Streams = 1000;
 
+const incrementalDetails =
+  "the incremental protocol (DELTA_GRPC) is not spoken here: set api_type: GRPC where the client's bootstrap names this server";
+
 type BytesCall = ServerDuplexStream<Buffer, Buffer>;
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -175,7 +178,11 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
       { sotw: method(sotw, true), delta: method(delta, true) },
       {
         sotw: (call: BytesCall) => stream(call, service),
-        delta: (call: BytesCall) => fail(call, grpc.status.UNIMPLEMENTED, `use ${sotw.split("/").at(-1)}`),
+        delta: (call: BytesCall) => {
+          const refusal: Refusal = { status: "UNIMPLEMENTED", details: incrementalDetails };
+          fail(call, grpc.status[refusal.status], refusal.details);
+          options.onTurnedAway?.(call.getPeer(), refusal);
+        },
       },
     );
   }
