@@ -193,6 +193,18 @@ test("clusters that live on are kept beside those that are sent", () => {
   assert.deepEqual(scene.keeper.notes, ["replace CDS v-n1: c a", "merge EDS v-n2: e"]);
 });
 
+test("live: what nobody asked for passes, and is neither kept nor remembered", () => {
+  const scene = new Scene({ RDS: "unasked" });
+  scene.open();
+  scene.ask("RDS", "r");
+  scene.respond("RDS", "n1", "r", "unasked");
+  scene.ask("RDS", "r", "n1");
+  assert.deepEqual(scene.keeper.notes, ["merge RDS v-n1: r"]);
+  scene.respond("RDS", "n2", "unasked");
+  scene.ask("RDS", "r", "n2");
+  assert.deepEqual(scene.keeper.notes, ["merge RDS v-n1: r"]);
+});
+
 test("live: a refusal that names listeners keeps the others, and the saved version of those", () => {
   const scene = new Scene({ LDS: "m" });
   scene.open();

@@ -64,6 +64,8 @@ interface Unanswered {
 interface Asked {
   /** The newest request, whose names are the whole subscription. */
   request: DiscoveryRequest;
+  /** Of that request. */
+  names: ReadonlySet<string>;
   /** undefined for types that are only passed through. */
   readonly type: ResourceType | undefined;
   /** Names that some response has held on this stream; `*` once a full-state type was answered. */
@@ -115,7 +117,10 @@ export class RelaySession {
     const changed = before === undefined || !sameNames(before.request.resourceNames, request.resourceNames);
     asked.request = request;
     this.#asked.set(request.typeUrl, asked);
-    if (changed) forgetUnasked(asked);
+    if (changed) {
+      asked.names = new Set(request.resourceNames);
+      forgetUnasked(asked);
+    }
     const isUpstreams = this.#takeAnswer(asked, request);
     if (this.#state === "live") {
       if (isUpstreams) this.#upstream?.write(bytes);
@@ -259,10 +264,13 @@ export class RelaySession {
       keeper.replace(shortName, accepted.versionInfo, resources);
       return;
     }
-    keeper.merge(shortName, accepted.versionInfo, accepted.resources);
-    const names = asked.request.resourceNames;
+    const wanted = new Map(
+      wantedOf(asked, accepted.resources.keys()).map((name) => [name, accepted.resources.get(name)!]),
+    );
+    if (wanted.size > 0) keeper.merge(shortName, accepted.versionInfo, wanted);
+    const { names } = asked;
     const isSettled = clock.nowMs() - this.#startedAtMs >= settledAfterMs;
-    if (isSettled && !names.includes("*")) keeper.keepOnly(shortName, new Set(names));
+    if (isSettled && !names.has("*")) keeper.keepOnly(shortName, names);
   }
 
   /**
@@ -329,7 +337,7 @@ export class RelaySession {
 
 function newAsked(request: DiscoveryRequest): Asked {
   const type = resourceTypeOfUrl(request.typeUrl);
-  return { request, type, answered: new Set(), unanswered: new Map(), nonce: "", nonceStream: 0 };
+  return { request, names: new Set(), type, answered: new Set(), unanswered: new Map(), nonce: "", nonceStream: 0 };
 }
 
 function isHeartbeat({ resources, livesOn }: Unanswered): boolean {
@@ -338,12 +346,17 @@ function isHeartbeat({ resources, livesOn }: Unanswered): boolean {
 
 function noteAnswered(asked: Asked, names: Iterable<string>): void {
   if (asked.type?.fullState === true) asked.answered.add("*");
-  for (const name of names) asked.answered.add(name);
+  else for (const name of wantedOf(asked, names)) asked.answered.add(name);
+}
+
+/** A control plane may send what nobody asks for; to remember it would have no end. */
+function wantedOf({ names }: Asked, offered: Iterable<string>): readonly string[] {
+  return names.has("*") ? [...offered] : [...offered].filter((name) => names.has(name));
 }
 
 /** A name given up and asked for again wants a new answer; so does a full-state type whose names have changed. */
 function forgetUnasked(asked: Asked): void {
-  const names = new Set(asked.request.resourceNames);
+  const { names } = asked;
   if (asked.type?.fullState === true) asked.answered.clear();
   for (const name of asked.answered) if (!names.has(name)) asked.answered.delete(name);
 }
