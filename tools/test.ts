@@ -131,9 +131,9 @@ async function runTests(kind: TestKind): Promise<boolean> {
   try {
     const passed = await execute(process.execPath, [
       "--test",
-      // Two cores; Node's own default there is one file at a time. A long test loads both by itself: beside another one it would
-      // find requests that wait longer than a proxy drains.
-      `--test-concurrency=${kind === "long" ? 1 : 2}`,
+      // Of two cores: files wait for a third of their time, and Node's own default there is one file at a time. A long test loads both by
+      // itself: beside another one it would find requests that wait longer than a proxy drains.
+      `--test-concurrency=${kind === "long" ? 1 : 3}`,
       `--test-timeout=${kind === "long" ? longTestTimeoutMs : testTimeoutMs}`,
       "--test-reporter=spec",
       "--test-reporter-destination=stdout",
