@@ -52,8 +52,17 @@ const outlier = (config: object, more: object = {}): object => ({
   ...more,
 });
 const breakers = (limits: object): object => ({ circuit_breakers: { thresholds: [{ ...limits }] } });
-const retries = (retry_on: string, num_retries: number): object => ({
-  retry_policy: { retry_on, num_retries, retry_back_off: { base_interval: "0.001s", max_interval: "0.002s" } },
+const retries = (retry_on: string, num_retries: number, more: object = {}): object => ({
+  retry_policy: { retry_on, num_retries, retry_back_off: { base_interval: "0.001s", max_interval: "0.002s" }, ...more },
+});
+const connectionOptions = (common_http_protocol_options: object): object => ({
+  typed_extension_protocol_options: {
+    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+      "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+      common_http_protocol_options,
+      explicit_http_config: { http_protocol_options: {} },
+    },
+  },
 });
 
 const scenarios: readonly Scenario[] = [
@@ -231,6 +240,38 @@ const scenarios: readonly Scenario[] = [
     expected: { answers: { "503 UO": 3 }, hosts: [3], counters: { upstream_rq_retry_overflow: 3 } },
   },
   {
+    name: "nor after a refused connection",
+    hosts: ["refuse"],
+    cluster: breakers({ max_retries: 0 }),
+    route: retries("5xx", 2),
+    requests: { inTurn: 3 },
+    expected: { answers: { "503 UO,UF": 3 }, hosts: [0], counters: { upstream_rq_retry_overflow: 3 } },
+  },
+  {
+    name: "nor after a try that took too long",
+    hosts: ["hang"],
+    cluster: breakers({ max_retries: 0 }),
+    route: retries("5xx", 2, { per_try_timeout: "0.05s" }),
+    requests: { inTurn: 2 },
+    expected: { answers: { "504 UO,UT": 2 }, hosts: [2], counters: { upstream_rq_retry_overflow: 2 } },
+  },
+  {
+    name: "nor after the end of a stream's life",
+    hosts: ["hang"],
+    cluster: { ...breakers({ max_retries: 0 }), ...connectionOptions({ max_stream_duration: "0.05s" }) },
+    route: retries("5xx", 2),
+    requests: { inTurn: 2 },
+    expected: { answers: { "504 UO,UMSDR": 2 }, hosts: [2], counters: { upstream_rq_retry_overflow: 2 } },
+  },
+  {
+    name: "retries that are used up at the end of a stream's life",
+    hosts: ["hang"],
+    cluster: connectionOptions({ max_stream_duration: "0.05s" }),
+    route: retries("5xx", 1),
+    requests: { inTurn: 2 },
+    expected: { answers: { "504 URX,UMSDR": 2 }, hosts: [4], counters: { upstream_rq_retry_limit_exceeded: 2 } },
+  },
+  {
     name: "a retry budget allows its least",
     hosts: [503],
     cluster: breakers({ retry_budget: { budget_percent: { value: 0 }, min_retry_concurrency: 1 } }),
@@ -253,15 +294,7 @@ const scenarios: readonly Scenario[] = [
   {
     name: "a new connection for every two requests",
     hosts: [200],
-    cluster: {
-      typed_extension_protocol_options: {
-        "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-          "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-          common_http_protocol_options: { max_requests_per_connection: 2 },
-          explicit_http_config: { http_protocol_options: {} },
-        },
-      },
-    },
+    cluster: connectionOptions({ max_requests_per_connection: 2 }),
     requests: { inTurn: 6 },
     expected: { answers: { "200 -": 6 }, hosts: [6], counters: { upstream_cx_total: 3 } },
   },

@@ -34,22 +34,27 @@ export const responseFlags = {
 
 export type ResponseFlag = keyof typeof responseFlags;
 
-// Envoy lists flags in the order in which they were set; URX, which others join, comes first (`URX,UF`).
-const names = ["URX", ...Object.keys(responseFlags).filter((name) => name !== "URX")] as ResponseFlag[];
-const textCache = new Map<number, string>([[0, "-"]]);
+const flagNames = Object.keys(responseFlags) as ResponseFlag[];
+/** What stood against another try. The flag of the last one joins it. */
+const retryFlags: readonly ResponseFlag[] = ["URX", "UO"];
 
-/** `URX,UF` in Envoy's order, `-` for none. */
-export function responseFlagsText(bits: number): string {
-  let text = textCache.get(bits);
-  if (text === undefined) {
-    text = names.filter((name) => (bits & responseFlags[name].bit) !== 0).join(",");
-    textCache.set(bits, text);
-  }
-  return text;
-}
+/** `URX,UF`, `-` for none. Envoy lists flags in the order in which they were set, those of retries first. */
+export const responseFlagsText = textInOrder([
+  ...retryFlags,
+  ...flagNames.filter((name) => !retryFlags.includes(name)),
+]);
 
 /** The same of a connection: its attempts come before the word that there were too many (`UF,URX`). */
-export function connectionFlagsText(bits: number): string {
-  const text = responseFlagsText(bits);
-  return text.startsWith("URX,") ? `${text.slice(4)},URX` : text;
+export const connectionFlagsText = textInOrder([...flagNames.filter((name) => name !== "URX"), "URX"]);
+
+function textInOrder(names: readonly ResponseFlag[]): (bits: number) => string {
+  const texts = new Map([[0, "-"]]);
+  return (bits) => {
+    let text = texts.get(bits);
+    if (text === undefined) {
+      text = names.filter((name) => (bits & responseFlags[name].bit) !== 0).join(",");
+      texts.set(bits, text);
+    }
+    return text;
+  };
 }

@@ -11,7 +11,7 @@ export type RetryDecision =
   | "no"
   /** It would, but the tries are used up (URX). */
   | "limit-exceeded"
-  /** It would, but the cluster has too many under way. */
+  /** It would, but the cluster has too many under way (UO). */
   | "overflow"
   | "retry";
 

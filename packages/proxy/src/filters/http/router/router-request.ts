@@ -22,7 +22,7 @@ import {
   timedOut,
   unresolvedAuthority,
 } from "./failure-replies.ts";
-import { RetryState } from "./retry-state.ts";
+import { type RetryDecision, RetryState } from "./retry-state.ts";
 import type { RouterFilterConfig } from "./router-config.ts";
 import { takeTimeouts } from "./timeouts.ts";
 
@@ -255,14 +255,11 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   onResponseHead(attempt: UpstreamAttempt, head: ResponseHead, endStream: boolean): void {
     const stream = this.#stream;
     const { info, dataPath } = stream;
-    const decision = this.#retry?.onResponse(head, this.#isUnprocessed(attempt.isStaleAnswer(head))) ?? "no";
-    if (decision === "retry" && this.#mayRepeat()) {
+    const decision = this.#retry?.onResponse(head, this.#isUnprocessed(attempt.isStaleAnswer(head)));
+    if (this.#repeats(attempt, decision)) {
       attempt.cancel();
-      this.#scheduleRetry(attempt);
       return;
     }
-    if (decision === "limit-exceeded") info.responseFlags |= responseFlags.URX.bit;
-    else if (decision === "overflow") info.responseFlags |= responseFlags.UO.bit;
     if (this.#requestEnded) {
       const serviceTimeMs = Math.max(0, dataPath.turn.nowMs - this.#requestEndedMs);
       info.upstreamServiceTimeMs = serviceTimeMs;
@@ -312,8 +309,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   /** `detail` are the transport's own words; `responded`: a response head had come. */
   onReset(attempt: UpstreamAttempt, reason: StreamResetReason, detail: string, responded: boolean): void {
     const stream = this.#stream;
-    const { info } = stream;
-    if (detail !== "") info.upstreamTransportFailureReason = detail;
+    if (detail !== "") stream.info.upstreamTransportFailureReason = detail;
     if (responded) {
       stream.resetStream(flagOfReset[reason], `upstream_reset_after_response_started{${reason}}`);
       return;
@@ -321,11 +317,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const decision = this.#isUnprocessed(attempt.isStaleEnd(reason))
       ? this.#retry?.onReset("remote_refused_stream_reset", false)
       : this.#retry?.onReset(reason, attempt.sender !== undefined);
-    if (decision === "retry" && this.#mayRepeat()) {
-      this.#scheduleRetry(attempt);
-      return;
-    }
-    if (decision === "limit-exceeded") info.responseFlags |= responseFlags.URX.bit;
+    if (this.#repeats(attempt, decision)) return;
     stream.sendLocalReply(resetBeforeResponse(reason, detail, this.#attemptCount > 1));
   }
 
@@ -340,22 +332,14 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       stream.resetStream("UT", details);
       return;
     }
-    const decision = this.#retry?.onReset("local_reset", true) ?? "no";
-    if (decision === "retry" && this.#mayRepeat()) {
-      this.#scheduleRetry(attempt);
-      return;
-    }
-    if (decision === "limit-exceeded") stream.info.responseFlags |= responseFlags.URX.bit;
+    if (this.#repeats(attempt, this.#retry?.onReset("local_reset", true))) return;
     stream.sendLocalReply(timedOut(details));
   }
 
   onMaxDuration(attempt: UpstreamAttempt): void {
     attempt.cancel();
-    const decision = this.#stream.responseStarted ? "no" : (this.#retry?.onReset("local_reset", true) ?? "no");
-    if (decision === "retry" && this.#mayRepeat()) {
-      this.#scheduleRetry(attempt);
-      return;
-    }
+    // With the response's head it has been forgotten.
+    if (this.#repeats(attempt, this.#retry?.onReset("local_reset", true))) return;
     this.#stream.sendLocalReply(lastedTooLong(this.#requestEnded));
   }
 
@@ -376,11 +360,17 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     return !this.#abandoned && (this.#bodyBytes === 0 || this.#kept !== undefined);
   }
 
-  // A body that is not complete or no longer kept cannot be sent a second time.
-  #mayRepeat(): boolean {
-    if (this.canSendAgain()) return true;
-    this.#retry?.release();
-    return false;
+  /** True: another try follows. Otherwise the flags tell of the limit that stood against it, if one did. */
+  #repeats(attempt: UpstreamAttempt, decision: RetryDecision | undefined): boolean {
+    const { info } = this.#stream;
+    if (decision === "limit-exceeded") info.responseFlags |= responseFlags.URX.bit;
+    else if (decision === "overflow") info.responseFlags |= responseFlags.UO.bit;
+    if (decision !== "retry") return false;
+    // A body that is not complete or no longer kept cannot be sent a second time.
+    const canRepeat = this.canSendAgain();
+    if (canRepeat) this.#scheduleRetry(attempt);
+    else this.#retry!.release();
+    return canRepeat;
   }
 
   #scheduleRetry(attempt: UpstreamAttempt): void {
