@@ -65,21 +65,36 @@ function pageError(message: string): Finding {
   return { place: page, severity: "error", message };
 }
 
-/** Import statements, re-exports, dynamic imports and types by import(), as they stand after formatting. */
+/** Import statements and re-exports, imports without names, dynamic imports and types by import(), as they stand after formatting. */
 const importPatterns = [
-  /(?:^|\n)\s*(?:import|export)\b[^'"`;]*?\bfrom\s*['"]([^'"]+)['"]/g,
-  /(?:^|\n)\s*import\s*['"]([^'"]+)['"]/g,
-  /\bimport\(\s*['"]([^'"]+)['"]\s*\)/g,
+  /(?:^|\n)\s*(?:import|export)\b(?<names>[^'"`;]*?)\bfrom\s*['"](?<specifier>[^'"]+)['"]/g,
+  /(?:^|\n)\s*import\s*['"](?<specifier>[^'"]+)['"]/g,
+  /\bimport\(\s*['"](?<specifier>[^'"]+)['"]\s*\)/g,
 ];
 
-/** Every module that a file names, with its line. */
-export function importsOf(file: SourceFile): readonly { readonly specifier: string; readonly line: number }[] {
+export interface ModuleImport {
+  readonly specifier: string;
+  readonly line: number;
+  /** `import type …`, or types alone in braces: nothing of it is left when the program runs. */
+  readonly isType: boolean;
+}
+
+/** Every module that a file names. */
+export function importsOf(file: SourceFile): readonly ModuleImport[] {
   return importPatterns.flatMap((pattern) =>
-    [...file.text.matchAll(pattern)].map((match) => ({
-      specifier: match[1]!,
-      line: file.text.slice(0, match.index + match[0].length).split("\n").length,
+    [...file.text.matchAll(pattern)].map(({ 0: whole, index, groups }) => ({
+      specifier: groups!["specifier"]!,
+      line: file.text.slice(0, index + whole.length).split("\n").length,
+      isType: areTypes(groups!["names"]?.trim() ?? ""),
     })),
   );
+}
+
+function areTypes(names: string): boolean {
+  if (/^type\s+\S/.test(names)) return true;
+  const inBraces = /^\{(.*)\}$/s.exec(names)?.[1]?.split(",") ?? [];
+  const present = inBraces.map((name) => name.trim()).filter((name) => name !== "");
+  return present.length > 0 && present.every((name) => name.startsWith("type "));
 }
 
 /** Folders outside of the packages, and what each may import by a relative path beside itself. */

@@ -1,6 +1,7 @@
 // The order of the folders inside a package, its rooms: read from tables in ARCHITECTURE.md, so that the page and the check cannot differ.
 // A file imports values only from its own room and from those below it; types may come from above, in circles of few files.
 import path from "node:path";
+import { importsOf } from "./import-table.ts";
 import { isHandWrittenCode, type Finding, type SourceFile } from "./source-file.ts";
 
 export interface RoomTable {
@@ -64,26 +65,14 @@ function isOfTests({ path: file }: SourceFile): boolean {
   return file.endsWith(".test.ts") || file.includes("/testing/");
 }
 
-function importsWithin({ path: from, text }: SourceFile): readonly Import[] {
-  return [...text.matchAll(/^(?:import|export)\s+(type\s+)?([^;"]*?)\s*\bfrom\s+"(\.[^"]+)"/gm)].map((match) => {
-    const [whole, type, names = "", specifier = ""] = match;
-    return {
-      target: path.posix.join(path.posix.dirname(from), specifier),
-      isType: type !== undefined || areTypes(names),
-      line: text.slice(0, match.index + whole.length).split("\n").length,
-    };
-  });
-}
-
-/** `{ type A, type B }` */
-function areTypes(names: string): boolean {
-  const list = /^\{(.*)\}$/s.exec(names)?.[1];
-  if (list === undefined) return false;
-  return list
-    .split(",")
-    .map((name) => name.trim())
-    .filter((name) => name !== "")
-    .every((name) => name.startsWith("type "));
+function importsWithin(file: SourceFile): readonly Import[] {
+  return importsOf(file)
+    .filter(({ specifier }) => specifier.startsWith("."))
+    .map(({ specifier, isType, line }) => ({
+      target: path.posix.join(path.posix.dirname(file.path), specifier),
+      isType,
+      line,
+    }));
 }
 
 /** The groups of files each of which leads to each other (Tarjan's strongly connected components), in the order of their names. */

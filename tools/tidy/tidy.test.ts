@@ -243,6 +243,11 @@ describe("rooms", () => {
   const cases: readonly { name: string; files: Readonly<Record<string, string>>; expected: readonly RegExp[] }[] = [
     { name: "a value from below", files: { "high/a.ts": 'import { b } from "../low/b.ts";' }, expected: [] },
     {
+      name: "an import from above by a call, and one without names",
+      files: { "low/a.ts": 'import "../high/b.ts";\nconst { c } = await import("../high/c.ts");' },
+      expected: [/^low\/a\.ts:1 runs up: .*high\/b/, /^low\/a\.ts:2 runs up: .*high\/c/],
+    },
+    {
       name: "a value from above",
       files: { "low/a.ts": '\nimport { type A, b } from "../high/b.ts";' },
       expected: [/^low\/a\.ts:2 runs up: packages\/a\/src\/high\/b\.ts/],
