@@ -4,8 +4,6 @@ import { readFileSync } from "node:fs";
 import { isSameAddress } from "./ip-address.ts";
 import { tcpState, type SocketAnswer, type WireEnd } from "./inet-diag.ts";
 
-const tableFiles = ["/proc/net/tcp", "/proc/net/tcp6"];
-
 /** The socket with exactly these ends. */
 export function connectionInTable(local: WireEnd, remote: WireEnd): SocketAnswer | undefined {
   return rowsOfPort(local.port).find(
@@ -19,7 +17,7 @@ export function connectionInTable(local: WireEnd, remote: WireEnd): SocketAnswer
 
 /** The socket that takes connections to `at`: one that listens there, else one that listens at all addresses. */
 export function listenerInTable(at: WireEnd): SocketAnswer | undefined {
-  const listeners = rowsOfPort(at.port).filter(({ state }) => state === tcpState.listen);
+  const listeners = rowsOfPort(at.port).filter(isListening);
   const isAny = ({ local }: SocketAnswer): boolean => local.address.every((byte) => byte === 0);
   return (
     listeners.find(({ local }) => isSameAddress(local.address, at.address)) ??
@@ -28,14 +26,26 @@ export function listenerInTable(at: WireEnd): SocketAnswer | undefined {
   );
 }
 
+/** Every socket that takes connections. */
+export function listenersInTable(): readonly SocketAnswer[] {
+  return rowsWith(` ${tcpState.listen.toString(16).toUpperCase().padStart(2, "0")} `).filter(isListening);
+}
+
+function isListening({ state }: SocketAnswer): boolean {
+  return state === tcpState.listen;
+}
+
 function rowsOfPort(port: number): readonly SocketAnswer[] {
   const portText = `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
-  return tableFiles
-    .flatMap((file) => {
-      const lines = textOf(file).split("\n").slice(1);
-      return lines.filter((line) => line.includes(portText)).flatMap((line) => parseTableRow(line) ?? []);
-    })
-    .filter(({ local }) => local.port === port);
+  return rowsWith(portText).filter(({ local }) => local.port === port);
+}
+
+/** Lines without the text, which are most, are not read further. */
+function rowsWith(text: string): readonly SocketAnswer[] {
+  return ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) => {
+    const lines = textOf(file).split("\n").slice(1);
+    return lines.filter((line) => line.includes(text)).flatMap((line) => parseTableRow(line) ?? []);
+  });
 }
 
 function textOf(file: string): string {
@@ -47,7 +57,7 @@ function textOf(file: string): string {
 }
 
 /** `   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000  0 12345 …` */
-export function parseTableRow(line: string): SocketAnswer | undefined {
+function parseTableRow(line: string): SocketAnswer | undefined {
   const columns = line.trim().split(/\s+/);
   const [, local, remote, state, , , , uid, , inode] = columns;
   if (local === undefined || remote === undefined || state === undefined || inode === undefined) return undefined;
@@ -68,15 +78,4 @@ function tableEnd(text: string): WireEnd {
   const words = address.match(/.{8}/g) ?? [];
   const bytes = words.flatMap((word) => [6, 4, 2, 0].map((at) => Number.parseInt(word.slice(at, at + 2), 16)));
   return { address: Uint8Array.from(bytes), port: Number.parseInt(port, 16) };
-}
-
-/** Every socket that takes connections. */
-export function listenersInTable(): readonly SocketAnswer[] {
-  return tableFiles.flatMap((file) =>
-    textOf(file)
-      .split("\n")
-      .slice(1)
-      .flatMap((line) => parseTableRow(line) ?? [])
-      .filter(({ state }) => state === tcpState.listen),
-  );
 }
