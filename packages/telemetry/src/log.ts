@@ -49,10 +49,6 @@ export class Logger {
     this.#threshold = logLevels.indexOf(level);
   }
 
-  get traceEnabled(): boolean {
-    return this.#threshold <= 0;
-  }
-
   get debugEnabled(): boolean {
     return this.#threshold <= 1;
   }
@@ -136,7 +132,7 @@ export class Logging {
 }
 
 /** Of the message and of each field: what peers send appears in lines, and a stack of calls has to fit. */
-export const maxFieldCharacters = 4096;
+const maxFieldCharacters = 4096;
 
 function shortened(text: string): string {
   if (text.length <= maxFieldCharacters) return text;

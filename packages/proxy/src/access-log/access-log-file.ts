@@ -195,10 +195,6 @@ export class AccessLogFiles {
     for (const file of this.#files.values()) file.reopen();
   }
 
-  flushAllSync(): void {
-    for (const file of this.#files.values()) file.flushSync();
-  }
-
   closeAll(): void {
     for (const file of this.#files.values()) file.close();
     this.#files.clear();

@@ -59,10 +59,6 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#dataPath = dataPath;
   }
 
-  get responseStarted(): boolean {
-    return this.#state === "responding";
-  }
-
   /** Undefined while there is no connection: the body waits at the router. */
   get sender(): RequestSender | undefined {
     return this.#sender;

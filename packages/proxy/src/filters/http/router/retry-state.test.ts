@@ -33,7 +33,7 @@ test("the cluster's limit of retries holds over all requests and is given back",
   const states = Array.from({ length: 4 }, () => RetryState.of(request(), policy, cluster, Math.random)!);
   const response = { status: 500, headers: new HeaderMap() };
   assert.deepEqual(
-    states.map((state) => state.onResponse(response)),
+    states.map((state) => state.onResponse(response, false)),
     ["retry", "retry", "retry", "overflow"],
   );
   assert.equal(cluster.stats.upstreamRequestRetryOverflow.value, 1);
@@ -52,8 +52,8 @@ test("a rate-limited answer is not tried again unless that is asked for", () => 
   const cluster = handBuiltCluster("c", []);
   const limited = { status: 503, headers: new HeaderMap(["x-envoy-ratelimited", "true"]) };
   const of = (bits: number): RetryState => RetryState.of(request(), retryPolicy(bits, 1), cluster, Math.random)!;
-  assert.equal(of(retryConditions["5xx"]).onResponse(limited), "no");
-  assert.equal(of(retryConditions["5xx"] | retryConditions["envoy-ratelimited"]).onResponse(limited), "retry");
+  assert.equal(of(retryConditions["5xx"]).onResponse(limited, false), "no");
+  assert.equal(of(retryConditions["5xx"] | retryConditions["envoy-ratelimited"]).onResponse(limited, false), "retry");
 });
 
 test("gRPC conditions look at the status in the head", () => {
@@ -63,6 +63,6 @@ test("gRPC conditions look at the status in the head", () => {
     status: 200,
     headers: new HeaderMap(["grpc-status", code]),
   });
-  assert.equal(RetryState.of(request(), policy, cluster, Math.random)!.onResponse(answer("14")), "retry");
-  assert.equal(RetryState.of(request(), policy, cluster, Math.random)!.onResponse(answer("13")), "no");
+  assert.equal(RetryState.of(request(), policy, cluster, Math.random)!.onResponse(answer("14"), false), "retry");
+  assert.equal(RetryState.of(request(), policy, cluster, Math.random)!.onResponse(answer("13"), false), "no");
 });

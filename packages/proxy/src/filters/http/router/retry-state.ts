@@ -90,7 +90,7 @@ export class RetryState {
   }
 
   /** `isUnprocessed`: the host says that it has not taken the request, as with REFUSED_STREAM of HTTP/2. */
-  onResponse(head: ResponseHead, isUnprocessed = false): RetryDecision {
+  onResponse(head: ResponseHead, isUnprocessed: boolean): RetryDecision {
     const isRefused = isUnprocessed && this.#wantsRetryAfter("remote_refused_stream_reset", false);
     return this.#decide(isRefused || this.#wantsRetryOf(head));
   }
