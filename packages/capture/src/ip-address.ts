@@ -11,7 +11,7 @@ export function addressBytes(ip: string): Uint8Array | undefined {
 const mappedPrefix = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 /** The four bytes of an IPv4 address that is given as one of IPv6; every other address as it is. */
-export function shortForm(address: Uint8Array): Uint8Array {
+function shortForm(address: Uint8Array): Uint8Array {
   const isMapped = address.length === 16 && mappedPrefix.every((byte, index) => address[index] === byte);
   return isMapped ? address.subarray(12) : address;
 }

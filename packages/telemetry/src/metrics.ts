@@ -5,7 +5,7 @@ export type Labels = Readonly<Record<string, string>>;
 export type MetricType = "counter" | "gauge" | "histogram" | "text";
 
 /** Upper bounds of Envoy's default histogram buckets (Envoy: `HistogramSettingsImpl::defaultBuckets`). */
-export const defaultHistogramBuckets: readonly number[] = [
+const defaultHistogramBuckets: readonly number[] = [
   0.5, 1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 1_800_000,
   3_600_000,
 ];

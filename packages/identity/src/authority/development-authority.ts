@@ -14,7 +14,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 /** As long as the browsers' own rules let an authority of a person live without a thought. */
 const authorityMs = 3650 * dayMs;
 /** Short of every limit that browsers have for certificates of servers. */
-export const developmentCertificateMs = 90 * dayMs;
+const developmentCertificateMs = 90 * dayMs;
 
 export interface DevelopmentAuthority {
   readonly certificate: Certificate;

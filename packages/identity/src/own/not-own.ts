@@ -30,7 +30,7 @@ export function requireOwner(path: string, uid: number): void {
 }
 
 /** Beyond this bit pattern, whoever is not the owner could have changed what is there. */
-export const writableByOthers = 0o022;
+const writableByOthers = 0o022;
 export const openToOthers = 0o077;
 
 /** @throws {NotOwn} */

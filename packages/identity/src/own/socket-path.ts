@@ -10,7 +10,7 @@ import { isOwnFolder, makeOwnFolder } from "./own-folder.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Linux's sun_path holds 108 bytes, macOS's 104, with the closing zero. */
-export const maxSocketPathBytes = 103;
+const maxSocketPathBytes = 103;
 
 /**
  * For who serves: the path, in a folder that is made when it is missing.

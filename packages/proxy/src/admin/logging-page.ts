@@ -9,13 +9,13 @@ usage: /logging?level=<level> (change all levels)
 usage: /logging?group=<group_name>:<level> (change group of loggers)
 levels: trace debug info warning error critical off \n`;
 
-export function activeLoggers(logging: Logging): string {
+function activeLoggers(logging: Logging): string {
   const lines = logging.loggers().map((logger) => `  ${logger.name}: ${logger.level}\n`);
   return `active loggers:\n${lines.join("")}\n`;
 }
 
 /** The reason why nothing was changed; undefined = all was. */
-export function changeLevels(query: URLSearchParams, logging: Logging): string | undefined {
+function changeLevels(query: URLSearchParams, logging: Logging): string | undefined {
   const names = new Set(query.keys());
   if (names.size > 1) return "invalid number of parameters";
   const [name] = names;

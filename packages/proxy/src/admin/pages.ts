@@ -79,7 +79,7 @@ const helpPage: AdminPage = {
 
 const homePage: AdminPage = { path: "/", help: "Admin home page", handle: () => home() };
 
-export const adminPages: readonly AdminPage[] = [
+const adminPages: readonly AdminPage[] = [
   homePage,
   certificatesPage,
   clustersPage,

@@ -29,7 +29,7 @@ interface Entry {
 }
 
 /** `host:port` in its parts; undefined when it is not an authority. */
-export function parseAuthority(authority: string, defaultPort: number): { host: string; port: number } | undefined {
+function parseAuthority(authority: string, defaultPort: number): { host: string; port: number } | undefined {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@\s]+))(?::(\d{1,5}))?$/.exec(authority);
   if (match === null) return undefined;
   const port = match[3] === undefined ? defaultPort : Number(match[3]);

@@ -54,7 +54,7 @@ export function compileCluster(message: ClusterMessage, scope: CompileScope): Co
   return compiled(buildCluster(message, scope, Place.root, problems), problems);
 }
 
-export function buildCluster(
+function buildCluster(
   message: ClusterMessage,
   scope: CompileScope,
   place: Place,

@@ -17,7 +17,7 @@ import type { Place, Problems } from "./problems.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
 
 /** Envoy's default (docs: configuration/observability/access_log/usage, "Default Format String"). */
-export const defaultAccessLogFormat =
+const defaultAccessLogFormat =
   '[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% ' +
   '%BYTES_RECEIVED% %BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" ' +
   '"%REQ(USER-AGENT)%" "%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%"\n';

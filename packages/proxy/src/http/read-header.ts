@@ -3,7 +3,8 @@ import type { RequestHead, ResponseHead } from "./message.ts";
 
 /** Value of a header or pseudo-header (`:method`, `:path`, `:authority`, `:scheme`); repeated ones joined by commas. */
 export function requestHeader(name: string): (request: RequestHead) => string | undefined {
-  switch (name.toLowerCase()) {
+  const lower = name.toLowerCase();
+  switch (lower) {
     case ":method":
       return (request) => request.method;
     case ":path":
@@ -13,10 +14,8 @@ export function requestHeader(name: string): (request: RequestHead) => string | 
       return (request) => request.authority;
     case ":scheme":
       return (request) => request.scheme;
-    default: {
-      const lower = name.toLowerCase();
+    default:
       return (request) => request.headers.getJoined(lower);
-    }
   }
 }
 

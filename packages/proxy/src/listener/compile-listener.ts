@@ -56,7 +56,7 @@ export function compileListener(
   return compiled(buildListener(message, scope, options, Place.root, problems), problems);
 }
 
-export function buildListener(
+function buildListener(
   message: ListenerMessage,
   scope: CompileScope,
   options: ListenerOptions,

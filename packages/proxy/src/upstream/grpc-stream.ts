@@ -19,7 +19,7 @@ export interface GrpcStreamLimits {
   readonly keepAlive: Http2KeepAlive;
 }
 
-export const defaultGrpcStreamLimits: GrpcStreamLimits = {
+const defaultGrpcStreamLimits: GrpcStreamLimits = {
   maxMessageBytes: 64 * 1024 * 1024,
   // gRPC in Go refuses pings below five minutes.
   keepAlive: { intervalMs: 5 * 60_000, jitterPercent: 0, timeoutMs: 60_000 },

@@ -9,7 +9,7 @@ import { TimerWheel } from "./timer-wheel.ts";
 import { Turn } from "./turn.ts";
 
 /** Bytes that one read of a socket takes at most. */
-export const readBufferBytes = 65_536;
+const readBufferBytes = 65_536;
 
 const keptViewBytes = 4096;
 

@@ -6,9 +6,9 @@ import { FieldSection } from "./field-section.ts";
 import { HeadFields, readFields } from "./head-fields.ts";
 
 /** Longest chunk-size line with its extensions. */
-export const maxChunkLineBytes = 4096;
+const maxChunkLineBytes = 4096;
 /** Chunk extensions of one body together; a peer could otherwise send nothing but extensions for ever. */
-export const maxChunkExtensionBytes = 16_384;
+const maxChunkExtensionBytes = 16_384;
 
 /**
  * - `length`: the next `remaining` bytes are the body.

@@ -24,7 +24,7 @@ import { SocketOutput } from "../../worker/socket-output.ts";
  * A client that ends its side within this time of its request has only finished speaking (RFC 9112 §9.6) and is answered;
  * later than that it has given up, as Envoy takes it at any time. TCP cannot tell the two apart.
  */
-export const halfCloseWindowMs = 100;
+const halfCloseWindowMs = 100;
 const textSliceBytes = 4096;
 const upperA = 65;
 const upperZ = 90;

@@ -7,7 +7,7 @@ import type { DirectResponseAction, RedirectAction } from "../../../route/route-
 import type { RouterFilterConfig } from "./router-config.ts";
 import { RouterRequest } from "./router-request.ts";
 
-export const routerFilterName = "envoy.filters.http.router";
+const routerFilterName = "envoy.filters.http.router";
 
 export function createRouterFilter(config: RouterFilterConfig): HttpFilter {
   return new RouterFilter(config);
