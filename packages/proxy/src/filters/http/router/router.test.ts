@@ -1,7 +1,6 @@
 // The router on real sockets and a clock that the test moves: time-outs, retries, flags and code details as Envoy gives them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Cluster } from "../../../cluster/cluster.ts";
 import { forwardTo, handBuiltCluster, retryPolicy } from "../../../testing/hand-built-runtime.ts";
 import { ManualClock } from "../../../testing/manual-clock.ts";
 import { Client, runBackend, runProxy, until } from "../../../testing/running-proxy.ts";
@@ -85,13 +84,12 @@ test("a stream without activity for its idle time-out ends with 504 SI", async (
 
 interface Answer {
   readonly name: string;
-  readonly action: (cluster: Cluster) => Partial<ForwardAction>;
-  /** What the back end does on its nth connection or request, counted over all. */
+  readonly action: Partial<ForwardAction>;
+  /** What the back end does at its nth connection or request, counted over all; there are no more of them. */
   readonly answers: readonly ((socket: net.Socket) => void)[];
   readonly fields?: string;
+  /** The line of the access log. */
   readonly expected: string;
-  readonly status: number;
-  readonly tries: number;
 }
 
 const send =
@@ -101,113 +99,87 @@ const send =
 const close = (socket: net.Socket): void => void socket.destroy();
 const status = (code: number): ((socket: net.Socket) => void) =>
   send(`HTTP/1.1 ${code} X\r\ncontent-length: 3\r\n\r\nerr`);
-const retries =
-  (conditions: number, count = 2, overrides = {}) =>
-  (): Partial<ForwardAction> => ({
-    retryPolicy: retryPolicy(conditions, count, overrides),
-  });
+const retries = (conditions: number, count = 2, overrides = {}): Partial<ForwardAction> => ({
+  retryPolicy: retryPolicy(conditions, count, overrides),
+});
 
 const answers: readonly Answer[] = [
   {
     name: "no policy: a 503 passes",
-    action: () => ({}),
+    action: {},
     answers: [status(503)],
     expected: "503 - via_upstream",
-    status: 503,
-    tries: 1,
   },
   {
     name: "5xx: a 500 is tried again",
     action: retries(bit["5xx"]),
     answers: [status(500), send(ok)],
     expected: "200 - via_upstream",
-    status: 200,
-    tries: 2,
   },
   {
     name: "5xx: the last answer passes with URX",
     action: retries(bit["5xx"]),
     answers: [status(503), status(503), status(503)],
     expected: "503 URX via_upstream",
-    status: 503,
-    tries: 3,
   },
   {
     name: "gateway-error: 500 is none",
     action: retries(bit["gateway-error"]),
     answers: [status(500)],
     expected: "500 - via_upstream",
-    status: 500,
-    tries: 1,
   },
   {
     name: "gateway-error: 502 is one",
     action: retries(bit["gateway-error"]),
     answers: [status(502), send(ok)],
     expected: "200 - via_upstream",
-    status: 200,
-    tries: 2,
   },
   {
     name: "retriable-4xx: 409",
     action: retries(bit["retriable-4xx"]),
     answers: [status(409), send(ok)],
     expected: "200 - via_upstream",
-    status: 200,
-    tries: 2,
   },
   {
     name: "retriable-status-codes",
     action: retries(bit["retriable-status-codes"], 2, { retriableStatusCodes: [418] }),
     answers: [status(418), send(ok)],
     expected: "200 - via_upstream",
-    status: 200,
-    tries: 2,
   },
   {
     name: "reset: a closed connection is tried again",
     action: retries(bit.reset),
     answers: [close, send(ok)],
     expected: "200 - via_upstream",
-    status: 200,
-    tries: 2,
   },
   {
     name: "connect-failure: a closed connection is none",
     action: retries(bit["connect-failure"]),
     answers: [close],
     expected: "503 UC upstream_reset_before_response_started{connection_termination}",
-    status: 503,
-    tries: 1,
   },
   {
     name: "5xx: closed for good",
     action: retries(bit["5xx"], 1),
     answers: [close, close],
     expected: "503 URX,UC upstream_reset_before_response_started{connection_termination}",
-    status: 503,
-    tries: 2,
   },
   {
     name: "garbage from the back end",
-    action: () => ({}),
+    action: {},
     answers: [send("hello\r\n\r\n")],
     expected: "502 UPE upstream_reset_before_response_started{protocol_error}",
-    status: 502,
-    tries: 1,
   },
   {
     name: "an external client cannot ask for retries",
-    action: () => ({}),
+    action: {},
     answers: [status(503)],
     fields: "x-envoy-retry-on: 5xx\r\n",
     expected: "503 - via_upstream",
-    status: 503,
-    tries: 1,
   },
 ];
 
-for (const { name, action, answers: acts, fields, expected, status: code, tries } of answers) {
+for (const { name, action, answers: acts, fields, expected } of answers) {
   test(name, async (t) => {
     const clock = new ManualClock();
     let turn = 0;
@@ -216,7 +188,7 @@ for (const { name, action, answers: acts, fields, expected, status: code, tries 
       turn += 1;
     });
     const cluster = handBuiltCluster("c", [backend.port]);
-    const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster, action(cluster)) }, clock });
+    const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster, action) }, clock });
     const client = await Client.connect(t, proxy.port);
     client.send(get("/", fields));
     await until(
@@ -226,9 +198,9 @@ for (const { name, action, answers: acts, fields, expected, status: code, tries 
       },
       () => "the access log",
     );
-    assert.match(await client.receive(/\r\n\r\n/), new RegExp(`^HTTP/1\\.1 ${code} `));
+    assert.match(await client.receive(/\r\n\r\n/), new RegExp(`^HTTP/1\\.1 ${expected.split(" ")[0]} `));
     assert.deepEqual(proxy.log, [expected]);
-    assert.equal(turn, tries);
+    assert.equal(turn, acts.length);
     assert.equal(cluster.stats.upstreamRetriesActive.value, 0);
   });
 }
