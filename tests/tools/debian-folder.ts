@@ -1,10 +1,9 @@
 // Unpacks Debian packages into a folder of the cache, for programs that should not be installed where tests run, such as a web server.
-import { access, glob, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { glob, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import path from "node:path";
+import { cacheFolder, exists } from "./cache.ts";
 import { lastLines, runCommand } from "./run-command.ts";
 import { ToolUnavailable } from "./tool-unavailable.ts";
-
-const cacheFolder = path.resolve(import.meta.dirname, "../../.cache");
 
 export interface DebianFolder {
   /** What `/` is for an installed package. */
@@ -19,11 +18,7 @@ export interface DebianFolder {
  */
 export async function debianFolder(packages: readonly string[]): Promise<DebianFolder> {
   const root = path.join(cacheFolder, `debian-${packages.join("+")}`);
-  const isThere = await access(root).then(
-    () => true,
-    () => false,
-  );
-  if (!isThere) await fill(root, packages);
+  if (!(await exists(root))) await fill(root, packages);
   const libraries = await Array.fromAsync(glob("{lib,usr/lib}/*-linux-gnu", { cwd: root }));
   return { root, libraryPath: libraries.map((folder) => path.join(root, folder)).join(":") };
 }

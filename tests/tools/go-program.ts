@@ -1,26 +1,17 @@
 // Builds a Go module into the cache, for tests that run Go programs against our servers.
-import { createHash } from "node:crypto";
-import { access, glob, mkdir, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
+import { cacheFolder, digestOf, exists } from "./cache.ts";
 import { lastLines, runCommand } from "./run-command.ts";
 import { ToolUnavailable } from "./tool-unavailable.ts";
-
-const cacheFolder = path.resolve(import.meta.dirname, "../../.cache");
 
 /**
  * The absolute path of the module's program, built once for a state of its sources.
  * @throws {ToolUnavailable}
  */
 export async function goProgram(folder: string): Promise<string> {
-  const hash = createHash("sha256");
-  const files = await Array.fromAsync(glob("{go.mod,go.sum,*.go}", { cwd: folder }));
-  for (const file of files.sort()) hash.update(file).update(await readFile(path.join(folder, file)));
-  const program = path.join(cacheFolder, `go-${hash.digest("hex").slice(0, 12)}`);
-  const isBuilt = await access(program).then(
-    () => true,
-    () => false,
-  );
-  if (isBuilt) return program;
+  const program = path.join(cacheFolder, `go-${await digestOf(folder, "{go.mod,go.sum,*.go}")}`);
+  if (await exists(program)) return program;
   await mkdir(cacheFolder, { recursive: true });
   const draft = `${program}.${process.pid}`;
   // Where Go's own instructions put it, which a shell that is no login shell may not know.

@@ -1,27 +1,18 @@
 // Builds a Maven project into the cache, for tests that run Java programs against our servers.
-import { createHash } from "node:crypto";
-import { access, cp, glob, mkdir, readFile, rename, rm } from "node:fs/promises";
+import { cp, mkdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
+import { cacheFolder, digestOf, exists } from "./cache.ts";
 import { lastLines, runCommand } from "./run-command.ts";
 import { ToolUnavailable } from "./tool-unavailable.ts";
-
-const cacheFolder = path.resolve(import.meta.dirname, "../../.cache");
 
 /**
  * The absolute path of the project's jar, built once for a state of its sources.
  * @throws {ToolUnavailable}
  */
 export async function mavenJar(folder: string, jar: string): Promise<string> {
-  const hash = createHash("sha256");
-  const files = await Array.fromAsync(glob("{pom.xml,src/**/*.java}", { cwd: folder }));
-  for (const file of files.sort()) hash.update(file).update(await readFile(path.join(folder, file)));
-  const built = path.join(cacheFolder, `maven-${hash.digest("hex").slice(0, 12)}`);
+  const built = path.join(cacheFolder, `maven-${await digestOf(folder, "{pom.xml,src/**/*.java}")}`);
   const found = path.join(built, "target", jar);
-  const isBuilt = await access(found).then(
-    () => true,
-    () => false,
-  );
-  if (isBuilt) return found;
+  if (await exists(found)) return found;
   const draft = `${built}.${process.pid}`;
   await mkdir(cacheFolder, { recursive: true });
   await cp(folder, draft, { recursive: true });

@@ -1,12 +1,12 @@
 // Installs npm packages into a folder of the cache, for tests that drive our servers with clients in versions that the
 // project does not depend on.
 import { createHash } from "node:crypto";
-import { access, copyFile, mkdir, readFile, rename, rm } from "node:fs/promises";
+import { copyFile, mkdir, readFile, rename, rm } from "node:fs/promises";
 import path from "node:path";
+import { cacheFolder, exists } from "./cache.ts";
 import { lastLines, runCommand } from "./run-command.ts";
 import { ToolUnavailable } from "./tool-unavailable.ts";
 
-const cacheFolder = path.resolve(import.meta.dirname, "../../.cache");
 const manifests = ["package.json", "package-lock.json"] as const;
 
 /**
@@ -19,11 +19,7 @@ export async function npmPackages(project: string): Promise<string> {
   for (const name of manifests) hash.update(await readFile(path.join(project, name)));
   const folder = path.join(cacheFolder, `npm-${hash.digest("hex").slice(0, 12)}`);
   const modules = path.join(folder, "node_modules");
-  const isThere = await access(modules).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) return modules;
+  if (await exists(modules)) return modules;
   const draft = `${folder}.${process.pid}`;
   await mkdir(draft, { recursive: true });
   for (const name of manifests) await copyFile(path.join(project, name), path.join(draft, name));

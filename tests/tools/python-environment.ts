@@ -1,11 +1,10 @@
 // Makes a cached Python virtual environment with pinned packages, for tests that drive our servers with Python's clients.
 import { createHash } from "node:crypto";
-import { access, mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import path from "node:path";
+import { cacheFolder, exists } from "./cache.ts";
 import { lastLines, runCommand } from "./run-command.ts";
 import { ToolUnavailable } from "./tool-unavailable.ts";
-
-const cacheFolder = path.resolve(import.meta.dirname, "../../.cache");
 
 /** The lock file of the client libraries with which the authorization server is tried. */
 export const oauthClientPackages = "python/oauth-clients.txt";
@@ -57,11 +56,4 @@ async function publish(folder: string, link: string): Promise<void> {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-async function exists(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  );
 }
