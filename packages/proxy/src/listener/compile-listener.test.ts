@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { accepted, fromConfiguration, problemsOf, requestHead, streamInfo } from "../testing/from-configuration.ts";
-import { managerOf } from "../testing/hand-built-runtime.ts";
+import { connectionManagerDefaults, managerOf } from "../testing/hand-built-runtime.ts";
 import type { ConnectionProperties } from "./listener.ts";
 import { compileListener } from "./compile-listener.ts";
 import { detachedScope } from "../fields/compile-scope.ts";
@@ -108,40 +108,7 @@ test("Envoy's defaults of a connection manager", () => {
   const network = managerOf(listener.filterChains[0]);
   const { routeTable, filters, accessLogs, stats, upgradeTypes, ...rest } = network;
   const plain = Object.fromEntries(Object.entries(rest).filter(([, value]) => typeof value !== "function"));
-  assert.deepEqual(plain, {
-    type: "http_connection_manager",
-    statPrefix: "s",
-    serverName: "envoy",
-    serverHeaderTransformation: "overwrite",
-    connectionIdleTimeoutMs: 3_600_000,
-    requestHeadersTimeoutMs: 0,
-    streamIdleTimeoutMs: 300_000,
-    requestTimeoutMs: 0,
-    maxStreamDurationMs: 0,
-    maxConnectionDurationMs: 0,
-    endsConnectionsSafely: false,
-    maxRequestsPerConnection: 0,
-    maxRequestHeadersBytes: 61_440,
-    maxRequestHeadersCount: 100,
-    generateRequestId: true,
-    preserveExternalRequestId: false,
-    alwaysSetRequestIdInResponse: false,
-    useRemoteAddress: false,
-    xffNumTrustedHops: 0,
-    skipXffAppend: false,
-    via: "",
-    clientCert: { mode: "sanitize", details: { cert: false, chain: false, subject: false, uri: false, dns: false } },
-    normalizePath: false,
-    mergeSlashes: false,
-    pathWithEscapedSlashesAction: "keep_unchanged",
-    stripMatchingHostPort: false,
-    stripAnyHostPort: false,
-    acceptHttp10: false,
-    allowAbsoluteUrl: true,
-    enableTrailers: false,
-    drainTimeoutMs: 5000,
-    rewriteLocalReply: undefined,
-  });
+  assert.deepEqual(plain, { ...connectionManagerDefaults, type: "http_connection_manager", statPrefix: "s" });
   assert.equal(routeTable.current?.name, "inline");
   assert.deepEqual([filters.length, accessLogs.length, upgradeTypes.size, routes.size], [1, 0, 0, 0]);
   assert.equal(stats.downstreamRequestsTotal.value, 0);
