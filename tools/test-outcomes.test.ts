@@ -23,6 +23,7 @@ const cases: readonly {
   expected: boolean;
 }[] = [
   { name: "all passed", outcomes: [], passed: true, needsTools: false, expected: true },
+  { name: "all passed where every tool is needed", outcomes: [], passed: true, needsTools: true, expected: true },
   { name: "one failed", outcomes: [failed, parent], passed: false, needsTools: false, expected: false },
   { name: "the runner failed without a failed test", outcomes: [], passed: false, needsTools: false, expected: false },
   { name: "one skipped", outcomes: [skipped], passed: true, needsTools: false, expected: false },

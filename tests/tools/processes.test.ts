@@ -81,7 +81,7 @@ test("blocks of addresses are different, and none of an instance's", async () =>
   for (const block of blocks) assert.match(block, /^127\.2(?:4\d|5[0-4])\.\d+$/);
 });
 
-test("a condition that never ends fails with what was waited for", async () => {
+test("a condition that never ends fails with what was waited for", { timeout: 60_000 }, async () => {
   await assert.rejects(
     waitFor(() => new Promise<boolean>(() => undefined), { what: "an answer", timeoutMs: 20 }),
     /^Error: waited 20 ms for an answer \(waited in vain for the condition to end\)$/,
