@@ -11,7 +11,7 @@ export class FakeSocket extends EventEmitter {
   paused = false;
   /** The kernel takes nothing: writes wait for `pending` to be called. */
   blocked = false;
-  pending: (() => void) | undefined = undefined;
+  pending: ((error?: Error) => void) | undefined = undefined;
   writable = true;
   writableLength = 0;
   localAddress = "127.0.0.1";
@@ -22,7 +22,7 @@ export class FakeSocket extends EventEmitter {
     return this as unknown as Socket;
   }
 
-  _write(data: string | Buffer, _encoding: string, callback: () => void): void {
+  _write(data: string | Buffer, _encoding: string, callback: (error?: Error) => void): void {
     this.written += typeof data === "string" ? data : data.toString("latin1");
     this.lastData = data;
     if (this.blocked) this.pending = callback;

@@ -48,11 +48,14 @@ test("large chunks take what stands before them along", () => {
 test("what a slow peer does not take waits in order, and its going is told once", () => {
   const { fake, turn, output, drained } = setUp();
   fake.blocked = true;
-  for (const text of ["one ", "two ", "three "]) turn.run(() => output.writeText(text));
+  const two = "2".repeat(9000);
+  turn.run(() => output.writeText("one "));
+  turn.run(() => output.writeBody(Buffer.from(two)));
+  for (const text of ["three ", "four "]) turn.run(() => output.writeText(text));
   assert.equal(fake.written, "one ");
-  assert.equal(output.waitingBytes, 14);
+  assert.equal(output.waitingBytes, 9015);
   assert.equal(output.isOverHighWatermark(), true);
-  for (const expected of ["one two ", "one two three "]) {
+  for (const expected of [`one ${two}`, `one ${two}three four `]) {
     fake.pending!();
     assert.equal(fake.written, expected);
     assert.equal(drained(), 0);
@@ -61,6 +64,40 @@ test("what a slow peer does not take waits in order, and its going is told once"
   assert.equal(drained(), 1);
   assert.equal(output.waitingBytes, 0);
   assert.equal(output.isOverHighWatermark(), false);
+});
+
+test("what fails to be written ends the connection, and nothing is told of it", () => {
+  const { fake, turn, output, drained } = setUp();
+  let ended = 0;
+  fake.blocked = true;
+  for (const text of ["one ", "two ", "three "]) turn.run(() => output.writeText(text));
+  assert.equal(output.isOverHighWatermark(), true);
+  output.end(() => (ended += 1));
+  fake.pending!(new Error("EPIPE"));
+  assert.deepEqual([fake.destroyed, fake.written, drained(), ended], [true, "one ", 0, 0]);
+});
+
+// Each piece was a write of its own, called from the call back of the one before: the stack ended, and the process with it.
+test("a peer that reads again after 50,000 small pieces gets them all", () => {
+  const { fake, turn, output, drained } = setUp(1024 * 1024);
+  fake.blocked = true;
+  const pieces = Array.from({ length: 50_000 }, (_each, index) => `${index},`);
+  for (const piece of pieces) turn.run(() => output.writeText(piece));
+  fake.blocked = false;
+  fake.pending!();
+  assert.equal(fake.written, pieces.join(""));
+  assert.equal(output.waitingBytes, 0);
+  assert.equal(drained(), 0);
+});
+
+test("a peer that reads again gets large pieces too, however many", () => {
+  const { fake, turn, output } = setUp(Infinity);
+  const piece = Buffer.alloc(9000, 97);
+  fake.blocked = true;
+  for (let count = 0; count < 4000; count += 1) turn.run(() => output.writeBody(piece));
+  fake.blocked = false;
+  fake.pending!();
+  assert.equal(fake.written.length, 36_000_000);
 });
 
 test("the end comes behind everything that waits", () => {

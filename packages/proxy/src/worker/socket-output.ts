@@ -29,12 +29,12 @@ export class SocketOutput {
   readonly #onWritten = (error?: Error | null): void => this.#written(error);
   /** Gathered in this turn. */
   #text = "";
-  /** Behind what the kernel has not taken yet. */
+  /** What is being written; a buffer is lent by the pool. */
+  #inHand: string | Buffer | undefined = undefined;
+  /** Behind what the kernel has not taken yet. No two texts that would fit into one stand side by side. */
   readonly #queue: (string | Buffer)[] = [];
   #waitingBytes = 0;
-  #writing = false;
-  /** The pooled buffer that is being written. */
-  #lent: Buffer | undefined = undefined;
+  #isWithinWrite = false;
   #ending = false;
   #onEnded: (() => void) | undefined = undefined;
   #wasOver = false;
@@ -116,7 +116,7 @@ export class SocketOutput {
   end(onEnded?: () => void): void {
     this.flush();
     this.#onEnded = onEnded;
-    if (this.#writing) this.#ending = true;
+    if (this.#inHand !== undefined) this.#ending = true;
     else this.#endNow();
   }
 
@@ -129,41 +129,56 @@ export class SocketOutput {
   #send(data: string | Buffer): void {
     this.bytesSent += data.length;
     this.#waitingBytes += data.length;
-    if (this.#writing) this.#queue.push(data);
-    else this.#write(data);
+    if (this.#inHand === undefined) this.#write(data);
+    else this.#wait(data);
   }
 
-  #write(data: string | Buffer): void {
-    this.#writing = true;
-    const socket = this.#socket as unknown as WritableSocket;
-    if (typeof data === "string") socket._write(data, "latin1", this.#onWritten);
-    else {
-      this.#lent = data;
-      socket._write(data, "buffer", this.#onWritten);
+  // Many small pieces may wait for a slow peer: each is not worth a write of its own.
+  #wait(data: string | Buffer): void {
+    const queue = this.#queue;
+    const last = queue[queue.length - 1];
+    if (typeof data === "string" && typeof last === "string" && last.length + data.length <= maxTextBytes) {
+      queue[queue.length - 1] = last + data;
+    } else {
+      queue.push(data);
     }
-    // Called back within the call when the kernel has taken all of it, as it nearly always does.
-    if (!this.#writing && this.#queue.length === 0) this.#waitingBytes = 0;
+  }
+
+  // The socket calls back within the call when the kernel has taken all of it, as it nearly always does. What waits is written by
+  // a loop, since a call from each call back would have no limit to its depth.
+  #write(first: string | Buffer): void {
+    const socket = this.#socket as unknown as WritableSocket;
+    this.#isWithinWrite = true;
+    for (let data: string | Buffer | undefined = first; data !== undefined; data = this.#queue.shift()) {
+      this.#inHand = data;
+      socket._write(data, typeof data === "string" ? "latin1" : "buffer", this.#onWritten);
+      if (this.#inHand !== undefined) break;
+    }
+    this.#isWithinWrite = false;
+    if (this.#inHand === undefined) this.#allWritten();
   }
 
   #written(error: Error | null | undefined): void {
-    this.#writing = false;
-    if (this.#lent !== undefined) {
-      // After an error the kernel may still hold it.
-      if (error === undefined || error === null) this.#buffers.give(this.#lent);
-      this.#lent = undefined;
-    }
+    const data = this.#inHand!;
+    this.#inHand = undefined;
     if (error !== undefined && error !== null) {
+      // The kernel may still hold the buffer: it does not go back to the pool.
       this.#queue.length = 0;
+      this.#waitingBytes = 0;
+      this.#ending = false;
+      this.#wasOver = false;
       this.#socket.destroy();
       return;
     }
-    if (this.#queue.length > 0) {
-      const next = this.#queue.shift()!;
-      this.#waitingBytes = this.#queue.reduce((sum, { length }) => sum + length, next.length);
-      this.#write(next);
-      return;
-    }
-    this.#waitingBytes = 0;
+    this.#waitingBytes -= data.length;
+    if (typeof data !== "string") this.#buffers.give(data);
+    if (this.#isWithinWrite) return;
+    const next = this.#queue.shift();
+    if (next === undefined) this.#allWritten();
+    else this.#write(next);
+  }
+
+  #allWritten(): void {
     if (this.#ending) this.#endNow();
     if (!this.#wasOver) return;
     this.#wasOver = false;
