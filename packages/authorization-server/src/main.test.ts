@@ -100,7 +100,11 @@ test("the demo works to its end on a port that was found, from its first page to
   assert.equal(end.status, 200, end.body);
   assert.match(end.body, /Signed in.*&quot;sub&quot;: &quot;usr_.*refresh_token/s);
   const again = await browser.open(end.url);
-  assert.equal(again.status, 400, "an answer of no sign-in that was begun");
+  assert.equal(again.status, 200);
+  assert.match(again.body, /Shown already/);
+  assert.doesNotMatch(again.body, /access_token/);
+  const elsewhere = await new Browser(overHttp, issuer).open(end.url);
+  assert.equal(elsewhere.status, 400, "an answer of no sign-in that was begun");
   assert.deepEqual(await server.stop(), { code: 0, signal: null });
 });
 

@@ -44,7 +44,7 @@ export async function run(): Promise<number> {
     if (demo !== undefined)
       process.stdout.write(`${demoLines(demo, config.issuer, process.stdout.isTTY).join("\n")}\n`);
     if (process.stdout.isTTY)
-      process.stdout.write("\nClients of your own: tulle auth client create --help\nCtrl-C ends it.\n");
+      process.stdout.write("\nClients of your own: ./tulle auth client create --help\nCtrl-C ends it.\n");
   } catch (error) {
     process.stderr.write(terminalText(`authorization-server: ${startProblem(error, config)}\n`));
     await server?.close();

@@ -18,6 +18,8 @@ import { demoFile, readDemo } from "./demo.ts";
 const cookieName = "tulle_demo";
 const cookieShape = /^[\w-]{43}\.[\w-]{43}$/;
 const cookieSeconds = 600;
+/** In the place of the verifier, once the code is redeemed: a reload is told from an answer that nobody asked for. */
+const redeemed = "_".repeat(43);
 
 function isServed({ config }: ServerContext): boolean {
   return config.demo && config.demoRedirectUri === `${config.issuer}/demo/callback`;
@@ -66,10 +68,14 @@ export async function endDemo(server: ServerContext, request: EndpointRequest): 
   const fail = (text: string, values: readonly (readonly [string, string])[]): Answer =>
     demoPage(server, speech, { title: "The sign-in did not end well", text, status: 400, values });
   if (state === "" || answer.get("state") !== state)
-    return fail(
-      "This answer belongs to no sign-in that this browser has begun, or its page was shown already: begin anew.",
-      [],
-    );
+    return fail("This answer belongs to no sign-in that this browser has begun.", []);
+  if (verifier === redeemed)
+    return demoPage(server, speech, {
+      title: "Shown already",
+      text: "The tokens of this sign-in were shown once, and kept nowhere: its code works no second time.",
+      status: 200,
+      values: [],
+    });
   const error = answer.get("error");
   if (error !== undefined)
     return fail("The server answered with an error.", [
@@ -100,5 +106,5 @@ export async function endDemo(server: ServerContext, request: EndpointRequest): 
     status: 200,
     values: [["ID token says", claims], ...values],
   });
-  return { ...page, headers: { ...page.headers, "set-cookie": cookie(server, "", 0) } };
+  return { ...page, headers: { ...page.headers, "set-cookie": cookie(server, `${state}.${redeemed}`, cookieSeconds) } };
 }

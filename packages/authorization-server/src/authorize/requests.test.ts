@@ -146,7 +146,10 @@ test("a native client of an https issuer: localhost, 127.0.0.1 and [::1] on any 
     id: "web",
     redirectUris: ["http://localhost/cb"],
   });
-  assert.match(confidential.problems?.join() ?? "", /is http; use https/);
+  assert.match(
+    confidential.problems?.join() ?? "",
+    /is http; use https\. .*http:\/\/localhost if its client is public \(--public\)/,
+  );
 });
 
 test("a state of 8 KB comes back, percent-encoded or not; a longer one is refused", async (t) => {

@@ -149,6 +149,7 @@ test("ui_locales holds from the request to its end, over what the browser says",
   assert.match(wrong.body, /Der Benutzername oder das Passwort ist falsch/);
   const consent = await browser.signIn(wrong, "ann", testPassword);
   assert.match(consent.body, /<html lang="de">.*Ihren Namen sehen/s);
+  assert.match(consent.body, /<a href="[^"]*\/account"[^>]*>[^<]*Kontoseite/);
   const answer = await browser.decide(consent, "deny");
   // RFC 6749 §4.1.2.1: what clients read stays ASCII, and in English.
   assert.match(answer.location ?? "", /error_description=the%20owner%20denied/);

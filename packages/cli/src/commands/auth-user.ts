@@ -92,14 +92,14 @@ export function registerUser(command: Command, context: CommandContext): void {
           .description("add a user")
           .option(
             "--password-stdin",
-            "needed: the password comes on standard input, so that no list of processes and no history shows it",
+            "needed: the password comes on standard input, where no list of processes shows it",
           )
           .option("--display-name <text>", "the name that applications with the scope profile see")
           .option("--email <address>", "the address that applications with the scope email see"),
       ),
     ),
   );
-  addExamples(create, [["echo -n 'correct horse' | tulle auth user create ann --password-stdin", "add a user"]]);
+  addExamples(create, [["tulle auth user create ann --password-stdin < password.txt", "add a user"]]);
   create.action(async (name: string, options: Options) => {
     const wanted = {
       name,

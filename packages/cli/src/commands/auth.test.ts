@@ -1,6 +1,7 @@
 // `tulle auth` on a store: what it prints, what it refuses, and that secrets are shown once and nowhere else.
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Readable } from "node:stream";
@@ -169,6 +170,29 @@ test("keys, grants, sessions and the audit log can be read of an empty store", a
   assert.match(unknown.stderr, /nothing is known of the error id 7q3kz0a9vd/);
   assert.equal((await auth(["grant", "delete"])).code, exitCodes.usage);
   assert.match((await auth(["session", "delete", "nobody"])).stderr, /no user nobody/);
+});
+
+test("times of the audit log are ISO 8601 in JSON, and sessions are known by their browsers", async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "tulle-auth-"));
+  try {
+    await auth(["user", "create", "eve", "--password-stdin"], "a long enough password", folder);
+    const events = JSON.parse((await auth(["audit", "-o", "json"], "", folder)).stdout) as Record<string, unknown>[];
+    assert.deepEqual(
+      events.map(({ event, at, lastAt }) => [event, new Date(String(at)).toISOString() === at, lastAt === at]),
+      [["user created", true, true]],
+    );
+    using database = new DatabaseSync(path.join(folder, "store.sqlite"));
+    const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+    database
+      .prepare(
+        `INSERT INTO sessions (id, secret_digest, user_id, authenticated_at, created_at, seen_at, expires_at, user_agent, address)
+         SELECT 'one', 'x', id, 0, 0, 0, 99999999999999, ?, '' FROM users`,
+      )
+      .run(firefox);
+    assert.match((await auth(["session", "list"], "", folder)).stdout, /^one +eve .* Firefox, Linux$/m);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("rotating by hand keeps the running server's algorithms and lifetimes, whatever this command is told", async () => {
