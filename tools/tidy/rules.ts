@@ -1,5 +1,6 @@
 // The rules for one file, in one visible table; tidy.test.ts breaks each of them once.
 import path from "node:path";
+import { importsOf } from "./import-table.ts";
 import { checkSizes } from "./sizes.ts";
 import {
   findAll,
@@ -19,6 +20,7 @@ export const fileRules: readonly FileRule[] = [
   noTestIsHidden,
   noPlaceOfOneMachine,
   generatedIsMarked,
+  variantsKeepToThemselves,
   checkSizes,
 ];
 
@@ -109,4 +111,23 @@ function generatedIsMarked(file: SourceFile): readonly Finding[] {
   return /^\/\/ (@generated|Written by tools\/)/.test(file.text)
     ? []
     : error(file, "is not as the generator wrote it; run npm run generate:xds");
+}
+
+/** The shells of ADS and the relay carry any variant of xDS: what its messages are, its own folder and its conversation know alone. */
+function variantsKeepToThemselves(file: SourceFile): readonly Finding[] {
+  const isOfTests = file.path.endsWith(".test.ts") || file.path.includes("/testing/");
+  const inXds = /^packages\/xds\/src\/(?!(sotw|delta|generated)\/|index\.ts)/.test(file.path);
+  const inRelay = /^packages\/agent\/src\/relay\/(?!(sotw|delta)-conversation\.ts)/.test(file.path);
+  if (isOfTests || !(inXds || inRelay)) return [];
+  const known = inXds
+    ? /^\.\/(sotw|delta)\/(?!variant\.ts)|\/discovery_pb\.ts$/
+    : /\/discovery_pb$|^\.\/(sotw|delta)-(?!conversation\.ts)/;
+  return importsOf(file)
+    .filter(({ specifier }) => known.test(specifier))
+    .map(({ specifier, line }) => ({
+      place: file.path,
+      line,
+      severity: "error",
+      message: `"${specifier}" is one variant of xDS: what is here carries any (ARCHITECTURE.md, "A delta variant")`,
+    }));
 }

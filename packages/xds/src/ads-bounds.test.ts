@@ -14,7 +14,7 @@ import { ClusterLoadAssignmentSchema } from "./generated/envoy/config/endpoint/v
 import { type DiscoveryRequest, DiscoveryRequestSchema } from "./generated/envoy/service/discovery/v3/discovery_pb.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import { type ResourceTypeName, resourceType } from "./resource-types.ts";
-import { decodeResponse } from "./wire.ts";
+import { decodeResponse } from "./sotw/wire.ts";
 
 const node = { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local" };
 const names = (count: number, prefix = "invented"): string[] =>

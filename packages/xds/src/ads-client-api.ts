@@ -8,7 +8,7 @@ import type { ByteStream, ByteStreamEvents } from "./byte-stream.ts";
 import type { RateLimit } from "./request-pace.ts";
 import type { ResourceMessages, ResourceTypeName } from "./resource-types.ts";
 import type { ClientTlsSource } from "./transport-security.ts";
-import type { XdsService } from "./wire.ts";
+import type { XdsService } from "./methods.ts";
 
 export interface ResourceError {
   readonly name: string;

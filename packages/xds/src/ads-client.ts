@@ -1,6 +1,5 @@
-// The ADS client of a proxy: the state machine of sotw/ with a clock, gRPC and the decoding of resources around it.
+// The ADS client of a proxy: the state machine of a variant with a clock, gRPC and the decoding of resources around it.
 import type { DescMessage, Message } from "@bufbuild/protobuf";
-import type { Any } from "@bufbuild/protobuf/wkt";
 import type {
   AdsClient,
   AdsClientHandlers,
@@ -12,6 +11,17 @@ import type {
 } from "./ads-client-api.ts";
 import type { SubscribedNames } from "./ads-server-api.ts";
 import { type ByteStream, type ByteStreamEvents, openByteStream } from "./byte-stream.ts";
+import type {
+  ClientAction,
+  ClientEvent,
+  ClientMachine,
+  ClientRequest,
+  ClientVariant,
+  Delivery,
+  Expiry,
+  ReceivedContent,
+  ReceivedResponse,
+} from "./client-machine.ts";
 import type { Clock } from "./clock.ts";
 import { systemClock } from "./clock.ts";
 import { decodeInSlices } from "./decode-in-slices.ts";
@@ -19,53 +29,47 @@ import { contentVersionInSlices } from "./encoded-resource.ts";
 import { Pauses } from "./pauses.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 import { resourceType } from "./resource-types.ts";
-import { type SotwClientAction, type SotwClientEvent, SotwClientStream } from "./sotw/client-stream.ts";
 import { RequestPace } from "./request-pace.ts";
 import { ResourceTtls } from "./resource-ttls.ts";
-import { decodeResponseParts, encodeRequest, resourceName } from "./wire.ts";
+import { sotwClient } from "./sotw/variant.ts";
 
 type Schemas = Readonly<Record<ResourceTypeName, DescMessage>>;
-interface Content {
-  readonly resources: readonly Any[];
-  readonly heartbeats: readonly string[];
-  readonly timesToLiveMs: ReadonlyMap<string, number>;
-  readonly controlPlaneId: string;
-}
-
-type Expiry = SotwClientAction<Content> & { kind: "expire" };
-type Delivery = SotwClientAction<Content> & { kind: "deliver" };
+type Received = ReceivedResponse<ReceivedContent>;
 
 export const defaultBackOff = { baseMs: 200, maxMs: 10_000 } as const;
 
 /** Connects, and keeps connecting; returns at once. */
 export function connectAds(options: AdsClientOptions): AdsClient {
-  const client = new GrpcAdsClient(options);
+  const client = new GrpcAdsClient(sotwClient, options);
   client.start();
   return client;
 }
 
-class GrpcAdsClient implements AdsClient {
+class GrpcAdsClient<Request extends ClientRequest, Response extends Received> implements AdsClient {
+  readonly #variant: ClientVariant<Request, Response>;
   readonly #options: AdsClientOptions;
   readonly #clock: Clock;
-  readonly #machine: SotwClientStream<Content>;
+  readonly #machine: ClientMachine<Request, Response>;
   #subscriptions = new Map<ResourceTypeName, SubscribedNames>();
   #stream: ByteStream | undefined;
-  readonly #pace: RequestPace;
+  readonly #pace: RequestPace<Request>;
   readonly #ttls: ResourceTtls;
   #cancelWake: () => void = () => undefined;
   #schemas: Promise<Schemas> | undefined;
 
-  constructor(options: AdsClientOptions) {
+  constructor(variant: ClientVariant<Request, Response>, options: AdsClientOptions) {
+    this.#variant = variant;
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#machine = new SotwClientStream({
+    this.#machine = variant.newMachine({
       backOff: options.backOff ?? defaultBackOff,
       random: options.random ?? Math.random,
     });
     this.#pace = new RequestPace({
       clock: this.#clock,
       limit: options.rateLimit,
-      send: (request) => this.#stream?.write(encodeRequest(request, options.node)),
+      send: (request) => this.#stream?.write(variant.encodeRequest(request, options.node)),
+      merge: variant.mergeRequests,
       onPending: (pending, isHeldBack) => options.handlers.onPending?.(pending, isHeldBack),
     });
     this.#ttls = new ResourceTtls(this.#clock, (type, name) => this.#step({ kind: "expired", type, names: [name] }));
@@ -95,11 +99,11 @@ class GrpcAdsClient implements AdsClient {
     this.#step({ kind: "subscribe", changes });
   }
 
-  #step(event: SotwClientEvent<Content>): void {
+  #step(event: ClientEvent<Response>): void {
     this.#perform(this.#machine.step(event, this.#clock.nowMs()));
   }
 
-  #perform(actions: readonly SotwClientAction<Content>[]): void {
+  #perform(actions: readonly ClientAction<Request, Response>[]): void {
     for (const action of actions) {
       switch (action.kind) {
         case "open":
@@ -174,23 +178,17 @@ class GrpcAdsClient implements AdsClient {
   }
 
   #received(bytes: Uint8Array): void {
-    let parts;
+    let response: Response;
     try {
-      parts = decodeResponseParts(bytes);
+      response = this.#variant.decodeResponse(bytes);
     } catch (error) {
-      this.#ended(`not a DiscoveryResponse: ${String(error)}`);
+      this.#ended((error as Error).message);
       return;
     }
-    const { response, heartbeats, timesToLiveMs } = parts;
-    const { typeUrl, versionInfo, nonce, resources } = response;
-    const names = [...resources.map((any) => resourceName(any.value)), ...heartbeats];
-    const isHeartbeat = resources.length === 0 && heartbeats.length > 0;
-    const controlPlaneId = response.controlPlane?.identifier ?? "";
-    const content = { resources, heartbeats, timesToLiveMs, controlPlaneId };
-    this.#step({ kind: "response", response: { typeUrl, versionInfo, nonce, names, isHeartbeat, content } });
+    this.#step({ kind: "response", response });
   }
 
-  async #deliver(action: Delivery): Promise<void> {
+  async #deliver(action: Delivery<Response>): Promise<void> {
     this.#schemas ??= import("./resource-schemas.ts").then((module) => module.resourceSchemas);
     let errors: readonly ResourceError[];
     let kept: readonly string[] = [];
@@ -211,7 +209,7 @@ class GrpcAdsClient implements AdsClient {
   }
 
   /** Times to live begin anew when a response comes, whatever is thought of it. */
-  #renew({ type, response, removed }: Delivery): void {
+  #renew({ type, response, removed }: Delivery<Response>): void {
     const { timesToLiveMs } = response.content;
     for (const name of response.names) if (name !== "") this.#ttls.renew(type, name, timesToLiveMs.get(name));
     for (const name of removed) this.#ttls.forget(type, name);
@@ -231,7 +229,11 @@ class GrpcAdsClient implements AdsClient {
   }
 }
 
-async function decodeResources(action: Delivery, schemas: Schemas, handlers: AdsClientHandlers): Promise<AdsResponse> {
+async function decodeResources(
+  action: Delivery<Received>,
+  schemas: Schemas,
+  handlers: AdsClientHandlers,
+): Promise<AdsResponse> {
   const { type, response, removed } = action;
   const { typeUrl } = resourceType(type);
   const resources = new Map<string, Message | Uint8Array>();

@@ -7,7 +7,7 @@ import type { EncodedResource } from "./encoded-resource.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 import type { PeerIdentity, ServerTls, ServerTlsCredentials } from "./transport-security.ts";
 import type { GrpcStatusName, UnaryHandlers } from "./unary-calls.ts";
-import type { XdsService } from "./wire.ts";
+import type { XdsService } from "./methods.ts";
 
 /** `*` is the wildcard subscription: all listeners, or all clusters. */
 export type SubscribedNames = ReadonlySet<string> | "*";

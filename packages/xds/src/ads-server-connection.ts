@@ -1,4 +1,4 @@
-// One ADS stream as the control plane sees it: the state machine of sotw/ with a clock, a byte stream and handlers
+// One ADS stream as the control plane sees it: the state machine of a variant with a clock, a byte stream and handlers
 // around it.
 import { create, toBinary } from "@bufbuild/protobuf";
 import type {
@@ -13,15 +13,20 @@ import type { ServerByteStream } from "./byte-stream-server.ts";
 import type { Clock } from "./clock.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
 import { type Node, NodeSchema } from "./generated/envoy/config/core/v3/base_pb.ts";
-import type { DiscoveryRequest } from "./generated/envoy/service/discovery/v3/discovery_pb.ts";
 import { type ResourceTypeName, resourceTypeOfUrl } from "./resource-types.ts";
-import { shortened } from "./sotw/rejected-names.ts";
-import { type SotwServerAction, type SotwServerEvent, SotwServerStream } from "./sotw/server-stream.ts";
+import type {
+  ServerAction,
+  ServerEvent,
+  ServerMachine,
+  ServerRequest,
+  ServerResponse,
+  ServerVariant,
+} from "./server-machine.ts";
 import type { PeerIdentity } from "./transport-security.ts";
 import type { GrpcStatusName } from "./unary-calls.ts";
-import { decodeRequest, encodeResponse } from "./wire.ts";
 
-interface ConnectionOptions {
+interface ConnectionOptions<Request extends ServerRequest, Response extends ServerResponse> {
+  readonly variant: ServerVariant<Request, Response>;
   readonly id: number;
   readonly noncePrefix: string;
   readonly handlers: AdsServerHandlers;
@@ -33,7 +38,10 @@ interface ConnectionOptions {
   readonly stream: ServerByteStream;
 }
 
-export class AdsServerConnection implements AdsConnection {
+export class AdsServerConnection<
+  Request extends ServerRequest,
+  Response extends ServerResponse,
+> implements AdsConnection {
   readonly id: number;
   readonly peer: string;
   readonly peerIdentity: PeerIdentity | undefined;
@@ -48,7 +56,8 @@ export class AdsServerConnection implements AdsConnection {
   readonly #controlPlaneId: string;
   readonly #clock: Clock;
   readonly #stream: ServerByteStream;
-  readonly #machine: SotwServerStream;
+  readonly #variant: ServerVariant<Request, Response>;
+  readonly #machine: ServerMachine<Request, Response>;
   /** Declarations of this turn of the event loop. */
   #declared = new Map<ResourceTypeName, ReadonlyMap<string, EncodedResource>>();
   /** The most resources of each type that there have been for this proxy. */
@@ -58,7 +67,7 @@ export class AdsServerConnection implements AdsConnection {
   #cancelWait: () => void;
   #isClosed = false;
 
-  constructor(options: ConnectionOptions) {
+  constructor(options: ConnectionOptions<Request, Response>) {
     this.id = options.id;
     this.peer = options.stream.peer;
     this.peerIdentity = options.stream.peerIdentity;
@@ -69,7 +78,8 @@ export class AdsServerConnection implements AdsConnection {
     this.#controlPlaneId = options.controlPlaneId;
     this.#clock = options.clock;
     this.#stream = options.stream;
-    this.#machine = new SotwServerStream({ limits: options.limits, noncePrefix: options.noncePrefix });
+    this.#variant = options.variant;
+    this.#machine = options.variant.newMachine({ limits: options.limits, noncePrefix: options.noncePrefix });
     this.connectedAtMs = options.clock.nowMs();
     const { firstRequestTimeoutMs } = options.limits;
     this.#cancelWait = options.clock.after(firstRequestTimeoutMs, () =>
@@ -95,29 +105,23 @@ export class AdsServerConnection implements AdsConnection {
   /** A request's bytes have arrived. */
   received(bytes: Uint8Array): void {
     if (this.#isClosed) return;
-    let request: DiscoveryRequest;
+    let request: Request;
     try {
-      request = decodeRequest(bytes);
+      request = this.#variant.decodeRequest(bytes);
     } catch (error) {
-      this.#turnAway("INVALID_ARGUMENT", `not a DiscoveryRequest: ${String(error)}`);
+      this.#turnAway("INVALID_ARGUMENT", (error as Error).message);
       return;
     }
     this.#cancelWait();
     const { maxNameCharacters } = this.#limits;
-    if (request.resourceNames.some((name) => name.length > maxNameCharacters)) {
+    if (request.names.some((name) => name.length > maxNameCharacters)) {
       this.#turnAway("INVALID_ARGUMENT", `a name has more than ${maxNameCharacters} characters`);
       return;
     }
     this.#guarded(() => {
       if (!this.isConnected && !this.#connect(request)) return;
       if (this.#isClosed || this.#asksForTooMuch(request)) return;
-      this.#step({
-        kind: "request",
-        typeUrl: request.typeUrl,
-        names: request.resourceNames,
-        nonce: request.responseNonce,
-        error: request.errorDetail === undefined ? undefined : shortened(request.errorDetail.message),
-      });
+      this.#step({ kind: "request", ...request });
     });
   }
 
@@ -125,16 +129,17 @@ export class AdsServerConnection implements AdsConnection {
    * What is asked for is kept, and may cost an answer each. Beyond twice the most that there has been, nobody needs more than
    * `maxSpareNames`: those leave room for what has gone while the proxy was away.
    */
-  #asksForTooMuch({ typeUrl, resourceNames }: DiscoveryRequest): boolean {
+  #asksForTooMuch(request: Request): boolean {
     const { maxSpareNames } = this.#limits;
-    if (resourceNames.length <= maxSpareNames) return false;
-    const type = resourceTypeOfUrl(typeUrl);
+    const asked = this.#machine.namesAfter(request);
+    if (asked <= maxSpareNames) return false;
+    const type = resourceTypeOfUrl(request.typeUrl);
     const most = type === undefined ? 0 : (this.#most.get(type.shortName) ?? 0);
     const allowed = 2 * most + maxSpareNames;
-    if (resourceNames.length <= allowed) return false;
+    if (asked <= allowed) return false;
     this.#turnAway(
       "RESOURCE_EXHAUSTED",
-      `a request names ${resourceNames.length} resources of ${type?.shortName ?? "an unknown type"}, at most ${allowed} are taken`,
+      `a request names ${asked} resources of ${type?.shortName ?? "an unknown type"}, at most ${allowed} are taken`,
     );
     return true;
   }
@@ -152,18 +157,18 @@ export class AdsServerConnection implements AdsConnection {
     if (this.isConnected) this.#handlers.onDisconnect(this, reason);
   }
 
-  #connect(request: DiscoveryRequest): boolean {
+  #connect({ node }: Request): boolean {
     // "Only the first request on a stream is guaranteed to carry the node identifier."
-    if (request.node === undefined || request.node.id === "") {
+    if (node === undefined || node.id === "") {
       this.#turnAway("INVALID_ARGUMENT", "the first request carries no node id");
       return false;
     }
     const { maxNodeBytes } = this.#limits;
-    if (toBinary(NodeSchema, request.node).byteLength > maxNodeBytes) {
+    if (toBinary(NodeSchema, node).byteLength > maxNodeBytes) {
       this.#turnAway("INVALID_ARGUMENT", `the node has more than ${maxNodeBytes} bytes`);
       return false;
     }
-    this.node = request.node;
+    this.node = node;
     const refusal = this.#refusal?.(this);
     if (refusal !== undefined) {
       this.#fail("PERMISSION_DENIED", refusal);
@@ -203,7 +208,7 @@ export class AdsServerConnection implements AdsConnection {
     this.#step({ kind: "declare", changes });
   }
 
-  #step(event: SotwServerEvent): void {
+  #step(event: ServerEvent<Request>): void {
     if (this.#isClosed) return;
     const nowMs = this.#clock.nowMs();
     for (const action of this.#machine.step(event, nowMs)) this.#perform(action);
@@ -213,7 +218,7 @@ export class AdsServerConnection implements AdsConnection {
     this.#cancelWake = this.#clock.after(wakeMs - nowMs, () => this.#guarded(() => this.#step({ kind: "wake" })));
   }
 
-  #perform(action: SotwServerAction): void {
+  #perform(action: ServerAction<Response>): void {
     switch (action.kind) {
       case "send":
         this.#send(action);
@@ -235,16 +240,9 @@ export class AdsServerConnection implements AdsConnection {
     }
   }
 
-  #send(action: SotwServerAction & { kind: "send" }): void {
-    const { type, nonce, versionInfo, resources } = action;
-    const anys = resources.map((resource) => resource.any);
-    const bytes = encodeResponse({
-      typeUrl: type.typeUrl,
-      versionInfo,
-      nonce,
-      resources: anys,
-      controlPlaneId: this.#controlPlaneId,
-    });
+  #send(response: Response): void {
+    const { type, nonce, resources } = response;
+    const bytes = this.#variant.encodeResponse(response, this.#controlPlaneId);
     const writable = this.#stream.write(bytes);
     this.#handlers.onSent?.(this, {
       type: type.shortName,

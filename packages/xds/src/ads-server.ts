@@ -1,10 +1,11 @@
-// The ADS server: a state machine of sotw/ for each stream that arrives. The incremental protocol will have its own
-// machine beside it, in delta/.
+// The ADS server: for each stream that arrives, a state machine of the variant that its client speaks.
 import { randomBytes } from "node:crypto";
-import type { AdsServerLimits, AdsServerOptions, RunningAdsServer } from "./ads-server-api.ts";
+import type { AdsConnection, AdsServerLimits, AdsServerOptions, RunningAdsServer } from "./ads-server-api.ts";
 import { AdsServerConnection } from "./ads-server-connection.ts";
-import { serveByteStreams } from "./byte-stream-server.ts";
+import { type OnByteStream, serveByteStreams } from "./byte-stream-server.ts";
 import { systemClock } from "./clock.ts";
+import type { ServerRequest, ServerResponse, ServerVariant } from "./server-machine.ts";
+import { sotwServer } from "./sotw/variant.ts";
 
 export const defaultAdsServerLimits: AdsServerLimits = {
   maxStreams: 10_000,
@@ -30,23 +31,19 @@ let lastId = 0;
 /** Starts to serve; rejects if the address cannot be bound. */
 export async function serveAds(options: AdsServerOptions): Promise<RunningAdsServer> {
   const limits = { ...defaultAdsServerLimits, ...options.limits };
-  const open = new Set<AdsServerConnection>();
+  const open = new Set<AdsConnection & { readonly isConnected: boolean }>();
   // Distinct between servers too, so that an answer to a predecessor is not taken for one to this server.
   const serverId = randomBytes(4).toString("hex");
   const { address, service = "ads", tls, unaryHandlers, secretHandlers, refusesConnection } = options;
   const { admission, onTurnedAway } = options;
-  const server = await serveByteStreams({
-    address,
-    limits,
-    services: secretHandlers === undefined ? [service] : [service, "sds"],
-    ...(tls === undefined ? {} : { tls }),
-    ...(refusesConnection === undefined ? {} : { refusesConnection }),
-    ...(unaryHandlers === undefined ? {} : { unaryHandlers }),
-    ...(admission === undefined ? {} : { admission }),
-    ...(onTurnedAway === undefined ? {} : { onTurnedAway }),
-    onStream: (stream) => {
+  const speaks =
+    <Request extends ServerRequest, Response extends ServerResponse>(
+      variant: ServerVariant<Request, Response>,
+    ): OnByteStream =>
+    (stream) => {
       lastId += 1;
       const connection = new AdsServerConnection({
+        variant,
         id: lastId,
         noncePrefix: `${serverId}-${lastId}-`,
         refusal: options.refusal,
@@ -66,7 +63,17 @@ export async function serveAds(options: AdsServerOptions): Promise<RunningAdsSer
           connection.closed(reason);
         },
       };
-    },
+    };
+  const server = await serveByteStreams({
+    address,
+    limits,
+    services: secretHandlers === undefined ? [service] : [service, "sds"],
+    ...(tls === undefined ? {} : { tls }),
+    ...(refusesConnection === undefined ? {} : { refusesConnection }),
+    ...(unaryHandlers === undefined ? {} : { unaryHandlers }),
+    ...(admission === undefined ? {} : { admission }),
+    ...(onTurnedAway === undefined ? {} : { onTurnedAway }),
+    onStream: { sotw: speaks(sotwServer) },
   });
   return {
     address: server.address,

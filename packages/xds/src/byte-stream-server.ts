@@ -10,7 +10,7 @@ import { UnaryCalls } from "./answer-unary.ts";
 import { TlsListener, type TlsPeer } from "./tls-listener.ts";
 import type { PeerIdentity, ServerTls, ServerTlsCredentials } from "./transport-security.ts";
 import type { GrpcStatusName, UnaryHandlers } from "./unary-calls.ts";
-import { type XdsService, xdsMethods } from "./wire.ts";
+import { type XdsService, xdsMethods } from "./methods.ts";
 
 export interface ServerByteStream {
   /** The peer's address as gRPC gives it. */
@@ -30,6 +30,8 @@ export interface ServerByteStreamEvents {
   /** Once, however the stream ends. */
   onEnd(reason: string): void;
 }
+
+export type OnByteStream = (stream: ServerByteStream) => ServerByteStreamEvents;
 
 export interface ByteStreamServerLimits {
   /** Streams over all connections; one more gets RESOURCE_EXHAUSTED. */
@@ -58,7 +60,8 @@ export interface RunningByteStreamServer {
 export interface ByteStreamServerOptions {
   readonly address: AdsAddress;
   readonly limits: ByteStreamServerLimits;
-  readonly onStream: (stream: ServerByteStream) => ServerByteStreamEvents;
+  /** By the variant of xDS that a client speaks; one that is not here is refused. */
+  readonly onStream: { readonly sotw: OnByteStream; readonly delta?: OnByteStream };
   /** The services whose streams are taken; `ads` alone unless told. */
   readonly services?: readonly XdsService[];
   /** On a TCP address only. */
@@ -125,7 +128,7 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     return listener?.peer(call.getPeer()) ?? { certificates: [], identity: undefined };
   };
   const fail = (call: BytesCall, code: number, details: string): void => void call.emit("error", { code, details });
-  const stream = (call: BytesCall, service: XdsService): void => {
+  const stream = (call: BytesCall, service: XdsService, onStream: OnByteStream): void => {
     const peer = call.getPeer();
     const { certificates, identity } = peerOf(call);
     const turnAway = ({ status, details }: Refusal): void => {
@@ -161,7 +164,7 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     };
     // Tells the client that the stream stands, before there is anything to send.
     call.sendMetadata(new grpc.Metadata());
-    const events = options.onStream({
+    const events = onStream({
       peer,
       service,
       peerCertificates: certificates,
@@ -177,8 +180,9 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     server.addService(
       { sotw: method(sotw, true), delta: method(delta, true) },
       {
-        sotw: (call: BytesCall) => stream(call, service),
+        sotw: (call: BytesCall) => stream(call, service, options.onStream.sotw),
         delta: (call: BytesCall) => {
+          if (options.onStream.delta !== undefined) return stream(call, service, options.onStream.delta);
           const refusal: Refusal = { status: "UNIMPLEMENTED", details: incrementalDetails };
           fail(call, grpc.status[refusal.status], refusal.details);
           options.onTurnedAway?.(call.getPeer(), refusal);

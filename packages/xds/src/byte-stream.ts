@@ -5,7 +5,7 @@ import type { AdsTarget } from "./ads-client-api.ts";
 import { openChannel } from "./grpc-channel.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import type { ClientTlsSource } from "./transport-security.ts";
-import { type XdsService, xdsMethods } from "./wire.ts";
+import { type XdsService, type XdsVariant, xdsMethods } from "./methods.ts";
 
 export interface ByteStreamEvents {
   /** The connection stands, and messages can be written. */
@@ -45,6 +45,8 @@ export interface ByteStreamOptions {
   readonly tls?: ClientTlsSource;
   /** `ads` unless told. */
   readonly service?: XdsService;
+  /** `sotw` unless told. */
+  readonly variant?: XdsVariant;
 }
 
 /**
@@ -130,8 +132,9 @@ class GrpcByteStream implements ByteStream {
   }
 
   #makeCall(client: Client): ClientDuplexStream<Uint8Array, Buffer> {
+    const { service = "ads", variant = "sotw" } = this.#options;
     return client.makeBidiStreamRequest(
-      xdsMethods[this.#options.service ?? "ads"].sotw,
+      xdsMethods[service][variant],
       (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
       (bytes: Buffer) => bytes,
     );

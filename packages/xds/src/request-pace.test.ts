@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { RequestPace, type RateLimit } from "./request-pace.ts";
 import { resourceType, type ResourceTypeName } from "./resource-types.ts";
 import type { SotwRequest } from "./sotw/client-stream.ts";
+import { sotwClient } from "./sotw/variant.ts";
 
 const request = (type: ResourceTypeName, more: Partial<SotwRequest> = {}): SotwRequest => ({
   type: resourceType(type),
@@ -29,6 +30,7 @@ function stage(limit: RateLimit | undefined) {
         return () => (timer = undefined);
       },
     },
+    merge: sotwClient.mergeRequests,
     send: (one) => sent.push(one),
     onPending: (count) => pending.push(count),
   });

@@ -1,8 +1,8 @@
 // Holds requests of a stream back that would come too fast: all of them where a bootstrap says so (rate_limit_settings), refusals always. A
 // server that answers each refusal with the same bad resource, as those without a memory do, would otherwise keep both ends busy for ever.
+import type { ClientRequest } from "./client-machine.ts";
 import type { Clock } from "./clock.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
-import type { SotwRequest } from "./sotw/client-stream.ts";
 
 /** Envoy: RateLimitSettings. */
 export interface RateLimit {
@@ -14,39 +14,39 @@ export interface RateLimit {
 /** Envoy's, where the settings are given without numbers. */
 export const defaultRateLimit: RateLimit = { maxTokens: 100, perSecond: 10 };
 
-export interface RequestPaceOptions {
+export interface RequestPaceOptions<Request extends ClientRequest> {
   readonly clock: Clock;
   /** Of all requests; undefined = those alone that refuse something are held back. */
   readonly limit: RateLimit | undefined;
-  readonly send: (request: SotwRequest) => void;
+  readonly send: (request: Request) => void;
+  /** One request that says what both say. */
+  readonly merge: (earlier: Request, later: Request) => Request;
   /** How many types have a request that waits; `isHeldBack` when one has just begun to. */
   readonly onPending: (pending: number, isHeldBack: boolean) => void;
 }
 
-/** A request says everything about its type, so that the newest of each is all that has to wait. */
-export class RequestPace {
-  readonly #options: RequestPaceOptions;
+/** Of each type one request waits at most; what comes meanwhile is merged into it. */
+export class RequestPace<Request extends ClientRequest> {
+  readonly #options: RequestPaceOptions<Request>;
   readonly #limit: RateLimit;
-  readonly #waiting = new Map<ResourceTypeName, SotwRequest>();
+  readonly #waiting = new Map<ResourceTypeName, Request>();
   #tokens: number;
   #filledAtMs: number;
   #cancel: (() => void) | undefined;
 
-  constructor(options: RequestPaceOptions) {
+  constructor(options: RequestPaceOptions<Request>) {
     this.#options = options;
     this.#limit = options.limit ?? defaultRateLimit;
     this.#tokens = this.#limit.maxTokens;
     this.#filledAtMs = options.clock.nowMs();
   }
 
-  push(request: SotwRequest): void {
-    const { send, onPending, limit } = this.#options;
+  push(request: Request): void {
+    const { send, merge, onPending, limit } = this.#options;
     const { shortName } = request.type;
     const before = this.#waiting.get(shortName);
     if (before !== undefined) {
-      // The refusal of the response that is answered still holds when the names have changed meanwhile.
-      const error = request.error ?? (before.nonce === request.nonce ? before.error : undefined);
-      this.#waiting.set(shortName, { ...request, error, first: before.first || request.first });
+      this.#waiting.set(shortName, merge(before, request));
       return;
     }
     const costs = limit !== undefined || request.error !== undefined;

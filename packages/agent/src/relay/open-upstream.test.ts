@@ -32,7 +32,7 @@ class TestIdentity implements RelayIdentity {
 
 function openStream(url: string, identity: RelayIdentity) {
   const events: string[] = [];
-  const stream: ByteStream = openUpstream(url, identity, {
+  const stream: ByteStream = openUpstream(url, identity, "sotw", {
     onOpen: () => {
       events.push("open");
       const request = {

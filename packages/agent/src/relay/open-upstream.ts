@@ -1,7 +1,7 @@
 // Opens the relay's stream to the control plane: at once in a mesh without an authority, else as soon as the workload has a
 // certificate to show, and with the newest one.
 import type { WorkloadCertificate } from "@tulle/identity";
-import { type ByteStream, type ByteStreamEvents, openByteStream } from "@tulle/xds";
+import { type ByteStream, type ByteStreamEvents, type XdsVariant, openByteStream } from "@tulle/xds";
 import { clientTls } from "../identity/client-tls.ts";
 
 /** What the relay needs of a workload's identity. */
@@ -14,12 +14,13 @@ export interface RelayIdentity {
 export function openUpstream(
   controlPlane: string,
   identity: RelayIdentity | undefined,
+  variant: XdsVariant,
   events: ByteStreamEvents,
 ): ByteStream {
   return identity === undefined
-    ? openByteStream(controlPlane, events)
+    ? openByteStream(controlPlane, events, { variant })
     : new CertifiedStream(identity, () =>
-        openByteStream(controlPlane, events, { tls: () => clientTls(identity.current!) }),
+        openByteStream(controlPlane, events, { variant, tls: () => clientTls(identity.current!) }),
       );
 }
 

@@ -16,6 +16,7 @@ import {
 import { DiscoveryRequestSchema, ResourceSchema } from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
 import { TestClock } from "../testing/test-clock.ts";
 import { RelaySession } from "./relay-session.ts";
+import { SotwConversation } from "./sotw-conversation.ts";
 import type { SavedState } from "./saved-state.ts";
 import type { StateKeeper } from "./state-keeper.ts";
 
@@ -75,7 +76,7 @@ class Scene {
           close: () => undefined,
         };
       },
-      keeper: this.keeper as unknown as StateKeeper,
+      conversation: new SotwConversation({ keeper: this.keeper as unknown as StateKeeper, clock: this.clock }),
       clock: this.clock,
       random: () => 1,
       backOff: { baseMs: 100, maxMs: 400 },

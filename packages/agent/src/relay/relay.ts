@@ -4,15 +4,19 @@ import {
   type BackOffLimits,
   type ByteStreamServerLimits,
   type Clock,
+  type OnByteStream,
   type RunningByteStreamServer,
+  type XdsVariant,
   serveByteStreams,
   systemClock,
 } from "@tulle/xds";
 import { type Logger, RepeatedWarning } from "@tulle/telemetry";
 import { explainTlsFailure } from "../identity/explain-tls-failure.ts";
+import type { Conversation, ConversationOptions } from "./conversation.ts";
 import { type RelayIdentity, openUpstream } from "./open-upstream.ts";
 import { RelaySession, type RelaySessionState } from "./relay-session.ts";
 import { loadState } from "./saved-state.ts";
+import { SotwConversation } from "./sotw-conversation.ts";
 import { StateKeeper } from "./state-keeper.ts";
 
 export interface RelayOptions {
@@ -70,45 +74,11 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
   });
   const sessions = new Set<RelaySession>();
   const states = new StateLog(options, clock);
+  const parts: RelayParts = { options, keeper, clock, sessions, states };
   const server: RunningByteStreamServer = await serveByteStreams({
     address: { path: options.socketPath },
     limits,
-    onStream: (stream) => {
-      let stoodIn = false;
-      const session: RelaySession = new RelaySession({
-        toProxy: (bytes) => stream.write(bytes),
-        openUpstream: (events) => openUpstream(options.controlPlane, options.identity, events),
-        keeper,
-        clock,
-        random: options.random ?? Math.random,
-        backOff: options.backOff ?? defaultBackOff,
-        graceMs: options.graceMs ?? defaultGraceMs,
-        onState: (state, reason) => {
-          stoodIn = false;
-          states.enter(state, reason);
-        },
-        onStoodIn: (type, names) => {
-          if (!stoodIn) log.info("the saved state stands in for the control plane");
-          stoodIn = true;
-          log.debug(`answered ${type.shortName} from the saved state`, { resources: names.length });
-        },
-      });
-      sessions.add(session);
-      return {
-        onMessage: (bytes) => {
-          try {
-            session.fromProxy(bytes);
-          } catch (error) {
-            stream.fail("INVALID_ARGUMENT", `not a DiscoveryRequest: ${String(error)}`);
-          }
-        },
-        onDrain: () => session.proxyDrained(),
-        onEnd: () => {
-          sessions.delete(session);
-          session.close();
-        },
-      };
-    },
+    onStream: { sotw: relays(parts, "sotw", (of) => new SotwConversation(of)) },
   });
   const stopFollowing = options.identity === undefined ? undefined : renewOnRotation(options.identity, sessions);
   return {
@@ -121,6 +91,64 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
       await server.close();
       await keeper.flush();
     },
+  };
+}
+
+/** What all streams of a relay share. */
+interface RelayParts {
+  readonly options: RelayOptions;
+  readonly keeper: StateKeeper;
+  readonly clock: Clock;
+  readonly sessions: Set<RelaySession>;
+  readonly states: StateLog;
+}
+
+/** Relays the streams of one variant. */
+function relays(
+  { options, keeper, clock, sessions, states }: RelayParts,
+  variant: XdsVariant,
+  converse: (options: ConversationOptions) => Conversation,
+): OnByteStream {
+  const { log } = options;
+  return (stream) => {
+    let stoodIn = false;
+    const conversation = converse({
+      keeper,
+      clock,
+      onStoodIn: (type, names) => {
+        if (!stoodIn) log.info("the saved state stands in for the control plane");
+        stoodIn = true;
+        log.debug(`answered ${type.shortName} from the saved state`, { resources: names.length });
+      },
+    });
+    const session: RelaySession = new RelaySession({
+      toProxy: (bytes) => stream.write(bytes),
+      openUpstream: (events) => openUpstream(options.controlPlane, options.identity, variant, events),
+      conversation,
+      clock,
+      random: options.random ?? Math.random,
+      backOff: options.backOff ?? defaultBackOff,
+      graceMs: options.graceMs ?? defaultGraceMs,
+      onState: (state, reason) => {
+        stoodIn = false;
+        states.enter(state, reason);
+      },
+    });
+    sessions.add(session);
+    return {
+      onMessage: (bytes) => {
+        try {
+          session.fromProxy(bytes);
+        } catch (error) {
+          stream.fail("INVALID_ARGUMENT", (error as Error).message);
+        }
+      },
+      onDrain: () => session.proxyDrained(),
+      onEnd: () => {
+        sessions.delete(session);
+        session.close();
+      },
+    };
   };
 }
 

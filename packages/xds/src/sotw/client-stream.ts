@@ -9,72 +9,32 @@
 //               last response                                 → `connecting` by `wake`
 //   closed      for good
 // For each type: unasked → asked (a request is out) → deciding (a response is with the consumer) → asked, by ACK or NACK.
-import type { AdsClientState, ResourceError } from "../ads-client-api.ts";
+import type { AdsClientState } from "../ads-client-api.ts";
 import type { SubscribedNames } from "../ads-server-api.ts";
 import { type BackOffLimits, backOffMs } from "../back-off.ts";
+import type {
+  ClientAction,
+  ClientEvent,
+  ClientMachine,
+  ClientMachineOptions,
+  ClientRequest,
+  ReceivedResponse,
+} from "../client-machine.ts";
+import { rejectionMessage } from "../rejected-names.ts";
 import { type ResourceType, type ResourceTypeName, resourceTypeOfUrl, resourceTypes } from "../resource-types.ts";
-import { rejectionMessage } from "./rejected-names.ts";
 
-/** A response in the protocol's terms; `names` are those of its resources, as far as they can be read. */
-export interface ReceivedResponse<Content> {
-  readonly typeUrl: string;
-  readonly versionInfo: string;
-  readonly nonce: string;
+export interface SotwRequest extends ClientRequest {
   readonly names: readonly string[];
+  readonly versionInfo: string;
+}
+
+export interface SotwReceivedResponse<Content> extends ReceivedResponse<Content> {
   /** It only tells that resources live on (xDS protocol, "TTL"), and so says nothing about those that it leaves out. */
   readonly isHeartbeat?: boolean;
-  readonly content: Content;
 }
 
-export type SotwClientEvent<Content> =
-  | { readonly kind: "subscribe"; readonly changes: ReadonlyMap<ResourceTypeName, SubscribedNames> }
-  | { readonly kind: "opened" }
-  | { readonly kind: "response"; readonly response: ReceivedResponse<Content> }
-  | {
-      readonly kind: "verdict";
-      readonly nonce: string;
-      readonly stream: number;
-      readonly errors: readonly ResourceError[];
-      /** Of `removed`: what the consumer was not told to remove after all, because the response could not be read whole. */
-      readonly kept?: readonly string[];
-    }
-  /** The time to live of these resources is over. Answered by a verdict with an empty nonce, which nobody is told of. */
-  | { readonly kind: "expired"; readonly type: ResourceTypeName; readonly names: readonly string[] }
-  | { readonly kind: "ended"; readonly reason: string }
-  /** The time of `retryAtMs` has come. */
-  | { readonly kind: "wake" }
-  | { readonly kind: "close" };
-
-export interface SotwRequest {
-  readonly type: ResourceType;
-  readonly names: readonly string[];
-  readonly versionInfo: string;
-  readonly nonce: string;
-  readonly error: string | undefined;
-  /** The first request of a stream carries the node. */
-  readonly first: boolean;
-}
-
-export type SotwClientAction<Content> =
-  | { readonly kind: "open" }
-  | { readonly kind: "send"; readonly request: SotwRequest }
-  | {
-      readonly kind: "deliver";
-      readonly type: ResourceTypeName;
-      readonly stream: number;
-      readonly response: ReceivedResponse<Content>;
-      readonly removed: readonly string[];
-    }
-  | {
-      readonly kind: "expire";
-      readonly type: ResourceTypeName;
-      readonly stream: number;
-      readonly versionInfo: string;
-      readonly names: readonly string[];
-    }
-  | { readonly kind: "state"; readonly state: AdsClientState }
-  | { readonly kind: "ignored"; readonly typeUrl: string }
-  | { readonly kind: "end" };
+export type SotwClientEvent<Content> = ClientEvent<SotwReceivedResponse<Content>>;
+export type SotwClientAction<Content> = ClientAction<SotwRequest, SotwReceivedResponse<Content>>;
 
 interface ClientTypeState {
   readonly type: ResourceType;
@@ -88,7 +48,7 @@ interface ClientTypeState {
   known: ReadonlySet<string>;
 }
 
-export class SotwClientStream<Content> {
+export class SotwClientStream<Content> implements ClientMachine<SotwRequest, SotwReceivedResponse<Content>> {
   readonly #backOff: BackOffLimits;
   readonly #random: () => number;
   readonly #types: ReadonlyMap<ResourceTypeName, ClientTypeState> = new Map(
@@ -102,15 +62,17 @@ export class SotwClientStream<Content> {
   #stream = 0;
   #attempt = 0;
   #nodeSent = false;
-  #deciding: { readonly type: ClientTypeState; readonly response: ReceivedResponse<Content> | undefined } | undefined;
+  #deciding:
+    | { readonly type: ClientTypeState; readonly response: SotwReceivedResponse<Content> | undefined }
+    | undefined;
   /** Behind the one being decided. The shell stops reading meanwhile, so that there are a few at most. */
-  readonly #queue: ReceivedResponse<Content>[] = [];
+  readonly #queue: SotwReceivedResponse<Content>[] = [];
   /** Likewise: at most as many as there are resources. */
   readonly #expired: { readonly type: ClientTypeState; readonly names: readonly string[] }[] = [];
 
-  constructor(options: { readonly backOff: BackOffLimits; readonly random: () => number }) {
-    this.#backOff = options.backOff;
-    this.#random = options.random;
+  constructor({ backOff, random }: ClientMachineOptions) {
+    this.#backOff = backOff;
+    this.#random = random;
   }
 
   get state(): AdsClientState {
@@ -121,7 +83,6 @@ export class SotwClientStream<Content> {
     return this.#deciding !== undefined;
   }
 
-  /** The first actions: a stream is asked for. */
   start(): readonly SotwClientAction<Content>[] {
     const actions: SotwClientAction<Content>[] = [];
     this.#connect(actions);

@@ -11,10 +11,21 @@
 //                `settled` if the proxy has that already); the refusal is kept until another version is declared
 // What holds a response: the answer to the one before (at most `ackTimeoutMs`), the transport's buffer, and, for listeners
 // and routes, the clusters and endpoints of the same push (at most `dependencyTimeoutMs`).
-import type { Acknowledgement, AdsServerLimits, Rejection, SubscribedNames, TypeStatus } from "../ads-server-api.ts";
+import type { Rejection, TypeStatus } from "../ads-server-api.ts";
 import type { EncodedResource } from "../encoded-resource.ts";
-import { type ResourceType, type ResourceTypeName, resourceTypeOfUrl, resourceTypes } from "../resource-types.ts";
-import { isCutShort, rejectedNames } from "./rejected-names.ts";
+import { MakeBeforeBreak } from "../make-before-break.ts";
+import { isCutShort, rejectedNames } from "../rejected-names.ts";
+import { type ResourceTypeName, resourceTypeOfUrl, resourceTypes } from "../resource-types.ts";
+import type {
+  ServerAction,
+  ServerDeclaration,
+  ServerEvent,
+  ServerMachine,
+  ServerMachineLimits,
+  ServerMachineOptions,
+  ServerRequest,
+  ServerResponse,
+} from "../server-machine.ts";
 import {
   type OutstandingResponse,
   type ServerTypeState,
@@ -33,42 +44,15 @@ import {
   withDeclared,
 } from "./server-type-state.ts";
 
-export type SotwServerLimits = Pick<
-  AdsServerLimits,
-  "maxOutstandingResponses" | "ackTimeoutMs" | "dependencyTimeoutMs" | "removalTimeoutMs"
->;
+/** The names of a request are the whole subscription. */
+export type SotwServerRequest = ServerRequest;
 
-/** Of each type that it holds: all resources that the proxy should have. */
-export type SotwServerDeclaration = ReadonlyMap<ResourceTypeName, ReadonlyMap<string, EncodedResource>>;
+export interface SotwServerResponse extends ServerResponse {
+  readonly versionInfo: string;
+}
 
-export type SotwServerEvent =
-  | {
-      readonly kind: "request";
-      readonly typeUrl: string;
-      readonly names: readonly string[];
-      readonly nonce: string;
-      /** `error_detail.message`; undefined in an ACK. */
-      readonly error: string | undefined;
-    }
-  | { readonly kind: "declare"; readonly changes: SotwServerDeclaration }
-  /** The transport's buffer is full, or has drained. */
-  | { readonly kind: "writable"; readonly writable: boolean }
-  /** The time of `nextWakeMs` has come. */
-  | { readonly kind: "wake" };
-
-export type SotwServerAction =
-  | {
-      readonly kind: "send";
-      readonly type: ResourceType;
-      readonly nonce: string;
-      readonly versionInfo: string;
-      readonly resources: readonly EncodedResource[];
-    }
-  | { readonly kind: "subscribed"; readonly type: ResourceTypeName; readonly names: SubscribedNames }
-  | { readonly kind: "acked"; readonly acknowledgement: Acknowledgement }
-  | { readonly kind: "nacked"; readonly rejection: Rejection }
-  /** A request that asked for nothing new and answered nothing outstanding, or a type that is not spoken. */
-  | { readonly kind: "ignored"; readonly reason: "unknown type" | "stale nonce"; readonly detail: string };
+export type SotwServerEvent = ServerEvent<SotwServerRequest>;
+export type SotwServerAction = ServerAction<SotwServerResponse>;
 
 /** What a refusal makes the server send again one by one. */
 const maxBatchResources = 100;
@@ -76,25 +60,27 @@ const maxBatchResources = 100;
 /** Kept for answers that may still come, of each type; a proxy that is stopped for a day gets many pushes. */
 const maxOverdueResponses = 64;
 
-/** Types that may name clusters, and so wait for them when added and hold them when removed. */
-const dependents: ReadonlySet<ResourceTypeName> = new Set(["LDS", "ECDS", "RDS"]);
-
-export class SotwServerStream {
-  readonly #limits: SotwServerLimits;
+export class SotwServerStream implements ServerMachine<SotwServerRequest, SotwServerResponse> {
+  readonly #limits: ServerMachineLimits;
   readonly #noncePrefix: string;
-  readonly #types: ReadonlyMap<ResourceTypeName, ServerTypeState> = new Map(
-    resourceTypes.map((type) => [type.shortName, newServerTypeState(type)]),
-  );
-  /** Endpoints that a cluster just sent waits for: listeners and routes come after them. */
-  readonly #warming = new Set<string>();
+  readonly #order: MakeBeforeBreak;
+  readonly #types: ReadonlyMap<ResourceTypeName, ServerTypeState>;
   #sequence = 0;
   #writable = true;
-  /** When listeners or routes began to wait for clusters; undefined while none does. */
-  #heldSinceMs: number | undefined;
 
-  constructor(options: { readonly limits: SotwServerLimits; readonly noncePrefix: string }) {
-    this.#limits = options.limits;
-    this.#noncePrefix = options.noncePrefix;
+  constructor({ limits, noncePrefix }: ServerMachineOptions) {
+    this.#limits = limits;
+    this.#noncePrefix = noncePrefix;
+    this.#order = new MakeBeforeBreak(limits, {
+      owes: (type) => owedResponses(this.#state(type)).length > 0,
+      isSettled: (type) => isSettled(this.#state(type)),
+      hasRefused: (type) => hasRefused(this.#state(type)),
+      isServed: (type, name) => isServed(this.#state(type), name),
+    });
+    const lingering = (name: ResourceTypeName) => (name === "CDS" ? this.#order.lingering : new Map<string, never>());
+    this.#types = new Map(
+      resourceTypes.map((type) => [type.shortName, newServerTypeState(type, lingering(type.shortName))]),
+    );
   }
 
   step(event: SotwServerEvent, nowMs: number): readonly SotwServerAction[] {
@@ -116,23 +102,23 @@ export class SotwServerStream {
     return actions;
   }
 
-  /** `pending` is what the next `declare` will bring: it counts already. */
-  status(pending?: SotwServerDeclaration): ReadonlyMap<ResourceTypeName, TypeStatus> {
+  namesAfter({ names }: SotwServerRequest): number {
+    return names.length;
+  }
+
+  status(pending?: ServerDeclaration): ReadonlyMap<ResourceTypeName, TypeStatus> {
     return new Map(
       [...this.#types].map(([name, state]) => [name, typeStatus(withDeclared(state, pending?.get(name)))]),
     );
   }
 
-  /** When `wake` is due, in the events' time; undefined while nothing waits for time alone. What is past waits for another event. */
   nextWakeMs(nowMs: number): number | undefined {
-    const times: number[] = [];
+    const times = [...this.#order.timesMs()];
     for (const state of this.#types.values()) {
       if (owedResponses(state).length > 0) {
         for (const { sentAtMs } of state.outstanding.values()) times.push(sentAtMs + this.#limits.ackTimeoutMs);
       }
-      for (const { untilMs } of state.lingering.values()) times.push(untilMs);
     }
-    if (this.#heldSinceMs !== undefined) times.push(this.#heldSinceMs + this.#limits.dependencyTimeoutMs);
     const ahead = times.filter((timeMs) => timeMs > nowMs);
     return ahead.length === 0 ? undefined : Math.min(...ahead);
   }
@@ -206,7 +192,7 @@ export class SotwServerStream {
     // Offered once more, it may be taken: the port that it could not bind has become free. Its fallback says nothing.
     if (state.rejected.get(resource.name)?.versions.has(resource.version) === true)
       state.rejected.delete(resource.name);
-    if (state.type.shortName === "EDS") this.#warming.delete(resource.name);
+    if (state.type.shortName === "EDS") this.#order.endpointsAnswered(resource.name);
     if (state.rejected.size > 0) forgetOwed(state);
   }
 
@@ -250,7 +236,7 @@ export class SotwServerStream {
     if (!state.type.fullState) for (const resource of offenders) state.sent.delete(resource.name);
     for (const resource of answered.resources) {
       state.suspects.delete(resource.name);
-      if (state.type.shortName === "EDS") this.#warming.delete(resource.name);
+      if (state.type.shortName === "EDS") this.#order.endpointsAnswered(resource.name);
     }
     report(offenders.map((resource) => reject(state, resource, message, nowMs)));
     // What was refused may have been replaced or dropped while the answer was on its way.
@@ -261,35 +247,24 @@ export class SotwServerStream {
     if (resources === state.declared) return;
     const before = state.declared;
     state.declared = resources;
-    if (state.type.shortName === "CDS") this.#keepDropped(state, before, nowMs);
+    if (state.type.shortName === "CDS") this.#order.clustersDeclared(before, resources, state.sent, nowMs);
     forgetSettledRejections(state);
     forgetOwed(state);
   }
 
-  /** The union first: routes that still name a dropped cluster are in effect until their successors are acknowledged. */
-  #keepDropped(
-    clusters: ServerTypeState,
-    before: ReadonlyMap<string, EncodedResource> | undefined,
-    nowMs: number,
-  ): void {
-    const { declared, lingering, sent } = clusters;
-    for (const name of lingering.keys()) if (declared?.has(name)) lingering.delete(name);
-    for (const [name, resource] of before ?? []) {
-      if (declared?.has(name) || !sent.has(name)) continue;
-      lingering.set(name, { resource, untilMs: nowMs + this.#limits.removalTimeoutMs });
-    }
-  }
-
   #send(nowMs: number, actions: SotwServerAction[]): void {
-    this.#endLingering(nowMs);
+    if (this.#order.endLingering(nowMs)) {
+      forgetSettledRejections(this.#state("CDS"));
+      forgetOwed(this.#state("CDS"));
+    }
     for (const state of this.#types.values()) {
       const owed = owedResponses(state);
       if (owed.length === 0) continue;
-      if (dependents.has(state.type.shortName) && this.#mustWaitForClusters(nowMs)) continue;
+      if (this.#order.mustWait(state.type.shortName, nowMs)) continue;
       if (!this.#writable) break;
       for (const resources of this.#sendable(state, nowMs)) actions.push(this.#response(state, resources, nowMs));
     }
-    if (!this.#hasHeldDependents()) this.#heldSinceMs = undefined;
+    this.#order.allSent();
   }
 
   /**
@@ -328,48 +303,13 @@ export class SotwServerStream {
    * its request for them looks like any ACK: they are sent again on their own account.
    */
   #warm(clusters: ServerTypeState, resources: readonly EncodedResource[]): void {
+    const changed = resources.filter(({ name, version }) => clusters.sent.get(name)?.version !== version);
+    this.#order.clustersSent(resources, changed);
     const endpoints = this.#state("EDS");
-    const present = new Set(resources.map((cluster) => cluster.endpointsName));
-    for (const name of this.#warming) if (!present.has(name)) this.#warming.delete(name);
-    for (const cluster of resources) {
-      const name = cluster.endpointsName;
-      if (name === undefined || clusters.sent.get(cluster.name)?.version === cluster.version) continue;
-      this.#warming.add(name);
-      if (endpoints.sent.has(name)) endpoints.resend.add(name);
+    for (const { endpointsName } of changed) {
+      if (endpointsName !== undefined && endpoints.sent.has(endpointsName)) endpoints.resend.add(endpointsName);
     }
     forgetOwed(endpoints);
-  }
-
-  /** Make before break: what names a cluster waits until the proxy has it, endpoints included. */
-  #mustWaitForClusters(nowMs: number): boolean {
-    if (this.#areClustersReady()) return false;
-    this.#heldSinceMs ??= nowMs;
-    return nowMs - this.#heldSinceMs < this.#limits.dependencyTimeoutMs;
-  }
-
-  #areClustersReady(): boolean {
-    if (!isSettled(this.#state("CDS"))) return false;
-    const endpoints = this.#state("EDS");
-    // Names that the proxy has not asked for by now it does not need: Envoy asks before it acknowledges the clusters.
-    return ![...this.#warming].some((name) => isServed(endpoints, name));
-  }
-
-  #hasHeldDependents(): boolean {
-    if (this.#heldSinceMs === undefined || this.#areClustersReady()) return false;
-    return [...dependents].some((name) => owedResponses(this.#state(name)).length > 0);
-  }
-
-  /** Dropped clusters go once no listener or route that the proxy may still use was written with them in view. */
-  #endLingering(nowMs: number): void {
-    const clusters = this.#state("CDS");
-    if (clusters.lingering.size === 0) return;
-    // A proxy that refused its newest routes goes on with older ones, which may name what was dropped.
-    const settled = [...dependents].every((name) => isSettled(this.#state(name)) && !hasRefused(this.#state(name)));
-    for (const [name, { untilMs }] of clusters.lingering) {
-      if (settled || untilMs <= nowMs) clusters.lingering.delete(name);
-    }
-    forgetSettledRejections(clusters);
-    forgetOwed(clusters);
   }
 }
 

@@ -2,6 +2,7 @@
 // was sent, what it accepted and what it refused. The questions asked of that state are pure functions here.
 import type { RejectedResource, SubscribedNames, SyncState, TypeStatus } from "../ads-server-api.ts";
 import { type EncodedResource, contentVersion } from "../encoded-resource.ts";
+import type { Lingering } from "../make-before-break.ts";
 import type { ResourceType } from "../resource-types.ts";
 
 /** A response that was sent and is neither acknowledged nor refused. */
@@ -17,19 +18,14 @@ interface Rejected extends RejectedResource {
   readonly versions: ReadonlySet<string>;
 }
 
-/** A declared resource that is kept for a while after the control plane dropped it. */
-interface Lingering {
-  readonly resource: EncodedResource;
-  readonly untilMs: number;
-}
-
 export interface ServerTypeState {
   readonly type: ResourceType;
   /** undefined: never asked for. An empty set: asked for once, and given up. */
   subscribed: SubscribedNames | undefined;
   /** undefined: the control plane has not answered yet. */
   declared: ReadonlyMap<string, EncodedResource> | undefined;
-  readonly lingering: Map<string, Lingering>;
+  /** Served though they are declared no more. */
+  readonly lingering: ReadonlyMap<string, Lingering>;
   /** What the newest response that held the name held. */
   readonly sent: Map<string, EncodedResource>;
   readonly accepted: Map<string, EncodedResource>;
@@ -54,12 +50,12 @@ export interface ServerTypeState {
   ackedAtMs: number;
 }
 
-export function newServerTypeState(type: ResourceType): ServerTypeState {
+export function newServerTypeState(type: ResourceType, lingering: ReadonlyMap<string, Lingering>): ServerTypeState {
   return {
     type,
     subscribed: undefined,
     declared: undefined,
-    lingering: new Map(),
+    lingering,
     sent: new Map(),
     accepted: new Map(),
     rejected: new Map(),

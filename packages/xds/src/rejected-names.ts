@@ -1,7 +1,7 @@
 // Reads a rejection's text for the resources that it blames. The protocol has no field for that: Envoy writes
 // "Error adding/updating listener(s) a: reason, b: reason", and Tulle's own proxy keeps that form.
-import type { ResourceError } from "../ads-client-api.ts";
-import type { ResourceTypeName } from "../resource-types.ts";
+import type { ResourceError } from "./ads-client-api.ts";
+import type { ResourceTypeName } from "./resource-types.ts";
 
 const nouns: Readonly<Record<ResourceTypeName, string>> = {
   CDS: "cluster(s)",

@@ -1,33 +1,17 @@
-// The two messages of an ADS stream as bytes, and what can be read of a resource without its schema. Server, client and
-// relay share it.
+// The two messages of a state-of-the-world stream as bytes. Server, client and relay share it.
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
-import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
-import { ControlPlaneSchema, type Node } from "./generated/envoy/config/core/v3/base_pb.ts";
+import { ControlPlaneSchema, type Node } from "../generated/envoy/config/core/v3/base_pb.ts";
 import {
   type DiscoveryRequest,
   DiscoveryRequestSchema,
   type DiscoveryResponse,
   DiscoveryResponseSchema,
   ResourceSchema,
-} from "./generated/envoy/service/discovery/v3/discovery_pb.ts";
-import { StatusSchema } from "./generated/google/rpc/status_pb.ts";
-import type { SotwRequest } from "./sotw/client-stream.ts";
-
-/** Which gRPC service carries the stream: all types together, or secrets alone (an agent's socket for its proxy). */
-export type XdsService = "ads" | "sds";
-
-/** gRPC method paths; unused by name elsewhere, so that no service descriptor needs loading. */
-export const xdsMethods: Readonly<Record<XdsService, { readonly sotw: string; readonly delta: string }>> = {
-  ads: {
-    sotw: "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
-    delta: "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
-  },
-  sds: {
-    sotw: "/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets",
-    delta: "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets",
-  },
-};
+} from "../generated/envoy/service/discovery/v3/discovery_pb.ts";
+import { StatusSchema } from "../generated/google/rpc/status_pb.ts";
+import { resourceName } from "../resource-name.ts";
+import type { SotwRequest } from "./client-stream.ts";
 
 // google.rpc.Code.INVALID_ARGUMENT; servers only look whether `error_detail` is there.
 const invalidArgument = 3;
@@ -47,8 +31,13 @@ export function encodeRequest(request: SotwRequest, node: Node): Uint8Array {
   );
 }
 
+/** @throws if the bytes are no DiscoveryRequest; the words are for who sent them */
 export function decodeRequest(bytes: Uint8Array): DiscoveryRequest {
-  return fromBinary(DiscoveryRequestSchema, bytes);
+  try {
+    return fromBinary(DiscoveryRequestSchema, bytes);
+  } catch (error) {
+    throw new Error(`not a DiscoveryRequest: ${String(error)}`, { cause: error });
+  }
 }
 
 export interface ResponseParts {
@@ -94,7 +83,7 @@ export interface DecodedResponse {
  * @throws if the bytes are no DiscoveryResponse
  */
 export function decodeResponseParts(bytes: Uint8Array): DecodedResponse {
-  const response = fromBinary(DiscoveryResponseSchema, bytes);
+  const response = readResponse(bytes);
   const heartbeats: string[] = [];
   const timesToLiveMs = new Map<string, number>();
   response.resources = response.resources.flatMap((any) => {
@@ -108,22 +97,12 @@ export function decodeResponseParts(bytes: Uint8Array): DecodedResponse {
   return { response, heartbeats, timesToLiveMs };
 }
 
-const wrapperUrl = `type.googleapis.com/${ResourceSchema.typeName}`;
-
-/**
- * A resource's name: the first field of every xDS resource message (`name`, or `cluster_name` in a
- * ClusterLoadAssignment). Empty if it has none or the bytes are broken.
- */
-export function resourceName(value: Uint8Array): string {
+function readResponse(bytes: Uint8Array): DiscoveryResponse {
   try {
-    const reader = new BinaryReader(value);
-    while (reader.pos < reader.len) {
-      const [field, wireType] = reader.tag();
-      if (field === 1 && wireType === WireType.LengthDelimited) return reader.string();
-      reader.skip(wireType, field);
-    }
-  } catch {
-    // Broken bytes have no name; decoding the message says what is wrong with them.
+    return fromBinary(DiscoveryResponseSchema, bytes);
+  } catch (error) {
+    throw new Error(`not a DiscoveryResponse: ${String(error)}`, { cause: error });
   }
-  return "";
 }
+
+const wrapperUrl = `type.googleapis.com/${ResourceSchema.typeName}`;
