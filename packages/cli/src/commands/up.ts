@@ -142,6 +142,8 @@ function endOnSignals(supervisor: Supervisor, abort: AbortController, progress: 
       progress.stopping();
       abort.abort();
       supervisor.stop().then(() => {
+        // What is forced ends in good order too, and may do so before `destroy` has seen it.
+        if (isForced) return;
         progress.stopped();
         resolve();
       }, reject);
