@@ -11,7 +11,7 @@ const cases: readonly { flag: string; exitCode: number; stdout: RegExp; stderr: 
     flag: "--lnog",
     exitCode: 2,
     stdout: /^$/,
-    stderr: /^Unknown option '--lnog'.*\n\nUsage: npm test[^]*in them\.\n$/,
+    stderr: /^Unknown option '--lnog'.*\n\nUsage: npm test[^]*such as oauth2\.\n$/,
   },
 ];
 

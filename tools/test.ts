@@ -1,13 +1,15 @@
 // `npm test`: sets up the tools that tests borrow, checks the code's form, then runs every test; `--long` and `--interop` run those of that kind alone.
-// Paths narrow it: `npm test -- packages/xds`. `--help` says so too.
+// Paths and words narrow it: `npm test -- packages/xds`, `npm test -- oauth2`; `--affected` leaves what a change cannot reach. `--help` says so too.
 import { spawn } from "node:child_process";
-import { glob, mkdtemp, readFile, rm } from "node:fs/promises";
+import { glob, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { debianTool, installDebianTools, type DebianToolName } from "../tests/tools/debian-tool.ts";
 import { envoyPath } from "../tests/tools/envoy-path.ts";
 import { oauthClientPackages, pythonEnvironment } from "../tests/tools/python-environment.ts";
+import { selectTests } from "./select-tests.ts";
+import { batchProgram, testBatches } from "./test-batches.ts";
 import { readOutcomes, verdict } from "./test-outcomes.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
@@ -40,19 +42,28 @@ interface Step {
   readonly run: () => Promise<boolean>;
 }
 
-const usage = `Usage: npm test -- [paths]           checks the code's form, then runs every test but the long ones
-       npm run test:long -- [paths]  runs the long tests alone
-       npm run test:interop -- [paths]  runs other people's clients against our servers; needs
+const usage = `Usage: npm test -- [names]           checks the code's form, then runs every test but the long ones
+       npm test -- --affected        runs the tests that can see what changed since main,
+                                  committed or not
+       npm run test:long -- [names]  runs the long tests alone
+       npm run test:interop -- [names]  runs other people's clients against our servers; needs
                                   Java with Maven, Go, Python, apt-get (for Apache) and Chromium
        npm test -- --help            prints this
 
-Paths are files or folders, such as packages/xds, and narrow it to what is in them.
+A name is a file or a folder, such as packages/xds, or a part of the path of test files, such as oauth2.
 `;
 
 const { values: options, positionals } = commandLine();
-const paths = positionals.map((given) => path.relative(root, path.resolve(given)));
-const results: string[] = [];
 const kindToRun: TestKind = options.long ? "long" : options.interop ? "interop" : "short";
+const selection = await selectTests(await testFiles(kindToRun), {
+  root,
+  names: positionals,
+  affected: options.affected,
+});
+const { paths } = selection;
+if (selection.message !== undefined) process.stdout.write(`${selection.message}\n`);
+if (selection.files.length === 0) process.exit(options.affected ? 0 : 2);
+const results: string[] = [];
 for (const step of kindToRun === "short" ? steps() : [toolsStep()]) {
   process.stdout.write(`\n── ${step.name}\n`);
   const started = performance.now();
@@ -70,6 +81,7 @@ function commandLine() {
       options: {
         long: { type: "boolean", default: false },
         interop: { type: "boolean", default: false },
+        affected: { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },
       },
       allowPositionals: true,
@@ -117,14 +129,7 @@ async function setUpTools(): Promise<boolean> {
 }
 
 async function runTests(kind: TestKind): Promise<boolean> {
-  const files = await testFiles(kind);
-  if (files.length === 0) {
-    process.stdout.write(
-      `no ${kind === "short" ? "" : `${kind} `}test files${paths.length === 0 ? "" : ` in ${paths.join(", ")}`}\n`,
-    );
-    return paths.length === 0;
-  }
-  // Each file is a process, and starts many: they read stripped types and compiled code from one place.
+  // Each file or batch of files is a process, and starts many: they read stripped types and compiled code from one place.
   process.env["NODE_COMPILE_CACHE"] ??= path.join(root, "node_modules", ".cache", "compile");
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-test-"));
   const report = path.join(folder, "outcomes.jsonl");
@@ -139,7 +144,7 @@ async function runTests(kind: TestKind): Promise<boolean> {
       "--test-reporter-destination=stdout",
       `--test-reporter=${path.join(root, "tools", "test-outcomes.ts")}`,
       `--test-reporter-destination=${report}`,
-      ...files,
+      ...(kind === "short" ? await testPrograms(selection.files, folder) : selection.files),
     ]);
     const { ok, messages } = verdict(readOutcomes(await readFile(report, "utf8")), {
       passed,
@@ -152,17 +157,32 @@ async function runTests(kind: TestKind): Promise<boolean> {
   }
 }
 
+/** What Node's runner is given: a file, or a program in `folder` that runs several. */
+async function testPrograms(chosen: readonly string[], folder: string): Promise<readonly string[]> {
+  const programs: string[] = [];
+  for (const batch of await testBatches(chosen, root)) {
+    if (batch.files.length === 1) {
+      programs.push(batch.files[0]!);
+      continue;
+    }
+    const batchFile = path.join(folder, `${batch.name}.test.mjs`);
+    await writeFile(batchFile, batchProgram(batch, root));
+    programs.push(batchFile);
+  }
+  return programs;
+}
+
 async function testFiles(kind: TestKind): Promise<readonly string[]> {
-  const files: string[] = [];
+  const found: string[] = [];
   for await (const file of glob("{packages,tests,samples,tools,bench}/**/*.test.ts", {
     cwd: root,
     exclude: ["**/node_modules/**", "**/.tulle/**"],
   })) {
     const kindOfFile = /\.(long|interop)\.test\.ts$/.exec(file)?.[1] ?? "short";
     if (kindOfFile !== kind) continue;
-    if (paths.length === 0 || paths.some((p) => p === "" || file === p || file.startsWith(`${p}/`))) files.push(file);
+    found.push(file);
   }
-  return files.sort();
+  return found.sort();
 }
 
 /** Runs a program of an installed package, by its name in node_modules/.bin. */

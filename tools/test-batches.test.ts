@@ -1,0 +1,84 @@
+// That files which share a process still run all of their tests, and that a failure names its own file.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+import { batchProgram, testBatches } from "./test-batches.ts";
+
+const plain = 'import { test } from "node:test";\n';
+
+async function withFiles(files: Readonly<Record<string, string>>, use: (root: string) => Promise<void>): Promise<void> {
+  const root = await mkdtemp(path.join(tmpdir(), "tulle-batches-"));
+  try {
+    for (const [name, text] of Object.entries(files)) {
+      await mkdir(path.dirname(path.join(root, name)), { recursive: true });
+      await writeFile(path.join(root, name), text);
+    }
+    await use(root);
+  } finally {
+    await rm(root, { recursive: true });
+  }
+}
+
+test("what needs a process of its own has one", async () => {
+  const files = {
+    "packages/a/one.test.ts": plain,
+    "packages/a/two.test.ts": plain,
+    "packages/a/hooks.test.ts": `${plain}after(() => {});\n`,
+    "packages/a/environment.test.ts": `${plain}process.env["HOME"] = "/";\n`,
+    "packages/a/programs.test.ts": `${plain}await startProcess(process.execPath);\n`,
+    "packages/b/other.test.ts": plain,
+    "tests/e2e/shop.test.ts": plain,
+  };
+  await withFiles(files, async (root) => {
+    const batches = await testBatches(Object.keys(files).sort(), root);
+    assert.deepEqual(
+      batches.map(({ files: of }) => of).sort(([a], [b]) => a!.localeCompare(b!)),
+      [
+        ["packages/a/environment.test.ts"],
+        ["packages/a/hooks.test.ts"],
+        ["packages/a/one.test.ts", "packages/a/two.test.ts"],
+        ["packages/a/programs.test.ts"],
+        ["packages/b/other.test.ts"],
+        ["tests/e2e/shop.test.ts"],
+      ],
+    );
+  });
+});
+
+test("a long list is cut into batches of about one length, and nothing is lost", async () => {
+  const names = Array.from({ length: 50 }, (_, index) => `packages/a/${String(index).padStart(2, "0")}.test.ts`);
+  await withFiles(Object.fromEntries(names.map((name) => [name, plain])), async (root) => {
+    const batches = await testBatches(names, root);
+    assert.deepEqual(
+      batches.map(({ files }) => files.length),
+      [17, 17, 16],
+    );
+    assert.deepEqual(
+      batches.flatMap(({ files }) => files),
+      names,
+    );
+  });
+});
+
+test("a batch runs every file, and a failure names the file that it stands in", async () => {
+  const files = {
+    "packages/a/good.test.ts": `${plain}test("good", () => {});\n`,
+    "packages/a/bad.test.ts": `${plain}test("bad", () => { throw new Error("broken"); });\n`,
+    "packages/a/last.test.ts": `${plain}test("last", () => {});\n`,
+  };
+  await withFiles(files, async (root) => {
+    const program = path.join(root, "batch.test.mjs");
+    await writeFile(program, batchProgram({ name: "a", files: Object.keys(files) }, root));
+    const ran = spawnSync(process.execPath, ["--test", "--test-reporter=spec", program], {
+      encoding: "utf8",
+      // The runner tells its children by this that they are tests.
+      env: { ...process.env, NODE_TEST_CONTEXT: undefined },
+    });
+    assert.match(ran.stdout, /✔ good[^]*✖ bad[^]*✔ last/);
+    assert.match(ran.stdout, /test at .*bad\.test\.ts:2:1/);
+    assert.equal(ran.status, 1);
+  });
+});
