@@ -79,7 +79,16 @@ export type {
 export { meshConfigOf, providerHost } from "./mesh-config/mesh-config.ts";
 export type { Path } from "./schema/schema.ts";
 export { parseDuration } from "./schema/duration.ts";
-export type { ApplyResult, DeleteOptions, Store, StoreChange, StoreListener, Unwatch } from "./store.ts";
+export type {
+  ApplyResult,
+  DeleteOptions,
+  Store,
+  StoreChange,
+  StoreListener,
+  StoreRefusalReason,
+  Unwatch,
+} from "./store.ts";
+export { StoreRefusal } from "./store.ts";
 export type {
   ApplyRequest,
   ApplyResponse,

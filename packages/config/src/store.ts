@@ -27,6 +27,24 @@ export interface ApplyResult {
   readonly findings: readonly Finding[];
 }
 
+/**
+ * - `conflict`: what the store has meanwhile, or has from elsewhere, speaks against it.
+ * - `forbidden`: whoever asks may not.
+ * - `unavailable`: it cannot be done now.
+ */
+export type StoreRefusalReason = "conflict" | "forbidden" | "unavailable";
+
+/** Why a store does not do what it was asked to. The message is for whoever asked, and says what to do next. */
+export class StoreRefusal extends Error {
+  override readonly name = "StoreRefusal";
+  readonly reason: StoreRefusalReason;
+
+  constructor(reason: StoreRefusalReason, message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
 export interface DeleteOptions {
   readonly atOnce?: boolean;
 }
@@ -43,11 +61,11 @@ export interface Store {
   watch(listener: StoreListener): Unwatch;
   /** The changes after `resourceVersion`, or undefined when they are no longer kept: the reader has to list again (410 Gone). */
   changesSince(resourceVersion: number): readonly StoreChange[] | undefined;
-  /** Creates or replaces. Resolves once watchers know. An apply that changes nothing gives no new version. */
+  /** Creates or replaces. Resolves once watchers know. An apply that changes nothing gives no new version. @throws {StoreRefusal} */
   apply(resource: MeshResource): Promise<ApplyResult>;
   /**
    * Resolves to the deleted resource; undefined when there was none. A pod that somebody runs is only marked: it leaves in good
-   * order, and whoever runs it deletes it `atOnce` when it is gone (as in Kubernetes, with a grace period of 0).
+   * order, and whoever runs it deletes it `atOnce` when it is gone (as in Kubernetes, with a grace period of 0). @throws {StoreRefusal}
    */
   delete(key: ResourceKey, options?: DeleteOptions): Promise<MeshResource | undefined>;
   /** All there is to say about the resources: what loading found, and what analysis finds now. */

@@ -16,12 +16,13 @@ import {
   type ResourceKey,
   resourcesPath,
   type Store,
+  StoreRefusal,
+  type StoreRefusalReason,
   watchPath,
 } from "@tulle/config";
 import type { Finding } from "@tulle/config";
 import type { ResourceRejection } from "../serve/resource-status.ts";
 import { checkResource } from "../snapshot/check-resource.ts";
-import { DefinedInFile } from "../stores/layered-store.ts";
 import { type ApiAnswer, ApiFailure, type ApiRequest, type ApiRoute } from "./http-api.ts";
 import { WatchStreams } from "./watch-streams.ts";
 
@@ -119,7 +120,7 @@ async function put(store: Store, { path, request }: ApiRequest, maxResources: nu
   if (isNew && store.all().length >= maxResources) {
     throw new ApiFailure(507, `the mesh has ${maxResources} resources, which is the limit: delete some first`);
   }
-  const result = await store.apply(resource);
+  const result = await orRefused(store.apply(resource));
   const status = result.outcome === "created" ? 201 : 200;
   return { status, json: { ...result, findings: [...findings, ...result.findings] } };
 }
@@ -128,13 +129,22 @@ async function remove(store: Store, { path, query }: ApiRequest): Promise<ApiAns
   const { kind, object } = target(path);
   if (object === undefined) throw new ApiFailure(400, "name the object to delete: <kind>/<namespace>/<name>");
   const key = { kind, ...object };
+  const resource = await orRefused(store.delete(key, { atOnce: query.get(gracePeriodParameter) === "0" }));
+  if (resource === undefined) throw missing(key);
+  return { status: 200, json: { resource } };
+}
+
+const statusOfRefusal: Readonly<Record<StoreRefusalReason, number>> = {
+  conflict: 409,
+  forbidden: 403,
+  unavailable: 503,
+};
+
+async function orRefused<T>(work: Promise<T>): Promise<T> {
   try {
-    const resource = await store.delete(key, { atOnce: query.get(gracePeriodParameter) === "0" });
-    if (resource === undefined) throw missing(key);
-    return { status: 200, json: { resource } };
+    return await work;
   } catch (error) {
-    if (error instanceof DefinedInFile) throw new ApiFailure(409, error.message);
-    throw error;
+    throw error instanceof StoreRefusal ? new ApiFailure(statusOfRefusal[error.reason], error.message) : error;
   }
 }
 

@@ -4,12 +4,12 @@ import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
-import { analyze, type MeshResource, parseResource, placeOf } from "@tulle/config";
+import { analyze, type MeshResource, parseResource, placeOf, StoreRefusal } from "@tulle/config";
 import { type LogEntry, Logging } from "@tulle/telemetry";
 import { systemClock } from "@tulle/xds";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { mountTinyDisk } from "../../../../tests/tools/tiny-disk.ts";
-import { DefinedInFile, LayeredStore, type LayeredStoreOptions } from "./layered-store.ts";
+import { LayeredStore, type LayeredStoreOptions } from "./layered-store.ts";
 
 interface World extends AsyncDisposable {
   readonly folder: string;
@@ -144,7 +144,8 @@ test("what only a file defines is not deleted here", async () => {
   await world.write("a.yaml", manifest("a", "file"));
   const store = await world.open();
   await assert.rejects(store.delete(key("a")), (error: Error) => {
-    assert.ok(error instanceof DefinedInFile);
+    assert.ok(error instanceof StoreRefusal);
+    assert.equal(error.reason, "conflict");
     assert.match(error.message, /a\.yaml:1: remove it there/);
     return true;
   });

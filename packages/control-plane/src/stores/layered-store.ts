@@ -19,6 +19,7 @@ import {
   type Store,
   type StoreChange,
   type StoreListener,
+  StoreRefusal,
   type Unwatch,
 } from "@tulle/config";
 import { type Logger, Trouble } from "@tulle/telemetry";
@@ -28,11 +29,6 @@ import { Overlay } from "./overlay.ts";
 
 /** Written by the platform that runs the pods, never by a person. */
 const runtimeKinds: ReadonlySet<Kind> = new Set(["Pod", "EndpointSlice"]);
-
-/** Asked to delete what only a file defines. */
-export class DefinedInFile extends Error {
-  override readonly name = "DefinedInFile";
-}
 
 export interface LayeredStoreOptions {
   /** Folder of manifests; none means that the overlay is all there is. */
@@ -132,7 +128,7 @@ export class LayeredStore implements Store {
     return this.#merged.apply(this.#applied.get(key) ?? inFile ?? resource);
   }
 
-  /** Deleting an applied resource brings back what a file says of it. @throws {DefinedInFile} */
+  /** Deleting an applied resource brings back what a file says of it. @throws {StoreRefusal} */
   async delete(key: ResourceKey, { atOnce = false }: DeleteOptions = {}): Promise<MeshResource | undefined> {
     const text = keyText(key);
     const inFile = this.#files.get(text);
@@ -141,7 +137,7 @@ export class LayeredStore implements Store {
       if (inFile === undefined) return undefined;
       const place = placeOf(inFile);
       const where = place === undefined ? "a manifest" : `${place.file}:${place.line}`;
-      throw new DefinedInFile(`${key.kind} ${key.name} is defined in ${where}: remove it there`);
+      throw new StoreRefusal("conflict", `${key.kind} ${key.name} is defined in ${where}: remove it there`);
     }
     if (this.#hasRuntime && !atOnce && isOnNode(applied)) {
       const deletionTimestamp = new Date().toISOString();

@@ -1,0 +1,36 @@
+// What a store refuses reaches whoever asked, with the store's words.
+import assert from "node:assert/strict";
+import { Readable } from "node:stream";
+import { test } from "node:test";
+import { MemoryStore, resourcePath, StoreRefusal, type StoreRefusalReason } from "@tulle/config";
+import { ApiFailure, type ApiRequest } from "./http-api.ts";
+import { resourceRoutes } from "./resource-routes.ts";
+
+const rows: readonly { readonly reason: StoreRefusalReason; readonly status: number }[] = [
+  { reason: "conflict", status: 409 },
+  { reason: "forbidden", status: 403 },
+  { reason: "unavailable", status: 503 },
+];
+
+const key = { kind: "ServiceAccount", namespace: "shop", name: "web" } as const;
+const { kind, namespace, name } = key;
+const manifest = { apiVersion: "v1", kind, metadata: { namespace, name } };
+
+for (const { reason, status } of rows) {
+  test(`a store that refuses: ${reason}`, async (context) => {
+    const store = new MemoryStore();
+    const refuse = (): never => {
+      throw new StoreRefusal(reason, `this is ${reason}`);
+    };
+    store.apply = async () => refuse();
+    store.delete = async () => refuse();
+    const resources = resourceRoutes({ store, findings: () => [], statusOf: () => undefined });
+    context.after(() => resources.close());
+    for (const method of ["PUT", "DELETE"]) {
+      const { handle } = resources.routes.find((route) => route.method === method)!;
+      const request = Readable.from([Buffer.from(JSON.stringify(manifest))]);
+      const asked = { method, path: resourcePath(key), query: new URLSearchParams(), request } as unknown as ApiRequest;
+      await assert.rejects(async () => handle(asked), new ApiFailure(status, `this is ${reason}`));
+    }
+  });
+}
