@@ -7,7 +7,7 @@ import path from "node:path";
 import { test } from "node:test";
 import * as fc from "fast-check";
 import { ApiClient, type MeshResource } from "@tulle/config";
-import { runControlPlane, type RunningControlPlane } from "@tulle/control-plane";
+import { runManifestControlPlane, type RunningManifestControlPlane } from "@tulle/control-plane";
 import { type RunningProxy, runProxy } from "@tulle/proxy";
 import { Logging } from "@tulle/telemetry";
 import { BootstrapSchema } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
@@ -30,8 +30,8 @@ const nodes = {
 } as const;
 type NodeName = keyof typeof nodes;
 
-async function startControlPlane(stateDirectory: string): Promise<RunningControlPlane> {
-  return runControlPlane({
+async function startControlPlane(stateDirectory: string): Promise<RunningManifestControlPlane> {
+  return runManifestControlPlane({
     stateDirectory,
     xdsAddress: { host: "127.0.0.1", port: 0 },
     httpAddress: { host: "127.0.0.1", port: 0 },
@@ -40,7 +40,7 @@ async function startControlPlane(stateDirectory: string): Promise<RunningControl
   });
 }
 
-async function startProxy({ xdsAddress }: RunningControlPlane, name: NodeName): Promise<RunningProxy> {
+async function startProxy({ xdsAddress }: RunningManifestControlPlane, name: NodeName): Promise<RunningProxy> {
   const { id, labels } = nodes[name];
   const ads = { ads: {}, resource_api_version: "V3", initial_fetch_timeout: "0s" };
   const result = messageFromJson(BootstrapSchema, {
@@ -88,7 +88,7 @@ interface SyncRow {
   readonly types: Readonly<Record<string, { readonly state: string; readonly errors: readonly unknown[] }>>;
 }
 
-async function settled(controlPlane: RunningControlPlane, proxyCount: number): Promise<boolean> {
+async function settled(controlPlane: RunningManifestControlPlane, proxyCount: number): Promise<boolean> {
   const rows = (await clientOf(controlPlane).ask("GET", "/debug/syncz")) as readonly SyncRow[];
   const states = rows.flatMap(({ types }) => Object.values(types));
   assert.deepEqual(
@@ -99,7 +99,7 @@ async function settled(controlPlane: RunningControlPlane, proxyCount: number): P
   return rows.length === proxyCount && states.every(({ state }) => state !== "STALE");
 }
 
-function clientOf({ socketPath }: RunningControlPlane): ApiClient {
+function clientOf({ socketPath }: RunningManifestControlPlane): ApiClient {
   return new ApiClient({ endpoint: { socketPath } });
 }
 

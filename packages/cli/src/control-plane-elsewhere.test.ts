@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
-import { runControlPlane } from "@tulle/control-plane";
+import { runManifestControlPlane } from "@tulle/control-plane";
 import { Logging } from "@tulle/telemetry";
 import { chooseInstance } from "./choose-instance.ts";
 import { CommandFailure } from "./command-failure.ts";
@@ -22,7 +22,7 @@ async function start(context: TestContext): Promise<Elsewhere> {
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-elsewhere-"));
   context.after(() => rm(folder, { recursive: true }));
   const stateDirectory = path.join(folder, "state");
-  const running = await runControlPlane({
+  const running = await runManifestControlPlane({
     stateDirectory,
     xdsTlsAddress: { host: "127.0.0.1", port: 0 },
     httpAddress: { host: "127.0.0.1", port: 0 },

@@ -17,7 +17,11 @@ import { DiscoveryRequestSchema } from "@tulle/xds/envoy/service/discovery/v3/di
 import { type MessageInitShape, create, toBinary } from "@bufbuild/protobuf";
 import { waitFor } from "../../../tests/tools/processes.ts";
 import { socketRequest } from "../../../tests/tools/socket-request.ts";
-import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
+import {
+  type ManifestControlPlaneOptions,
+  type RunningManifestControlPlane,
+  runManifestControlPlane,
+} from "./run-manifest-control-plane.ts";
 import { EmptyEndpoints, maxSharedNames } from "./serve/empty-endpoints.ts";
 
 const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
@@ -26,10 +30,10 @@ const patienceMs = 60_000;
 
 async function start(
   context: TestContext,
-  options: Partial<ControlPlaneOptions> = {},
-): Promise<{ readonly running: RunningControlPlane; readonly socketPath: string }> {
+  options: Partial<ManifestControlPlaneOptions> = {},
+): Promise<{ readonly running: RunningManifestControlPlane; readonly socketPath: string }> {
   const stateDirectory = await mkdtemp(path.join(tmpdir(), "control-plane-bounds-"));
-  const running = await runControlPlane({
+  const running = await runManifestControlPlane({
     stateDirectory,
     xdsAddress: { host: "127.0.0.1", port: 0 },
     httpAddress: { host: "127.0.0.1", port: 0 },
@@ -44,7 +48,7 @@ async function start(
 }
 
 /** A connection that speaks gRPC by hand, so that it can do what no client does. */
-function connectRaw(context: TestContext, { xdsAddress }: RunningControlPlane): http2.ClientHttp2Session {
+function connectRaw(context: TestContext, { xdsAddress }: RunningManifestControlPlane): http2.ClientHttp2Session {
   const session = http2.connect(`http://127.0.0.1:${xdsAddress!.port}`);
   session.on("error", () => undefined);
   context.after(() => session.destroy());
@@ -94,7 +98,7 @@ function prefixed(message: Uint8Array, flag = 0): Buffer {
 }
 
 /** Another client connects and subscribes. */
-async function assertServed(context: TestContext, { xdsAddress }: RunningControlPlane): Promise<void> {
+async function assertServed(context: TestContext, { xdsAddress }: RunningManifestControlPlane): Promise<void> {
   let answered = false;
   const client = connectAds({
     target: `http://127.0.0.1:${xdsAddress!.port}`,

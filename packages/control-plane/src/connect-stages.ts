@@ -6,38 +6,39 @@ import type { Clock } from "@tulle/xds";
 import type { ResourceStatus } from "./api/resource-routes.ts";
 import { type KnownPods, knownPods } from "./ca/known-pods.ts";
 import type { Security } from "./ca/open-security.ts";
-import { fetchDocument, fetchJwks, type MeshAccess } from "./jwks/fetch-jwks.ts";
+import { fetchDocument, fetchJwks } from "./jwks/fetch-jwks.ts";
 import { JwksKeys, type JwksKeysOptions } from "./jwks/jwks-keys.ts";
-import { meshEndpoint } from "./jwks/mesh-endpoint.ts";
+import { MeshAddresses } from "./jwks/mesh-endpoint.ts";
+import type { SavedKeySet } from "./jwks/saved-key-set.ts";
 import { LoginProviders } from "./login-providers/login-providers.ts";
-import { metadataUrl } from "./login-providers/provider-metadata.ts";
-import type { SavedEndpoints } from "./login-providers/saved-endpoints.ts";
+import { metadataUrl, type ProviderEndpoints } from "./login-providers/provider-metadata.ts";
 import type { PodPort } from "./scope/proxy.ts";
 import { AcceptedResources } from "./serve/accepted-resources.ts";
 import type { DebounceTimes } from "./serve/debounce.ts";
 import { LoginSecrets } from "./serve/login-secrets.ts";
 import { MeshState } from "./serve/mesh-state.ts";
 import type { ControlPlaneMetrics } from "./serve/metrics.ts";
-import { Pusher, type PusherOptions } from "./serve/pusher.ts";
+import { Pusher } from "./serve/pusher.ts";
 import { refusalFindings, rejectionsOf } from "./serve/resource-status.ts";
 import { SecretResources } from "./serve/secret-resources.ts";
 import { TranslationCache } from "./serve/translation-cache.ts";
 import { TurnedAway } from "./serve/turned-away.ts";
 import type { TlsVersion } from "./snapshot/mesh-snapshot.ts";
+import type { KeptEntries } from "./state/kept-entries.ts";
 
 const metadataTimeoutMs = 5000;
 
-/** What sign-ins keep in the state folder. */
-export interface LoginState {
-  readonly rootSecret: Uint8Array;
-  readonly saved: SavedEndpoints;
-  readonly save: (endpoints: SavedEndpoints) => void;
+/** What outlives the process. */
+export interface Kept {
+  readonly keys: Pick<KeptEntries<SavedKeySet>, "saved" | "save">;
+  readonly providers: Pick<KeptEntries<ProviderEndpoints>, "saved" | "save">;
+  /** Of sign-ins: see `LoginSecrets`. */
+  readonly loginRootSecret: Uint8Array;
 }
 
 export interface StagesOptions {
   readonly store: Store;
-  readonly keys: Pick<JwksKeysOptions, "saved" | "save">;
-  readonly login: LoginState;
+  readonly kept: Kept;
   /** Undefined: workloads get no certificates. */
   readonly security: Security | undefined;
   readonly clusterId: string;
@@ -63,59 +64,42 @@ export interface Stages {
 }
 
 export function connectStages(options: StagesOptions): Stages {
-  const { store, keys, login, security, clusterId, minimumTls, debounce, metrics, clock, log } = options;
+  const { store, kept, security, clusterId, minimumTls, debounce, metrics, clock, log } = options;
   const accepted = new AcceptedResources(store);
   const cache = new TranslationCache(clusterId);
-  const countResources = ({ snapshot }: MeshState): void => {
-    metrics.services.set(snapshot.services.length);
-    metrics.virtualServices.set(snapshot.virtualServices.length);
-  };
-  const podPorts = (namespace: string, name: string): readonly PodPort[] =>
-    (store.get("Pod", namespace, name)?.spec.containers ?? []).flatMap((container) =>
-      (container.ports ?? []).map((port) => ({ name: port.name ?? "", containerPort: port.containerPort })),
-    );
-  const client = security === undefined ? undefined : () => security.authority.client;
-  const jwks = new JwksKeys({
-    ...keys,
-    clock,
-    log,
-    onChange: () => mesh.keysChanged(),
-    placeOf: placesOf(store, "RequestAuthentication"),
-    fetch: (location, timeoutMs) =>
-      fetchJwks(location, timeoutMs, {
-        resolve: (url) => meshEndpoint(url, mesh.snapshot.services, mesh.endpoints),
-        client,
-      }),
-  });
-  const logins = loginProviders(login, () => mesh, store, client, clock, log);
-  const mesh: MeshState = new MeshState({
-    store,
-    reader: accepted,
-    clock,
-    debounce,
-    jwks,
-    logins,
-    trustDomain: security?.authority.trustDomain,
-    minimumTls,
-    onChange: (change) => {
-      countResources(mesh);
-      pusher.meshChanged(change);
-      const { services } = mesh.snapshot;
-      const isReady = (url: URL): boolean => typeof meshEndpoint(url, services, mesh.endpoints) === "object";
-      if (!change.endpoints) return;
-      jwks.askAgain((url) => isReady(new URL(url)));
-      logins.askAgain();
-    },
-  });
+  const addresses = new MeshAddresses();
+  const { jwks, logins } = issuers(options, addresses);
+  const trustDomain = security?.authority.trustDomain;
+  const picture = { store, reader: accepted, clock, debounce, trustDomain, minimumTls };
+  const mesh = new MeshState({ ...picture, jwks, logins });
   const pods = knownPods(store);
-  const podLabels = (namespace: string, name: string) => pods.get(namespace, name)?.labels;
-  const served = [new SecretResources(store), new LoginSecrets(store, login.rootSecret)];
-  const secrets: PusherOptions["secrets"] = {
-    find: (name, namespace) => served.map((each) => each.find(name, namespace)).find((found) => found !== undefined),
-  };
+  const served = [new SecretResources(store), new LoginSecrets(store, kept.loginRootSecret)];
   const turnedAway = new TurnedAway(metrics, log, clock);
-  const pusher = new Pusher({ mesh, cache, secrets, metrics, turnedAway, log, podPorts, podLabels });
-  countResources(mesh);
+  const pusher = new Pusher({
+    mesh,
+    cache,
+    secrets: {
+      find: (name, namespace) => served.map((each) => each.find(name, namespace)).find((found) => found !== undefined),
+    },
+    metrics,
+    turnedAway,
+    log,
+    podPorts: (namespace, name) => podPorts(store, namespace, name),
+    podLabels: (namespace, name) => pods.get(namespace, name)?.labels,
+  });
+  const seen = (): void => {
+    addresses.update(mesh);
+    metrics.services.set(mesh.snapshot.services.length);
+    metrics.virtualServices.set(mesh.snapshot.virtualServices.length);
+  };
+  seen();
+  mesh.follow((change) => {
+    seen();
+    pusher.meshChanged(change);
+    if (!change.endpoints) return;
+    jwks.askAgain((url) => typeof addresses.resolve(new URL(url)) === "object");
+    logins.askAgain();
+  });
   const findings = () => [
     ...store.findings(),
     ...accepted.findings,
@@ -128,43 +112,41 @@ export function connectStages(options: StagesOptions): Stages {
     jwks.close();
     mesh.close();
   };
-  return {
-    mesh,
-    pusher,
-    cache,
-    accepted,
-    pods,
-    turnedAway,
-    findings,
-    statusOf: (key) => statusOf(key, accepted, pusher),
-    close,
-  };
+  const status = (key: ResourceKey): ResourceStatus | undefined => statusOf(key, accepted, pusher);
+  return { mesh, pusher, cache, accepted, pods, turnedAway, findings, statusOf: status, close };
 }
 
-function loginProviders(
-  { saved, save }: LoginState,
-  mesh: () => MeshState,
-  store: Store,
-  client: MeshAccess["client"],
-  clock: Clock,
-  log: Logger,
-): LoginProviders {
-  return new LoginProviders({
-    saved,
-    save,
+/** What is fetched of those who issue tokens, from outside and from Services of the mesh. */
+function issuers({ store, kept, security, clock, log }: StagesOptions, addresses: MeshAddresses) {
+  const client = security === undefined ? undefined : () => security.authority.client;
+  const jwks = new JwksKeys({
+    saved: kept.keys.saved,
+    save: (keys) => kept.keys.save(keys),
     clock,
     log,
-    onChange: () => mesh().keysChanged(),
-    placeOf: placesOf(store, "BrowserLogin"),
-    fetch: ({ issuer, service }) =>
-      fetchDocument(metadataUrl(issuer), metadataTimeoutMs, {
-        resolve: (url) => {
-          const at = service === undefined ? url : new URL(`http://${service.hostname}:${service.port}`);
-          return meshEndpoint(at, mesh().snapshot.services, mesh().endpoints);
-        },
-        client,
-      }),
+    placeOf: placesOf(store, "RequestAuthentication"),
+    fetch: (location, timeoutMs) =>
+      fetchJwks(location, timeoutMs, { resolve: (url) => addresses.resolve(url), client }),
   });
+  const logins = new LoginProviders({
+    saved: kept.providers.saved,
+    save: (endpoints) => kept.providers.save(endpoints),
+    clock,
+    log,
+    placeOf: placesOf(store, "BrowserLogin"),
+    fetch: ({ issuer, service }) => {
+      const at = service && new URL(`http://${service.hostname}:${service.port}`);
+      const resolve = (url: URL) => addresses.resolve(at ?? url);
+      return fetchDocument(metadataUrl(issuer), metadataTimeoutMs, { resolve, client });
+    },
+  });
+  return { jwks, logins };
+}
+
+function podPorts(store: Store, namespace: string, name: string): readonly PodPort[] {
+  return (store.get("Pod", namespace, name)?.spec.containers ?? []).flatMap((container) =>
+    (container.ports ?? []).map((port) => ({ name: port.name ?? "", containerPort: port.containerPort })),
+  );
 }
 
 /** Where a field of a resource stands, for findings about it. */

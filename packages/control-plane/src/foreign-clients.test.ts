@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
 import { pythonEnvironment } from "../../../tests/tools/python-environment.ts";
 import { runCommand } from "../../../tests/tools/run-command.ts";
-import { runControlPlane } from "./run-control-plane.ts";
+import { runManifestControlPlane } from "./run-manifest-control-plane.ts";
 
 /** Opens an ADS stream for each argument after the port, sends those bytes (hexadecimal) and prints how it ends. */
 const client = `
@@ -32,7 +32,7 @@ for message in sys.argv[2:]:
 test("Python's client hears why it is turned away", async (context) => {
   const python = await pythonEnvironment("python/grpc.txt");
   const stateDirectory = await mkdtemp(path.join(tmpdir(), "foreign-clients-"));
-  const running = await runControlPlane({
+  const running = await runManifestControlPlane({
     stateDirectory,
     xdsAddress: { host: "127.0.0.1", port: 0 },
     httpAddress: { host: "127.0.0.1", port: 0 },

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { Readable } from "node:stream";
 import { test, type TestContext } from "node:test";
-import { type AuthorityStatus, runControlPlane } from "@tulle/control-plane";
+import { type AuthorityStatus, runManifestControlPlane } from "@tulle/control-plane";
 import type { Instance } from "@tulle/local/instance";
 import { Logging } from "@tulle/telemetry";
 import type { CommandContext } from "../command-module.ts";
@@ -62,7 +62,7 @@ async function startShell(t: TestContext, hasAuthority: boolean): Promise<Run> {
   const dir = await mkdtemp(path.join(tmpdir(), "tulle-cli-"));
   t.after(() => rm(dir, { recursive: true }));
   const stateDir = path.join(dir, ".tulle");
-  const plane = await runControlPlane({
+  const plane = await runManifestControlPlane({
     stateDirectory: stateDir,
     ...(hasAuthority ? { xdsTlsAddress: { host: "127.0.0.1", port: 0 } } : {}),
     httpAddress: { host: "127.0.0.1", port: 0 },

@@ -1,7 +1,7 @@
 // `tulle control-plane`: the control plane as a process of its own. `tulle up` starts one; so does whoever runs Envoy elsewhere.
 import path from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { runControlPlane } from "@tulle/control-plane";
+import { runManifestControlPlane } from "@tulle/control-plane";
 import { isLogLevel, Logging, logLevels, type LogLevel } from "@tulle/telemetry";
 import { holderText } from "@tulle/local/port-holder";
 import { CommandFailure } from "../command-failure.ts";
@@ -77,7 +77,7 @@ export function register(command: Command, context: CommandContext): void {
     const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
     process.once("SIGTERM", () => stop());
     process.once("SIGINT", () => stop());
-    const running = await runControlPlane({
+    const running = await runManifestControlPlane({
       ...(manifests === undefined ? {} : { directory: manifests }),
       stateDirectory: path.resolve(context.cwd, options.state),
       ...(options.xds === false ? {} : { xdsAddress: options.xds }),

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { Readable } from "node:stream";
 import type { TestContext } from "node:test";
-import { runControlPlane } from "@tulle/control-plane";
+import { runManifestControlPlane } from "@tulle/control-plane";
 import { Logging } from "@tulle/telemetry";
 import type { Instance } from "@tulle/local/instance";
 import { stringify } from "yaml";
@@ -71,7 +71,7 @@ export async function startShell(
     await writeFile(path.join(dir, name), text);
   }
   const stateDir = path.join(dir, ".tulle");
-  const plane = await runControlPlane({
+  const plane = await runManifestControlPlane({
     stateDirectory: stateDir,
     ...(watched === undefined ? {} : { directory: path.join(dir, watched) }),
     xdsAddress: { host: "127.0.0.1", port: 0 },

@@ -1,23 +1,17 @@
-// The token that callers over TLS show: a file of the state directory that only its owner can read. On the Unix socket nobody needs it.
+// The token that callers over TLS show: a text of the state that only its owner can read. On the Unix socket nobody needs it.
 import { randomBytes } from "node:crypto";
-import path from "node:path";
-import { writeSecretFile } from "@tulle/identity";
-import { readOwnFile } from "@tulle/identity/own";
+import type { KeptTexts } from "../state/state-folder.ts";
 
-export function tokenFile(stateDirectory: string): string {
-  return path.join(stateDirectory, "token");
-}
+const name = "token";
 
-/**
- * The token there is, or a new one. `mayBeKnown` says that others could reach the state directory; what they may have read is replaced.
- * @throws {NotOwn} where somebody else has put the file there
- */
-export async function readOrMakeToken(stateDirectory: string, mayBeKnown: boolean): Promise<string> {
-  const file = tokenFile(stateDirectory);
-  const kept = mayBeKnown ? undefined : readOwnFile(file);
-  if (kept?.text.trim() === "") throw new Error(`${file} is empty: remove it, and a new token is made`);
-  if (kept !== undefined && !kept.isOpenToOthers) return kept.text.trim();
+/** The token there is, or a new one; one that others could read is replaced. @throws where somebody else has put it there */
+export async function readOrMakeToken(state: KeptTexts): Promise<string> {
+  const kept = await state.read(name);
+  if (kept?.mayBeKnown === false) {
+    if (kept.text.trim() === "") throw new Error(`${state.placeOf(name)} is empty: remove it, and a new token is made`);
+    return kept.text.trim();
+  }
   const token = randomBytes(32).toString("base64url");
-  await writeSecretFile(file, `${token}\n`);
+  await state.write(name, `${token}\n`);
   return token;
 }

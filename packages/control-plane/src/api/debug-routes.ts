@@ -4,7 +4,7 @@ import { concealSecrets, type Store } from "@tulle/config";
 import { spiffeIdText } from "@tulle/identity";
 import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
 import type { EncodedResource, ResourceTypeName } from "@tulle/xds";
-import type { ConnectedProxy } from "../serve/pusher.ts";
+import type { Pusher } from "../serve/pusher.ts";
 import { proxyId } from "../serve/pusher.ts";
 import type { MeshState } from "../serve/mesh-state.ts";
 import type { TranslationCache } from "../serve/translation-cache.ts";
@@ -14,11 +14,9 @@ import { syncStatus } from "./sync-status.ts";
 
 export interface DebugRoutesOptions {
   readonly store: Store;
-  readonly mesh: () => MeshState;
+  readonly mesh: MeshState;
   readonly cache: TranslationCache;
-  readonly connected: () => readonly ConnectedProxy[];
-  /** Whether something has changed that has not been declared to every proxy yet. */
-  readonly isPending: () => boolean;
+  readonly pusher: Pick<Pusher, "connected" | "isPending">;
   readonly metrics: MetricRegistry;
   readonly instanceId: string;
   readonly version: string;
@@ -33,12 +31,14 @@ export function debugRoutes(options: DebugRoutesOptions): readonly ApiRoute[] {
   });
   const routes: ApiRoute[] = [
     page("/debug/syncz", "whether each proxy holds what was sent", () =>
-      syncStatus(options.connected(), options.instanceId, options.mesh().snapshot.trustDomain !== undefined),
+      syncStatus(options.pusher.connected, options.instanceId, options.mesh.snapshot.trustDomain !== undefined),
     ),
-    page("/debug/pending", "whether changes wait to be sent", () => ({ pending: options.isPending() })),
+    page("/debug/pending", "whether changes wait to be sent", () => ({
+      pending: options.mesh.isPending || options.pusher.isPending,
+    })),
     page("/debug/configz", "every resource", () => options.store.all().map(concealSecrets)),
-    page("/debug/registryz", "every Service", () => options.mesh().snapshot.services),
-    page("/debug/endpointz", "the endpoints of every Service port", () => endpoints(options.mesh())),
+    page("/debug/registryz", "every Service", () => options.mesh.snapshot.services),
+    page("/debug/endpointz", "the endpoints of every Service port", () => endpoints(options.mesh)),
     page("/debug/connections", "open xDS streams", () => connections(options)),
     {
       method: "GET",
@@ -79,8 +79,8 @@ function endpoints(mesh: MeshState): unknown {
   });
 }
 
-function connections({ connected }: DebugRoutesOptions): unknown {
-  return connected().map(({ proxy, connection }) => ({
+function connections({ pusher }: DebugRoutesOptions): unknown {
+  return pusher.connected.map(({ proxy, connection }) => ({
     connectionId: `${proxy.nodeId}-${connection.id}`,
     proxy: proxyId(proxy),
     peer: connection.peer,
@@ -92,10 +92,10 @@ function connections({ connected }: DebugRoutesOptions): unknown {
 
 async function configDump(options: DebugRoutesOptions, id: string | null): Promise<ApiAnswer> {
   if (id === null) throw new ApiFailure(400, "say which proxy: ?proxyID=<pod>.<namespace>");
-  const found = options.connected().findLast(({ proxy }) => proxyId(proxy) === id || proxy.nodeId === id);
+  const found = options.pusher.connected.findLast(({ proxy }) => proxyId(proxy) === id || proxy.nodeId === id);
   if (found?.view === undefined) throw new ApiFailure(404, `no proxy ${id} is connected here`);
   const decoded = await decoder();
-  const { CDS, EDS, LDS, RDS } = options.cache.resources(found.view, options.mesh().endpoints);
+  const { CDS, EDS, LDS, RDS } = options.cache.resources(found.view, options.mesh.endpoints);
   const json = (type: ResourceTypeName, resources: ResourceMap) =>
     [...resources.values()].map((each) => decoded(type, each));
   return {

@@ -37,7 +37,7 @@ export interface ResourceRoutesOptions {
   readonly findings: () => readonly Finding[];
   readonly statusOf: (key: ResourceKey) => ResourceStatus | undefined;
   /** Applied and loaded together; `defaultMaxResources` when missing. */
-  readonly maxResources?: number;
+  readonly maxResources?: number | undefined;
 }
 
 /** Ten times what a mesh of 1,000 Services has. */

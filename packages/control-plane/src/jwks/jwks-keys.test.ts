@@ -38,11 +38,9 @@ function makeBench(): Bench {
         asked.push({ url: location.url, timeoutMs });
         return Promise.resolve(bench.answer);
       },
-      onChange: () => {
-        bench.changes += 1;
-      },
     }),
   };
+  bench.jwks.follow(() => (bench.changes += 1));
   return bench;
 }
 
@@ -176,7 +174,6 @@ test("keys of an earlier run serve at once, up to their limit, where a policy st
     saved,
     save: (keys) => written.push([...keys].map(([url, { fetchedAtMs }]) => [url, fetchedAtMs] as const)),
     fetch: () => Promise.resolve(answer),
-    onChange: () => undefined,
   });
   jwks.want([policy("https://a", "https://old")]);
   assert.deepEqual([...jwks.keys], [["https://a", "saved"]]);

@@ -6,7 +6,7 @@ import type { Clock } from "@tulle/xds";
 import type { JwksLocation, MeshRequestAuthentication } from "../snapshot/mesh-snapshot.ts";
 import { jwksLocationKey } from "../snapshot/security-policies.ts";
 import type { FetchedJwks } from "./fetch-jwks.ts";
-import type { SavedKeys, SavedKeySet } from "./saved-keys.ts";
+import type { SavedKeys, SavedKeySet } from "./saved-key-set.ts";
 
 export interface JwksTimes {
   /** From one good fetch to the next. Envoy's own remote key sets live as long. */
@@ -40,8 +40,6 @@ export interface JwksKeysOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly fetch: (location: JwksLocation, timeoutMs: number) => Promise<FetchedJwks>;
-  /** Keys have come, changed or gone. */
-  readonly onChange: () => void;
   /** Where a field of a policy is written. */
   readonly placeOf?: (namespace: string, name: string, path: Path) => Pick<Finding, "place">;
   /** Keys of an earlier run, which serve up to their limit. */
@@ -72,6 +70,7 @@ export class JwksKeys {
   readonly #sets = new Map<string, KeySet>();
   readonly #keys = new Map<string, string>();
   #policies: readonly MeshRequestAuthentication[] = [];
+  #onChange = (): void => undefined;
 
   constructor(options: JwksKeysOptions) {
     this.#options = options;
@@ -84,6 +83,11 @@ export class JwksKeys {
   /** What is there now, by `jwksLocationKey`. */
   get keys(): ReadonlyMap<string, string> {
     return this.#keys;
+  }
+
+  /** Whoever reads the keys hears when some have come, changed or gone. */
+  follow(onChange: () => void): void {
+    this.#onChange = onChange;
   }
 
   /** Begins to fetch what `policies` name, and forgets what none of them does. */
@@ -193,7 +197,7 @@ export class JwksKeys {
     const { refreshMs, firstRetryMs, maxRetryMs } = this.#times;
     const retryMs = Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(set.failures - 1, 30));
     set.cancel = clock.after(this.#jittered(set.failures === 0 ? refreshMs : retryMs), () => this.#fetch(key, set));
-    if (this.#keys.get(key) !== before) this.#options.onChange();
+    if (this.#keys.get(key) !== before) this.#onChange();
   }
 
   #toSave(): SavedKeys {

@@ -1,5 +1,5 @@
 // An issuer that is a Service of the mesh: nothing but the mesh knows its name, so its keys are fetched from an endpoint.
-import type { EndpointSnapshot, MeshService } from "../snapshot/mesh-snapshot.ts";
+import type { EndpointSnapshot, MeshService, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
 import { servicePortKey } from "../snapshot/mesh-snapshot.ts";
 import { sniName } from "../translate/names.ts";
 
@@ -32,4 +32,24 @@ export function meshEndpoint(
   if (tlsMode === undefined) return { address, port: endpointPort };
   const meshTls = { sni: sniName(service.hostname, port, undefined), identities: service.identities ?? [] };
   return { address, port: endpointPort, meshTls };
+}
+
+interface Picture {
+  readonly snapshot: Pick<MeshSnapshot, "services">;
+  readonly endpoints: Pick<EndpointSnapshot, "byServicePort">;
+}
+
+/** Where the Services of the mesh answer now, for whoever fetches from them. */
+export class MeshAddresses {
+  #picture: Picture = { snapshot: { services: [] }, endpoints: { byServicePort: new Map() } };
+
+  update({ snapshot, endpoints }: Picture): void {
+    this.#picture = { snapshot, endpoints };
+  }
+
+  /** See `meshEndpoint`. */
+  resolve(url: URL): SocketEndpoint | "none" | undefined {
+    const { snapshot, endpoints } = this.#picture;
+    return meshEndpoint(url, snapshot.services, endpoints);
+  }
 }

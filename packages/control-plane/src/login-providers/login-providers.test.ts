@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
 import type { MeshBrowserLogin, ProviderLocation } from "../snapshot/browser-logins.ts";
 import { type FetchedDocument, LoginProviders, maxProviders } from "./login-providers.ts";
-import type { SavedEndpoints } from "./saved-endpoints.ts";
+import type { SavedEndpoints } from "./saved-provider.ts";
 import { metadataUrl, readProviderMetadata } from "./provider-metadata.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
 
@@ -69,8 +69,8 @@ function bench(answer: FetchedDocument, saved: SavedEndpoints = new Map()) {
     },
     saved,
     save: (all) => made.saved.push(all),
-    onChange: () => (made.changes += 1),
   });
+  providers.follow(() => (made.changes += 1));
   return Object.assign(made, { providers });
 }
 

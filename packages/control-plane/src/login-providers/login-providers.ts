@@ -9,7 +9,7 @@ import {
   type MeshBrowserLogin,
   type ProviderLocation,
 } from "../snapshot/browser-logins.ts";
-import type { SavedEndpoints } from "./saved-endpoints.ts";
+import type { SavedEndpoints } from "./saved-provider.ts";
 import { type ProviderEndpoints, readProviderMetadata } from "./provider-metadata.ts";
 
 /** From one good answer to the next: endpoints hardly ever move. */
@@ -34,8 +34,6 @@ export interface LoginProvidersOptions {
   readonly saved?: SavedEndpoints;
   /** All that is known, after each change. */
   readonly save?: (endpoints: SavedEndpoints) => void;
-  /** Endpoints have come or changed. */
-  readonly onChange: () => void;
   /** Where a field of a BrowserLogin stands. */
   readonly placeOf?: (namespace: string, name: string, path: readonly string[]) => { readonly place?: Place };
 }
@@ -53,6 +51,7 @@ export class LoginProviders {
   readonly #options: LoginProvidersOptions;
   readonly #providers = new Map<string, Provider>();
   readonly #endpoints = new Map<string, ProviderEndpoints>();
+  #onChange = (): void => undefined;
 
   constructor(options: LoginProvidersOptions) {
     this.#options = options;
@@ -62,6 +61,11 @@ export class LoginProviders {
   /** What is known now, by `discoveryKey`. */
   get endpoints(): DiscoveredEndpoints {
     return this.#endpoints;
+  }
+
+  /** Whoever reads the endpoints hears when some have come or changed. */
+  follow(onChange: () => void): void {
+    this.#onChange = onChange;
   }
 
   /** Begins to ask those that are new, and forgets those that nobody names any more. */
@@ -134,7 +138,7 @@ export class LoginProviders {
   }
 
   #answered(key: string, provider: Provider, fetched: FetchedDocument): void {
-    const { clock, log, onChange, save } = this.#options;
+    const { clock, log, save } = this.#options;
     const { issuer } = provider.location;
     const read = "text" in fetched ? readProviderMetadata(fetched.text, issuer) : fetched;
     if ("problem" in read) {
@@ -154,6 +158,6 @@ export class LoginProviders {
     this.#endpoints.set(key, read.endpoints);
     if (JSON.stringify(read.endpoints) === before) return;
     save?.(new Map(this.#endpoints));
-    onChange();
+    this.#onChange();
   }
 }

@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { fromBinary } from "@bufbuild/protobuf";
 import { loadText, MemoryStore } from "@tulle/config";
 import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
+import { StateFolder } from "../state/state-folder.ts";
 import { LoginSecrets, openLoginRootSecret } from "./login-secrets.ts";
 
 const manifest = (secret: string): string => `
@@ -78,11 +79,12 @@ test("a changed Secret is another resource, and one without the key is none", as
 test("the root secret is made once, for its owner alone", async (t) => {
   const folder = await mkdtemp(path.join(os.tmpdir(), "tulle-login-"));
   t.after(() => rm(folder, { recursive: true }));
-  const made = await openLoginRootSecret(folder);
+  const state = new StateFolder(folder, { warning: () => undefined });
+  const made = await openLoginRootSecret(state);
   assert.equal(made.length, 32);
-  assert.deepEqual(await openLoginRootSecret(folder), made);
+  assert.deepEqual(await openLoginRootSecret(state), made);
   const file = path.join(folder, "cookie-secret");
   assert.equal((await stat(file)).mode & 0o777, 0o600);
   await writeFile(file, "short\n");
-  await assert.rejects(openLoginRootSecret(folder), /damaged/);
+  await assert.rejects(openLoginRootSecret(state), /damaged/);
 });

@@ -1,13 +1,11 @@
 // What the sign-ins of gateways keep secret, as SDS resources: the client's secret out of a Secret, and the secret that seals the
 // browsers' cookies, which is derived from one of this control plane, so that it is the same after every restart.
 import { hkdfSync, randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import path from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { rootNamespaces, secretValue, type Store } from "@tulle/config";
-import { writeSecretFile } from "@tulle/identity";
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
+import type { KeptTexts } from "../state/state-folder.ts";
 import { secretOfLogin } from "../translate/browser-login.ts";
 
 /** Key of the Secret, as Envoy Gateway has it. */
@@ -63,18 +61,14 @@ export class LoginSecrets {
   }
 }
 
-/** Read from the state folder, or made there. @throws when the file is none of ours. */
-export async function openLoginRootSecret(stateDirectory: string): Promise<Uint8Array> {
-  const file = path.join(stateDirectory, "cookie-secret");
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    text = randomBytes(rootSecretBytes).toString("base64url");
-    await writeSecretFile(file, `${text}\n`);
-  }
+/** Read from the state, or made there. @throws when it is none of ours */
+export async function openLoginRootSecret(state: KeptTexts): Promise<Uint8Array> {
+  const name = "cookie-secret";
+  const kept = await state.read(name);
+  const text = kept?.text ?? randomBytes(rootSecretBytes).toString("base64url");
+  if (kept === undefined) await state.write(name, `${text}\n`);
   const secret = Buffer.from(text.trim(), "base64url");
-  if (secret.length !== rootSecretBytes) throw new Error(`${file} is damaged: remove it, and everyone signs in anew`);
+  if (secret.length !== rootSecretBytes)
+    throw new Error(`${state.placeOf(name)} is damaged: remove it, and everyone signs in anew`);
   return secret;
 }

@@ -100,8 +100,8 @@ for (const { name, trustDomain, change, expected } of cases) {
       clock,
       debounce: { quietMs: 0, maxMs: 0 },
       trustDomain,
-      onChange: (each) => seen.push(each),
     });
+    mesh.follow((each) => seen.push(each));
     const before = mesh.snapshot;
     await apply(change);
     clock.step();

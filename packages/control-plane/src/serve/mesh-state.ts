@@ -45,13 +45,12 @@ export interface MeshStateOptions {
   readonly clock: Clock;
   readonly debounce: DebounceTimes;
   /** Fetches the keys of token issuers; none are when missing. */
-  readonly jwks?: Pick<JwksKeys, "keys" | "want">;
-  readonly logins?: Pick<LoginProviders, "endpoints" | "want">;
+  readonly jwks?: Pick<JwksKeys, "keys" | "want" | "follow">;
+  readonly logins?: Pick<LoginProviders, "endpoints" | "want" | "follow">;
   /** Of the authority whose certificates the workloads have; nothing is encrypted when missing. */
   readonly trustDomain?: string | undefined;
   /** See `MeshSnapshot.minimumTls`. */
   readonly minimumTls?: TlsVersion | undefined;
-  readonly onChange: (change: MeshChange) => void;
 }
 
 export class MeshState {
@@ -61,6 +60,7 @@ export class MeshState {
   #snapshot: MeshSnapshot;
   #endpoints: EndpointSnapshot;
   #identities: ServiceIdentities = new Map();
+  readonly #listeners: ((change: MeshChange) => void)[] = [];
   #pending: { routing: boolean; endpoints: boolean; sinceMs: number } | undefined;
 
   constructor(options: MeshStateOptions) {
@@ -71,6 +71,8 @@ export class MeshState {
     this.#endpoints = buildEndpoints(options.reader, this.#snapshot);
     this.#debounce = new Debounce(options.debounce, options.clock, () => this.#rebuild());
     this.#unwatch = options.store.watch((changes) => this.#changed(changes));
+    // Keys and endpoints of issuers come and go: listeners are made anew with what is there then.
+    for (const source of [options.jwks, options.logins]) source?.follow(() => this.#request(true, true));
   }
 
   get snapshot(): MeshSnapshot {
@@ -91,9 +93,9 @@ export class MeshState {
     this.#debounce.close();
   }
 
-  /** Keys have come or gone: listeners are made anew with what is there now. */
-  keysChanged(): void {
-    this.#request(true, true);
+  /** Calls back after each change, in the order of these calls. */
+  follow(listener: (change: MeshChange) => void): void {
+    this.#listeners.push(listener);
   }
 
   #buildSnapshot(): MeshSnapshot {
@@ -138,7 +140,7 @@ export class MeshState {
     const change = this.#pending;
     if (change === undefined) return;
     this.#pending = undefined;
-    const { reader, onChange } = this.#options;
+    const { reader } = this.#options;
     // Callers accept the identities behind a Service: a new one changes clusters, before its first endpoint is sent.
     if (this.#refreshIdentities()) change.routing = true;
     if (change.routing) {
@@ -146,7 +148,7 @@ export class MeshState {
       this.#snapshot = this.#buildSnapshot();
     }
     if (change.routing || change.endpoints) this.#endpoints = buildEndpoints(reader, this.#snapshot);
-    onChange(change);
+    for (const listener of this.#listeners) listener(change);
   }
 }
 

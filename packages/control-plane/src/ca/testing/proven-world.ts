@@ -36,7 +36,11 @@ import {
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { type SocketAnswer, type SocketRequest, socketRequest } from "../../../../../tests/tools/socket-request.ts";
 import { temporaryFolder } from "../../../../../tests/tools/temporary-folder.ts";
-import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "../../run-control-plane.ts";
+import {
+  type ManifestControlPlaneOptions,
+  type RunningManifestControlPlane,
+  runManifestControlPlane,
+} from "../../run-manifest-control-plane.ts";
 
 export const web: SpiffeId = { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "web" };
 export const webPod = { name: "web-1", uid: "web-uid" };
@@ -46,7 +50,7 @@ export const serverName = "tulled.tulle-system.svc";
 export type Identity = NonNullable<ClientTls["identity"]>;
 
 export interface ProvenWorld {
-  readonly running: RunningControlPlane;
+  readonly running: RunningManifestControlPlane;
   readonly stateDirectory: string;
   readonly target: string;
   readonly log: LogEntry[];
@@ -59,11 +63,11 @@ export interface ProvenWorld {
 /** Pods `web-1` (account `web`) and `other-1` (account `other`) of `shop`, `web-1` of `bank`. Ends with the test, or before. */
 export async function provenWorld(
   context: TestContext,
-  options: Partial<ControlPlaneOptions> = {},
+  options: Partial<ManifestControlPlaneOptions> = {},
 ): Promise<ProvenWorld> {
   const stateDirectory = options.stateDirectory ?? temporaryFolder("tulle-ca-");
   const log: LogEntry[] = [];
-  const running = await runControlPlane({
+  const running = await runManifestControlPlane({
     stateDirectory,
     xdsTlsAddress: { host: "127.0.0.1", port: 0 },
     httpAddress: { host: "127.0.0.1", port: 0 },
@@ -88,7 +92,7 @@ export async function provenWorld(
 }
 
 async function applyPod(
-  { store }: RunningControlPlane,
+  { store }: RunningManifestControlPlane,
   namespace: string,
   name: string,
   serviceAccountName: string,

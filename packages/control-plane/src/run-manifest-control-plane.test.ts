@@ -12,7 +12,7 @@ import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { waitFor } from "../../../tests/tools/processes.ts";
 import { socketRequest } from "../../../tests/tools/socket-request.ts";
 import type { ProxySync } from "./api/sync-status.ts";
-import { type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
+import { type RunningManifestControlPlane, runManifestControlPlane } from "./run-manifest-control-plane.ts";
 
 const manifests = `
 apiVersion: v1
@@ -32,7 +32,7 @@ spec: { host: catalog, subsets: [{ name: v1, labels: { version: v1 } }, { name: 
 `;
 
 interface World extends AsyncDisposable {
-  readonly running: RunningControlPlane;
+  readonly running: RunningManifestControlPlane;
   readonly stateDirectory: string;
   readonly api: ApiClient;
 }
@@ -41,7 +41,7 @@ async function makeWorld(): Promise<World> {
   const folder = await mkdtemp(path.join(tmpdir(), "control-plane-"));
   await writeFile(path.join(folder, "mesh.yaml"), manifests);
   const stateDirectory = path.join(folder, ".tulle");
-  const running = await runControlPlane({
+  const running = await runManifestControlPlane({
     directory: folder,
     stateDirectory,
     xdsAddress: { host: "127.0.0.1", port: 0 },
@@ -367,7 +367,7 @@ test("an address that is taken is an error, and nothing stays open behind it", a
     { xdsAddress: free, httpAddress: running.httpAddress },
   ]) {
     await assert.rejects(
-      runControlPlane({
+      runManifestControlPlane({
         directory: folder,
         stateDirectory: path.join(folder, ".tulle"),
         xdsAddress,
