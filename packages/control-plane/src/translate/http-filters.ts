@@ -19,79 +19,79 @@ import { passthroughDnsCache } from "./translate-clusters.ts";
 
 export type FilterPlacement = "inbound" | "outbound" | "gateway";
 
-interface FilterRow {
-  readonly name: string;
-  readonly placements: readonly FilterPlacement[];
-  /** Skipped by a proxy that does not have it, as a stock Envoy has none of ours. */
-  readonly optional: boolean;
-  /** Undefined where nothing asks for the filter. */
-  readonly config: (placement: FilterPlacement, own: JudgedBy) => Any | undefined;
-}
-
 /** What of a proxy's part of the view its filters depend on. */
 export type JudgedBy = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization">;
 
-/** Sign-ins stand before this one: the token that they add is judged like any other. */
-const loginsBefore = "envoy.filters.http.jwt_authn";
-/** Authorizers are asked before this one, the first that decides by rules. */
-const authorizersBefore = "istio.authorization.audit";
+interface FilterRow {
+  readonly placements: readonly FilterPlacement[];
+  /** In their order; none where nothing asks for one. */
+  readonly filters: (placement: FilterPlacement, own: JudgedBy) => readonly HttpFilter[];
+}
 
 const everywhere: readonly FilterPlacement[] = ["inbound", "outbound", "gateway"];
 
+/** Judges requests; a client's sidecar sends them as they are. */
+const judging: readonly FilterPlacement[] = ["inbound", "gateway"];
+
 const filterTable: readonly FilterRow[] = [
   {
-    name: "istio.stats",
     placements: everywhere,
-    optional: true,
-    // Istio's own message, so that Istio's Envoy understands it as well. A client's Host names no service at a gateway.
-    config: (placement) =>
-      pack(TypedStructSchema, {
-        typeUrl: "type.googleapis.com/stats.PluginConfig",
-        value: placement === "gateway" ? { disable_host_header_fallback: true } : {},
-      }),
+    // Istio's own message, so that Istio's Envoy understands it as well. A client's Host names no service at a gateway. A stock Envoy,
+    // which does not have it, skips it.
+    filters: (placement) => {
+      const value = placement === "gateway" ? { disable_host_header_fallback: true } : {};
+      const config = pack(TypedStructSchema, { typeUrl: "type.googleapis.com/stats.PluginConfig", value });
+      return filter("istio.stats", config, { isOptional: true });
+    },
   },
   // A gateway judges by its routes too.
   {
-    name: "tulle.hidden_dot_segments",
-    placements: ["inbound", "gateway"],
-    optional: false,
-    config: (placement, { security, pathNormalization }) =>
+    placements: judging,
+    filters: (placement, { security, pathNormalization }) =>
       pathNormalization === "NONE" || (placement === "inbound" && security === undefined)
-        ? undefined
-        : hiddenDotSegments(),
+        ? []
+        : filter("tulle.hidden_dot_segments", hiddenDotSegments()),
   },
+  // The token that a sign-in adds is judged like any other.
+  { placements: ["gateway"], filters: (_placement, { security }) => browserLoginFilters(security?.logins ?? []) },
   // Who sent the token comes before what its sender may do.
   {
-    name: "envoy.filters.http.jwt_authn",
-    placements: ["inbound", "gateway"],
-    optional: false,
-    config: (placement, { security }) =>
+    placements: judging,
+    filters: (placement, { security }) =>
       security === undefined || security.jwtRules.length === 0
-        ? undefined
-        : jwtAuthentication(security.jwtRules, placement),
+        ? []
+        : filter("envoy.filters.http.jwt_authn", jwtAuthentication(security.jwtRules, placement)),
+  },
+  // Authorizers are asked before the rules that stand in the mesh.
+  {
+    placements: judging,
+    filters: (_placement, { security }) =>
+      customHttpFilters(security).flatMap(({ name, config }) => filter(name, config)),
   },
   ...authorizationActions.map((action): FilterRow => ({
-    name: `istio.authorization.${action.toLowerCase()}`,
-    placements: ["inbound", "gateway"],
-    optional: false,
-    config: (_placement, { security }) => authorizationFilter(security?.policies ?? [], action),
+    placements: judging,
+    filters: (_placement, { security }) =>
+      filter(`istio.authorization.${action.toLowerCase()}`, authorizationFilter(security?.policies ?? [], action)),
   })),
   {
-    name: "envoy.filters.http.dynamic_forward_proxy",
     placements: ["outbound"],
-    optional: false,
-    config: () =>
-      pack(DynamicForwardProxyFilterSchema, {
-        implementationSpecifier: { case: "dnsCacheConfig", value: passthroughDnsCache() },
-      }),
+    filters: () => {
+      const implementationSpecifier = { case: "dnsCacheConfig", value: passthroughDnsCache() } as const;
+      const config = pack(DynamicForwardProxyFilterSchema, { implementationSpecifier });
+      return filter("envoy.filters.http.dynamic_forward_proxy", config);
+    },
   },
-  {
-    name: "envoy.filters.http.router",
-    placements: everywhere,
-    optional: false,
-    config: () => pack(RouterSchema, {}),
-  },
+  { placements: everywhere, filters: () => filter("envoy.filters.http.router", pack(RouterSchema, {})) },
 ];
+
+function filter(
+  name: string,
+  value: Any | undefined,
+  more: { readonly isOptional?: true } = {},
+): readonly HttpFilter[] {
+  if (value === undefined) return [];
+  return [create(HttpFilterSchema, { name, ...more, configType: { case: "typedConfig", value } })];
+}
 
 /** A thousand policies take a while to encode, and many listeners have the same ones. */
 const bySecurity = new WeakMap<WorkloadSecurity, Map<string, readonly HttpFilter[]>>();
@@ -109,21 +109,6 @@ export function httpFilters(placement: FilterPlacement, own: JudgedBy): HttpFilt
 
 function makeFilters(placement: FilterPlacement, own: JudgedBy): HttpFilter[] {
   return filterTable
-    .filter((row) => row.placements.includes(placement))
-    .flatMap((row) => {
-      const before = filtersBefore(row.name, own.security);
-      const value = row.config(placement, own);
-      if (value === undefined) return before;
-      const configType = { case: "typedConfig", value } as const;
-      return [...before, create(HttpFilterSchema, { name: row.name, isOptional: row.optional, configType })];
-    });
-}
-
-/** Filters that there may be several of. */
-function filtersBefore(name: string, security: WorkloadSecurity | undefined): readonly HttpFilter[] {
-  if (name === loginsBefore) return browserLoginFilters(security?.logins ?? []);
-  if (name !== authorizersBefore) return [];
-  return customHttpFilters(security).map(({ name: own, config: value }) =>
-    create(HttpFilterSchema, { name: own, configType: { case: "typedConfig", value } }),
-  );
+    .filter(({ placements }) => placements.includes(placement))
+    .flatMap(({ filters }) => filters(placement, own));
 }
