@@ -21,6 +21,7 @@ export const fileRules: readonly FileRule[] = [
   noPlaceOfOneMachine,
   generatedIsMarked,
   variantsKeepToThemselves,
+  fakeClocksAreTwo,
   checkSizes,
 ];
 
@@ -130,4 +131,14 @@ function variantsKeepToThemselves(file: SourceFile): readonly Finding[] {
       severity: "error",
       message: `"${specifier}" is one variant of xDS: what is here carries any (ARCHITECTURE.md, "A delta variant")`,
     }));
+}
+
+/** One of the contract in xds, and one of the data path's, whose timers are others. */
+function fakeClocksAreTwo(file: SourceFile): readonly Finding[] {
+  if (/^packages\/(xds|proxy)\/src\/testing\//.test(file.path)) return [];
+  return findAll(
+    file,
+    /\bclass \w+ implements Clock\b/,
+    (match) => `"${match}": take ManualClock of @tulle/xds/testing, or the proxy's`,
+  );
 }

@@ -67,6 +67,12 @@ const fileCases: readonly { name: string; path?: string; text: string; expected:
     text: `${opening}import type { DiscoveryRequest } from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";\n`,
     expected: /^$/,
   },
+  {
+    name: "fake clock of its own",
+    path: "packages/agent/src/relay/relay.test.ts",
+    text: `${opening}class StepClock implements Clock {}\n`,
+    expected: /take ManualClock/,
+  },
   { name: "file past the soft limit", text: opening.repeat(401), expected: /^warning: 401 lines/ },
   { name: "file past the hard limit", text: opening.repeat(701), expected: /^error: 701 lines/ },
   { name: "function within the limit", text: functionOfLines(70), expected: /^$/ },

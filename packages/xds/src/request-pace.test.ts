@@ -5,6 +5,7 @@ import { RequestPace, type RateLimit } from "./request-pace.ts";
 import { resourceType, type ResourceTypeName } from "./resource-types.ts";
 import type { SotwRequest } from "./sotw/client-stream.ts";
 import { sotwClient } from "./sotw/variant.ts";
+import { ManualClock } from "./testing/manual-clock.ts";
 
 const request = (type: ResourceTypeName, more: Partial<SotwRequest> = {}): SotwRequest => ({
   type: resourceType(type),
@@ -19,32 +20,15 @@ const request = (type: ResourceTypeName, more: Partial<SotwRequest> = {}): SotwR
 function stage(limit: RateLimit | undefined) {
   const sent: SotwRequest[] = [];
   const pending: number[] = [];
-  let now = 0;
-  let timer: { readonly atMs: number; readonly run: () => void } | undefined;
+  const clock = new ManualClock();
   const pace = new RequestPace({
     limit,
-    clock: {
-      nowMs: () => now,
-      after: (delayMs, run) => {
-        timer = { atMs: now + delayMs, run };
-        return () => (timer = undefined);
-      },
-    },
+    clock,
     merge: sotwClient.mergeRequests,
     send: (one) => sent.push(one),
     onPending: (count) => pending.push(count),
   });
-  const advance = (ms: number): void => {
-    const end = now + ms;
-    while (timer !== undefined && timer.atMs <= end) {
-      now = timer.atMs;
-      const { run } = timer;
-      timer = undefined;
-      run();
-    }
-    now = end;
-  };
-  return { pace, sent, pending, advance };
+  return { pace, sent, pending, advance: (ms: number) => clock.pass(ms) };
 }
 
 test("a server that answers each refusal with the same is refused 150 times in five seconds, not thousands", () => {

@@ -6,9 +6,9 @@ import path from "node:path";
 import { type TestContext, test } from "node:test";
 import { type CertificateAuthority, createAuthority, type WorkloadCertificate } from "@tulle/identity";
 import { type LogEntry, Logging } from "@tulle/telemetry";
+import { ManualClock } from "@tulle/xds/testing";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { goodToken, newAuthority, type TestAuthority, testAuthority, web } from "../testing/test-authority.ts";
-import { TestClock } from "../testing/test-clock.ts";
 import type { SignCertificate, SigningAnswer } from "./certificate-signer.ts";
 import { parseRoots } from "./trusted-roots.ts";
 import { WorkloadIdentity } from "./workload-identity.ts";
@@ -18,7 +18,7 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 class Scene {
-  readonly clock = new TestClock(startMs);
+  readonly clock = new ManualClock(startMs);
   readonly asked: string[] = [];
   readonly entries: LogEntry[] = [];
   readonly published: WorkloadCertificate[] = [];

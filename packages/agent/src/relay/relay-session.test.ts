@@ -14,7 +14,7 @@ import {
   resourceTypeOfUrl,
 } from "@tulle/xds";
 import { DiscoveryRequestSchema, ResourceSchema } from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
-import { TestClock } from "../testing/test-clock.ts";
+import { ManualClock } from "@tulle/xds/testing";
 import { RelaySession } from "./relay-session.ts";
 import { SotwConversation } from "./sotw-conversation.ts";
 import type { SavedState } from "./saved-state.ts";
@@ -52,7 +52,7 @@ class NotedState {
 }
 
 class Scene {
-  readonly clock = new TestClock();
+  readonly clock = new ManualClock();
   readonly keeper: NotedState;
   readonly session: RelaySession;
   readonly log: string[] = [];

@@ -6,9 +6,9 @@ import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { type LogEntry, Logging } from "@tulle/telemetry";
 import { systemClock } from "@tulle/xds";
+import { ManualClock } from "@tulle/xds/testing";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { mountTinyDisk } from "../../../../tests/tools/tiny-disk.ts";
-import { TestClock } from "../testing/test-clock.ts";
 import { loadState } from "./saved-state.ts";
 import { StateKeeper } from "./state-keeper.ts";
 
@@ -61,25 +61,25 @@ test("a full disk is told once, and the state is written when there is room agai
 test("what could not be written is tried again, though nothing changes any more", async (context) => {
   const folder = newFolder(context);
   const file = path.join(folder, "not-there-yet", "xds-state");
-  const clock = new TestClock();
+  const clock = new ManualClock();
   const log = new Logging({ level: "off" }).logger("relay");
   const keeper = new StateKeeper({ path: file, nodeId, initial: new Map(), clock, log });
   keeper.replace("CDS", "1", new Map());
   const tries = async (count: number): Promise<void> => {
     for (let index = 0; index < count; index += 1) {
       // The next try is armed once the one before has failed.
-      await waitFor(() => clock.pending > 0, { what: "the next try" });
+      await waitFor(() => clock.waiting.length > 0, { what: "the next try" });
       clock.pass(5000);
     }
   };
   await tries(3);
   // The third may still be under way, and would find the folder.
-  await waitFor(() => clock.pending > 0, { what: "the third try to fail" });
+  await waitFor(() => clock.waiting.length > 0, { what: "the third try to fail" });
   mkdirSync(path.dirname(file));
   await tries(1);
   await waitFor(() => existsSync(file), { what: "the state on disk" });
   await keeper.flush();
-  assert.equal(clock.pending, 0);
+  assert.equal(clock.waiting.length, 0);
 });
 
 test("the state of Secrets is kept as that of every other resource", async (context) => {

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
+import { ManualClock } from "@tulle/xds/testing";
 import type { MeshRequestAuthentication } from "../snapshot/mesh-snapshot.ts";
 import type { FetchedJwks } from "./fetch-jwks.ts";
 import { defaultJwksTimes, JwksKeys, maxKeySets } from "./jwks-keys.ts";
-import { ManualClock } from "../testing/manual-clock.ts";
 
 const policy = (...urls: readonly string[]): MeshRequestAuthentication => ({
   name: "policy",

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
+import { ManualClock } from "@tulle/xds/testing";
 import type { MeshBrowserLogin, ProviderLocation } from "../snapshot/browser-logins.ts";
 import { type FetchedDocument, LoginProviders, maxProviders } from "./login-providers.ts";
 import type { SavedEndpoints } from "./saved-provider.ts";
 import { metadataUrl, readProviderMetadata } from "./provider-metadata.ts";
-import { ManualClock } from "../testing/manual-clock.ts";
 
 const issuer = "https://issuer.test/a";
 const good = {

@@ -2,29 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadText, MemoryStore } from "@tulle/config";
-import type { Clock } from "@tulle/xds";
+import { ManualClock } from "@tulle/xds/testing";
 import { AcceptedResources } from "./accepted-resources.ts";
 import { type MeshChange, MeshState } from "./mesh-state.ts";
-
-/** Runs what waits when the test says so. */
-class StepClock implements Clock {
-  #waiting: (() => void) | undefined;
-
-  nowMs(): number {
-    return 0;
-  }
-
-  after(_delayMs: number, callback: () => void): () => void {
-    this.#waiting = callback;
-    return () => (this.#waiting = undefined);
-  }
-
-  step(): void {
-    const callback = this.#waiting;
-    this.#waiting = undefined;
-    callback?.();
-  }
-}
 
 const pod = (name: string, account: string, more = "", ports = ""): string =>
   `{ apiVersion: v1, kind: Pod, metadata: { name: ${name}, namespace: shop, labels: { app: catalog } }, spec: { serviceAccountName: ${account}, containers: [{ name: app${ports} }] }${more} }`;
@@ -92,7 +72,7 @@ for (const { name, trustDomain, change, expected } of cases) {
     const apply = (documents: readonly string[]) =>
       store.applyAll(loadText(documents.join("\n---\n"), "mesh.yaml").resources);
     await apply(start);
-    const clock = new StepClock();
+    const clock = new ManualClock();
     const seen: MeshChange[] = [];
     const mesh = new MeshState({
       store,
@@ -104,7 +84,7 @@ for (const { name, trustDomain, change, expected } of cases) {
     mesh.follow((each) => seen.push(each));
     const before = mesh.snapshot;
     await apply(change);
-    clock.step();
+    clock.pass(0);
     mesh.close();
     assert.deepEqual(
       seen.map(({ routing }) => routing),

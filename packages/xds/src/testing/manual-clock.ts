@@ -1,7 +1,7 @@
-// Time that a test moves, for what waits by `Clock`.
+// Time for tests of whatever waits by `Clock`: it stands until a test lets it pass.
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Clock } from "@tulle/xds";
+import type { Clock } from "../clock.ts";
 
 interface Timer {
   readonly atMs: number;
@@ -9,8 +9,12 @@ interface Timer {
 }
 
 export class ManualClock implements Clock {
-  #nowMs = 0;
+  #nowMs: number;
   #timers: readonly Timer[] = [];
+
+  constructor(nowMs = 0) {
+    this.#nowMs = nowMs;
+  }
 
   nowMs(): number {
     return this.#nowMs;
@@ -29,7 +33,7 @@ export class ManualClock implements Clock {
     return this.#timers.map(({ atMs }) => atMs - this.#nowMs);
   }
 
-  /** Runs what is due next, and lets the fetches that it began end. */
+  /** Runs what is due next, and lets what it began in this process end. */
   async next(): Promise<void> {
     const due = this.#first();
     assert.ok(due, "nothing waits");
@@ -37,10 +41,11 @@ export class ManualClock implements Clock {
     await nextTurn();
   }
 
-  /** Runs all that is due until then. */
-  advanceTo(nowMs: number): void {
-    for (let due = this.#first(); due !== undefined && due.atMs <= nowMs; due = this.#first()) this.#run(due);
-    this.#nowMs = nowMs;
+  /** Goes on by `ms`, from timer to timer, those included that are set on the way. */
+  pass(ms: number): void {
+    const endMs = this.#nowMs + ms;
+    for (let due = this.#first(); due !== undefined && due.atMs <= endMs; due = this.#first()) this.#run(due);
+    this.#nowMs = endMs;
   }
 
   #first(): Timer | undefined {
@@ -49,7 +54,7 @@ export class ManualClock implements Clock {
 
   #run(due: Timer): void {
     this.#timers = this.#timers.filter((timer) => timer !== due);
-    this.#nowMs = due.atMs;
+    this.#nowMs = Math.max(this.#nowMs, due.atMs);
     due.callback();
   }
 }
