@@ -135,7 +135,7 @@ function variantsKeepToThemselves(file: SourceFile): readonly Finding[] {
 
 /** One of the contract in xds, and one of the data path's, whose timers are others. */
 function fakeClocksAreTwo(file: SourceFile): readonly Finding[] {
-  if (/^packages\/(xds|proxy)\/src\/testing\//.test(file.path)) return [];
+  if (isTidyItself(file) || /^packages\/(xds|proxy)\/src\/testing\//.test(file.path)) return [];
   return findAll(
     file,
     /\bclass \w+ implements Clock\b/,
