@@ -1,7 +1,6 @@
 // The client side of one HTTP/1.1 connection to an upstream host: one request at a time, its response read strictly. The pool
 // owns it and learns whether it may be used again.
 import type { Socket } from "node:net";
-import { latin1Slice } from "../../http/latin1-slice.ts";
 import { ipPortText } from "../../http/ip-port-text.ts";
 import type { DataPath } from "../../worker/data-path.ts";
 import type { TlsInfo } from "../../tls/tls-info.ts";
@@ -11,8 +10,8 @@ import { readyEventOf } from "../../tls/ready-event.ts";
 import type { RequestSender, ResponseReceiver } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { fieldLines } from "./field-lines.ts";
-import { FieldSection } from "./field-section.ts";
 import { HeadFields } from "./head-fields.ts";
+import { HeadReader } from "./head-reader.ts";
 import { bodyChunked, bodyTunnel, bodyUntilClose, parseResponseHead } from "./response-head.ts";
 import { SocketOutput } from "../../worker/socket-output.ts";
 
@@ -44,7 +43,6 @@ export interface ClientConnectionOwner {
 type State = "connecting" | "idle" | "head" | "body" | "answered" | "tunnel" | "closed";
 
 const noBytes: Buffer = Buffer.alloc(0);
-const textSliceBytes = 4096;
 /** Of HTTP. */
 const upperH = 72;
 /** RFC 9110 §15.2: a client must take any number of 1xx; a back end that sends nothing else is cut off here. */
@@ -57,6 +55,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   readonly #settings: Http1ClientSettings;
   readonly #dataPath: DataPath;
   readonly #output: SocketOutput;
+  readonly #head: HeadReader;
   readonly #fields = new HeadFields();
   readonly #body: BodyDecoder;
 
@@ -76,8 +75,6 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   #paused = false;
   /** The socket is being destroyed: nothing more is read from it. */
   #dead = false;
-  /** A head whose end has not come. */
-  #partialHead: FieldSection | undefined = undefined;
   #informationalCount = 0;
   #error: NodeJS.ErrnoException | undefined = undefined;
   bytesReceived = 0;
@@ -91,6 +88,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     this.#output = new SocketOutput(socket, dataPath, settings.bufferLimitBytes, () =>
       this.#receiver?.onUpstreamDrained(),
     );
+    this.#head = new HeadReader(settings.maxHeadBytes, settings.maxFieldCount, (byte) => byte === upperH);
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
     socket.on(readyEventOf(socket), (tls?: TlsInfo) => this.#onConnect(tls));
     socket.on("end", () => this.#onEnd());
@@ -243,7 +241,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
           this.#endUnsent();
           return;
         }
-        position = this.#partialHead === undefined ? this.#takeHead(data, position) : this.#takeMore(data, position);
+        position = this.#takeHead(data, position);
         if (position < 0) return;
       } else if (this.#state === "body") {
         position = this.#body.decode(data, position, this);
@@ -265,43 +263,17 @@ export class Http1ClientConnection implements RequestSender, BodySink {
 
   /** Gives the position behind the head, or -1 when there is none yet or the connection ends. */
   #takeHead(data: Buffer, position: number): number {
-    const length = data.length - position;
-    let head: string;
-    let end: number;
-    if (length <= textSliceBytes) {
-      head = latin1Slice(data, position, data.length);
-      end = head.indexOf("\r\n\r\n");
-    } else {
-      end = data.indexOf("\r\n\r\n", position, "latin1") - position;
-      head = end >= 0 ? latin1Slice(data, position, position + end + 2) : "";
-    }
-    const { maxHeadBytes, maxFieldCount } = this.#settings;
-    if (end < 0 && data[position] === upperH) {
-      this.#partialHead = new FieldSection(maxHeadBytes, maxFieldCount + 1);
-      return this.#takeMore(data, position);
-    }
-    // What begins otherwise is not worth waiting for.
-    if (end < 0 || end > maxHeadBytes) {
-      this.#breakProtocol();
-      return -1;
-    }
-    return this.#startResponse(head, end + 2) ? position + end + 4 : -1;
-  }
-
-  /** The same for a head that has begun. */
-  #takeMore(data: Buffer, position: number): number {
-    const partial = this.#partialHead!;
-    const next = partial.take(data, position);
+    const next = this.#head.read(data, position);
     if (next < 0) {
-      if (partial.fault !== undefined) this.#breakProtocol();
+      if (this.#head.fault !== undefined) this.#breakProtocol();
       return -1;
     }
-    this.#partialHead = undefined;
-    const { text } = partial;
-    return this.#startResponse(text, text.length) ? next : -1;
+    return this.#startResponse() ? next : -1;
   }
 
-  #startResponse(text: string, end: number): boolean {
+  #startResponse(): boolean {
+    const { text, end } = this.#head;
+    this.#head.forget();
     const { maxFieldCount } = this.#settings;
     const framing = parseResponseHead(text, end, this.#method, this.#upgradeAsked, maxFieldCount, this.#fields);
     if (framing === undefined) {
@@ -414,7 +386,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
         this.#body.startLength(0);
         this.onBodyEnd(undefined);
         this.#settle();
-      } else if (this.#state === "body" || this.#partialHead !== undefined) {
+      } else if (this.#state === "body" || this.#head.isPartial) {
         // A message cut short is a fault of the back end's framing, not only of the connection (Envoy: the parser's error).
         this.#breakProtocol();
         return;
@@ -430,9 +402,9 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     if (this.#state === "closed") return;
     // As at its end: a reset that cuts a message short is a fault of its framing too.
     const hasLeft = this.#state !== "head" || !this.#isUnsent;
-    const isCut = (this.#state === "body" && !this.#body.untilClose) || this.#partialHead !== undefined;
+    const isCut = (this.#state === "body" && !this.#body.untilClose) || this.#head.isPartial;
     this.#state = "closed";
-    this.#partialHead = undefined;
+    this.#head.forget();
     const receiver = this.#receiver;
     this.#receiver = undefined;
     this.#dataPath.turn.run(() => {

@@ -1,7 +1,6 @@
 // The server side of one HTTP/1.1 connection: bytes in, requests to the owner one after the other, answers out in order.
 // Pipelined requests wait unread until the one before is answered, so that nothing piles up.
 import type { Socket } from "node:net";
-import { latin1Slice } from "../../http/latin1-slice.ts";
 import type { DataPath } from "../../worker/data-path.ts";
 import { CallbackTimer } from "../../worker/timer-wheel.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
@@ -13,8 +12,8 @@ import {
   type ServerConnectionOwner,
 } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
-import { FieldSection, type SectionFault } from "./field-section.ts";
 import { HeadFields } from "./head-fields.ts";
+import { type HeadFault, HeadReader } from "./head-reader.ts";
 import { LingeringClose } from "../../worker/lingering-close.ts";
 import { parseRequestHead, type RequestHeadLimits } from "./request-head.ts";
 import { ResponseEncoder } from "./response-encoder.ts";
@@ -25,10 +24,15 @@ import { SocketOutput } from "../../worker/socket-output.ts";
  * later than that it has given up, as Envoy takes it at any time. TCP cannot tell the two apart.
  */
 const halfCloseWindowMs = 100;
-const textSliceBytes = 4096;
 const upperA = 65;
 const upperZ = 90;
 const carriageReturn = 13;
+const lineFeed = 10;
+
+/** What can be no request is answered at once, and not when a time-out ends the wait for the rest. A CR may begin an empty line. */
+function mayBeginRequest(byte: number): boolean {
+  return (byte >= upperA && byte <= upperZ) || byte === carriageReturn;
+}
 
 export interface Http1ServerSettings extends RequestHeadLimits {
   readonly maxHeadBytes: number;
@@ -58,6 +62,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   readonly #dataPath: DataPath;
   readonly #output: SocketOutput;
   readonly #response: ResponseEncoder;
+  readonly #head: HeadReader;
   readonly #fields = new HeadFields();
   readonly #body: BodyDecoder;
   readonly #idleTimer = new CallbackTimer(() => this.#onIdleTimer());
@@ -67,8 +72,6 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   #receiver: RequestReceiver | undefined = undefined;
   /** What was pipelined behind the request in hand. */
   #held: Buffer = noBytes;
-  /** A head whose end has not come; seldom one comes in more than one read. */
-  #partialHead: FieldSection | undefined = undefined;
   #consuming = false;
   #tunnelAsked = false;
   #paused = false;
@@ -84,6 +87,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#dataPath = dataPath;
     this.#output = new SocketOutput(socket, dataPath, settings.bufferLimitBytes, () => this.#onDrained());
     this.#response = new ResponseEncoder(this.#output, settings.enableTrailers);
+    this.#head = new HeadReader(settings.maxHeadBytes, settings.maxFieldCount, mayBeginRequest);
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
     this.#quietSinceMs = dataPath.turn.nowMs;
     socket.on("end", () => this.#onEnd());
@@ -101,7 +105,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
 
   /** True between requests: nothing is lost when the connection ends now. */
   get isIdle(): boolean {
-    return this.#state === "head" && this.#held.length === 0 && this.#partialHead === undefined;
+    return this.#state === "head" && this.#held.length === 0 && !this.#head.isPartial;
   }
 
   onData(data: Buffer): void {
@@ -120,7 +124,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     if (this.#state === "closing" || this.#state === "closed") return;
     this.#state = "closing";
     this.#held = noBytes;
-    this.#partialHead = undefined;
+    this.#head.forget();
     this.#dataPath.timers.disarm(this.#headTimer);
     this.#ending = new LingeringClose(this.#socket, this.#output, this.#dataPath);
     if (!this.#peerEnded) this.#socket.resume();
@@ -155,7 +159,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
           this.#hold(data, position, isOurs);
           break;
         }
-        position = this.#partialHead === undefined ? this.#takeHead(data, position) : this.#takeMore(data, position);
+        position = this.#takeHead(data, position);
         if (position < 0) break;
       } else if (this.#state === "body") {
         position = this.#takeBody(data, position);
@@ -183,67 +187,37 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
 
   /** Gives the position behind the head, or -1 when there is none yet or the connection ends. */
   #takeHead(data: Buffer, start: number): number {
+    const reader = this.#head;
     let position = start;
-    // An empty line or more before a request is let pass (RFC 9112 §2.2).
-    while (data[position] === 13 && data[position + 1] === 10) position += 2;
-    const length = data.length - position;
-    if (length === 0) return data.length;
-    let head: string;
-    let end: number;
-    if (length <= textSliceBytes) {
-      head = latin1Slice(data, position, data.length);
-      end = head.indexOf("\r\n\r\n");
-    } else {
-      end = data.indexOf("\r\n\r\n", position, "latin1") - position;
-      head = end >= 0 ? latin1Slice(data, position, position + end + 2) : "";
+    if (!reader.isPartial) {
+      // An empty line or more before a request is let pass (RFC 9112 §2.2).
+      while (data[position] === carriageReturn && data[position + 1] === lineFeed) position += 2;
+      if (position === data.length) return position;
     }
-    if (end < 0) {
-      const first = data[position]!;
-      // What can be no request is answered at once, and not when a time-out ends the wait for the rest. A CR may begin an empty
-      // line whose LF has not come yet.
-      if ((first < upperA || first > upperZ) && first !== carriageReturn) {
-        this.#refuse(new HttpProtocolError(400, "http1.codec_error"));
-        return -1;
-      }
-      const { maxHeadBytes, maxFieldCount } = this.#settings;
-      this.#partialHead = new FieldSection(maxHeadBytes, maxFieldCount + 1);
-      return this.#takeMore(data, position);
+    const next = reader.read(data, position);
+    if (next >= 0) return this.#startRequest() ? next : -1;
+    if (reader.fault !== undefined) this.#refuse(this.#errorOf(reader.fault));
+    else if (!this.#headTimer.armed && this.#settings.headersTimeoutMs > 0) {
+      this.#dataPath.timers.arm(this.#headTimer, this.#settings.headersTimeoutMs, this.#dataPath.turn.nowMs);
     }
-    if (end > this.#settings.maxHeadBytes) {
-      this.#refuse(new HttpProtocolError(431, "http1.headers_too_large"));
-      return -1;
-    }
-    return this.#startRequest(head, end + 2) ? position + end + 4 : -1;
+    return -1;
   }
 
-  /** The same for a head that has begun. */
-  #takeMore(data: Buffer, position: number): number {
-    const partial = this.#partialHead!;
-    const next = partial.take(data, position);
-    if (next < 0) {
-      if (partial.fault !== undefined) this.#refuse(this.#faultOf(partial, partial.fault));
-      else if (!this.#headTimer.armed && this.#settings.headersTimeoutMs > 0) {
-        this.#dataPath.timers.arm(this.#headTimer, this.#settings.headersTimeoutMs, this.#dataPath.turn.nowMs);
-      }
-      return -1;
-    }
-    this.#partialHead = undefined;
-    const { text } = partial;
-    // The rest of an empty line whose CR had come before.
-    if (text === "") return next;
-    return this.#startRequest(text, text.length) ? next : -1;
-  }
-
-  #faultOf(partial: FieldSection, fault: SectionFault): HttpProtocolError {
+  #errorOf(fault: HeadFault): HttpProtocolError {
+    if (fault === "no_head") return new HttpProtocolError(400, "http1.codec_error");
     if (fault === "too_large") return new HttpProtocolError(431, "http1.headers_too_large");
     if (fault === "bare_lf") return new HttpProtocolError(400, "http1.bare_lf");
     // What is wrong with an earlier line comes first.
-    const { text } = partial;
-    const framing = parseRequestHead(text, text.length, this.#settings, this.#fields);
+    const { text, end } = this.#head;
+    const framing = parseRequestHead(text, end, this.#settings, this.#fields);
     return framing instanceof HttpProtocolError ? framing : new HttpProtocolError(431, "http1.too_many_headers");
   }
 
-  #startRequest(text: string, end: number): boolean {
+  #startRequest(): boolean {
+    const { text, end } = this.#head;
+    this.#head.forget();
+    // The rest of an empty line whose CR had come before.
+    if (text === "") return true;
     const framing = parseRequestHead(text, end, this.#settings, this.#fields);
     if (framing instanceof HttpProtocolError) {
       this.#refuse(framing);
@@ -306,7 +280,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   }
 
   #refuse(error: HttpProtocolError): void {
-    this.#partialHead = undefined;
+    this.#head.forget();
     this.#response.start(false, false, false);
     this.#tunnelAsked = false;
     this.#state = "answering";
@@ -428,7 +402,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#held = noBytes;
-    this.#partialHead = undefined;
+    this.#head.forget();
     this.#dataPath.timers.disarm(this.#idleTimer);
     this.#dataPath.timers.disarm(this.#headTimer);
     this.#ending?.cancel();
