@@ -15,6 +15,7 @@ import {
   compileRouteConfiguration,
   detachedScope,
   HeaderMap,
+  HttpConnectionManager,
   problemText,
   StreamInfo,
 } from "@tulle/proxy";
@@ -123,7 +124,8 @@ export class SimulatedProxy {
         applicationProtocols: [],
       }),
     );
-    const table = chain?.network.type === "http_connection_manager" ? chain.network.routeTable.current : undefined;
+    const manager = chain?.network;
+    const table = manager instanceof HttpConnectionManager ? manager.config.routeTable.current : undefined;
     assert.ok(table, `no route table at ${to}`);
     const isConnect = method === "CONNECT";
     const request = {

@@ -8,5 +8,6 @@ export { type CompileScope, detachedScope } from "./fields/compile-scope.ts";
 export { type CompileProblem, type Compiled, problemText } from "./fields/problems.ts";
 export { HeaderMap } from "./http/header-map.ts";
 export { StreamInfo } from "./http/stream-info.ts";
+export { HttpConnectionManager } from "./http-connection-manager/http-connection-manager.ts";
 export { type ProxyOptions, type RunningProxy, runProxy } from "./run-proxy.ts";
 export { validateBootstrap } from "./bootstrap/validate-bootstrap.ts";

@@ -80,7 +80,6 @@ export function compileHttpConnectionManager(
   const http1 = message.httpProtocolOptions;
   const strip = message.stripPortMode;
   return {
-    type: "http_connection_manager",
     statPrefix: message.statPrefix,
     routeTable,
     filters,

@@ -9,7 +9,6 @@ import type { HttpConnectionManagerStats } from "./http-connection-manager-stats
 
 /** Envoy: HttpConnectionManager, compiled. */
 export interface HttpConnectionManagerConfig {
-  readonly type: "http_connection_manager";
   readonly statPrefix: string;
   /** The route table's slot: RDS by name, or an inline table already in place. */
   readonly routeTable: Slot<RouteTable>;

@@ -1,5 +1,6 @@
 // The connection manager's row in the table of network filters.
 import { HttpConnectionManagerSchema } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
+import { HttpConnectionManager } from "./http-connection-manager.ts";
 import { compileHttpConnectionManager } from "./compile-http-connection-manager.ts";
 import { decodeTypedConfig } from "../fields/typed-config.ts";
 import type { NetworkFilterRegistration } from "../filters/network/network-filter-registration.ts";
@@ -9,6 +10,7 @@ export const httpConnectionManagerRegistration: NetworkFilterRegistration = {
   isTerminal: true,
   compile(config, { listener, place }) {
     const manager = decodeTypedConfig(HttpConnectionManagerSchema, config, place, listener.problems);
-    return manager && compileHttpConnectionManager(manager, listener, place);
+    const compiled = manager && compileHttpConnectionManager(manager, listener, place);
+    return compiled && new HttpConnectionManager(compiled);
   },
 };

@@ -4,12 +4,11 @@ import type { Socket } from "node:net";
 import { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "./downstream-connection.ts";
-import type { NetworkFilter } from "./network-filter.ts";
-import { HttpConnection } from "../http-connection-manager/http-connection.ts";
+import type { NetworkFilter, UnopenedEnd } from "./network-filter.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import { responseFlags } from "../http/response-flags.ts";
 import type { DownstreamTls } from "../tls/downstream-tls.ts";
-import type { FilterChain, Listener, TerminalNetworkFilter } from "./listener.ts";
+import type { FilterChain, Listener } from "./listener.ts";
 import { ConnectionLog } from "./connection-log.ts";
 import { HeldConnection } from "./held-connection.ts";
 import { type IncomingSocket, untouchedSocket } from "./incoming-socket.ts";
@@ -180,10 +179,7 @@ export class ActiveListener {
           remote: info.remoteAddress,
           reason: info.transportFailureReason ?? info.terminationDetails ?? "the client ended the connection",
         });
-        // The manager counts connections from their beginning (Envoy), which this one did not survive.
-        const { network } = connection.chain;
-        if (network.type === "http_connection_manager") network.stats.downstreamConnectionsTotal.increment();
-        connection.ended();
+        this.#endUnopened(connection, "handshake_failed");
         this.#onClosed(handshake);
       },
     });
@@ -222,17 +218,20 @@ export class ActiveListener {
   }
 
   #refuse(routed: RoutedConnection, filter: NetworkFilter, destroy: () => void): void {
-    const { info, chain } = routed;
-    const { networkFilters, network } = chain;
-    const dataPath = this.#dataPath;
-    dataPath.connectionLog.debug("closed by a network filter", {
+    const { info } = routed;
+    this.#dataPath.connectionLog.debug("closed by a network filter", {
       connection: info.id,
       filter: filter.name,
       reason: info.terminationDetails ?? "",
     });
     destroy();
-    if (network.type === "tcp_proxy") network.onRefused({ info, dataPath, networkFilters });
-    routed.ended();
+    this.#endUnopened(routed, "closed_by_filter");
+  }
+
+  #endUnopened({ info, chain, ended }: RoutedConnection, end: UnopenedEnd): void {
+    const { networkFilters, network } = chain;
+    network.onUnopened(end, { info, dataPath: this.#dataPath, networkFilters });
+    ended();
   }
 
   /** To what terminates the connection. */
@@ -240,7 +239,7 @@ export class ActiveListener {
     const { info, chain, bufferLimitBytes } = routed;
     const { networkFilters, network } = chain;
     const dataPath = this.#dataPath;
-    const connection = openConnection(network, {
+    const connection = network.open({
       info,
       networkFilters,
       openSocket,
@@ -268,7 +267,3 @@ export class ActiveListener {
 }
 
 type OpenSocket = DownstreamConnectionOptions["openSocket"];
-
-function openConnection(network: TerminalNetworkFilter, options: DownstreamConnectionOptions): DownstreamConnection {
-  return network.type === "tcp_proxy" ? network.open(options) : new HttpConnection(network, options);
-}

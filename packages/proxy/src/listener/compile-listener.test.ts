@@ -108,7 +108,7 @@ test("Envoy's defaults of a connection manager", () => {
   const network = managerOf(listener.filterChains[0]);
   const { routeTable, filters, accessLogs, stats, upgradeTypes, ...rest } = network;
   const plain = Object.fromEntries(Object.entries(rest).filter(([, value]) => typeof value !== "function"));
-  assert.deepEqual(plain, { ...connectionManagerDefaults, type: "http_connection_manager", statPrefix: "s" });
+  assert.deepEqual(plain, { ...connectionManagerDefaults, statPrefix: "s" });
   assert.equal(routeTable.current?.name, "inline");
   assert.deepEqual([filters.length, accessLogs.length, upgradeTypes.size, routes.size], [1, 0, 0, 0]);
   assert.equal(stats.downstreamRequestsTotal.value, 0);

@@ -9,19 +9,12 @@ import {
   FilterChainMatchSchema,
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { statDescription } from "../stats/stat-description.ts";
-import type { NetworkFilter } from "./network-filter.ts";
+import type { NetworkFilter, TerminalNetworkFilter } from "./network-filter.ts";
 import { ownWorkloadLabels } from "../filters/http/istio-stats/workload-labels.ts";
 import { IstioTcpStatsFilter, istioTcpStatsKey } from "../filters/network/istio-tcp-stats/istio-tcp-stats-filter.ts";
 import { protocolReader } from "../filters/listener/tls-inspector.ts";
 import { networkFilterOfType } from "../filters/network/table.ts";
-import type {
-  ConnectionProperties,
-  FilterChain,
-  ListenAddress,
-  Listener,
-  ListenerStats,
-  TerminalNetworkFilter,
-} from "./listener.ts";
+import type { ConnectionProperties, FilterChain, ListenAddress, Listener, ListenerStats } from "./listener.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import { checkFields } from "../fields/check-fields.ts";
 import { compileAccessLog } from "../fields/compile-access-log.ts";

@@ -1,10 +1,8 @@
 // A listener, compiled: its addresses, and the filter chains that its connections are given to.
 import type { Counter, Gauge } from "@tulle/telemetry";
 import type { AccessLog } from "../access-log/access-log.ts";
-import type { NetworkFilter } from "./network-filter.ts";
+import type { NetworkFilter, TerminalNetworkFilter } from "./network-filter.ts";
 import type { ListenerFilter } from "../filters/listener/listener-filter.ts";
-import type { TcpProxyConfig } from "../filters/network/tcp-proxy/tcp-proxy-config.ts";
-import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 import type { DownstreamTransport } from "../tls/downstream-tls.ts";
 
 export interface ListenAddress {
@@ -66,5 +64,3 @@ export interface FilterChain {
   readonly networkFilters: readonly NetworkFilter[];
   readonly network: TerminalNetworkFilter;
 }
-
-export type TerminalNetworkFilter = HttpConnectionManagerConfig | TcpProxyConfig;

@@ -8,7 +8,9 @@ import type { HttpFilter } from "../http/filter.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { ForwardAction, RetryPolicy, RouteAction, RouteMatch, RouteTable } from "../route/route-table.ts";
 import type { AccessLog } from "../access-log/access-log.ts";
-import type { FilterChain, Listener, TerminalNetworkFilter } from "../listener/listener.ts";
+import type { FilterChain, Listener } from "../listener/listener.ts";
+import type { TerminalNetworkFilter } from "../listener/network-filter.ts";
+import { HttpConnectionManager } from "../http-connection-manager/http-connection-manager.ts";
 import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 import type { HttpConnectionManagerStats } from "../http-connection-manager/http-connection-manager-stats.ts";
 import { Slot } from "../runtime/slot.ts";
@@ -229,7 +231,6 @@ export function handBuiltConnectionManager(
     stats: { noRoute: new Counter(), noCluster: new Counter() },
   });
   return {
-    type: "http_connection_manager",
     statPrefix: "test",
     routeTable,
     filters: [...filters, router],
@@ -245,11 +246,16 @@ export function handBuiltConnectionManager(
 
 /** The connection manager of a chain that has one; a broken test otherwise. */
 export function managerOf(chain: FilterChain | undefined): HttpConnectionManagerConfig {
-  if (chain?.network.type !== "http_connection_manager") throw new Error("no connection manager");
-  return chain.network;
+  if (!(chain?.network instanceof HttpConnectionManager)) throw new Error("no connection manager");
+  return chain.network.config;
 }
 
-export function handBuiltListener(network: TerminalNetworkFilter, port = 0, name = "hand-built"): Listener {
+export function handBuiltListener(
+  of: TerminalNetworkFilter | HttpConnectionManagerConfig,
+  port = 0,
+  name = "hand-built",
+): Listener {
+  const network = "open" in of ? of : new HttpConnectionManager(of);
   return {
     name,
     addresses: [{ ip: "127.0.0.1", port }],

@@ -2,8 +2,7 @@
 import type { ListenerBuild } from "../../listener/listener-build.ts";
 import type { Place } from "../../fields/problems.ts";
 import type { TypedConfig } from "../../fields/typed-config.ts";
-import type { NetworkFilter } from "../../listener/network-filter.ts";
-import type { TerminalNetworkFilter } from "../../listener/listener.ts";
+import type { NetworkFilter, TerminalNetworkFilter } from "../../listener/network-filter.ts";
 
 export interface NetworkFilterBuild {
   /** The name in the filter chain's list. */

@@ -1,6 +1,6 @@
 // The TCP proxy's row in the table of network filters.
 import {
-  type TcpProxy,
+  type TcpProxy as TcpProxyMessage,
   TcpProxySchema,
   type TcpProxy_WeightedCluster,
 } from "@tulle/xds/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb";
@@ -10,14 +10,12 @@ import { durationMs } from "../../../fields/duration.ts";
 import type { Place } from "../../../fields/problems.ts";
 import { decodeTypedConfig } from "../../../fields/typed-config.ts";
 import type { ConnectionInfo } from "../../../listener/connection-info.ts";
-import type { TcpProxyConfig } from "./tcp-proxy-config.ts";
 import type { Slot } from "../../../runtime/slot.ts";
 import type { NetworkFilterBuild, NetworkFilterRegistration } from "../network-filter-registration.ts";
 import { perConnectionClusterKey } from "../per-connection-cluster.ts";
-import { TcpProxyConnection } from "./tcp-proxy-connection.ts";
+import { TcpProxy } from "./tcp-proxy.ts";
 import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
 import { makeTcpProxyStats } from "./tcp-proxy-stats.ts";
-import { accountRefused } from "./tcp-session-account.ts";
 
 const defaultIdleTimeoutMs = 3_600_000;
 
@@ -30,7 +28,7 @@ export const tcpProxyRegistration: NetworkFilterRegistration = {
   },
 };
 
-function compileTcpProxy(message: TcpProxy, build: NetworkFilterBuild): TcpProxyConfig | undefined {
+function compileTcpProxy(message: TcpProxyMessage, build: NetworkFilterBuild): TcpProxy | undefined {
   const { listener, place } = build;
   const { scope, problems } = listener;
   const { statPrefix, maxConnectAttempts = 1, maxDownstreamConnectionDurationJitterPercentage: jitter } = message;
@@ -53,18 +51,13 @@ function compileTcpProxy(message: TcpProxy, build: NetworkFilterBuild): TcpProxy
     accessLogs: accessLogs.filter((log) => log !== undefined),
     stats: makeTcpProxyStats(scope.metrics, statPrefix),
   };
-  return {
-    type: "tcp_proxy",
-    statPrefix,
-    open: (options) => new TcpProxyConnection(settings, options),
-    onRefused: (options) => accountRefused(settings, options),
-  };
+  return new TcpProxy(settings);
 }
 
 type ChooseCluster = TcpProxySettings["chooseCluster"];
 
 /** A cluster that a filter before has named comes first, as in Envoy. */
-function compileClusterChoice(message: TcpProxy, build: NetworkFilterBuild): ChooseCluster {
+function compileClusterChoice(message: TcpProxyMessage, build: NetworkFilterBuild): ChooseCluster {
   const { scope } = build.listener;
   const configured = compileConfiguredChoice(message, build);
   return (connection: ConnectionInfo) => {
@@ -73,7 +66,7 @@ function compileClusterChoice(message: TcpProxy, build: NetworkFilterBuild): Cho
   };
 }
 
-function compileConfiguredChoice(message: TcpProxy, build: NetworkFilterBuild): () => Slot<Cluster> | undefined {
+function compileConfiguredChoice(message: TcpProxyMessage, build: NetworkFilterBuild): () => Slot<Cluster> | undefined {
   const { listener, place } = build;
   const specifier = message.clusterSpecifier;
   switch (specifier.case) {

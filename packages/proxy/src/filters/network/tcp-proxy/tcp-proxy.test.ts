@@ -12,10 +12,9 @@ import { ManualClock } from "../../../testing/manual-clock.ts";
 import { Client, runBackend, until } from "../../../testing/running-proxy.ts";
 import { connectionFlagsText } from "../../../http/response-flags.ts";
 import { ListenerHost } from "../../../listener/listener-host.ts";
-import { TcpProxyConnection } from "./tcp-proxy-connection.ts";
+import { TcpProxy } from "./tcp-proxy.ts";
 import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
 import { makeTcpProxyStats } from "./tcp-proxy-stats.ts";
-import { accountRefused } from "./tcp-session-account.ts";
 
 interface Proxy {
   readonly port: number;
@@ -60,12 +59,7 @@ async function runTcpProxy(t: TestContext, cluster: Cluster, options: ProxyOptio
   };
   const dataPath = new DataPath({ logging: new Logging({ level: "off" }), clock, random: () => 0.5 });
   const host = new ListenerHost({ dataPath, inheritedDescriptors: new Map() });
-  const listener = handBuiltListener({
-    type: "tcp_proxy",
-    statPrefix: "test",
-    open: (connection) => new TcpProxyConnection(settings, connection),
-    onRefused: (connection) => accountRefused(settings, connection),
-  });
+  const listener = handBuiltListener(new TcpProxy(settings));
   const [chain] = listener.filterChains;
   const networkFilter: NetworkFilter = {
     name: "test",

@@ -1,6 +1,6 @@
 // What a TCP proxy tells of its connections: those before it in the filter chain while they last, access logs in the end.
 import type { DownstreamConnectionOptions } from "../../../listener/downstream-connection.ts";
-import type { TcpPhase } from "../../../listener/network-filter.ts";
+import type { TcpPhase, UnopenedConnection } from "../../../listener/network-filter.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";
 import { connectionStreamInfo } from "../connection-stream-info.ts";
 import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
@@ -26,7 +26,7 @@ export function endSession(settings: TcpProxySettings, options: SessionOptions, 
 }
 
 /** A connection that a filter of the chain has closed before it came here counts as one all the same. */
-export function accountRefused(settings: TcpProxySettings, options: SessionOptions): void {
+export function accountRefused(settings: TcpProxySettings, options: UnopenedConnection): void {
   const { clock, turn } = options.dataPath;
   const info = connectionStreamInfo(options.info, clock.wallMs(), turn.nowMs);
   info.cluster = settings.chooseCluster(options.info)?.current;
