@@ -1,6 +1,6 @@
-// The line between codecs and everything that handles requests: heads, body chunks, trailers, resets and backpressure in
-// both directions, with nothing of HTTP/1.1 or HTTP/2 showing through. A codec connection owns a socket; it hands each
-// request to a receiver and takes its answer as a sender. Chunks are views on a reused read buffer: who keeps one copies it.
+// The line between codecs and everything that handles requests. A codec owns the connection (`server-codec.ts`); on it each request is a
+// stream of its own: heads, body chunks, trailers, resets with their reasons, and backpressure in both directions, with nothing of
+// HTTP/1.1 or HTTP/2 showing through. Chunks are views on a reused read buffer: who keeps one copies it.
 import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 
@@ -34,8 +34,8 @@ export interface RequestReceiver {
   onRequestData(chunk: Buffer, endStream: boolean): void;
   /** Ends the request. */
   onRequestTrailers(trailers: HeaderMap): void;
-  /** The client has gone; nothing can be answered any more. */
-  onDownstreamReset(): void;
+  /** The client has given the stream up, or has gone; nothing can be answered any more. */
+  onDownstreamReset(reason: StreamResetReason): void;
   /** The client broke the protocol in the middle of its request. */
   onRequestError(error: HttpProtocolError): void;
   /** What was written has drained after `isOverHighWatermark` was true. */
@@ -49,28 +49,19 @@ export interface ResponseSender {
   sendResponseData(chunk: Buffer, endStream: boolean): void;
   sendResponseTrailers(trailers: HeaderMap): void;
   /** Ends the stream without completing the response; HTTP/1.1 has only the connection to close for that. */
-  resetStream(): void;
+  resetStream(reason: StreamResetReason): void;
   /** More bytes wait for the client than the buffer limit allows. */
   isOverHighWatermark(): boolean;
   /** Stops and restarts reading of the request's body. */
   pauseRequest(): void;
   resumeRequest(): void;
-  /** HTTP/1.1: the response carries `Connection: close` and the connection ends with it. */
-  closeAfterResponse(): void;
+  /**
+   * The stream is over with its response, whatever of the request is yet to come. HTTP/1.1 has only the end of the connection
+   * for that. That a connection shall take no further requests is another thing: `ServerCodec.drain`.
+   */
+  endWithResponse(): void;
   /** True when the answer is the start of a tunnel: bytes flow raw both ways after its head. */
   upgradeToTunnel(): void;
-}
-
-/** A connection's owner: makes a receiver for each request. */
-export interface ServerConnectionOwner {
-  newStream(sender: ResponseSender): RequestReceiver;
-  /** Bytes arrived that are no request; the owner answers through the sender, and the connection ends. */
-  onConnectionError(sender: ResponseSender, error: HttpProtocolError): void;
-  /** The connection has been idle for too long and closes. */
-  onConnectionIdle(): void;
-  /** The exchange in hand is over on both sides. */
-  onStreamEnd(): void;
-  onConnectionClosed(): void;
 }
 
 /** One response as a client codec hands it over. */
@@ -90,7 +81,7 @@ export interface RequestSender {
   sendRequestData(chunk: Buffer, endStream: boolean): void;
   sendRequestTrailers(trailers: HeaderMap): void;
   /** Gives the stream up; HTTP/1.1 closes the connection. */
-  resetStream(): void;
+  resetStream(reason: StreamResetReason): void;
   isOverHighWatermark(): boolean;
   /** Of a response head that has just come, or an end without one: the host may have closed before it could read the request. */
   mayHaveCrossed(): boolean;

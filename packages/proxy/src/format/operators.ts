@@ -247,8 +247,8 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   RESPONSE_TRAILER: headerOperator(responseTrailerValue),
   QUERY_PARAM: compileQueryParameter,
   START_TIME: compileTime,
-  // What was no request came on an HTTP/1.1 connection all the same, whatever version it claimed.
-  PROTOCOL: text((info, request) => (info.isConnection ? info.connectionProtocol : (request?.protocol ?? "HTTP/1.1"))),
+  // What was no request came on a connection all the same, whatever version it claimed.
+  PROTOCOL: text((info, request) => request?.protocol ?? info.connectionProtocol),
   // While headers of a response are being changed it has not been sent yet, and `info` does not know its status.
   RESPONSE_CODE: number((info, _request, response) =>
     String(info.responseCode === 0 ? (response?.status ?? 0) : info.responseCode),

@@ -8,8 +8,8 @@ import { normalizeRequestPath } from "./path-normalization.ts";
 
 /** The answer to a request that goes no further. */
 export interface Refusal extends LocalReply {
-  /** The client cannot be trusted with another one. */
-  readonly closesConnection: boolean;
+  /** What may follow of the request is not waited for: where it ends cannot be trusted. */
+  readonly endsStream: boolean;
 }
 
 /** Nothing is spent on such a request but its answer. */
@@ -18,12 +18,12 @@ export const overloaded: Refusal = {
   body: "envoy overloaded",
   flag: "OM",
   details: "overload",
-  closesConnection: false,
+  endsStream: false,
 };
-const missingHost: Refusal = { status: 400, body: "", details: "missing_host_header", closesConnection: true };
+const missingHost: Refusal = { status: 400, body: "", details: "missing_host_header", endsStream: true };
 // As Envoy: OPTIONS * is for a server to answer and not for what lies behind a proxy's routes.
-const noPath: Refusal = { status: 404, body: "", details: "absolute_path_rejected", closesConnection: false };
-const badPath: Refusal = { status: 400, body: "", details: "path_normalization_failed", closesConnection: true };
+const noPath: Refusal = { status: 404, body: "", details: "absolute_path_rejected", endsStream: false };
+const badPath: Refusal = { status: 400, body: "", details: "path_normalization_failed", endsStream: true };
 
 /** Undefined: the request may go on, and its path is normal. */
 export function admitRequest(head: RequestHead, config: HttpConnectionManagerConfig): Refusal | undefined {
@@ -34,7 +34,7 @@ export function admitRequest(head: RequestHead, config: HttpConnectionManagerCon
   if (outcome.type === "reject") return badPath;
   if (outcome.type === "redirect") {
     const headers = new HeaderMap(["location", outcome.path]);
-    return { status: 307, body: "", details: "path_normalization_failed", headers, closesConnection: false };
+    return { status: 307, body: "", details: "path_normalization_failed", headers, endsStream: false };
   }
   head.path = outcome.path;
   return undefined;

@@ -1,7 +1,7 @@
 // One request and its response: takes the request from the codec, runs the filters over it, sends the answer back through
 // them, and in the end tells metrics and access logs, once (Envoy: `ConnectionManagerImpl::ActiveStream`).
 import type { Counter, Logger } from "@tulle/telemetry";
-import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
+import type { HttpProtocolError, RequestReceiver, ResponseSender, StreamResetReason } from "../codec/stream-codec.ts";
 import { admitRequest, overloaded } from "./admit-request.ts";
 import type { HttpStream, LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
@@ -98,7 +98,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
     const refusal = this.#isRefusedByOverload() ? overloaded : admitRequest(head, config);
     if (refusal !== undefined) {
-      if (refusal.closesConnection) this.#sender.closeAfterResponse();
+      if (refusal.endsStream) this.#sender.endWithResponse();
       this.sendLocalReply(refusal);
       return;
     }
@@ -112,7 +112,6 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
       const action = this.routeMatch?.action;
       // The route has been found, and the access log tells where it would have led.
       if (action?.type === "forward") this.info.cluster = action.clusterSlot.current;
-      this.#sender.closeAfterResponse();
       this.sendLocalReply({ status: 403, body: "", details: "upgrade_failed" });
       return;
     }
@@ -246,7 +245,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     }
   }
 
-  onDownstreamReset(): void {
+  onDownstreamReset(_reason: StreamResetReason): void {
     if (this.#responseState === "ended") return;
     this.#config.stats.downstreamRequestsRemoteReset.increment();
     this.info.responseFlags |= responseFlags.DC.bit;
@@ -263,6 +262,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
 
   /** Answers bytes that were no request. */
   onConnectionError(error: HttpProtocolError): void {
+    this.info.connectionProtocol = this.#connection.protocol;
     this.#config.stats.downstreamProtocolErrors.increment();
     if (error.status === 408) this.#config.stats.downstreamRequestsHeaderTimeout.increment();
     else this.info.responseFlags |= responseFlags.DPE.bit;
@@ -270,7 +270,6 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   }
 
   #replyToError(error: HttpProtocolError): void {
-    this.#sender.closeAfterResponse();
     const body = error.status === 408 ? "request header timeout" : reasonPhrase(error.status);
     this.sendLocalReply({ status: error.status, body, details: error.details });
   }
@@ -317,10 +316,9 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     this.#lastActivityMs = this.dataPath.turn.nowMs;
     info.response = response;
     info.responseCode = response.status;
-    if (this.#connection.draining) this.#sender.closeAfterResponse();
-    else if (this.dataPath.overload.endsConnection(this.dataPath.random)) {
+    if (!this.#connection.isDraining && this.dataPath.overload.endsConnection(this.dataPath.random)) {
       config.stats.downstreamConnectionsOverloadDisableKeepalive.increment();
-      this.#sender.closeAfterResponse();
+      this.#connection.drain();
     }
     if (this.dataPath.httpLog.debugEnabled) this.#logResponse(response, endStream);
     if (endStream) {
@@ -361,7 +359,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     this.info.responseCodeDetails = details;
     this.#config.stats.downstreamRequestsLocalReset.increment();
     this.#end();
-    this.#sender.resetStream();
+    this.#sender.resetStream("local_reset");
   }
 
   isOverHighWatermark(): boolean {
@@ -411,7 +409,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
 
   #timeOut(counter: Counter, reply: Omit<LocalReply, "status">): void {
     counter.increment();
-    this.#sender.closeAfterResponse();
+    this.#sender.endWithResponse();
     this.sendLocalReply({ ...reply, status: this.#requestEnded ? 504 : 408 });
   }
 

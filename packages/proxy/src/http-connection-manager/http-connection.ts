@@ -1,22 +1,18 @@
 // The connection manager of one downstream connection: makes a stream for each request of its codec, with the configuration
 // that was current when the connection was accepted (Envoy: `ConnectionManagerImpl`).
-import { Http1ServerConnection } from "../codec/http1/server-connection.ts";
-import type {
-  HttpProtocolError,
-  RequestReceiver,
-  ResponseSender,
-  ServerConnectionOwner,
-} from "../codec/stream-codec.ts";
+import { openServerCodec, type ServerCodec, type ServerCodecOwner } from "../codec/server-codec.ts";
+import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
 import { currentClientCert } from "./forwarded-client-cert.ts";
 import { responseFlags } from "../http/response-flags.ts";
 import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
+import type { Protocol } from "../http/message.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../listener/downstream-connection.ts";
 import { DownstreamStream } from "./downstream-stream.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 
-export class HttpConnection implements DownstreamConnection, ServerConnectionOwner {
+export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
   readonly info: ConnectionInfo;
   readonly config: HttpConnectionManagerConfig;
   readonly dataPath: DataPath;
@@ -24,9 +20,9 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
   readonly bufferLimitBytes: number;
   /** What `x-forwarded-client-cert` says of the client. */
   readonly clientCert: string | undefined;
-  /** Its configuration has been replaced or its listener is going: the next answer is the last. */
-  draining = false;
-  readonly #codec: Http1ServerConnection;
+  /** The codec takes no further requests. */
+  isDraining = false;
+  readonly #codec: ServerCodec;
   readonly #onClosed: (connection: HttpConnection) => void;
   /** The stream whose idle time-out runs; HTTP/1.1 has one at a time. */
   #watched: DownstreamStream | undefined = undefined;
@@ -50,7 +46,7 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
     this.#onClosed = options.onClosed;
     config.stats.downstreamConnectionsTotal.increment();
     config.stats.downstreamConnectionsActive.add(1);
-    this.#codec = new Http1ServerConnection(
+    this.#codec = openServerCodec(
       socket,
       this,
       {
@@ -73,13 +69,14 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
     }
   }
 
-  get isIdle(): boolean {
-    return this.#codec.isIdle;
+  get protocol(): Protocol {
+    return this.#codec.protocol;
   }
 
-  /** Ends the connection after what it is answering. */
+  /** Its configuration has been replaced, its listener is going, or there is too much to do: no further requests on it. */
   drain(): void {
-    this.draining = true;
+    this.isDraining = true;
+    this.#codec.drain();
   }
 
   /** Ends it now; what is being answered is lost. */
@@ -122,8 +119,8 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
       this.#codec.close();
       return;
     }
-    if (this.draining) return;
-    this.draining = true;
+    if (this.isDraining) return;
+    this.drain();
     if (config.endsConnectionsSafely) return;
     this.#drainTimer = new CallbackTimer(() => this.#codec.closeWhenAnswered());
     dataPath.timers.arm(this.#drainTimer, config.drainTimeoutMs, dataPath.turn.nowMs);
@@ -133,7 +130,7 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
     this.#requestCount += 1;
     if (this.#requestCount === this.config.maxRequestsPerConnection) {
       this.config.stats.downstreamConnectionsMaxRequests.increment();
-      sender.closeAfterResponse();
+      this.drain();
     }
     return new DownstreamStream(this, sender);
   }
@@ -157,7 +154,7 @@ export class HttpConnection implements DownstreamConnection, ServerConnectionOwn
     this.info.bytesReceived = this.#countedReceived;
     // Envoy notes it once its codec has taken the first bytes without complaint.
     const isRefused = (this.info.responseFlags & responseFlags.DPE.bit) !== 0;
-    if (this.#requestCount > 0 || (this.#countedReceived > 0 && !isRefused)) this.info.protocol = "HTTP/1.1";
+    if (this.#requestCount > 0 || (this.#countedReceived > 0 && !isRefused)) this.info.protocol = this.protocol;
     this.info.bytesSent = this.#countedSent;
     this.dataPath.timers.disarm(this.#idleTimer);
     this.dataPath.timers.disarm(this.#durationTimer);

@@ -5,7 +5,7 @@ import type { PeerCertificate } from "../tls/tls-info.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 import type { Route } from "../route/route-table.ts";
 import type { HeaderMap } from "./header-map.ts";
-import type { RequestHead, ResponseHead } from "./message.ts";
+import type { Protocol, RequestHead, ResponseHead } from "./message.ts";
 
 export class StreamInfo {
   /** Wall clock, for `%START_TIME%`. */
@@ -28,8 +28,8 @@ export class StreamInfo {
 
   /** No request but a connection: one whose bytes a TCP proxy passes on, or one of a listener's log. */
   isConnection = false;
-  /** Of a connection: what is spoken on it, undefined = nobody here has looked. */
-  connectionProtocol: "HTTP/1.1" | undefined = undefined;
+  /** Where there is no request: what the connection speaks, undefined = nobody here has looked. */
+  connectionProtocol: Protocol | undefined = undefined;
   /** Envoy: `%ACCESS_LOG_TYPE%`. */
   accessLogType: "DownstreamEnd" | "TcpConnectionEnd" | "NotSet" = "DownstreamEnd";
 

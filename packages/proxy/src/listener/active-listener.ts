@@ -228,10 +228,11 @@ export class ActiveListener {
     this.#endUnopened(routed, "closed_by_filter");
   }
 
-  #endUnopened({ info, chain, ended }: RoutedConnection, end: UnopenedEnd): void {
+  #endUnopened(routed: RoutedConnection, end: UnopenedEnd): void {
+    const { info, chain } = routed;
     const { networkFilters, network } = chain;
     network.onUnopened(end, { info, dataPath: this.#dataPath, networkFilters });
-    ended();
+    routed.ended();
   }
 
   /** To what terminates the connection. */

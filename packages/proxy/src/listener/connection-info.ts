@@ -2,6 +2,7 @@
 // (Envoy: `ConnectionInfoProvider` and the connection's own `StreamInfo`).
 import type { Socket } from "node:net";
 import { ipPortText } from "../http/ip-port-text.ts";
+import type { Protocol } from "../http/message.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 
 let lastId = 0;
@@ -25,7 +26,7 @@ export class ConnectionInfo {
   offeredProtocols: readonly string[] | undefined = undefined;
   transportProtocol: "raw_buffer" | "tls" = "raw_buffer";
   /** Known once the connection has ended; undefined = it carried something else, or nothing. */
-  protocol: "HTTP/1.1" | undefined = undefined;
+  protocol: Protocol | undefined = undefined;
   /** Undefined = the connection is plain. */
   tls: TlsInfo | undefined = undefined;
   /** What network filters leave for those behind them, by key, such as `envoy.tcp_proxy.cluster`. */

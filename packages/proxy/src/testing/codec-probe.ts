@@ -83,7 +83,6 @@ export function readRequests(
   };
   const refuse = (sender: ResponseSender, received: HttpProtocolError): void => {
     error = `${received.status} ${received.details}`;
-    sender.closeAfterResponse();
     sender.sendResponseHead({ status: received.status, headers: new HeaderMap(), upgrade: undefined }, true);
   };
   const connection = new Http1ServerConnection(

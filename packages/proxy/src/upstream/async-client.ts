@@ -5,7 +5,7 @@ import type { StreamResetReason } from "../codec/stream-codec.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import type { HeaderMap } from "../http/header-map.ts";
-import type { RequestHead, ResponseHead } from "../http/message.ts";
+import { ownRequestProtocol, type RequestHead, type ResponseHead } from "../http/message.ts";
 import type { Slot } from "../runtime/slot.ts";
 import type { AsyncCall } from "./async-call.ts";
 import type { UpstreamConnection } from "./host-pool.ts";
@@ -138,7 +138,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
     const { method, scheme, authority, path, headers, body } = this.#request;
     const sent = headers.clone();
     if (body !== undefined) sent.set("content-length", String(body.length));
-    const head: RequestHead = { method, scheme, authority, path, protocol: "HTTP/1.1", headers: sent };
+    const head: RequestHead = { method, scheme, authority, path, protocol: ownRequestProtocol, headers: sent };
     const hasBody = body !== undefined && body.length > 0;
     sender.sendRequestHead(head, !hasBody);
     if (hasBody) sender.sendRequestData(body, true);

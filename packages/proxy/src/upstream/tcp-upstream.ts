@@ -52,7 +52,7 @@ export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnec
     this.#connection.end();
   }
 
-  resetStream(): void {
+  resetStream(_reason: StreamResetReason): void {
     this.cancel();
   }
 

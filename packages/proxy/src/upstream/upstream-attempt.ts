@@ -212,7 +212,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     }
     this.#finish();
     this.#cluster.stats.upstreamRequestResets.increment();
-    this.#sender!.resetStream();
+    this.#sender!.resetStream("local_reset");
   }
 
   #finish(): void {

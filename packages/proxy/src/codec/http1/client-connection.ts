@@ -7,7 +7,7 @@ import type { TlsInfo } from "../../tls/tls-info.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
 import { readyEventOf } from "../../tls/ready-event.ts";
-import type { RequestSender, ResponseReceiver } from "../stream-codec.ts";
+import type { RequestSender, ResponseReceiver, StreamResetReason } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { fieldLines } from "./field-lines.ts";
 import { HeadFields } from "./head-fields.ts";
@@ -193,7 +193,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     if (this.#state === "answered" && !this.#consuming && !this.#dead) this.#settle();
   }
 
-  resetStream(): void {
+  resetStream(_reason: StreamResetReason): void {
     this.#receiver = undefined;
     this.destroy();
   }

@@ -5,11 +5,12 @@ import type { DataPath } from "../../worker/data-path.ts";
 import { CallbackTimer } from "../../worker/timer-wheel.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
+import type { ServerCodec, ServerCodecOwner } from "../server-codec.ts";
 import {
   HttpProtocolError,
   type RequestReceiver,
   type ResponseSender,
-  type ServerConnectionOwner,
+  type StreamResetReason,
 } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { HeadFields } from "./head-fields.ts";
@@ -55,9 +56,10 @@ type State = "head" | "body" | "answering" | "tunnel" | "closing" | "closed";
 
 const noBytes: Buffer = Buffer.alloc(0);
 
-export class Http1ServerConnection implements ResponseSender, BodySink {
+export class Http1ServerConnection implements ServerCodec, ResponseSender, BodySink {
+  readonly protocol = "HTTP/1.1";
   readonly #socket: Socket;
-  readonly #owner: ServerConnectionOwner;
+  readonly #owner: ServerCodecOwner;
   readonly #settings: Http1ServerSettings;
   readonly #dataPath: DataPath;
   readonly #output: SocketOutput;
@@ -76,11 +78,13 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
   #tunnelAsked = false;
   #paused = false;
   #peerEnded = false;
+  /** The next answer is the last. */
+  #isDraining = false;
   #quietSinceMs: number;
   #ending: LingeringClose | undefined = undefined;
   bytesReceived = 0;
 
-  constructor(socket: Socket, owner: ServerConnectionOwner, settings: Http1ServerSettings, dataPath: DataPath) {
+  constructor(socket: Socket, owner: ServerCodecOwner, settings: Http1ServerSettings, dataPath: DataPath) {
     this.#socket = socket;
     this.#owner = owner;
     this.#settings = settings;
@@ -103,11 +107,6 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     return this.#output.bytesSent;
   }
 
-  /** True between requests: nothing is lost when the connection ends now. */
-  get isIdle(): boolean {
-    return this.#state === "head" && this.#held.length === 0 && !this.#head.isPartial;
-  }
-
   onData(data: Buffer): void {
     this.bytesReceived += data.length;
     const turn = this.#dataPath.turn;
@@ -119,7 +118,10 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     }
   }
 
-  /** Ends the connection after what has been written. */
+  drain(): void {
+    this.#isDraining = true;
+  }
+
   close(): void {
     if (this.#state === "closing" || this.#state === "closed") return;
     this.#state = "closing";
@@ -130,13 +132,11 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     if (!this.#peerEnded) this.#socket.resume();
   }
 
-  /** Ends the connection with the answer of the request in hand, or now where there is none. */
   closeWhenAnswered(): void {
     if (this.#state === "head") this.close();
     else this.#response.keepAlive = false;
   }
 
-  /** Ends it now; what has been written goes as far as the kernel takes it at once. */
   destroy(): void {
     this.#output.flush();
     this.#socket.destroy();
@@ -293,7 +293,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
 
   sendResponseHead(head: ResponseHead, endStream: boolean): void {
     // The rest of a request that is answered early would have to be read and thrown away: Envoy closes, and so do we.
-    if (this.#state === "body") this.#response.keepAlive = false;
+    if (this.#state === "body" || this.#isDraining) this.#response.keepAlive = false;
     this.#response.writeHead(head, endStream);
     if (this.#response.isTunnel) this.#startTunnel();
     else if (endStream) this.#responseEnded();
@@ -309,7 +309,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     this.#responseEnded();
   }
 
-  closeAfterResponse(): void {
+  endWithResponse(): void {
     this.#response.keepAlive = false;
   }
 
@@ -354,7 +354,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     });
   }
 
-  resetStream(): void {
+  resetStream(_reason: StreamResetReason): void {
     this.#receiver = undefined;
     if (this.#state === "closed") return;
     this.#output.flush();
@@ -409,7 +409,7 @@ export class Http1ServerConnection implements ResponseSender, BodySink {
     const receiver = this.#receiver;
     this.#receiver = undefined;
     this.#dataPath.turn.run(() => {
-      receiver?.onDownstreamReset();
+      receiver?.onDownstreamReset("connection_termination");
       this.#owner.onConnectionClosed();
     });
   }
