@@ -90,9 +90,9 @@ for (const { name, head, expected } of [
   test(`request of ${name}`, () => {
     const format = "%REQ(:METHOD)% %REQ(:PATH)% %REQ(:AUTHORITY)% %PROTOCOL%";
     const compiled = compileTextFormat(format, "-", environment, Place.root, new Problems());
-    const info = streamInfo(head);
-    if (head === undefined) info.connectionProtocol = "HTTP/1.1";
-    assert.equal(compiled(info, head, undefined), expected);
+    const stream = streamInfo(head);
+    if (head === undefined) stream.connectionProtocol = "HTTP/1.1";
+    assert.equal(compiled(stream, head, undefined), expected);
   });
 }
 

@@ -139,7 +139,7 @@ export function readResponse(chunks: readonly Buffer[], options: ReadResponseOpt
     fake.socket,
     {
       onConnected: () => undefined,
-      onExchangeEnd: (isReusable) => {
+      onStreamEnd: (isReusable) => {
         reusable = isReusable;
       },
       onClosed: () => {
@@ -169,7 +169,7 @@ export function readResponse(chunks: readonly Buffer[], options: ReadResponseOpt
     },
     onUpstreamDrained: () => undefined,
   };
-  connection.start(receiver);
+  connection.open(receiver);
   const head: RequestHead = {
     method: options.method ?? "GET",
     scheme: "http",

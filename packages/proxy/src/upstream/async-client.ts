@@ -1,14 +1,13 @@
 // Requests that the proxy sends by itself, through the same clusters, pools and limits as everybody's traffic: token endpoints
 // of sign-in, external authorization (Envoy: `Http::AsyncClient`). Bodies are small and whole in both directions.
 import type { Cluster, Host } from "../cluster/cluster.ts";
-import type { StreamResetReason } from "../codec/stream-codec.ts";
+import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import { ownRequestProtocol, type RequestHead, type ResponseHead } from "../http/message.ts";
 import type { Slot } from "../runtime/slot.ts";
 import type { AsyncCall } from "./async-call.ts";
-import type { UpstreamConnection } from "./host-pool.ts";
 import { type AttemptOwner, UpstreamAttempt } from "./upstream-attempt.ts";
 
 export interface AsyncRequest {
@@ -134,7 +133,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
     this.#attempt.start(false, this.#request.authority);
   }
 
-  onConnected(_attempt: UpstreamAttempt, { sender }: UpstreamConnection): void {
+  onConnected(_attempt: UpstreamAttempt, sender: RequestSender): void {
     const { method, scheme, authority, path, headers, body } = this.#request;
     const sent = headers.clone();
     if (body !== undefined) sent.set("content-length", String(body.length));

@@ -5,15 +5,11 @@ import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
 import { DataPath } from "../worker/data-path.ts";
 import { forwardTo, handBuiltCluster } from "../testing/hand-built-runtime.ts";
+import { noRequest } from "../http/message.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { Client, runBackend, runProxy, until } from "../testing/running-proxy.ts";
-import {
-  drainHostPool,
-  hostPool,
-  type PooledConnection,
-  type PoolWaiter,
-  type UpstreamConnection,
-} from "./host-pool.ts";
+import { drainHostPool, hostPool, type PoolWaiter } from "./host-pool.ts";
+import type { PooledConnection, UpstreamConnection } from "./pooled-connection.ts";
 
 const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
@@ -39,33 +35,39 @@ test("one connection serves one request after the other", async (t) => {
 });
 
 test("a connection that is on its way out is given to nobody", async (t) => {
-  const backend = await runBackend(t, () => undefined);
+  const backend = await runBackend(t, (socket) => void socket.write(ok));
   const cluster = handBuiltCluster("c", [backend.port]);
   const pool = hostPool(cluster.hosts[0]!, cluster, new DataPath({ logging: new Logging({ level: "off" }) }));
   t.after(() => pool.destroy());
   const ignore = (): void => undefined;
   let ready: UpstreamConnection | undefined;
+  let isAnswered = false;
   const waiter: PoolWaiter = {
-    onConnectionReady: (connection) => (ready = connection),
+    onConnectionReady: (sender, connection) => {
+      ready = connection;
+      sender.sendRequestHead({ ...noRequest, method: "GET", path: "/" }, true);
+    },
     onConnectionFailure: ignore,
     onInformational: ignore,
     onResponseHead: ignore,
-    onResponseData: ignore,
+    onResponseData: (_chunk, endStream) => (isAnswered = endStream),
     onResponseTrailers: ignore,
     onUpstreamReset: ignore,
     onUpstreamDrained: ignore,
   };
-  assert.equal(pool.acquire(cluster, waiter), undefined);
+  pool.acquire(cluster, waiter);
   await until(
-    () => ready !== undefined,
-    () => "a connection",
+    () => isAnswered,
+    () => "an answer",
   );
-  const connection = ready as PooledConnection;
-  connection.state = "idle";
-  pool.onConnectionIdle(connection);
+  const connection = ready as unknown as PooledConnection;
+  assert.deepEqual([connection.capacity, connection.isIdle], [1, true]);
   // Its `close` is an event of a later turn.
-  connection.codec.destroy();
-  assert.equal(pool.acquire(cluster, waiter), undefined);
+  connection.destroy();
+  assert.equal(connection.capacity, 0);
+  ready = undefined;
+  pool.acquire(cluster, waiter);
+  assert.equal(ready, undefined);
 });
 
 test("max_requests_per_connection ends a connection", async (t) => {

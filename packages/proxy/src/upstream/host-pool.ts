@@ -1,189 +1,19 @@
 // The upstream connections of one host on one worker: idle ones are used again, last in first out, so that few stay warm;
 // requests that find none wait in a bounded queue for one that is being made (Envoy: `ConnPoolImplBase`).
-import { countConnection, countPendingRequest } from "./cluster-load.ts";
-import { type ClientConnectionOwner, Http1ClientConnection } from "../codec/http1/client-connection.ts";
+import { countPendingRequest } from "./cluster-load.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../worker/data-path.ts";
-import { CallbackTimer } from "../worker/timer-wheel.ts";
-import type { TlsInfo } from "../tls/tls-info.ts";
 import { rawTransport, type UpstreamTransport } from "../tls/upstream-tls.ts";
-import { connectFailure, connectSocket, transportErrorText } from "./connect-socket.ts";
 import { closeGrpcSession } from "./grpc-client.ts";
-
-/** Envoy's defaults for responses: 80 KiB of head (its codec's MAX_RESPONSE_HEADERS_KB), 100 fields (HttpProtocolOptions). */
-const maxResponseHeadBytes = 80 * 1024;
-const maxResponseFieldCount = 100;
-/** ALPN where the TLS context names no protocols of its own, as Envoy's HTTP pools do. */
-const http1Protocols: readonly string[] = ["http/1.1"];
-
-/** What a request is given to send itself on. */
-export interface UpstreamConnection {
-  readonly sender: RequestSender;
-  readonly localAddress: string | undefined;
-  /** Undefined = the connection is plain. */
-  readonly tls: TlsInfo | undefined;
-}
+import { PooledConnection, type UpstreamConnection } from "./pooled-connection.ts";
 
 /** A request that waits for a connection. */
 export interface PoolWaiter extends ResponseReceiver {
-  onConnectionReady(connection: UpstreamConnection): void;
+  /** `sender` is the request's stream on the connection. */
+  onConnectionReady(sender: RequestSender, connection: UpstreamConnection): void;
   /** `detail` is the transport's own words, such as `delayed_connect_error:_Connection_refused`; empty for none. */
   onConnectionFailure(reason: StreamResetReason, detail: string): void;
-}
-
-/**
- * - `connecting`: not up yet, the connect time-out runs.
- * - `idle`: waits in the pool, the idle time-out runs.
- * - `busy`: carries a request.
- * - `draining`: carries its last request.
- * - `closed`.
- */
-type State = "connecting" | "idle" | "busy" | "draining" | "closed";
-
-export class PooledConnection implements ClientConnectionOwner, UpstreamConnection {
-  readonly #pool: HostPool;
-  readonly #cluster: Cluster;
-  readonly #dataPath: DataPath;
-  readonly #timer = new CallbackTimer(() => this.#onTimer());
-  readonly codec: Http1ClientConnection;
-  state: State = "connecting";
-  tls: TlsInfo | undefined = undefined;
-  #requestCount = 0;
-  #idleSinceMs = 0;
-  /** When its life is over (max_connection_duration); infinity without a limit. */
-  #endsAtMs = Infinity;
-  #timedOut = false;
-  #localAddress: string | undefined = undefined;
-  #countedSent = 0;
-  #countedReceived = 0;
-
-  constructor(pool: HostPool, cluster: Cluster, dataPath: DataPath) {
-    this.#pool = pool;
-    this.#cluster = cluster;
-    this.#dataPath = dataPath;
-    cluster.stats.upstreamConnectionsTotal.increment();
-    countConnection(cluster, 1);
-    pool.host.stats.connectionsTotal += 1;
-    pool.host.stats.connectionsActive += 1;
-    this.codec = new Http1ClientConnection(
-      connectSocket(
-        pool.host,
-        cluster,
-        dataPath,
-        (chunk) => this.codec.onData(chunk),
-        {
-          serverName: pool.serverName,
-          verifiesServerName: pool.serverName !== undefined && cluster.autoServerName?.verifiesCertificate === true,
-          defaultProtocols: http1Protocols,
-        },
-        pool.transport,
-      ),
-      this,
-      {
-        maxHeadBytes: maxResponseHeadBytes,
-        maxFieldCount: maxResponseFieldCount,
-        enableTrailers: cluster.enableTrailers,
-        bufferLimitBytes: cluster.perConnectionBufferLimitBytes,
-      },
-      dataPath,
-    );
-    if (cluster.connectTimeoutMs > 0) dataPath.timers.arm(this.#timer, cluster.connectTimeoutMs, dataPath.turn.nowMs);
-  }
-
-  get sender(): RequestSender {
-    return this.codec;
-  }
-
-  get localAddress(): string | undefined {
-    return (this.#localAddress ??= this.codec.localAddress);
-  }
-
-  /** Gives an idle connection to a request. */
-  start(receiver: ResponseReceiver): void {
-    this.state = "busy";
-    this.#requestCount += 1;
-    const limit = this.#cluster.maxRequestsPerConnection;
-    if (limit > 0 && this.#requestCount >= limit) this.state = "draining";
-    this.codec.start(receiver);
-  }
-
-  onConnected(tls: TlsInfo | undefined): void {
-    this.tls = tls;
-    this.#dataPath.timers.disarm(this.#timer);
-    this.#becomeIdle();
-    const { maxConnectionDurationMs } = this.#cluster;
-    if (maxConnectionDurationMs > 0) this.#endsAtMs = this.#idleSinceMs + maxConnectionDurationMs;
-    this.#armTimer(this.#idleSinceMs);
-    this.#pool.onConnected(this);
-  }
-
-  onExchangeEnd(reusable: boolean): void {
-    const { stats } = this.#cluster;
-    stats.upstreamBytesSent.add(this.codec.bytesSent - this.#countedSent);
-    stats.upstreamBytesReceived.add(this.codec.bytesReceived - this.#countedReceived);
-    this.#countedSent = this.codec.bytesSent;
-    this.#countedReceived = this.codec.bytesReceived;
-    if (!reusable) return;
-    if (this.state === "draining" || !this.#pool.host.active) {
-      this.codec.destroy();
-      return;
-    }
-    this.#becomeIdle();
-    this.#pool.onConnectionIdle(this);
-  }
-
-  onClosed(error: NodeJS.ErrnoException | undefined): void {
-    const before = this.state;
-    this.state = "closed";
-    this.#dataPath.timers.disarm(this.#timer);
-    countConnection(this.#cluster, -1);
-    this.#pool.host.stats.connectionsActive -= 1;
-    if (before === "connecting") this.#connectFailed(error);
-    else this.#pool.onConnectionClosed(this, before === "idle");
-  }
-
-  #connectFailed(error: NodeJS.ErrnoException | undefined): void {
-    const { stats } = this.#cluster;
-    stats.upstreamConnectFailures.increment();
-    this.#pool.host.stats.connectFailures += 1;
-    if (this.#timedOut) stats.upstreamConnectTimeouts.increment();
-    this.#dataPath.poolLog.debug("connect failed", {
-      host: this.#pool.host.addressText,
-      reason: this.#timedOut ? "connection timeout" : error?.code,
-    });
-    if (this.#timedOut) this.#pool.onConnectFailure(this, "connection_timeout", "");
-    else this.#pool.onConnectFailure(this, connectFailure(error), transportErrorText(error));
-  }
-
-  #becomeIdle(): void {
-    this.state = "idle";
-    this.#idleSinceMs = this.#dataPath.turn.nowMs;
-  }
-
-  #onTimer(): void {
-    if (this.state === "connecting") {
-      this.#timedOut = true;
-      this.codec.destroy();
-      return;
-    }
-    const nowMs = this.#dataPath.turn.nowMs;
-    const isOver = nowMs >= this.#endsAtMs;
-    if (isOver) this.#cluster.stats.upstreamConnectionsMaxDuration.increment();
-    if (isOver && this.state !== "idle") this.state = "draining";
-    else if (isOver) this.codec.destroy();
-    else this.#armTimer(nowMs);
-  }
-
-  /** For the end of its idle time or of its life, whichever comes first; too long idle, it ends now. */
-  #armTimer(nowMs: number): void {
-    const { idleTimeoutMs } = this.#cluster;
-    const idleMs = this.state === "idle" ? nowMs - this.#idleSinceMs : 0;
-    const idleLeftMs = idleTimeoutMs > 0 ? idleTimeoutMs - idleMs : Infinity;
-    const leftMs = Math.min(idleLeftMs, this.#endsAtMs - nowMs);
-    if (leftMs <= 0) this.codec.destroy();
-    else if (leftMs < Infinity) this.#dataPath.timers.arm(this.#timer, leftMs, nowMs);
-  }
 }
 
 /** Connections that any request of the pool may use: to one host, with one transport, for one server name. */
@@ -193,7 +23,8 @@ export class HostPool {
   /** Of requests (auto_sni); undefined = what the transport says. */
   readonly serverName: string | undefined;
   readonly #dataPath: DataPath;
-  readonly #idle: PooledConnection[] = [];
+  /** With capacity; the one that was used last stands last. */
+  readonly #ready: PooledConnection[] = [];
   readonly #all = new Set<PooledConnection>();
   readonly #waiters: { waiter: PoolWaiter; cluster: Cluster }[] = [];
   #connectingCount = 0;
@@ -209,28 +40,44 @@ export class HostPool {
     return this.#all.size === 0 && this.#waiters.length === 0;
   }
 
-  /**
-   * Gives an idle connection at once, already started for the waiter; otherwise undefined, and the waiter hears later,
-   * or within this call when a circuit breaker is open.
-   */
-  acquire(cluster: Cluster, waiter: PoolWaiter): PooledConnection | undefined {
-    let connection = this.#idle.pop();
-    while (connection !== undefined && !connection.codec.usable) connection = this.#idle.pop();
+  /** The waiter gets a stream at once where a connection has capacity, or hears later, or within this call when a circuit breaker is open. */
+  acquire(cluster: Cluster, waiter: PoolWaiter): void {
+    const connection = this.#mostRecentlyUsed();
     if (connection !== undefined) {
-      connection.start(waiter);
-      return connection;
+      this.#open(connection, waiter);
+      return;
     }
     const { stats, load, circuitBreakers } = cluster;
     if (load.pendingRequests >= circuitBreakers.maxPendingRequests) {
       stats.upstreamRequestPendingOverflow.increment();
       waiter.onConnectionFailure("overflow", "");
-      return undefined;
+      return;
     }
     stats.upstreamRequestsPendingTotal.increment();
     countPendingRequest(cluster, 1);
     this.#waiters.push({ waiter, cluster });
     this.#connectFor(cluster);
-    return undefined;
+  }
+
+  /** Those that have lost their capacity since they were listed, as their sockets have been given up, are dropped. */
+  #mostRecentlyUsed(): PooledConnection | undefined {
+    const ready = this.#ready;
+    for (;;) {
+      const connection = ready.at(-1);
+      if (connection === undefined || connection.capacity > 0) return connection;
+      connection.isListed = false;
+      ready.pop();
+    }
+  }
+
+  /** A connection that has capacity, and is the last of the list if it is on it. */
+  #open(connection: PooledConnection, waiter: PoolWaiter): void {
+    const sender = connection.open(waiter);
+    if (connection.isListed && connection.capacity === 0) {
+      connection.isListed = false;
+      this.#ready.pop();
+    }
+    waiter.onConnectionReady(sender, connection);
   }
 
   /** The waiter no longer wants a connection. */
@@ -241,27 +88,30 @@ export class HostPool {
     this.#waiters.splice(index, 1);
   }
 
-  /** Closes idle connections now and busy ones after their request; requests that wait are still served. */
+  /** Closes idle connections now and busy ones after their requests; requests that wait are still served. */
   drain(): void {
     for (const connection of this.#all) {
-      if (connection.state === "idle") connection.codec.destroy();
-      else if (connection.state === "busy") connection.state = "draining";
+      connection.isListed = false;
+      connection.drain();
     }
-    this.#idle.length = 0;
+    this.#ready.length = 0;
   }
 
   /** Makes room for a connection of another pool; false when none waits for work. */
   closeIdleConnection(): boolean {
-    const longestIdle = this.#idle.shift();
-    longestIdle?.codec.destroy();
-    return longestIdle !== undefined;
+    const longestIdle = this.#ready.find(({ isIdle }) => isIdle);
+    if (longestIdle === undefined) return false;
+    this.#unlist(longestIdle);
+    longestIdle.destroy();
+    return true;
   }
 
   /** Ends everything at once. */
   destroy(): void {
-    for (const connection of this.#all) connection.codec.destroy();
+    for (const connection of this.#all) connection.destroy();
   }
 
+  // A connection that comes up counts for one request, whatever it will carry.
   #connectFor(cluster: Cluster): void {
     if (this.#connectingCount >= this.#waiters.length) return;
     const { stats, load, circuitBreakers } = cluster;
@@ -278,29 +128,36 @@ export class HostPool {
 
   onConnected(connection: PooledConnection): void {
     this.#connectingCount -= 1;
-    this.onConnectionIdle(connection);
+    this.onCapacity(connection);
   }
 
-  onConnectionIdle(connection: PooledConnection): void {
-    const next = this.#waiters.length === 0 ? undefined : this.#waiters.shift();
-    if (next === undefined) {
-      if (this.host.active) this.#idle.push(connection);
-      else connection.codec.destroy();
+  /** The connection may take streams: those that wait go first. */
+  onCapacity(connection: PooledConnection): void {
+    while (this.#waiters.length > 0 && connection.capacity > 0) {
+      const { waiter, cluster } = this.#waiters.shift()!;
+      countPendingRequest(cluster, -1);
+      this.#open(connection, waiter);
+    }
+    if (connection.isListed || connection.capacity === 0) return;
+    if (!this.host.active) {
+      connection.drain();
       return;
     }
-    countPendingRequest(next.cluster, -1);
-    connection.start(next.waiter);
-    next.waiter.onConnectionReady(connection);
+    connection.isListed = true;
+    this.#ready.push(connection);
   }
 
-  onConnectionClosed(connection: PooledConnection, wasIdle: boolean): void {
+  onConnectionClosed(connection: PooledConnection): void {
     this.#all.delete(connection);
-    if (wasIdle) {
-      const index = this.#idle.lastIndexOf(connection);
-      if (index >= 0) this.#idle.splice(index, 1);
-    }
+    this.#unlist(connection);
     const first = this.#waiters[0];
     if (first !== undefined) this.#connectFor(first.cluster);
+  }
+
+  #unlist(connection: PooledConnection): void {
+    if (!connection.isListed) return;
+    connection.isListed = false;
+    this.#ready.splice(this.#ready.lastIndexOf(connection), 1);
   }
 
   /** As in Envoy, everything that waits for this host fails with the connection that it waited for. */

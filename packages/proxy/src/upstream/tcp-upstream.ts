@@ -6,7 +6,8 @@ import type { DataPath } from "../worker/data-path.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
-import type { PoolWaiter, UpstreamConnection } from "./host-pool.ts";
+import type { PoolWaiter } from "./host-pool.ts";
+import type { UpstreamConnection } from "./pooled-connection.ts";
 import { TcpConnection, type TcpConnectionOwner } from "./tcp-connection.ts";
 
 const noBytes: Buffer = Buffer.alloc(0);
@@ -18,10 +19,6 @@ export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnec
   constructor(host: Host, cluster: Cluster, waiter: PoolWaiter, dataPath: DataPath) {
     this.#waiter = waiter;
     this.#connection = new TcpConnection(host, cluster, this, dataPath);
-  }
-
-  get sender(): RequestSender {
-    return this;
   }
 
   get localAddress(): string | undefined {
@@ -75,7 +72,7 @@ export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnec
   // TcpConnectionOwner
 
   onConnected(): void {
-    this.#waiter.onConnectionReady(this);
+    this.#waiter.onConnectionReady(this, this);
   }
 
   onConnectFailure(reason: StreamResetReason, detail: string): void {

@@ -8,13 +8,14 @@ import { CallbackTimer, TimerEntry } from "../worker/timer-wheel.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { ResponseHead } from "../http/message.ts";
 import { serverNameOf } from "./auto-server-name.ts";
-import { type HostPool, hostPool, type PoolWaiter, type UpstreamConnection } from "./host-pool.ts";
+import { type HostPool, hostPool, type PoolWaiter } from "./host-pool.ts";
+import type { UpstreamConnection } from "./pooled-connection.ts";
 import { TcpUpstream } from "./tcp-upstream.ts";
 
 /** Whose try it is: the router's request, or one that the proxy itself sends. */
 export interface AttemptOwner {
   /** Sends the request from its beginning. */
-  onConnected(attempt: UpstreamAttempt, connection: UpstreamConnection): void;
+  onConnected(attempt: UpstreamAttempt, sender: RequestSender, connection: UpstreamConnection): void;
   /** Everything that was sent is still there. */
   canSendAgain(): boolean;
   onInformational(status: number, headers: HeaderMap): void;
@@ -78,12 +79,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     }
     const serverName = this.#cluster.autoServerName === undefined ? undefined : serverNameOf(authority);
     this.#pool = hostPool(this.host, this.#cluster, this.#dataPath, serverName);
-    this.#acquire(this.#pool);
-  }
-
-  #acquire(pool: HostPool): void {
-    const connection = pool.acquire(this.#cluster, this);
-    if (connection !== undefined) this.onConnectionReady(connection);
+    this.#pool.acquire(this.#cluster, this);
   }
 
   /** The answer may be older than the request: a 408 to a connection on which nothing came. */
@@ -123,9 +119,9 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#request.onPerTryTimeout(this, "upstream_per_try_timeout");
   }
 
-  onConnectionReady(connection: UpstreamConnection): void {
+  onConnectionReady(sender: RequestSender, connection: UpstreamConnection): void {
     this.#state = "sending";
-    this.#sender = connection.sender;
+    this.#sender = sender;
     const { host } = this;
     const { stats } = this.#cluster;
     stats.upstreamRequestsTotal.increment();
@@ -134,7 +130,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     host.activeRequests += 1;
     this.#cluster.outlierDetection?.onConnected(host);
     this.#armDurationTimer();
-    this.#request.onConnected(this, connection);
+    this.#request.onConnected(this, sender, connection);
   }
 
   onConnectionFailure(reason: StreamResetReason, detail: string): void {
@@ -179,7 +175,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       this.#hasMoved = true;
       this.#state = "waiting";
       this.#sender = undefined;
-      this.#acquire(this.#pool);
+      this.#pool.acquire(this.#cluster, this);
       return;
     }
     this.#cluster.stats.upstreamRequestResets.increment();

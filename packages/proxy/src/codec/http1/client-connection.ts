@@ -7,6 +7,7 @@ import type { TlsInfo } from "../../tls/tls-info.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
 import { readyEventOf } from "../../tls/ready-event.ts";
+import type { ClientCodec, ClientCodecOwner } from "../client-codec.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { fieldLines } from "./field-lines.ts";
@@ -20,15 +21,6 @@ export interface Http1ClientSettings {
   readonly maxFieldCount: number;
   readonly enableTrailers: boolean;
   readonly bufferLimitBytes: number;
-}
-
-export interface ClientConnectionOwner {
-  /** `tls` is undefined where the connection is plain. */
-  onConnected(tls: TlsInfo | undefined): void;
-  /** The exchange is over on both sides; false when the connection cannot carry another one and closes. */
-  onExchangeEnd(reusable: boolean): void;
-  /** `reason` is set when the connection never came about or broke. */
-  onClosed(reason: NodeJS.ErrnoException | undefined): void;
 }
 
 /**
@@ -49,9 +41,10 @@ const upperH = 72;
 const maxInformationalCount = 100;
 const bodilessMethods = new Set(["GET", "HEAD", "DELETE", "TRACE", "CONNECT"]);
 
-export class Http1ClientConnection implements RequestSender, BodySink {
+export class Http1ClientConnection implements ClientCodec, RequestSender, BodySink {
+  readonly protocol = "HTTP/1.1";
   readonly #socket: Socket;
-  readonly #owner: ClientConnectionOwner;
+  readonly #owner: ClientCodecOwner;
   readonly #settings: Http1ClientSettings;
   readonly #dataPath: DataPath;
   readonly #output: SocketOutput;
@@ -80,7 +73,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   bytesReceived = 0;
 
   /** `socket` is being connected; whoever made it feeds what it reads to `onData`. */
-  constructor(socket: Socket, owner: ClientConnectionOwner, settings: Http1ClientSettings, dataPath: DataPath) {
+  constructor(socket: Socket, owner: ClientCodecOwner, settings: Http1ClientSettings, dataPath: DataPath) {
     this.#socket = socket;
     this.#owner = owner;
     this.#settings = settings;
@@ -102,19 +95,17 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     return this.#output.bytesSent;
   }
 
-  /** `ip:port` of our side, undefined before the connection is up. */
   get localAddress(): string | undefined {
     const { localAddress, localPort } = this.#socket;
     return localAddress === undefined ? undefined : ipPortText(localAddress, localPort ?? 0);
   }
 
-  /** False from the moment that the socket is given up; that it has closed is heard only in a later turn. */
-  get usable(): boolean {
-    return !this.#socket.destroyed;
+  // None from the moment that the socket is given up; that it has closed is heard only in a later turn.
+  get capacity(): number {
+    return this.#state === "idle" && !this.#socket.destroyed ? 1 : 0;
   }
 
-  /** Gives the connection to a request; only an idle one can be given. */
-  start(receiver: ResponseReceiver): void {
+  open(receiver: ResponseReceiver): RequestSender {
     if (this.#state !== "idle") throw new Error(`a request on a connection that is ${this.#state}`);
     this.#receiver = receiver;
     this.#state = "head";
@@ -122,6 +113,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
     this.#informationalCount = 0;
     this.#hasWaited = !this.#isNew;
     this.#sentBefore = this.#output.bytesSent;
+    return this;
   }
 
   destroy(): void {
@@ -343,7 +335,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
       this.#state = "idle";
       // The end of a response may come in the read that made its receiver pause; nobody resumes for it any more.
       if (this.#paused) this.resumeResponse();
-      this.#owner.onExchangeEnd(true);
+      this.#owner.onStreamEnd(true);
     } else {
       // A request that is not complete when its answer is will never be (Envoy resets it too).
       this.#closeUnusable();
@@ -351,7 +343,7 @@ export class Http1ClientConnection implements RequestSender, BodySink {
   }
 
   #closeUnusable(): void {
-    this.#owner.onExchangeEnd(false);
+    this.#owner.onStreamEnd(false);
     this.destroy();
   }
 

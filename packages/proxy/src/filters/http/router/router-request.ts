@@ -10,7 +10,7 @@ import type { ResponseHead } from "../../../http/message.ts";
 import { responseFlags } from "../../../http/response-flags.ts";
 import { rewriteAuthority } from "../../../route/rewrite-authority.ts";
 import type { ForwardAction } from "../../../route/route-table.ts";
-import type { UpstreamConnection } from "../../../upstream/host-pool.ts";
+import type { UpstreamConnection } from "../../../upstream/pooled-connection.ts";
 import { UpstreamAttempt } from "../../../upstream/upstream-attempt.ts";
 import {
   flagOfReset,
@@ -223,9 +223,8 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     if (this.#attempt?.sender !== undefined) this.#attempt.armPerTryTimeout(this.#perTryTimeoutMs);
   }
 
-  onConnected(attempt: UpstreamAttempt, connection: UpstreamConnection): void {
+  onConnected(attempt: UpstreamAttempt, sender: RequestSender, connection: UpstreamConnection): void {
     const stream = this.#stream;
-    const { sender } = connection;
     stream.info.upstreamLocalAddress = connection.localAddress;
     stream.info.upstreamTls = connection.tls;
     // The time for a connection has a limit of its own (connect_timeout).

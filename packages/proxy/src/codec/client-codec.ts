@@ -1,0 +1,47 @@
+// An upstream connection as its codec holds it, apart from the streams on it; and which codec a connection gets.
+import type { Socket } from "node:net";
+import type { Protocol } from "../http/message.ts";
+import type { TlsInfo } from "../tls/tls-info.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import { Http1ClientConnection, type Http1ClientSettings } from "./http1/client-connection.ts";
+import type { RequestSender, ResponseReceiver } from "./stream-codec.ts";
+
+export interface ClientCodec {
+  readonly protocol: Protocol;
+  /** On the wire, both. */
+  readonly bytesReceived: number;
+  readonly bytesSent: number;
+  /** `ip:port` of our side, undefined before the connection is up. */
+  readonly localAddress: string | undefined;
+  /** So many streams may be opened beside those that are; 0 until the connection is up, and once it is given up. HTTP/1.1: one, while there is none. */
+  readonly capacity: number;
+  /** Needs capacity. */
+  open(receiver: ResponseReceiver): RequestSender;
+  /** `data` is a view that is valid during the call. */
+  onData(data: Buffer): void;
+  /** Ends it now; what its streams wait for does not come. */
+  destroy(): void;
+}
+
+/** Whose connection it is. */
+export interface ClientCodecOwner {
+  /** `tls` is undefined where the connection is plain. */
+  onConnected(tls: TlsInfo | undefined): void;
+  /** A stream is over on both sides; false when the connection cannot carry another one and closes. */
+  onStreamEnd(reusable: boolean): void;
+  /** `reason` is set when the connection never came about or broke. */
+  onClosed(reason: NodeJS.ErrnoException | undefined): void;
+}
+
+/** Limits of a connection, whatever it speaks. */
+export type ClientCodecSettings = Http1ClientSettings;
+
+/** `socket` is being connected; whoever made it feeds what it reads to `onData`. */
+export function openClientCodec(
+  socket: Socket,
+  owner: ClientCodecOwner,
+  settings: ClientCodecSettings,
+  dataPath: DataPath,
+): ClientCodec {
+  return new Http1ClientConnection(socket, owner, settings, dataPath);
+}
