@@ -7,10 +7,8 @@ const name = "token";
 /** The token there is, or a new one; one that others could read is replaced. @throws where somebody else has put it there */
 export async function readOrMakeToken(state: KeptTexts): Promise<string> {
   const kept = await state.read(name);
-  if (kept?.mayBeKnown === false) {
-    if (kept.text.trim() === "") throw new Error(`${state.placeOf(name)} is empty: remove it, and a new token is made`);
-    return kept.text.trim();
-  }
+  if (kept?.text.trim() === "") throw new Error(`${state.placeOf(name)} is empty: remove it, and a new token is made`);
+  if (kept?.mayBeKnown === false) return kept.text.trim();
   const token = randomBytes(32).toString("base64url");
   await state.write(name, `${token}\n`);
   return token;
