@@ -1,5 +1,5 @@
-// The stages between the store and the streams, made and connected: what changes in one of them is told to the next, and what
-// each finds in the resources is gathered for whoever asks.
+// The stages between the store and the streams, made and connected: what changes in one of them is told to the next,
+// and what each finds in the resources is gathered for whoever asks.
 import { type Finding, isKind, keyText, type Place, placeOf, type ResourceKey, type Store } from "@tulle/config";
 import type { Logger } from "@tulle/telemetry";
 import type { Clock } from "@tulle/xds";

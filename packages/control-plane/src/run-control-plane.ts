@@ -1,4 +1,5 @@
-// A control plane in one function: builds the first snapshot of what its store has, and serves xDS and the HTTP API until closed.
+// A control plane in one function: builds the first snapshot of what its store has, and serves xDS and the HTTP API
+// until closed.
 import { apiSocketName, type Finding, type Store } from "@tulle/config";
 import { makeSocketPath } from "@tulle/identity/own";
 import { descriptorLimit, DescriptorReserve, type Logger, Logging, MetricRegistry } from "@tulle/telemetry";

@@ -1,5 +1,5 @@
-// A control plane over a folder of manifests and what is applied above it: opens its state and its store, runs it with both, and closes
-// them after it.
+// A control plane over a folder of manifests and what is applied above it: opens its state and its store, runs it
+// with both, and closes them after it.
 import { analyze, type Store } from "@tulle/config";
 import { Logging } from "@tulle/telemetry";
 import { systemClock } from "@tulle/xds";
@@ -12,7 +12,7 @@ export interface ManifestControlPlaneOptions extends Omit<ControlPlaneOptions, "
   readonly directory?: string;
   /** Where applied resources lie, beside the control plane's own state. Made when missing. */
   readonly stateDirectory: string;
-  /** Forget what was applied before, and what was fetched. */
+  /** Forget what was applied before, and the keys of issuers that were fetched. */
   readonly fresh?: boolean;
   /** Whoever runs the pods; see `LayeredStoreOptions.runtimeOwner`. */
   readonly runtimeOwner?: string;

@@ -1,5 +1,6 @@
-// The client's end of a conversation, whichever variant of xDS the server speaks: events go in, actions come out, without any gRPC; time
-// and chance are numbers in the events. State of the world (sotw/) is one variant; the incremental one would be another.
+// The client's end of a conversation, whichever variant of xDS the server speaks: events go in, actions come out,
+// without any gRPC; time and chance are numbers in the events. State of the world (sotw/) is one variant; the
+// incremental one would be another.
 import type { Any } from "@bufbuild/protobuf/wkt";
 import type { AdsClientState, ResourceError } from "./ads-client-api.ts";
 import type { SubscribedNames } from "./ads-server-api.ts";
@@ -47,10 +48,15 @@ export type ClientEvent<Response extends ReceivedResponse<unknown>> =
       readonly nonce: string;
       readonly stream: number;
       readonly errors: readonly ResourceError[];
-      /** Of `removed`: what the consumer was not told to remove after all, because the response could not be read whole. */
+      /**
+       * Of `removed`: what the consumer was not told to remove after all, because the response could not be read
+       * whole.
+       */
       readonly kept?: readonly string[];
     }
-  /** The time to live of these resources is over. Answered by a verdict with an empty nonce, which nobody is told of. */
+  /**
+   * The time to live of these resources is over. Answered by a verdict with an empty nonce, which nobody is told of.
+   */
   | { readonly kind: "expired"; readonly type: ResourceTypeName; readonly names: readonly string[] }
   | { readonly kind: "ended"; readonly reason: string }
   /** The time of `retryAtMs` has come. */

@@ -1,5 +1,6 @@
-// Make before break, whatever the variant of xDS: listeners and routes wait until the proxy has the clusters that they name, endpoints
-// included, and a cluster that is dropped stays until no listener or route was written with it in view.
+// Make before break, whatever the variant of xDS: listeners and routes wait until the proxy has the clusters that
+// they name, endpoints included, and a cluster that is dropped stays until no listener or route was written with it
+// in view.
 import type { AdsServerLimits } from "./ads-server-api.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
@@ -46,7 +47,9 @@ export class MakeBeforeBreak {
     return this.#lingering;
   }
 
-  /** The union first: routes that still name a dropped cluster are in effect until their successors are acknowledged. */
+  /**
+   * The union first: routes that still name a dropped cluster are in effect until their successors are acknowledged.
+   */
   clustersDeclared(before: Resources | undefined, declared: Resources, sent: Resources, nowMs: number): void {
     for (const name of this.#lingering.keys()) if (declared.has(name)) this.#lingering.delete(name);
     for (const [name, resource] of before ?? []) {
@@ -81,7 +84,10 @@ export class MakeBeforeBreak {
     if (!isHeld) this.#heldSinceMs = undefined;
   }
 
-  /** Dropped clusters go once no listener or route that the proxy may still use was written with them in view. True if some went. */
+  /**
+   * Dropped clusters go once no listener or route that the proxy may still use was written with them in view. True if
+   * some went.
+   */
   endLingering(nowMs: number): boolean {
     const before = this.#lingering.size;
     if (before === 0) return false;

@@ -1,5 +1,5 @@
-// The server's end of one stream, whichever variant of xDS the client speaks: events go in, actions come out, without any gRPC, and
-// time is a number. State of the world (sotw/) is one variant; the incremental one would be another.
+// The server's end of one stream, whichever variant of xDS the client speaks: events go in, actions come out, without
+// any gRPC, and time is a number. State of the world (sotw/) is one variant; the incremental one would be another.
 import type { Acknowledgement, AdsServerLimits, Rejection, SubscribedNames, TypeStatus } from "./ads-server-api.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
 import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
@@ -15,7 +15,10 @@ export interface ServerMachineOptions {
   readonly noncePrefix: string;
 }
 
-/** Of each type that it holds: all resources that the proxy should have. What has to be sent or removed is the machine's to find. */
+/**
+ * Of each type that it holds: all resources that the proxy should have. What has to be sent or removed is the
+ * machine's to find.
+ */
 export type ServerDeclaration = ReadonlyMap<ResourceTypeName, ReadonlyMap<string, EncodedResource>>;
 
 /** What a request says in every variant. */
@@ -61,7 +64,10 @@ export interface ServerMachine<Request extends ServerRequest, Response extends S
   namesAfter(request: Request): number;
   /** `pending` is what the next `declare` will bring: it counts already. */
   status(pending?: ServerDeclaration): ReadonlyMap<ResourceTypeName, TypeStatus>;
-  /** When `wake` is due, in the events' time; undefined while nothing waits for time alone. What is past waits for another event. */
+  /**
+   * When `wake` is due, in the events' time; undefined while nothing waits for time alone. What is past waits for
+   * another event.
+   */
   nextWakeMs(nowMs: number): number | undefined;
 }
 

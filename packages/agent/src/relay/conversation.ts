@@ -1,5 +1,5 @@
-// What the relay has to understand of the bytes that pass, which is one variant of xDS: what the proxy asks for, what it has accepted, and
-// what the saved state can answer. The session passes the bytes on without looking at them.
+// What the relay has to understand of the bytes that pass, which is one variant of xDS: what the proxy asks for, what
+// it has accepted, and what the saved state can answer. The session passes the bytes on without looking at them.
 import type { Clock, ResourceType } from "@tulle/xds";
 import type { StateKeeper } from "./state-keeper.ts";
 
@@ -13,7 +13,10 @@ export interface ConversationOptions {
 
 /** What is to become of a request of the proxy. */
 export interface HeardRequest {
-  /** What the control plane that is connected may be told: the request as it is, or without its answer to somebody else's response. */
+  /**
+   * What the control plane that is connected may be told: the request as it is, or without its answer to somebody
+   * else's response.
+   */
   readonly forControlPlane: Uint8Array | undefined;
   /** The type of which it asks for something new that the saved state may have to answer. */
   readonly asksAnew: string | undefined;

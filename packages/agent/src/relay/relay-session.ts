@@ -1,5 +1,6 @@
-// One ADS stream of a proxy, relayed. What the proxy and the control plane say passes as it is, nonces included; the conversation
-// remembers what the proxy asks for and has accepted, and the session has it step in while there is no control plane.
+// One ADS stream of a proxy, relayed. What the proxy and the control plane say passes as it is, nonces included; the
+// conversation remembers what the proxy asks for and has accepted, and the session has it step in while there is no
+// control plane.
 //
 // The session is in one of these states:
 //   connecting  a stream to the control plane is being opened     → `live` by its opening, `offline` by its failing
@@ -7,8 +8,9 @@
 //   offline     back-off runs; what the proxy asks for and was
 //               not answered comes from the saved state            → `connecting` by time
 //   closed      the proxy has gone
-// A request that nobody has answered for `graceMs` is answered from the saved state in any of them, and those after it at
-// once, until the control plane says something: one that accepts connections and is silent must not hold up a start.
+// A request that nobody has answered for `graceMs` is answered from the saved state in any of them, and those after
+// it at once, until the control plane says something: one that accepts connections and is silent must not hold up a
+// start.
 import { type BackOffLimits, type ByteStream, type ByteStreamEvents, type Clock, backOffMs } from "@tulle/xds";
 import type { Conversation } from "./conversation.ts";
 
@@ -63,8 +65,8 @@ export class RelaySession {
   }
 
   /**
-   * Changes to a new stream, which shows the newest certificate: the control plane ends a connection when the one that was shown
-   * expires. What the proxy asked for is asked for again there; it notices nothing.
+   * Changes to a new stream, which shows the newest certificate: the control plane ends a connection when the one
+   * that was shown expires. What the proxy asked for is asked for again there; it notices nothing.
    */
   renew(): void {
     if (this.#state !== "live") return;

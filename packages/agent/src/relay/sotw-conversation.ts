@@ -1,8 +1,9 @@
-// A state-of-the-world conversation that passes through the relay. Its names are the whole subscription of their type, and a response
-// of a full-state type is all that there is of it.
+// A state-of-the-world conversation that passes through the relay. Its names are the whole subscription of their
+// type, and a response of a full-state type is all that there is of it.
 //
-// Answers to the relay's own responses, and to those of a stream that is gone, stop here: their nonces mean nothing to the
-// control plane. If such a request also changes the names asked for, it goes on without its nonce, as a first one would.
+// Answers to the relay's own responses, and to those of a stream that is gone, stop here: their nonces mean nothing
+// to the control plane. If such a request also changes the names asked for, it goes on without its nonce, as a first
+// one would.
 import {
   type ResourceType,
   decodeRequest,
@@ -119,8 +120,8 @@ export class SotwConversation implements Conversation {
   }
 
   /**
-   * Takes what a request says about a response, and keeps what was accepted. True if the control plane that is connected
-   * may be told: there is no nonce, or it is one of its own.
+   * Takes what a request says about a response, and keeps what was accepted. True if the control plane that is
+   * connected may be told: there is no nonce, or it is one of its own.
    */
   #takeAnswer(asked: Asked, request: DiscoveryRequest): boolean {
     const nonce = request.responseNonce;
@@ -166,8 +167,8 @@ export class SotwConversation implements Conversation {
   }
 
   /**
-   * A refusal of clusters or listeners that names some: the proxy has applied the others, and keeps its version of those.
-   * A control plane may never send a response that it accepts as a whole.
+   * A refusal of clusters or listeners that names some: the proxy has applied the others, and keeps its version of
+   * those. A control plane may never send a response that it accepts as a whole.
    */
   #keepUnnamed(asked: Asked, refused: Unanswered, message: string): void {
     if (asked.type?.fullState !== true || isCutShort(message)) return;

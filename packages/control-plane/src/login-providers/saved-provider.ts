@@ -1,5 +1,5 @@
-// Providers' endpoints as they are kept: a restarted control plane must not close the pages that people are signed in for until every
-// provider has answered again.
+// Providers' endpoints as they are kept: a restarted control plane must not close the pages that people are signed in
+// for until every provider has answered again.
 import type { ProviderEndpoints } from "./provider-metadata.ts";
 
 export type SavedEndpoints = ReadonlyMap<string, ProviderEndpoints>;

@@ -1,5 +1,5 @@
-// What was fetched and has to outlive this process, entry by entry: the keys of issuers, the endpoints of providers. What is damaged is worth
-// no more than what is missing, since it can be fetched again.
+// What was fetched and has to outlive this process, entry by entry: the keys of issuers, the endpoints of providers.
+// What is damaged is worth no more than what is missing, since it can be fetched again.
 import type { KeptTexts } from "./state-folder.ts";
 
 export interface KeptEntriesOptions<Value> {

@@ -1,5 +1,5 @@
-// What a control plane knows of itself from one start to the next: small texts, each by a name. Here they are files of the user's own;
-// elsewhere they may be kept by whatever starts the control plane.
+// What a control plane knows of itself from one start to the next: small texts, each by a name. Here they are files
+// of the user's own; elsewhere they may be kept by whatever starts the control plane.
 import path from "node:path";
 import { writeSecretFile } from "@tulle/identity";
 import { makeOwnFolder, readOwnFile } from "@tulle/identity/own";

@@ -36,8 +36,8 @@ const judging: readonly FilterPlacement[] = ["inbound", "gateway"];
 const filterTable: readonly FilterRow[] = [
   {
     placements: everywhere,
-    // Istio's own message, so that Istio's Envoy understands it as well. A client's Host names no service at a gateway. A stock Envoy,
-    // which does not have it, skips it.
+    // Istio's own message, so that Istio's Envoy understands it as well. A client's Host names no service at a
+    // gateway. A stock Envoy, which does not have it, skips it.
     filters: (placement) => {
       const value = placement === "gateway" ? { disable_host_header_fallback: true } : {};
       const config = pack(TypedStructSchema, { typeUrl: "type.googleapis.com/stats.PluginConfig", value });

@@ -1,5 +1,5 @@
-// The client's side of a state-of-the-world ADS conversation, without any gRPC: events go in, actions come out, time and
-// chance are numbers in the events. It outlives its streams: what was accepted is told to the next control plane.
+// The client's side of a state-of-the-world ADS conversation, without any gRPC: events go in, actions come out, time
+// and chance are numbers in the events. It outlives its streams: what was accepted is told to the next control plane.
 //
 // The connection is in one of these states:
 //   connecting  a stream was asked for                        → `streaming` by `opened`, `waiting` by `ended`
@@ -8,7 +8,8 @@
 //   waiting     back-off runs, doubled for each try since the
 //               last response                                 → `connecting` by `wake`
 //   closed      for good
-// For each type: unasked → asked (a request is out) → deciding (a response is with the consumer) → asked, by ACK or NACK.
+// For each type: unasked → asked (a request is out) → deciding (a response is with the consumer) → asked, by ACK or
+// NACK.
 import type { AdsClientState } from "../ads-client-api.ts";
 import type { SubscribedNames } from "../ads-server-api.ts";
 import { type BackOffLimits, backOffMs } from "../back-off.ts";

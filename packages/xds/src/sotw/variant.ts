@@ -1,5 +1,5 @@
-// State of the world as one variant of xDS, for the two shells: the messages on the wire and the machine behind them. Nothing else of
-// this folder is known outside but the messages, which the relay reads.
+// State of the world as one variant of xDS, for the two shells: the messages on the wire and the machine behind them.
+// Nothing else of this folder is known outside but the messages, which the relay reads.
 import type { ClientVariant, ReceivedContent } from "../client-machine.ts";
 import { shortened } from "../rejected-names.ts";
 import { resourceName } from "../resource-name.ts";
@@ -20,8 +20,8 @@ export const sotwServer: ServerVariant<SotwServerRequest, SotwServerResponse> = 
 
 export const sotwClient: ClientVariant<SotwRequest, SotwReceivedResponse<ReceivedContent>> = {
   encodeRequest,
-  // A request says everything about its type. The refusal of the response that is answered still holds when the names have changed
-  // meanwhile.
+  // A request says everything about its type. The refusal of the response that is answered still holds when the names
+  // have changed meanwhile.
   mergeRequests: (earlier, later) => {
     const error = later.error ?? (earlier.nonce === later.nonce ? earlier.error : undefined);
     return { ...later, error, first: earlier.first || later.first };
