@@ -3,7 +3,7 @@ import { fromBinary } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { FilterConfigSchema } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import { filterOfRouteType } from "../filters/http/table.ts";
-import { enablementKey } from "../filters/http/where-routes-enable.ts";
+import { enablementKey } from "../filters/http/enablement-key.ts";
 import type { Place, Problems } from "../fields/problems.ts";
 import { type TypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
 

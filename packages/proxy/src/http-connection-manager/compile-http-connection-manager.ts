@@ -10,7 +10,10 @@ import {
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
 import { counterGroup, statDescription } from "../stats/stat-description.ts";
 import { filterOfType } from "../filters/http/table.ts";
-import { whereRoutesEnable } from "../filters/http/where-routes-enable.ts";
+import { enablementKey } from "../filters/http/enablement-key.ts";
+import { accessLogObserver, statisticsObserver } from "./record-stream.ts";
+import { HttpFilterChain } from "./filter-chain.ts";
+import { StreamObservers } from "./stream-observer.ts";
 import type { HttpFilter } from "../http/filter.ts";
 import type { ClientCertForwarding, ForwardClientCert } from "./forwarded-client-cert.ts";
 import type { RouteTable } from "../route/route-table.ts";
@@ -66,7 +69,7 @@ export function compileHttpConnectionManager(
   const { scope, problems } = build;
   checkLimitsOfThisProxy(message, place, problems);
   const routeTable = compileRouteSource(message, build, place);
-  const filters = compileFilters(message, build, place);
+  const filterChain = compileFilters(message, build, place);
   const accessLogs = message.accessLog.map((log, index) =>
     compileAccessLog(log, scope, place.field("access_log", index), problems),
   );
@@ -76,14 +79,18 @@ export function compileHttpConnectionManager(
   const rewriteLocalReply = compileLocalReplies(message.localReplyConfig, scope, localReplies, problems);
   const via = checkHeaderText(message.via, place.field("via"), problems);
   if (routeTable === undefined || problems.hasErrors) return undefined;
+  const stats = connectionManagerStats(scope, message.statPrefix);
   const common = message.commonHttpProtocolOptions;
   const http1 = message.httpProtocolOptions;
   const strip = message.stripPortMode;
   return {
     statPrefix: message.statPrefix,
     routeTable,
-    filters,
-    accessLogs: accessLogs.filter((log) => log !== undefined),
+    filterChain,
+    observers: new StreamObservers([
+      statisticsObserver(stats),
+      ...accessLogs.filter((log) => log !== undefined).map(accessLogObserver),
+    ]),
     serverName: serverName === "" ? "envoy" : serverName,
     serverHeaderTransformation: serverHeaders[message.serverHeaderTransformation] ?? "overwrite",
     connectionIdleTimeoutMs: durationMs(common?.idleTimeout, defaultIdleTimeoutMs),
@@ -120,7 +127,7 @@ export function compileHttpConnectionManager(
     ),
     drainTimeoutMs: durationMs(message.drainTimeout, defaultDrainTimeoutMs),
     rewriteLocalReply,
-    stats: connectionManagerStats(scope, message.statPrefix),
+    stats,
   };
 }
 
@@ -208,15 +215,16 @@ function compileRouteSource(
   }
 }
 
-interface PlacedFilter {
+interface KnownFilter {
   readonly name: string;
   readonly isTerminal: boolean;
+  readonly isDisabled: boolean;
   readonly filter: HttpFilter | undefined;
 }
 
-function compileFilters(message: HttpConnectionManager, build: ListenerBuild, place: Place): readonly HttpFilter[] {
+function compileFilters(message: HttpConnectionManager, build: ListenerBuild, place: Place): HttpFilterChain {
   const { scope, problems } = build;
-  const known: PlacedFilter[] = [];
+  const known: KnownFilter[] = [];
   for (const [index, entry] of message.httpFilters.entries()) {
     const at = place.field("http_filters", index);
     const any = entry.configType;
@@ -247,14 +255,19 @@ function compileFilters(message: HttpConnectionManager, build: ListenerBuild, pl
     known.push({
       name: entry.name,
       isTerminal: registration.isTerminal,
-      filter: entry.disabled && filter !== undefined ? whereRoutesEnable(filter, entry.name) : filter,
+      isDisabled: entry.disabled,
+      filter,
     });
   }
   checkOrder(known, place, problems);
-  return known.map((entry) => entry.filter).filter((filter) => filter !== undefined);
+  return new HttpFilterChain(
+    known.flatMap(({ name, isDisabled, filter }) =>
+      filter === undefined ? [] : [{ filter, enablementKey: isDisabled ? enablementKey(name) : undefined }],
+    ),
+  );
 }
 
-function checkOrder(filters: readonly PlacedFilter[], place: Place, problems: Problems): void {
+function checkOrder(filters: readonly KnownFilter[], place: Place, problems: Problems): void {
   const at = place.field("http_filters");
   const names = new Set<string>();
   for (const [index, { name, isTerminal }] of filters.entries()) {

@@ -1,9 +1,9 @@
-// One request and its response: takes the request from the codec, runs the filters over it, sends the answer back through
-// them, and in the end tells metrics and access logs, once (Envoy: `ConnectionManagerImpl::ActiveStream`).
+// One request and its response: takes the request from the codec, lets filters run over it, sends the answer back through
+// them, and tells observers what happens (Envoy: `ConnectionManagerImpl::ActiveStream`).
 import type { Counter, Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender, StreamResetReason } from "../codec/stream-codec.ts";
 import { admitRequest, overloaded } from "./admit-request.ts";
-import type { HttpStream, LocalReply } from "../http/filter.ts";
+import type { LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import { prepareLocalReply } from "./local-reply.ts";
 import { noRequest, type RequestHead, type ResponseHead } from "../http/message.ts";
@@ -15,9 +15,8 @@ import { StreamInfo } from "../http/stream-info.ts";
 import type { RouteMatch } from "../route/route-table.ts";
 import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
 import type { DataPath } from "../worker/data-path.ts";
-import { HeldRequest } from "./held-request.ts";
+import { FilterRunner, type FilteredStream } from "./filter-runner.ts";
 import type { HttpConnection } from "./http-connection.ts";
-import { recordStreamEnd, recordStreamStart } from "./record-stream.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 
 /**
@@ -29,7 +28,7 @@ type ResponseState = "none" | "started" | "ended";
 /** Until its head has come, and of a connection error, which has none. */
 const noHead: RequestHead = { ...noRequest, scheme: "http" };
 
-export class DownstreamStream implements HttpStream, RequestReceiver {
+export class DownstreamStream implements FilteredStream, RequestReceiver {
   readonly #connection: HttpConnection;
   readonly #config: HttpConnectionManagerConfig;
   readonly #sender: ResponseSender;
@@ -37,16 +36,12 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   readonly info: StreamInfo;
   request: RequestHead = noHead;
   routeMatch: RouteMatch | undefined = undefined;
-  readonly filterState: unknown[] = [];
+  slots: Map<object, unknown> | undefined = undefined;
   terminalState: unknown = undefined;
+  readonly #filters: FilterRunner;
 
   #responseState: ResponseState = "none";
   #requestEnded = false;
-  #headEndsRequest = false;
-  /** Filters with a smaller index have passed the request head on. */
-  #nextFilter = 0;
-  #stopped = false;
-  #held: HeldRequest | undefined = undefined;
   #lastActivityMs: number;
   #idleTimeoutMs: number;
   #requestTimer: CallbackTimer | undefined = undefined;
@@ -58,6 +53,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     this.#config = config;
     this.#sender = sender;
     this.dataPath = dataPath;
+    this.#filters = new FilterRunner(this, config.filterChain, sender);
     const nowMs = dataPath.turn.nowMs;
     this.#lastActivityMs = nowMs;
     this.#idleTimeoutMs = config.streamIdleTimeoutMs;
@@ -73,7 +69,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
       this.info.downstreamTls = tls;
       this.info.downstreamPeerCertificate = tls.peer;
     }
-    recordStreamStart(config);
+    for (const observer of config.observers.start) observer.onStart(this.info);
   }
 
   get log(): Logger {
@@ -84,6 +80,10 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     return this.#connection.bufferLimitBytes;
   }
 
+  get isOver(): boolean {
+    return this.#responseState === "ended";
+  }
+
   get responseStarted(): boolean {
     return this.#responseState !== "none";
   }
@@ -92,7 +92,6 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     const config = this.#config;
     this.request = head;
     this.info.request = head;
-    this.#headEndsRequest = endStream;
     this.#requestEnded = endStream;
     if (this.dataPath.httpLog.debugEnabled) this.#logRequest(endStream);
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
@@ -106,6 +105,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     const { info, scheme, clientCert } = this.#connection;
     mutateRequestHeaders(head, this.info, info.remoteIp, scheme, config, clientCert);
     this.clearRouteCache();
+    for (const observer of config.observers.route) observer.onRoute(this.info);
     if (this.#idleTimeoutMs > 0) this.#connection.watchIdle(this, this.#idleTimeoutMs);
     this.#armDurationTimer();
     if (head.upgrade !== undefined && !this.#mayUpgrade(head.upgrade)) {
@@ -115,7 +115,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
       this.sendLocalReply({ status: 403, body: "", details: "upgrade_failed" });
       return;
     }
-    this.#runFilters();
+    this.#filters.requestHead(endStream);
   }
 
   #isRefusedByOverload(): boolean {
@@ -143,87 +143,37 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     return action.upgrades?.get(protocol)?.enabled ?? this.#config.upgradeTypes.has(protocol);
   }
 
-  #runFilters(): void {
-    const filters = this.#config.filters;
-    while (this.#nextFilter < filters.length) {
-      const filter = filters[this.#nextFilter]!;
-      this.#nextFilter += 1;
-      if (filter.onRequestHead === undefined) continue;
-      const status = filter.onRequestHead(this, this.#headEndsRequest);
-      if (this.#responseState === "ended") return;
-      if (status === "stop" && this.#nextFilter < filters.length) {
-        this.#stopped = true;
-        return;
-      }
-    }
-  }
-
   continueRequest(): void {
-    if (!this.#stopped || this.#responseState === "ended") return;
-    this.dataPath.turn.run(() => {
-      this.#stopped = false;
-      this.#runFilters();
-      if (!this.#stopped && this.#responseState !== "ended") this.#passHeld();
-    });
+    if (!this.isOver) this.dataPath.turn.run(() => this.#filters.continueRequest());
   }
 
-  #passHeld(): void {
-    const held = this.#held;
-    const chunks = held?.release();
-    if (held === undefined || chunks === undefined) return;
-    const { trailers } = held;
-    for (const [index, chunk] of chunks.entries()) {
-      if (this.#responseState === "ended") return;
-      const isLast = index === chunks.length - 1;
-      this.#passData(chunk, isLast && this.#requestEnded && trailers === undefined);
-    }
-    if (trailers !== undefined) this.#passTrailers(trailers);
+  beginTry(): void {
+    for (const observer of this.#config.observers.try) observer.onTry(this.info);
   }
 
   onRequestData(chunk: Buffer, endStream: boolean): void {
     this.info.bytesReceived += chunk.length;
     this.#lastActivityMs = this.dataPath.turn.nowMs;
     if (endStream) this.#endRequest();
-    if (this.#responseState === "ended") return;
-    if (!this.#stopped) {
-      this.#passData(chunk, endStream);
-      return;
-    }
-    const held = this.#hold();
-    held.keepData(chunk);
-    this.#tellHolder(endStream);
-    if (this.#stopped) held.pauseClientAbove(this.bufferLimitBytes);
-  }
-
-  #hold(): HeldRequest {
-    return (this.#held ??= new HeldRequest(this.#sender));
+    if (this.isOver) return;
+    this.#filters.requestData(chunk, endStream);
   }
 
   get waitingBody(): readonly Buffer[] {
-    return this.#held?.chunks ?? [];
+    return this.#filters.waitingBody;
   }
 
   get waitingBytes(): number {
-    return this.#held?.bytes ?? 0;
+    return this.#filters.waitingBytes;
   }
 
   raiseWaitingLimit(bytes: number): void {
-    this.#hold().raiseLimit(bytes);
-  }
-
-  #tellHolder(endStream: boolean): void {
-    this.#config.filters[this.#nextFilter - 1]?.onRequestWaiting?.(this, endStream);
+    this.#filters.raiseWaitingLimit(bytes);
   }
 
   onRequestTrailers(trailers: HeaderMap): void {
     this.#endRequest();
-    if (this.#responseState === "ended") return;
-    if (!this.#stopped) {
-      this.#passTrailers(trailers);
-      return;
-    }
-    this.#hold().keepTrailers(trailers);
-    this.#tellHolder(true);
+    if (!this.isOver) this.#filters.requestTrailers(trailers);
   }
 
   #endRequest(): void {
@@ -231,22 +181,8 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (this.#requestTimer !== undefined) this.dataPath.timers.disarm(this.#requestTimer);
   }
 
-  #passData(chunk: Buffer, endStream: boolean): void {
-    for (const filter of this.#config.filters) {
-      filter.onRequestData?.(this, chunk, endStream);
-      if (this.#responseState === "ended") return;
-    }
-  }
-
-  #passTrailers(trailers: HeaderMap): void {
-    for (const filter of this.#config.filters) {
-      filter.onRequestTrailers?.(this, trailers);
-      if (this.#responseState === "ended") return;
-    }
-  }
-
   onDownstreamReset(_reason: StreamResetReason): void {
-    if (this.#responseState === "ended") return;
+    if (this.isOver) return;
     this.#config.stats.downstreamRequestsRemoteReset.increment();
     this.info.responseFlags |= responseFlags.DC.bit;
     this.info.responseCodeDetails = "downstream_remote_disconnect";
@@ -254,7 +190,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   }
 
   onRequestError(error: HttpProtocolError): void {
-    if (this.#responseState === "ended") return;
+    if (this.isOver) return;
     this.#config.stats.downstreamProtocolErrors.increment();
     this.info.responseFlags |= responseFlags.DPE.bit;
     this.#replyToError(error);
@@ -275,11 +211,11 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   }
 
   onDownstreamDrained(): void {
-    for (const filter of this.#config.filters) filter.onDownstreamDrained?.(this);
+    this.#filters.downstreamDrained();
   }
 
   sendLocalReply(reply: LocalReply): void {
-    if (this.#responseState === "ended") return;
+    if (this.isOver) return;
     if (this.#responseState === "started") {
       this.resetStream(reply.flag, reply.details);
       return;
@@ -287,9 +223,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
     if (reply.flag !== undefined) this.info.responseFlags |= responseFlags[reply.flag].bit;
     this.info.responseCodeDetails = reply.details;
     const { head, body } = prepareLocalReply(reply, this.#config.rewriteLocalReply, this.info);
-    // The request is not read to its end for an answer that does not depend on it; nor may a filter go on with it.
-    this.#stopped = false;
-    this.#nextFilter = this.#config.filters.length;
+    this.#filters.dropRequest();
     const isHeadOnly = body.length === 0 || this.request.method === "HEAD";
     this.sendResponseHead(head, isHeadOnly);
     if (!isHeadOnly) this.sendResponseData(body, true);
@@ -306,11 +240,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   sendResponseHead(response: ResponseHead, endStream: boolean): void {
     const { info } = this;
     const config = this.#config;
-    const filters = config.filters;
-    for (let index = filters.length - 1; index >= 0; index -= 1) {
-      filters[index]!.onResponseHead?.(this, response, endStream);
-      if (this.#responseState !== "none") return;
-    }
+    if (!this.#filters.responseHead(response, endStream)) return;
     mutateResponseHeaders(response, this.request, config, this.dataPath.clock);
     this.#responseState = "started";
     this.#lastActivityMs = this.dataPath.turn.nowMs;
@@ -332,10 +262,7 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   sendResponseData(chunk: Buffer, endStream: boolean): void {
     if (this.#responseState !== "started") return;
     this.#lastActivityMs = this.dataPath.turn.nowMs;
-    const filters = this.#config.filters;
-    for (let index = filters.length - 1; index >= 0; index -= 1) {
-      filters[index]!.onResponseData?.(this, chunk, endStream);
-    }
+    this.#filters.responseData(chunk, endStream);
     // A HEAD request's answer has no body on the wire, whatever stood in for it.
     if (this.request.method !== "HEAD") this.info.bytesSent += chunk.length;
     if (endStream) this.#end();
@@ -345,16 +272,13 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   sendResponseTrailers(trailers: HeaderMap): void {
     if (this.#responseState !== "started") return;
     this.info.responseTrailers = trailers;
-    const filters = this.#config.filters;
-    for (let index = filters.length - 1; index >= 0; index -= 1) {
-      filters[index]!.onResponseTrailers?.(this, trailers);
-    }
+    this.#filters.responseTrailers(trailers);
     this.#end();
     this.#sender.sendResponseTrailers(trailers);
   }
 
   resetStream(flag: ResponseFlag | undefined, details: string): void {
-    if (this.#responseState === "ended") return;
+    if (this.isOver) return;
     if (flag !== undefined) this.info.responseFlags |= responseFlags[flag].bit;
     this.info.responseCodeDetails = details;
     this.#config.stats.downstreamRequestsLocalReset.increment();
@@ -416,13 +340,12 @@ export class DownstreamStream implements HttpStream, RequestReceiver {
   #end(): void {
     this.#responseState = "ended";
     const { dataPath, info } = this;
-    const config = this.#config;
     this.#connection.unwatchIdle(this);
     if (this.#requestTimer !== undefined) dataPath.timers.disarm(this.#requestTimer);
     if (this.#durationTimer !== undefined) dataPath.timers.disarm(this.#durationTimer);
     info.durationMs = dataPath.turn.nowMs - info.startMonotonicMs;
-    for (const filter of config.filters) filter.onComplete?.(this);
-    recordStreamEnd(config, info);
+    this.#filters.complete();
+    for (const observer of this.#config.observers.end) observer.onEnd(info);
   }
 
   #logRequest(endStream: boolean): void {

@@ -1,6 +1,6 @@
 // An HTTP connection manager, compiled: what holds for all connections of its filter chain.
-import type { AccessLog } from "../access-log/access-log.ts";
-import type { HttpFilter } from "../http/filter.ts";
+import type { HttpFilterChain } from "./filter-chain.ts";
+import type { StreamObservers } from "./stream-observer.ts";
 import type { ClientCertForwarding } from "./forwarded-client-cert.ts";
 import type { LocalReplyRewrite } from "./local-reply.ts";
 import type { RouteTable } from "../route/route-table.ts";
@@ -12,8 +12,9 @@ export interface HttpConnectionManagerConfig {
   readonly statPrefix: string;
   /** The route table's slot: RDS by name, or an inline table already in place. */
   readonly routeTable: Slot<RouteTable>;
-  readonly filters: readonly HttpFilter[];
-  readonly accessLogs: readonly AccessLog[];
+  readonly filterChain: HttpFilterChain;
+  /** Statistics and access logs. */
+  readonly observers: StreamObservers;
   /** `server:` of responses; "pass_through" leaves the upstream's (server_header_transformation). */
   readonly serverName: string;
   readonly serverHeaderTransformation: "overwrite" | "append_if_absent" | "pass_through";

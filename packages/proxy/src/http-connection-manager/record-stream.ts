@@ -1,21 +1,27 @@
-// What metrics and access logs learn of every stream: that it has begun, and in the end how it went.
-import type { StreamInfo } from "../http/stream-info.ts";
-import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
+// The first two observers of a stream: the connection manager's statistics, and its access logs.
+import type { AccessLog } from "../access-log/access-log.ts";
+import type { HttpConnectionManagerStats } from "./http-connection-manager-stats.ts";
+import type { StreamObserver } from "./stream-observer.ts";
 
-export function recordStreamStart({ stats }: HttpConnectionManagerConfig): void {
-  stats.downstreamRequestsTotal.increment();
-  stats.downstreamRequestsActive.add(1);
+export function statisticsObserver(stats: HttpConnectionManagerStats): StreamObserver {
+  return {
+    onStart() {
+      stats.downstreamRequestsTotal.increment();
+      stats.downstreamRequestsActive.add(1);
+    },
+    onEnd(info) {
+      stats.downstreamRequestsActive.add(-1);
+      stats.downstreamRequestTimeMs.record(info.durationMs);
+      const status = info.responseCode;
+      if (status >= 500) stats.downstreamRequests5xx.increment();
+      else if (status >= 400) stats.downstreamRequests4xx.increment();
+      else if (status >= 300) stats.downstreamRequests3xx.increment();
+      else if (status >= 200) stats.downstreamRequests2xx.increment();
+      else if (status >= 100) stats.downstreamRequests1xx.increment();
+    },
+  };
 }
 
-/** `info` is complete. */
-export function recordStreamEnd({ stats, accessLogs }: HttpConnectionManagerConfig, info: StreamInfo): void {
-  stats.downstreamRequestsActive.add(-1);
-  stats.downstreamRequestTimeMs.record(info.durationMs);
-  const status = info.responseCode;
-  if (status >= 500) stats.downstreamRequests5xx.increment();
-  else if (status >= 400) stats.downstreamRequests4xx.increment();
-  else if (status >= 300) stats.downstreamRequests3xx.increment();
-  else if (status >= 200) stats.downstreamRequests2xx.increment();
-  else if (status >= 100) stats.downstreamRequests1xx.increment();
-  for (const accessLog of accessLogs) accessLog.log(info);
+export function accessLogObserver(log: AccessLog): StreamObserver {
+  return { onEnd: (info) => log.log(info) };
 }

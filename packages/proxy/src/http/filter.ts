@@ -1,6 +1,6 @@
 // An HTTP filter as the data path sees it. A filter is one folder under `filters/`: its configuration type, its compile
 // function, these hooks, its test; `filters/table.ts` lists them all. One instance serves every stream of a connection
-// manager; what it keeps for a stream lies in `stream.filterState` (Envoy: `Http::StreamFilter`).
+// manager; what it keeps for a stream lies in a `StreamSlot` (Envoy: `Http::StreamFilter`).
 import type { Logger } from "@tulle/telemetry";
 import type { DataPath } from "../worker/data-path.ts";
 import type { RouteMatch } from "../route/route-table.ts";
@@ -34,6 +34,21 @@ export interface HttpFilter {
   onComplete?(stream: HttpStream): void;
 }
 
+/** A filter's own place in every stream: what it keeps there goes with the stream. */
+export class StreamSlot<Kept> {
+  get(stream: HttpStream): Kept | undefined {
+    return stream.slots?.get(this) as Kept | undefined;
+  }
+
+  set(stream: HttpStream, kept: Kept): void {
+    (stream.slots ??= new Map()).set(this, kept);
+  }
+
+  delete(stream: HttpStream): void {
+    stream.slots?.delete(this);
+  }
+}
+
 export interface LocalReply {
   readonly status: number;
   readonly body: string | Buffer;
@@ -49,9 +64,9 @@ export interface HttpStream {
   readonly request: RequestHead;
   /** Route of the request, matched before the first filter runs; undefined = no route. */
   readonly routeMatch: RouteMatch | undefined;
-  /** Free place for each filter, by its index; undefined at first. */
-  readonly filterState: unknown[];
-  /** The terminal filter's own place. */
+  /** Of filters, by their `StreamSlot`; undefined until one keeps something. */
+  slots: Map<object, unknown> | undefined;
+  /** The terminal filter's own place: nearly every request needs it. */
   terminalState: unknown;
   readonly log: Logger;
   readonly dataPath: DataPath;
@@ -60,6 +75,8 @@ export interface HttpStream {
   /** Matches again after a filter has changed what routing depends on. */
   clearRouteCache(): void;
   continueRequest(): void;
+  /** The terminal filter is about to send the request to `info.upstreamHost`: observers are told. */
+  beginTry(): void;
   /** Of the request that a filter holds, as far as it has come. */
   readonly waitingBody: readonly Buffer[];
   readonly waitingBytes: number;

@@ -106,11 +106,11 @@ for (const { name, matches, connection: properties, expected } of chains) {
 test("Envoy's defaults of a connection manager", () => {
   const { listener, routes } = accepted(compile({ filter_chains: [chain("a")] }));
   const network = managerOf(listener.filterChains[0]);
-  const { routeTable, filters, accessLogs, stats, upgradeTypes, ...rest } = network;
+  const { routeTable, filterChain, observers, stats, upgradeTypes, ...rest } = network;
   const plain = Object.fromEntries(Object.entries(rest).filter(([, value]) => typeof value !== "function"));
   assert.deepEqual(plain, { ...connectionManagerDefaults, statPrefix: "s" });
   assert.equal(routeTable.current?.name, "inline");
-  assert.deepEqual([filters.length, accessLogs.length, upgradeTypes.size, routes.size], [1, 0, 0, 0]);
+  assert.deepEqual([filterChain.all.length, observers.end.length, upgradeTypes.size, routes.size], [1, 1, 0, 0]);
   assert.equal(stats.downstreamRequestsTotal.value, 0);
   assert.equal(network.isInternalAddress("127.0.0.1"), false);
   assert.equal(listener.perConnectionBufferLimitBytes, 1024 * 1024);
@@ -190,7 +190,7 @@ test("access logs: format, filter and file", () => {
   ] as const) {
     info.responseCode = code;
     info.responseFlags = flags;
-    for (const log of managerOf(compiled.listener.filterChains[0]).accessLogs) log.log(info);
+    for (const observer of managerOf(compiled.listener.filterChains[0]).observers.end) observer.onEnd(info);
   }
   assert.deepEqual(opened, ["/var/log/x", "/dev/stdout"]);
   assert.deepEqual(lines, ["404 /p\n", "503 /p\n", '{"code":503}\n']);
@@ -206,7 +206,7 @@ test("an unknown filter that is optional is skipped with a warning", () => {
     router,
   ];
   const result = compile({ filter_chains: [chain("a", undefined, { http_filters })] });
-  assert.equal(managerOf(accepted(result).listener.filterChains[0]).filters.length, 1);
+  assert.equal(managerOf(accepted(result).listener.filterChains[0]).filterChain.all.length, 1);
   assert.match(problemsOf(result).join(), /Didn't find a registered implementation for 'wasm'.*skipped/);
 });
 

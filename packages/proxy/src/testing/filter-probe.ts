@@ -60,7 +60,7 @@ export function askFilter(filter: HttpFilter, properties: RequestProperties, clo
     request,
     routeMatch: undefined,
     dataPath,
-    filterState: [],
+    slots: undefined,
     sendLocalReply: (given) => (reply = given),
     clearRouteCache: () => undefined,
   };

@@ -10,6 +10,9 @@ import type { ForwardAction, RetryPolicy, RouteAction, RouteMatch, RouteTable } 
 import type { AccessLog } from "../access-log/access-log.ts";
 import type { FilterChain, Listener } from "../listener/listener.ts";
 import type { TerminalNetworkFilter } from "../listener/network-filter.ts";
+import { HttpFilterChain } from "../http-connection-manager/filter-chain.ts";
+import { accessLogObserver, statisticsObserver } from "../http-connection-manager/record-stream.ts";
+import { StreamObservers } from "../http-connection-manager/stream-observer.ts";
 import { HttpConnectionManager } from "../http-connection-manager/http-connection-manager.ts";
 import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
 import type { HttpConnectionManagerStats } from "../http-connection-manager/http-connection-manager-stats.ts";
@@ -230,16 +233,17 @@ export function handBuiltConnectionManager(
     respectExpectedRequestTimeout: false,
     stats: { noRoute: new Counter(), noCluster: new Counter() },
   });
+  const stats = connectionManagerStats();
   return {
     statPrefix: "test",
     routeTable,
-    filters: [...filters, router],
-    accessLogs: [accessLog],
+    filterChain: new HttpFilterChain([...filters, router].map((filter) => ({ filter, enablementKey: undefined }))),
+    observers: new StreamObservers([statisticsObserver(stats), accessLogObserver(accessLog)]),
     ...connectionManagerDefaults,
     useRemoteAddress: true,
     isInternalAddress: () => false,
     upgradeTypes: new Set(),
-    stats: connectionManagerStats(),
+    stats,
     ...overrides,
   };
 }

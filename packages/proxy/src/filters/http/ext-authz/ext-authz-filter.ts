@@ -1,7 +1,7 @@
 // Asks somebody else whether a request may go on (extensions.filters.http.ext_authz.v3.ExtAuthz). While the answer is awaited the
 // request waits; so does its beginning where the authorizer wants to see the body.
 import type { Logger } from "@tulle/telemetry";
-import type { FilterStatus, HttpFilter, HttpStream } from "../../../http/filter.ts";
+import { type FilterStatus, type HttpFilter, type HttpStream, StreamSlot } from "../../../http/filter.ts";
 import { HeaderMap } from "../../../http/header-map.ts";
 import type { ResponseHead } from "../../../http/message.ts";
 import { withParameters } from "./query-parameters.ts";
@@ -41,7 +41,7 @@ export class ExtAuthzFilter implements HttpFilter {
   readonly #config: ExtAuthzConfig;
   readonly #stats: ExtAuthzStats;
   readonly #log: Logger;
-  readonly #pending = new WeakMap<HttpStream, Pending>();
+  readonly #pending = new StreamSlot<Pending>();
 
   constructor({ name, config, stats, log }: ExtAuthzFilterOptions) {
     this.name = name;

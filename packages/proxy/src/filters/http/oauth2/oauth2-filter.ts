@@ -2,7 +2,7 @@
 // back with to the token endpoint, keeps the tokens in the browser's sealed cookies and passes the access token on
 // (extensions.filters.http.oauth2.v3.OAuth2; OpenID Connect Core §3.1, RFC 7636, RFC 9700).
 import type { Logger } from "@tulle/telemetry";
-import type { FilterStatus, HttpFilter, HttpStream } from "../../../http/filter.ts";
+import { type FilterStatus, type HttpFilter, type HttpStream, StreamSlot } from "../../../http/filter.ts";
 import { HeaderMap } from "../../../http/header-map.ts";
 import type { ResponseHead } from "../../../http/message.ts";
 import { deleteCookieText, readCookies, removeCookies, setCookieText } from "./cookies.ts";
@@ -66,7 +66,7 @@ export class OAuth2Filter implements HttpFilter {
   readonly #log: Logger;
   readonly #flights: RefreshFlights;
   /** Few streams wait or get cookies; the others pay nothing. */
-  readonly #pending = new WeakMap<HttpStream, Pending>();
+  readonly #pending = new StreamSlot<Pending>();
   #sealer: CookieSealer | undefined = undefined;
 
   constructor({ name, config, stats, log }: OAuth2FilterOptions) {

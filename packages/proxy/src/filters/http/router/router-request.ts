@@ -152,6 +152,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     if (this.#action.includeRequestAttemptCount)
       request.headers.set("x-envoy-attempt-count", String(this.#attemptCount));
     if (!this.#config.suppressEnvoyHeaders) this.#setExpectedTimeout();
+    stream.beginTry();
     const attempt = new UpstreamAttempt(this, this.#cluster!, host, stream.dataPath);
     this.#attempt = attempt;
     attempt.start(this.#isTunnel, request.authority);

@@ -1,0 +1,38 @@
+// Who is told of every stream without having a say in it: statistics and access logs. Filters change requests, observers only look.
+import type { StreamInfo } from "../http/stream-info.ts";
+
+/** Hooks are called once each, `onTry` once a try. They must not throw. */
+export interface StreamObserver {
+  /** It has begun; of the client's connection all is known, of the request nothing. */
+  onStart?(info: StreamInfo): void;
+  /** Before the filters: `info.route` is the request's, undefined = none fits. Filters may still change both. */
+  onRoute?(info: StreamInfo): void;
+  /** The request is about to go to `info.upstreamHost`, for the time that `info.attemptCount` says; its headers may still be set. */
+  onTry?(info: StreamInfo): void;
+  /** It has ended in whatever way; `info` is complete. */
+  onEnd?(info: StreamInfo): void;
+}
+
+type ObserverOf<Hook extends keyof StreamObserver> = StreamObserver & Required<Pick<StreamObserver, Hook>>;
+
+/** The observers of a connection manager, by hook: most have one or two. */
+export class StreamObservers {
+  readonly start: readonly ObserverOf<"onStart">[];
+  readonly route: readonly ObserverOf<"onRoute">[];
+  readonly try: readonly ObserverOf<"onTry">[];
+  readonly end: readonly ObserverOf<"onEnd">[];
+
+  constructor(observers: readonly StreamObserver[]) {
+    this.start = having(observers, "onStart");
+    this.route = having(observers, "onRoute");
+    this.try = having(observers, "onTry");
+    this.end = having(observers, "onEnd");
+  }
+}
+
+function having<Hook extends keyof StreamObserver>(
+  observers: readonly StreamObserver[],
+  hook: Hook,
+): readonly ObserverOf<Hook>[] {
+  return observers.filter((observer): observer is ObserverOf<Hook> => observer[hook] !== undefined);
+}
