@@ -2,11 +2,12 @@
 // are built on. Bytes are decoded by them, where a broken message ends its stream with a reason.
 import { chmodSync, lstatSync, unlinkSync } from "node:fs";
 import type { Socket } from "node:net";
-import type { Server, ServerDuplexStream } from "@grpc/grpc-js";
+import type { Server, ServerDuplexStream, ServerOptions } from "@grpc/grpc-js";
 import type { AdsAddress, Refusal, StreamOpening } from "./ads-server-api.ts";
 import { GuardedListener } from "./guarded-listener.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import { UnaryCalls } from "./answer-unary.ts";
+import { OpenStreams } from "./open-streams.ts";
 import { TlsListener, type TlsPeer } from "./tls-listener.ts";
 import type { PeerIdentity, ServerTls, ServerTlsCredentials } from "./transport-security.ts";
 import type { GrpcStatusName, UnaryHandlers } from "./unary-calls.ts";
@@ -74,17 +75,21 @@ export interface ByteStreamServerOptions {
   readonly onTurnedAway?: (peer: string, refusal: Refusal) => void;
 }
 
-/** Streams of one TCP connection, which is one client's: it needs two or three. One more gets RESOURCE_EXHAUSTED. */
-export const maxStreamsPerConnection = 100;
 /** A TCP connection without any call is ended after this long: clients keep theirs for streams that live for days. */
 const idleConnectionMs = 60_000;
 /** Of a connection without TLS, from its begin. */
 const firstCallTimeoutMs = 10_000;
-/** What HTTP/2 lets a connection open at once: above the limit that is refused with words, for clients that heed neither. */
+/**
+ * What HTTP/2 lets a connection open at once: above the limit that is refused with words, for clients that heed
+ * neither.
+ */
 const maxHttp2Streams = 1000;
 
-const incrementalDetails =
-  "the incremental protocol (DELTA_GRPC) is not spoken here: set api_type: GRPC where the client's bootstrap names this server";
+const notIncremental: Refusal = {
+  status: "UNIMPLEMENTED",
+  details:
+    "the incremental protocol (DELTA_GRPC) is not spoken here: set api_type: GRPC where the client's bootstrap names this server",
+};
 
 type BytesCall = ServerDuplexStream<Buffer, Buffer>;
 
@@ -105,20 +110,10 @@ function method(path: string, isStream: boolean) {
 /** Starts to serve; rejects if the address cannot be bound. */
 export async function serveByteStreams(options: ByteStreamServerOptions): Promise<RunningByteStreamServer> {
   const grpc = await loadGrpc();
-  const { limits, unaryHandlers = {}, tls } = options;
-  const open = new Set<BytesCall>();
-  const openByPeer = new Tally();
-  /** By namespace and service account of the certificate. */
-  const openByOwner = new Tally();
-  const server = new grpc.Server({
-    "grpc.max_receive_message_length": limits.maxRequestBytes,
-    "grpc.max_send_message_length": limits.maxResponseBytes,
-    "grpc.keepalive_time_ms": limits.keepAliveIntervalMs,
-    "grpc.keepalive_timeout_ms": limits.keepAliveTimeoutMs,
-    "grpc.keepalive_permit_without_calls": 1,
-    "grpc.max_concurrent_streams": maxHttp2Streams,
-    ...("path" in options.address ? {} : { "grpc.max_connection_idle_ms": idleConnectionMs }),
-  });
+  const { unaryHandlers = {}, tls } = options;
+  const { sotw: onSotw, delta: onDelta } = options.onStream;
+  const open = new OpenStreams<BytesCall>(options);
+  const server = new grpc.Server(serverOptions(options));
   const insecure = grpc.ServerCredentials.createInsecure();
   const injector = server.createConnectionInjector(insecure);
   const listener = tls === undefined ? undefined : tlsListener(tls, options, injector);
@@ -128,40 +123,16 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     return listener?.peer(call.getPeer()) ?? { certificates: [], identity: undefined };
   };
   const fail = (call: BytesCall, code: number, details: string): void => void call.emit("error", { code, details });
+  const turnAway = (call: BytesCall, { status, details }: Refusal): void => {
+    fail(call, grpc.status[status], details);
+    options.onTurnedAway?.(call.getPeer(), { status, details });
+  };
   const stream = (call: BytesCall, service: XdsService, onStream: OnByteStream): void => {
     const peer = call.getPeer();
     const { certificates, identity } = peerOf(call);
-    const turnAway = ({ status, details }: Refusal): void => {
-      fail(call, grpc.status[status], details);
-      options.onTurnedAway?.(peer, { status, details });
-    };
-    if (open.size >= limits.maxStreams) {
-      turnAway({ status: "RESOURCE_EXHAUSTED", details: `more than ${limits.maxStreams} streams` });
-      return;
-    }
-    // Connections of a Unix socket have one name; who may open those is bounded by its mode.
-    const openOfPeer = "path" in options.address ? 0 : openByPeer.count(peer);
-    if (openOfPeer >= maxStreamsPerConnection) {
-      const details = `more than ${maxStreamsPerConnection} streams of one connection`;
-      turnAway({ status: "RESOURCE_EXHAUSTED", details });
-      return;
-    }
-    const owner = identity === undefined ? undefined : `${identity.namespace}/${identity.serviceAccount}`;
-    const openStreams = owner === undefined ? openOfPeer : openByOwner.count(owner);
-    const refusal = options.admission?.({ peer, peerIdentity: identity, openStreams });
-    if (refusal !== undefined) {
-      turnAway(refusal);
-      return;
-    }
-    openByPeer.add(peer);
-    if (owner !== undefined) openByOwner.add(owner);
-    open.add(call);
-    const forget = (): boolean => {
-      if (!open.delete(call)) return false;
-      openByPeer.remove(peer);
-      if (owner !== undefined) openByOwner.remove(owner);
-      return true;
-    };
+    const refusal = open.refusal({ peer, peerIdentity: identity });
+    if (refusal !== undefined) return turnAway(call, refusal);
+    const forget = open.add(call, { peer, peerIdentity: identity });
     // Tells the client that the stream stands, before there is anything to send.
     call.sendMetadata(new grpc.Metadata());
     const events = onStream({
@@ -180,18 +151,15 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
     server.addService(
       { sotw: method(sotw, true), delta: method(delta, true) },
       {
-        sotw: (call: BytesCall) => stream(call, service, options.onStream.sotw),
-        delta: (call: BytesCall) => {
-          if (options.onStream.delta !== undefined) return stream(call, service, options.onStream.delta);
-          const refusal: Refusal = { status: "UNIMPLEMENTED", details: incrementalDetails };
-          fail(call, grpc.status[refusal.status], refusal.details);
-          options.onTurnedAway?.(call.getPeer(), refusal);
-        },
+        sotw: (call: BytesCall) => stream(call, service, onSotw),
+        delta: (call: BytesCall) =>
+          onDelta === undefined ? turnAway(call, notIncremental) : stream(call, service, onDelta),
       },
     );
   }
   for (const [path, handler] of Object.entries(unaryHandlers)) {
-    // Served as a stream, on which the two look the same: a stream's handler hears of a call before its message is there.
+    // Served as a stream, on which the two look the same: a stream's handler hears of a call before its message is
+    // there.
     server.addService({ call: method(path, true) }, { call: (call: BytesCall) => unary.take(call, handler) });
   }
   const onTcp = listener ?? plain;
@@ -204,34 +172,31 @@ export async function serveByteStreams(options: ByteStreamServerOptions): Promis
       listener.setCredentials(credentials);
     },
     close: async () => {
-      for (const call of open) fail(call, grpc.status.UNAVAILABLE, "the server stops");
-      const { promise, resolve } = Promise.withResolvers<void>();
-      server.tryShutdown(() => resolve());
-      // Streams of clients that do not answer would hold a graceful shutdown for ever.
-      server.forceShutdown();
-      await Promise.all([promise, onTcp?.close()]);
+      for (const call of open.calls) fail(call, grpc.status.UNAVAILABLE, "the server stops");
+      await Promise.all([shutDown(server), onTcp?.close()]);
       if ("path" in address) removeSocket(address.path);
     },
   };
 }
 
-/** How many there are of each name; what there is none of is forgotten. */
-class Tally {
-  readonly #counts = new Map<string, number>();
+function serverOptions({ address, limits }: ByteStreamServerOptions): ServerOptions {
+  return {
+    "grpc.max_receive_message_length": limits.maxRequestBytes,
+    "grpc.max_send_message_length": limits.maxResponseBytes,
+    "grpc.keepalive_time_ms": limits.keepAliveIntervalMs,
+    "grpc.keepalive_timeout_ms": limits.keepAliveTimeoutMs,
+    "grpc.keepalive_permit_without_calls": 1,
+    "grpc.max_concurrent_streams": maxHttp2Streams,
+    ...("path" in address ? {} : { "grpc.max_connection_idle_ms": idleConnectionMs }),
+  };
+}
 
-  count(name: string): number {
-    return this.#counts.get(name) ?? 0;
-  }
-
-  add(name: string): void {
-    this.#counts.set(name, this.count(name) + 1);
-  }
-
-  remove(name: string): void {
-    const left = this.count(name) - 1;
-    if (left > 0) this.#counts.set(name, left);
-    else this.#counts.delete(name);
-  }
+async function shutDown(server: Server): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.tryShutdown(() => resolve());
+  // Streams of clients that do not answer would hold a graceful shutdown for ever.
+  server.forceShutdown();
+  await promise;
 }
 
 type Injector = ReturnType<Server["createConnectionInjector"]>;
