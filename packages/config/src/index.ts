@@ -1,6 +1,6 @@
 /** `@tulle/config`: the mesh's resources – their schemas and types, loading, checking and analysing them, and the store. */
-export type { Finding, FindingCode, Place, Severity } from "./finding.ts";
-export { findingCodes, findingPages } from "./finding.ts";
+export type { Finding, FindingCode, Place, Severity } from "./findings/finding.ts";
+export { findingCodes, findingPages } from "./findings/finding.ts";
 export type {
   AuthorizationCondition,
   AuthorizationOperation,
@@ -25,7 +25,6 @@ export type {
   PeerAuthentication,
   Pod,
   RequestAuthentication,
-  ResourceKey,
   ResourceOf,
   Retries,
   Secret,
@@ -38,8 +37,9 @@ export type {
   TrafficPolicy,
   VirtualService,
   WeightedDestination,
-} from "./resource.ts";
-export { defaultNamespace, effectiveNamespace, keyOf, keyText, sameContent } from "./resource.ts";
+} from "./kinds/resource.ts";
+export type { ResourceKey } from "./findings/finding.ts";
+export { defaultNamespace, effectiveNamespace, keyOf, keyText, sameContent } from "./kinds/resource.ts";
 export type { ObjectMeta } from "./kinds/metadata.ts";
 export type { Container, PodSpec, Probe } from "./kinds/pod-spec.ts";
 export type { StringMatch } from "./kinds/http-route.ts";
@@ -50,25 +50,25 @@ export { claimPath, headerOfKey } from "./kinds/authorization-keys.ts";
 export { routedClaim } from "./schema/formats.ts";
 export { isPathTemplate } from "./kinds/authorization-formats.ts";
 export { splitIpBlock } from "./schema/ip-block.ts";
-export type { AuthorityCredential, ReadCredential, ServerCredential } from "./credentials.ts";
+export type { AuthorityCredential, ReadCredential, ServerCredential } from "./kinds/credentials.ts";
 export {
   authoritiesSuffix,
   authorityCredential,
   concealSecrets,
   localhostSecret,
   serverCredential,
-} from "./credentials.ts";
+} from "./kinds/credentials.ts";
 export { secretKeys, secretValue, tlsSecretType } from "./kinds/secret.ts";
-export type { JsonWebKeySet } from "./json-web-key-set.ts";
-export { parseKeySet } from "./json-web-key-set.ts";
-export type { MutualTlsMode, MutualTlsModes, PeerAuthenticationScope } from "./mutual-tls-mode.ts";
-export { modeOfPort, mutualTlsModes, peerAuthenticationScope } from "./mutual-tls-mode.ts";
-export type { Exported } from "./export-to.ts";
-export { exportedTo, isExportedTo, serviceExportTo } from "./export-to.ts";
-export type { PolicyScope } from "./policy-scope.ts";
-export { isDryRun, policyHolds, policyScope, rootNamespaces } from "./policy-scope.ts";
-export type { PlaceTable } from "./places.ts";
-export { attachPlaces, formatPath, placeOf, placesOf } from "./places.ts";
+export type { JsonWebKeySet } from "./rules/json-web-key-set.ts";
+export { parseKeySet } from "./rules/json-web-key-set.ts";
+export type { MutualTlsMode, MutualTlsModes, PeerAuthenticationScope } from "./rules/mutual-tls-mode.ts";
+export { modeOfPort, mutualTlsModes, peerAuthenticationScope } from "./rules/mutual-tls-mode.ts";
+export type { Exported } from "./rules/export-to.ts";
+export { exportedTo, isExportedTo, serviceExportTo } from "./rules/export-to.ts";
+export type { PolicyScope } from "./rules/policy-scope.ts";
+export { isDryRun, policyHolds, policyScope, rootNamespaces } from "./rules/policy-scope.ts";
+export type { PlaceTable } from "./findings/places.ts";
+export { attachPlaces, formatPath, placeOf, placesOf } from "./findings/places.ts";
 export type {
   ExtensionProvider,
   GrpcAuthorizerProvider,
@@ -77,7 +77,7 @@ export type {
   PathNormalization,
 } from "./mesh-config/mesh-config.ts";
 export { meshConfigOf, providerHost } from "./mesh-config/mesh-config.ts";
-export type { Path } from "./schema/schema.ts";
+export type { Path } from "./findings/places.ts";
 export { parseDuration } from "./schema/duration.ts";
 export type {
   ApplyResult,
@@ -87,8 +87,8 @@ export type {
   StoreListener,
   StoreRefusalReason,
   Unwatch,
-} from "./store.ts";
-export { StoreRefusal } from "./store.ts";
+} from "./store/store.ts";
+export { StoreRefusal } from "./store/store.ts";
 export type {
   ApplyRequest,
   ApplyResponse,
@@ -97,7 +97,7 @@ export type {
   FindingsResponse,
   ListResponse,
   WatchEvent,
-} from "./api.ts";
+} from "./api/api.ts";
 export {
   apiPort,
   apiSocketName,
@@ -112,22 +112,22 @@ export {
   resourcesPath,
   watchContentType,
   watchPath,
-} from "./api.ts";
-export type { MemoryStoreOptions } from "./memory-store.ts";
-export { MemoryStore, defaultHistoryChanges } from "./memory-store.ts";
-export type { ApiClientOptions, ApiEndpoint, ApplyAnswer } from "./api-client.ts";
-export { ApiClient, ApiError, controlPlaneName } from "./api-client.ts";
-export type { ResourceWatch, ResourceWatchOptions } from "./resource-watch.ts";
-export type { Loaded } from "./load.ts";
+} from "./api/api.ts";
+export type { MemoryStoreOptions } from "./store/memory-store.ts";
+export { MemoryStore, defaultHistoryChanges } from "./store/memory-store.ts";
+export type { ApiClientOptions, ApiEndpoint, ApplyAnswer } from "./api/api-client.ts";
+export { ApiClient, ApiError, controlPlaneName } from "./api/api-client.ts";
+export type { ResourceWatch, ResourceWatchOptions } from "./api/resource-watch.ts";
+export type { Loaded } from "./load/load.ts";
 export { defaultRedactedParameters } from "./mesh-config/mesh-config.ts";
 export { serverCredentialNames, usableCipherSuites } from "./kinds/gateway-tls.ts";
-export { loadPaths, loadText, maxFileBytes } from "./load.ts";
-export { loadPathsApart } from "./load-apart.ts";
-export { beyondBounds } from "./document-bounds.ts";
+export { loadPaths, loadText, maxFileBytes } from "./load/load.ts";
+export { loadPathsApart } from "./load/load-apart.ts";
+export { beyondBounds } from "./documents/document-bounds.ts";
 export { unreadKinds } from "./kinds/unread-kinds.ts";
 export type { FieldNode, Node } from "./schema/schema.ts";
-export type { ParsedResource } from "./parse-resource.ts";
-export { parseResource } from "./parse-resource.ts";
+export type { ParsedResource } from "./load/parse-resource.ts";
+export { parseResource } from "./load/parse-resource.ts";
 export {
   clusterDomain,
   hostCovers,
@@ -136,17 +136,17 @@ export {
   resolveGateway,
   resolveHost,
   serviceHost,
-} from "./resolve-host.ts";
-export type { PortProtocol } from "./port-protocol.ts";
-export { isHttp, portProtocol } from "./port-protocol.ts";
-export { nearestName } from "./nearest-name.ts";
+} from "./rules/resolve-host.ts";
+export type { PortProtocol } from "./rules/port-protocol.ts";
+export { isHttp, portProtocol } from "./rules/port-protocol.ts";
+export { nearestName } from "./findings/nearest-name.ts";
 export type { AnalyzeOptions } from "./analyzers/analyzer.ts";
-export { analyze, analyzers } from "./analyze.ts";
-export type { RenderOptions } from "./render-finding.ts";
-export { renderFinding, sortFindings } from "./render-finding.ts";
-export type { JsonSchema } from "./schema/json-schema.ts";
-export { toJsonSchema } from "./schema/json-schema.ts";
-export type { ProxyConfig } from "./proxy-config.ts";
-export { readProxyConfig } from "./proxy-config.ts";
-export type { Injection, InjectionInput } from "./decide-injection.ts";
-export { decideInjection } from "./decide-injection.ts";
+export { analyze, analyzers } from "./analyzers/analyze.ts";
+export type { RenderOptions } from "./findings/render-finding.ts";
+export { renderFinding, sortFindings } from "./findings/render-finding.ts";
+export type { JsonSchema } from "./kinds/json-schema.ts";
+export { toJsonSchema } from "./kinds/json-schema.ts";
+export type { ProxyConfig } from "./rules/proxy-config.ts";
+export { readProxyConfig } from "./rules/proxy-config.ts";
+export type { Injection, InjectionInput } from "./rules/decide-injection.ts";
+export { decideInjection } from "./rules/decide-injection.ts";

@@ -1,12 +1,12 @@
 /**
  * The contract between `analyze` and one analyzer, and the indexes over all resources that analyzers share.
  */
-import { decideInjection, type Injection } from "../decide-injection.ts";
-import type { FindingCode, Severity } from "../finding.ts";
+import { decideInjection, type Injection } from "../rules/decide-injection.ts";
+import type { FindingCode, Severity } from "../findings/finding.ts";
 import type { Kind } from "../kinds/kinds.ts";
-import { resolveHost, serviceHost } from "../resolve-host.ts";
-import type { DestinationRule, Gateway, MeshResource, ResourceOf, Service } from "../resource.ts";
-import type { Path } from "../schema/schema.ts";
+import { resolveHost, serviceHost } from "../rules/resolve-host.ts";
+import type { DestinationRule, Gateway, MeshResource, ResourceOf, Service } from "../kinds/resource.ts";
+import type { Path } from "../findings/places.ts";
 
 export interface AnalyzeOptions {
   /** How local workloads are connected; some findings are about that mode alone. */

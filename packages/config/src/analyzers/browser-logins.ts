@@ -3,9 +3,9 @@
  * are taken from nobody. A sign-in that holds for nothing looks like protection and is none.
  */
 import { secretValue } from "../kinds/secret.ts";
-import { nearestName } from "../nearest-name.ts";
-import { hostsOverlap, resolveGateway } from "../resolve-host.ts";
-import type { BrowserLogin, VirtualService } from "../resource.ts";
+import { nearestName } from "../findings/nearest-name.ts";
+import { hostsOverlap, resolveGateway } from "../rules/resolve-host.ts";
+import type { BrowserLogin, VirtualService } from "../kinds/resource.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
 
 const clientSecretKey = "client-secret";

@@ -2,10 +2,10 @@
  * IST0149: routes by claims of a token work where the gateway checks tokens: a RequestAuthentication has to hold for each of
  * its workloads, or no request would ever have claims. A VirtualService for the mesh may have no such route.
  */
-import { policyHolds, policyScope } from "../policy-scope.ts";
-import { resolveGateway } from "../resolve-host.ts";
-import type { VirtualService } from "../resource.ts";
-import type { Path } from "../schema/schema.ts";
+import { policyHolds, policyScope } from "../rules/policy-scope.ts";
+import { resolveGateway } from "../rules/resolve-host.ts";
+import type { VirtualService } from "../kinds/resource.ts";
+import type { Path } from "../findings/places.ts";
 import type { AnalyzedMesh, Analyzer } from "./analyzer.ts";
 
 export const claimRouting: Analyzer = {

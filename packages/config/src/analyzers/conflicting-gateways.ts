@@ -1,5 +1,5 @@
 /** IST0145: two Gateways on the same pods claim one host on one port, or one port for plain HTTP and for something else. */
-import type { Gateway } from "../resource.ts";
+import type { Gateway } from "../kinds/resource.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
 
 const plainHttp: ReadonlySet<string> = new Set(["HTTP", "HTTP2", "GRPC", "GRPC-WEB"]);

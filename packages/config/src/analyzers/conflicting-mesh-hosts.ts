@@ -2,9 +2,9 @@
  * IST0109: two VirtualServices for sidecars claim one host. Sidecars follow only one of them; at gateways several may share
  * a host, so those are left alone.
  */
-import { exportedTo, exportsOverlap } from "../export-to.ts";
+import { exportedTo, exportsOverlap } from "../rules/export-to.ts";
 import { meshConfigOf } from "../mesh-config/mesh-config.ts";
-import type { VirtualService } from "../resource.ts";
+import type { VirtualService } from "../kinds/resource.ts";
 import type { Analyzer } from "./analyzer.ts";
 
 export const conflictingMeshHosts: Analyzer = {

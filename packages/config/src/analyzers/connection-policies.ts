@@ -3,10 +3,10 @@
  * the other actions is judged without what it asks, so that it denies or marks more than it says (as in Istio).
  */
 import { headerOfKey } from "../kinds/authorization-keys.ts";
-import { policyHolds, policyScope } from "../policy-scope.ts";
-import { isHttp, portProtocol } from "../port-protocol.ts";
-import type { AuthorizationPolicy, AuthorizationRule } from "../resource.ts";
-import type { Path } from "../schema/schema.ts";
+import { policyHolds, policyScope } from "../rules/policy-scope.ts";
+import { isHttp, portProtocol } from "../rules/port-protocol.ts";
+import type { AuthorizationPolicy, AuthorizationRule } from "../kinds/resource.ts";
+import type { Path } from "../findings/places.ts";
 import { type AnalyzedMesh, type Analyzer, selects } from "./analyzer.ts";
 
 export const connectionPolicies: Analyzer = {

@@ -3,7 +3,7 @@
  * the policy matches is denied. IST0133: a second configuration of the mesh, which is not read.
  */
 import { isMeshConfig, meshConfigKey, meshConfigMap, meshConfigOf, providerHost } from "../mesh-config/mesh-config.ts";
-import { nearestName } from "../nearest-name.ts";
+import { nearestName } from "../findings/nearest-name.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
 
 export const customProviders: Analyzer = {

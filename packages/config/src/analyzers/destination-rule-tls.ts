@@ -2,9 +2,9 @@
  * TLS of DestinationRules that does not protect, or cannot work. IST0128, IST0129: the server is not checked. IST0113: the rule
  * and the PeerAuthentication of a workload behind its host contradict each other. IST0133: a Secret for sidecars, which get none.
  */
-import { modeOfPort, mutualTlsModes, peerAuthenticationScope } from "../mutual-tls-mode.ts";
-import type { ClientTls, DestinationRule, Service } from "../resource.ts";
-import type { Path } from "../schema/schema.ts";
+import { modeOfPort, mutualTlsModes, peerAuthenticationScope } from "../rules/mutual-tls-mode.ts";
+import type { ClientTls, DestinationRule, Service } from "../kinds/resource.ts";
+import type { Path } from "../findings/places.ts";
 import { type AnalyzedMesh, type Analyzer, type Discovery, injectionOf, selects } from "./analyzer.ts";
 
 /** One place where a rule speaks of TLS. */

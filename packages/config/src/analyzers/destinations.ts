@@ -2,12 +2,12 @@
  * IST0101, IST0112: where the routes of a VirtualService lead. The host is a service of the mesh, the subset is named by a
  * DestinationRule of that host, and the port is one of the service's.
  */
-import { exportedTo, exportsOverlap } from "../export-to.ts";
+import { exportedTo, exportsOverlap } from "../rules/export-to.ts";
 import { meshConfigOf } from "../mesh-config/mesh-config.ts";
-import { nearestName } from "../nearest-name.ts";
-import { serviceHost } from "../resolve-host.ts";
-import type { Destination, DestinationRule, Service, VirtualService } from "../resource.ts";
-import type { Path } from "../schema/schema.ts";
+import { nearestName } from "../findings/nearest-name.ts";
+import { serviceHost } from "../rules/resolve-host.ts";
+import type { Destination, DestinationRule, Service, VirtualService } from "../kinds/resource.ts";
+import type { Path } from "../findings/places.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
 
 export const destinations: Analyzer = {

@@ -2,12 +2,12 @@
  * IST0101, IST0161: the Secrets that Gateways name are there, hold what their mode needs, and have not expired. They are looked for
  * where the gateway's pods run. IST0138: two Gateways of the same pods show one certificate.
  */
-import { authoritiesSuffix, authorityCredential, localhostSecret, serverCredential } from "../credentials.ts";
-import type { ReadCredential } from "../credentials.ts";
-import { nearestName } from "../nearest-name.ts";
+import { authoritiesSuffix, authorityCredential, localhostSecret, serverCredential } from "../kinds/credentials.ts";
+import type { ReadCredential } from "../kinds/credentials.ts";
+import { nearestName } from "../findings/nearest-name.ts";
 import { serverCredentialNames } from "../kinds/gateway-tls.ts";
-import type { Gateway, Secret } from "../resource.ts";
-import type { Path } from "../schema/schema.ts";
+import type { Gateway, Secret } from "../kinds/resource.ts";
+import type { Path } from "../findings/places.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;

@@ -1,6 +1,6 @@
 /** IST0132: a VirtualService on a gateway has hosts that the gateway serves; the others would never be asked for. */
-import { hostsOverlap, resolveGateway } from "../resolve-host.ts";
-import type { Gateway } from "../resource.ts";
+import { hostsOverlap, resolveGateway } from "../rules/resolve-host.ts";
+import type { Gateway } from "../kinds/resource.ts";
 import type { Analyzer } from "./analyzer.ts";
 
 export const gatewayHosts: Analyzer = {

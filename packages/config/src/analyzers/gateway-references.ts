@@ -1,6 +1,6 @@
 /** IST0101: the gateways that a VirtualService names exist. */
-import { nearestName } from "../nearest-name.ts";
-import { resolveGateway } from "../resolve-host.ts";
+import { nearestName } from "../findings/nearest-name.ts";
+import { resolveGateway } from "../rules/resolve-host.ts";
 import type { Analyzer } from "./analyzer.ts";
 
 export const gatewayReferences: Analyzer = {

@@ -2,7 +2,7 @@
  * IST0101, IST0162: a Gateway chooses pods that exist, and each of its ports is a port of the Service in front of them –
  * nobody could reach it otherwise.
  */
-import type { Gateway, Service } from "../resource.ts";
+import type { Gateway, Service } from "../kinds/resource.ts";
 import { selects } from "./analyzer.ts";
 import type { AnalyzedMesh, Analyzer, Discovery, Workload } from "./analyzer.ts";
 

@@ -4,7 +4,7 @@
  */
 import type { Container } from "../kinds/pod-spec.ts";
 import { secretKeys } from "../kinds/secret.ts";
-import type { Path } from "../schema/schema.ts";
+import type { Path } from "../findings/places.ts";
 import type { AnalyzedMesh, Analyzer } from "./analyzer.ts";
 
 interface Reference {

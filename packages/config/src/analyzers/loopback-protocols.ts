@@ -3,7 +3,7 @@
  * they are used to, other protocols through a tunnel that they ask it for, and datagrams not at all. Ports of
  * a gateway are for clients outside.
  */
-import { isHttp, portProtocol } from "../port-protocol.ts";
+import { isHttp, portProtocol } from "../rules/port-protocol.ts";
 import { type Analyzer, isOfGateways } from "./analyzer.ts";
 
 export const loopbackProtocols: Analyzer = {

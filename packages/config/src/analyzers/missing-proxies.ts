@@ -2,8 +2,8 @@
  * IST0103: a running pod that should have a sidecar and has none – mostly because it was started before its namespace was
  * labelled.
  */
-import { decideInjection } from "../decide-injection.ts";
-import type { Pod } from "../resource.ts";
+import { decideInjection } from "../rules/decide-injection.ts";
+import type { Pod } from "../kinds/resource.ts";
 import type { Analyzer } from "./analyzer.ts";
 
 const proxyContainer = "istio-proxy";

@@ -2,7 +2,7 @@
  * IST0102: a namespace with workloads says whether they get a sidecar. IST0123: it says so once, or at least the same by every
  * label.
  */
-import type { Namespace } from "../resource.ts";
+import type { Namespace } from "../kinds/resource.ts";
 import type { Analyzer, Discovery, Workload } from "./analyzer.ts";
 
 /** Say yes or no. */

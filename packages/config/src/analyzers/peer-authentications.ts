@@ -2,9 +2,9 @@
  * PeerAuthentications that do less than they say. IST0167: one with a selector in a root namespace, one for gateways alone, a
  * mode for a port that no chosen workload has. TUL0008: of two for the same workloads, the older one counts.
  */
-import { rootNamespaces } from "../policy-scope.ts";
-import { peerAuthenticationScope } from "../mutual-tls-mode.ts";
-import type { PeerAuthentication } from "../resource.ts";
+import { rootNamespaces } from "../rules/policy-scope.ts";
+import { peerAuthenticationScope } from "../rules/mutual-tls-mode.ts";
+import type { PeerAuthentication } from "../kinds/resource.ts";
 import { type AnalyzedMesh, type Analyzer, type Discovery, injectionOf, selects, type Workload } from "./analyzer.ts";
 
 export const peerAuthentications: Analyzer = {

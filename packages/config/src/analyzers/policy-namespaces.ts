@@ -2,9 +2,9 @@
  * IST0101: the namespaces of callers that an AuthorizationPolicy names are there. Only a warning: the policy holds without them,
  * and matches nobody by that name.
  */
-import { nearestName } from "../nearest-name.ts";
-import type { AuthorizationPolicy } from "../resource.ts";
-import type { Path } from "../schema/schema.ts";
+import { nearestName } from "../findings/nearest-name.ts";
+import type { AuthorizationPolicy } from "../kinds/resource.ts";
+import type { Path } from "../findings/places.ts";
 import type { Analyzer } from "./analyzer.ts";
 
 export const policyNamespaces: Analyzer = {

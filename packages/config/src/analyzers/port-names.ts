@@ -1,5 +1,5 @@
 /** IST0118: the name of a Service port tells its protocol, as `http` or `http-web`. */
-import { portProtocol } from "../port-protocol.ts";
+import { portProtocol } from "../rules/port-protocol.ts";
 import type { Analyzer } from "./analyzer.ts";
 
 const kubernetesNamespaces: ReadonlySet<string> = new Set(["kube-system", "kube-public", "kube-node-lease"]);

@@ -2,9 +2,9 @@
  * IST0167: conditions on the request's token where nothing checks tokens. Proxies know the claims of checked tokens alone, so
  * that such a condition is met by nobody and its opposite by everybody.
  */
-import { policyHolds, policyScope } from "../policy-scope.ts";
-import type { AuthorizationPolicy } from "../resource.ts";
-import type { Path } from "../schema/schema.ts";
+import { policyHolds, policyScope } from "../rules/policy-scope.ts";
+import type { AuthorizationPolicy } from "../kinds/resource.ts";
+import type { Path } from "../findings/places.ts";
 import type { AnalyzedMesh, Analyzer } from "./analyzer.ts";
 
 export const tokenConditions: Analyzer = {

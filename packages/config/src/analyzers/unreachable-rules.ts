@@ -4,8 +4,8 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { StringMatch } from "../kinds/http-route.ts";
-import { hostCovers } from "../resolve-host.ts";
-import type { HttpMatch, TcpMatch, TlsMatch, VirtualService } from "../resource.ts";
+import { hostCovers } from "../rules/resolve-host.ts";
+import type { HttpMatch, TcpMatch, TlsMatch, VirtualService } from "../kinds/resource.ts";
 import type { Analyzer, Discovery } from "./analyzer.ts";
 
 /** Conditions compared for one list of routes; each is compared with all before it. */

@@ -1,6 +1,7 @@
 /** AuthorizationPolicy: who may do what with a workload. Field list of Istio 1.31 (security.istio.io). */
 import { defaulted, enumeration, list, object, optional, required, string } from "../schema/schema.ts";
-import type { ObjectValue, Path, Report } from "../schema/schema.ts";
+import type { ObjectValue, Report } from "../schema/schema.ts";
+import type { Path } from "../findings/places.ts";
 import { nonEmpty, quote } from "../schema/formats.ts";
 import type { Format } from "../schema/formats.ts";
 import { ipBlock, isPathTemplate, namespacePattern, pathPattern } from "./authorization-formats.ts";

@@ -1,7 +1,7 @@
 // What a BrowserLogin may say, and what it means when it says nothing.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { loadText } from "../load.ts";
+import { loadText } from "../load/load.ts";
 
 const manifest = (spec: string): string =>
   `apiVersion: security.tulle.io/v1alpha1\nkind: BrowserLogin\nmetadata: { name: login, namespace: shop }\nspec: ${spec}\n`;

@@ -6,7 +6,7 @@ import { boolean, map, object, optional, required, string } from "../schema/sche
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { secretKey } from "../schema/formats.ts";
 import { isMeshConfig, meshConfigKey, readMeshConfig } from "../mesh-config/mesh-config.ts";
-import { formatPath } from "../places.ts";
+import { formatPath } from "../findings/places.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
 import { defineKind } from "./definition.ts";
 

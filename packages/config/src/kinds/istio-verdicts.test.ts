@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Finding } from "../finding.ts";
-import { loadText } from "../load.ts";
+import type { Finding } from "../findings/finding.ts";
+import { loadText } from "../load/load.ts";
 
 interface Case {
   readonly kind: string;

@@ -3,7 +3,7 @@ import { boolean, defaulted, deprecated, list, object, optional, required, strin
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { duration, headerName, nonEmpty, quote } from "../schema/formats.ts";
 import type { Format } from "../schema/formats.ts";
-import { parseKeySet } from "../json-web-key-set.ts";
+import { parseKeySet } from "../rules/json-web-key-set.ts";
 import { noDryRun } from "./dry-run.ts";
 import { defineKind, securityApiVersions } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { testCertificate, testRevocationList, type TestCertificate } from "../../../../tests/tools/certificates.ts";
-import { authorityCredential, concealSecrets, serverCredential } from "../credentials.ts";
-import { loadText } from "../load.ts";
-import { parseResource } from "../parse-resource.ts";
-import type { Secret } from "../resource.ts";
+import { authorityCredential, concealSecrets, serverCredential } from "./credentials.ts";
+import { loadText } from "../load/load.ts";
+import { parseResource } from "../load/parse-resource.ts";
+import type { Secret } from "./resource.ts";
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 

@@ -5,7 +5,7 @@
 import { boolean, map, object, optional, required, secret as concealed, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { base64, secretKey } from "../schema/formats.ts";
-import { checkCertificates, checkKeyPair, checkRevocationList, isPem } from "../secret-material.ts";
+import { checkCertificates, checkKeyPair, checkRevocationList, isPem } from "../rules/secret-material.ts";
 import { defineKind } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
 

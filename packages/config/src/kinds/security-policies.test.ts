@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
-import { loadText } from "../load.ts";
-import { parseKeySet } from "../json-web-key-set.ts";
+import { loadText } from "../load/load.ts";
+import { parseKeySet } from "../rules/json-web-key-set.ts";
 import { splitIpBlock } from "../schema/ip-block.ts";
 import { claimPath, headerOfKey } from "./authorization-keys.ts";
 

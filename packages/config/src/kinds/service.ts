@@ -14,7 +14,7 @@ import {
   string,
 } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
-import { exportAnnotations } from "../export-to.ts";
+import { exportAnnotations } from "../rules/export-to.ts";
 import { clusterAddress, dnsLabel, exportedNamespace, hostName, labelKey, labelValue } from "../schema/formats.ts";
 import { defineKind } from "./definition.ts";
 import { labelNamedMetadata } from "./metadata.ts";

@@ -22,7 +22,7 @@ import {
   labelValue,
   serverNameHost,
 } from "../schema/formats.ts";
-import { hostCovers } from "../resolve-host.ts";
+import { hostCovers } from "../rules/resolve-host.ts";
 import { exportsFit } from "./exported-namespaces.ts";
 import { noDryRun } from "./dry-run.ts";
 import { defineKind, networkingApiVersions } from "./definition.ts";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { stringify } from "yaml";
-import { loadText } from "../load.ts";
-import { analyze } from "../analyze.ts";
+import { loadText } from "../load/load.ts";
+import { analyze } from "../analyzers/analyze.ts";
 import { meshConfigOf, providerHost, readMeshConfig } from "./mesh-config.ts";
 
 const http = { service: "a.b.svc.cluster.local", port: 80 };

@@ -2,8 +2,8 @@
  * MeshConfig: what holds for the mesh as a whole, as Istio has it: YAML under the key `mesh` of the ConfigMap `tulle` or `istio` in a
  * root namespace. Field list of Istio 1.31 (mesh/v1alpha1).
  */
-import { rootNamespaces } from "../policy-scope.ts";
-import { parseDocuments } from "../parse-documents.ts";
+import { rootNamespaces } from "../rules/policy-scope.ts";
+import { parseDocuments } from "../documents/parse-documents.ts";
 import { check, isMapping, type Problem } from "../schema/check.ts";
 import { type Format, durationOrZero, exportedNamespace, nonEmpty, quote } from "../schema/formats.ts";
 import {

@@ -3,10 +3,11 @@
  * promise it (defaults filled in, nulls taken for absent, enums in their listed spelling).
  */
 import { isDeepStrictEqual } from "node:util";
-import type { FindingCode } from "../finding.ts";
-import { nearestName } from "../nearest-name.ts";
+import type { FindingCode } from "../findings/finding.ts";
+import { nearestName } from "../findings/nearest-name.ts";
 import { quote, type Format } from "./formats.ts";
-import type { EnumNode, FieldNode, ListNode, MapNode, Node, NumberNode, ObjectNode, Path, Report } from "./schema.ts";
+import type { EnumNode, FieldNode, ListNode, MapNode, Node, NumberNode, ObjectNode, Report } from "./schema.ts";
+import type { Path } from "../findings/places.ts";
 
 export interface Problem {
   readonly code: FindingCode;

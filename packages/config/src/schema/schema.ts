@@ -6,7 +6,8 @@
  * for an unknown field, of fields that are accepted but not implemented yet, or of Kubernetes fields that are somebody
  * else's business. Those four are most of what is needed here; the rest is this file.
  */
-import type { FindingCode } from "../finding.ts";
+import type { FindingCode } from "../findings/finding.ts";
+import type { Path } from "../findings/places.ts";
 import type { Format } from "./formats.ts";
 
 /**
@@ -19,8 +20,6 @@ import type { Format } from "./formats.ts";
  * docs/istio-api.md is made of this.
  */
 export type FieldStatus = "implemented" | "notImplemented" | "narrows";
-
-export type Path = readonly (string | number)[];
 
 /** How a rule of an object tells what it found; `path` is relative to that object, the code is IST0106 unless given, which alone is an error by itself. */
 export type Report = (problem: {
