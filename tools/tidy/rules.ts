@@ -22,8 +22,17 @@ export const fileRules: readonly FileRule[] = [
   generatedIsMarked,
   variantsKeepToThemselves,
   fakeClocksAreTwo,
+  labelsAreComparedOnce,
   checkSizes,
 ];
+
+/** Label selectors have one meaning: `selects` and `isBehind` of packages/config/src/rules/label-selector.ts. Oracles of tests stand apart. */
+function labelsAreComparedOnce(file: SourceFile): readonly Finding[] {
+  const isExempt = file.path.endsWith("/label-selector.ts") || file.path.endsWith(".test.ts");
+  if (!isHandWrittenCode(file) || isTidyItself(file) || isExempt) return [];
+  const pattern = /\.every\(.*\b[lL]abels(?:\?\.)?\[\w+\] === /;
+  return findAll(file, pattern, () => "compares labels: label selectors are selects and isBehind of @tulle/config");
+}
 
 /** This folder speaks about the words that it forbids. */
 function isTidyItself(file: SourceFile): boolean {

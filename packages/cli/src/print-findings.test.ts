@@ -36,3 +36,20 @@ test("a kind, a name or a message of a million characters is told in part", () =
   assert.ok(text.length < 10_000, String(text.length));
   assert.match(text, /x… \(1000000 characters\)/);
 });
+
+test("on a narrow terminal lines break between words, and what to do stays indented", () => {
+  const finding: Finding = {
+    code: "IST0101",
+    severity: "error",
+    message: 'host "nowhere" not found',
+    resource: { kind: "VirtualService", namespace: "shop", name: "catalog" },
+    place: { file: "rules/02.yaml", line: 12, column: 7 },
+    suggestion: 'Did you mean "now-here", or another of its names?',
+  };
+  const text = renderFindings([finding], { ...context, isTerminal: true, env: { NO_COLOR: "1" }, columns: 40 });
+  assert.equal(
+    text,
+    'Error [IST0101] (VirtualService\n  shop/catalog rules/02.yaml:12:7) host\n  "nowhere" not found\n' +
+      '  Did you mean "now-here", or another of\n    its names?\n',
+  );
+});

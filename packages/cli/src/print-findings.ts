@@ -2,6 +2,7 @@
 import { findingPages, renderFinding, sortFindings, type Finding, type FindingCode } from "@tulle/config";
 import { createColors } from "picocolors";
 import type { CommandContext } from "./command-module.ts";
+import { wrapBehind, wrapText } from "./wrap-text.ts";
 
 /**
  * One text a finding, most serious first. Findings that say the same twice are shown once. `told` are codes whose page was named
@@ -14,15 +15,21 @@ export function renderFindings(
 ): string {
   const useColor = context.isTerminal && (context.env["NO_COLOR"] ?? "") === "";
   const { red, yellow, cyan } = createColors(useColor);
+  const columns = context.isTerminal ? context.columns : undefined;
   const colors = { error: red, warning: yellow, info: cyan } as const;
   const texts = sortFindings(distinct(findings)).map((finding) => {
-    const text = renderFinding(finding, {
-      columns: context.isTerminal ? context.columns : undefined,
-      colorOf: (severity, label) => colors[severity](label),
-    });
-    return `${text}\n`;
+    const text = renderFinding(finding, (severity, label) => colors[severity](label));
+    return `${wrapFinding(text, columns)}\n`;
   });
   return [...texts, ...pagesOf(findings, told)].join("");
+}
+
+/** What to do stands indented below what is wrong, and stays so. */
+function wrapFinding(text: string, columns: number | undefined): string {
+  const lines = text.split("\n").map((line) => {
+    return line.startsWith("  ") ? wrapBehind("  ", line.slice(2), columns, "  ") : wrapText(line, columns, "  ");
+  });
+  return lines.join("\n");
 }
 
 /** Where more is said of the codes, once for each code. */

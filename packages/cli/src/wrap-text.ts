@@ -24,10 +24,10 @@ export function wrapText(text: string, columns: number | undefined, indent = "")
   return [...lines, line].join("\n");
 }
 
-/** Breaks `text` behind `before`, with which every line begins. */
-export function wrapBehind(before: string, text: string, columns: number | undefined): string {
+/** Breaks `text` behind `before`, with which every line begins; further lines are indented by `indent` more. */
+export function wrapBehind(before: string, text: string, columns: number | undefined, indent = ""): string {
   const room = columns === undefined ? undefined : columns - textWidth(before);
-  return before + wrapText(text, room).replaceAll("\n", `\n${before}`);
+  return before + wrapText(text, room, indent).replaceAll("\n", `\n${before}`);
 }
 
 /**

@@ -65,6 +65,7 @@ export type { MutualTlsMode, MutualTlsModes, PeerAuthenticationScope } from "./r
 export { modeOfPort, mutualTlsModes, peerAuthenticationScope } from "./rules/mutual-tls-mode.ts";
 export type { Exported } from "./rules/export-to.ts";
 export { exportedTo, isExportedTo, serviceExportTo } from "./rules/export-to.ts";
+export { isBehind, selects } from "./rules/label-selector.ts";
 export type { PolicyScope } from "./rules/policy-scope.ts";
 export { isDryRun, policyHolds, policyScope, rootNamespaces } from "./rules/policy-scope.ts";
 export type { PlaceTable } from "./findings/places.ts";
@@ -142,7 +143,6 @@ export { isHttp, portProtocol } from "./rules/port-protocol.ts";
 export { nearestName } from "./findings/nearest-name.ts";
 export type { AnalyzeOptions } from "./analyzers/analyzer.ts";
 export { analyze, analyzers } from "./analyzers/analyze.ts";
-export type { RenderOptions } from "./findings/render-finding.ts";
 export { renderFinding, sortFindings } from "./findings/render-finding.ts";
 export type { JsonSchema } from "./kinds/json-schema.ts";
 export { toJsonSchema } from "./kinds/json-schema.ts";

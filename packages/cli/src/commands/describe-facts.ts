@@ -3,6 +3,8 @@ import {
   type DestinationRule,
   type Gateway,
   hostCovers,
+  isBehind,
+  selects,
   type HttpMatch,
   modeOfPort,
   type MutualTlsMode,
@@ -143,13 +145,12 @@ export function describeService(mesh: DescribedMesh, service: Service): Describe
   return { ...serviceFacts(mesh, service, pods), exposures: exposures(mesh, service, pods) };
 }
 
-export function isSelected({ metadata, spec }: Service, pod: Pod): boolean {
-  const wanted = Object.entries(spec.selector ?? {});
-  return metadata.namespace === pod.metadata.namespace && wanted.length > 0 && hasLabels(pod, spec.selector);
+export function isSelected(service: Service, { metadata: { namespace, labels = {} } }: Pod): boolean {
+  return isBehind(service, { namespace, labels });
 }
 
 function hasLabels(pod: Pod, wanted: Readonly<Record<string, string>> = {}): boolean {
-  return Object.entries(wanted).every(([name, value]) => pod.metadata.labels?.[name] === value);
+  return selects(wanted, pod.metadata.labels ?? {});
 }
 
 function named({ metadata: { name, namespace } }: { readonly metadata: Named }): Named {

@@ -1,7 +1,7 @@
 // `tulle rollout`: replaces the pods of a Deployment one after the other, in kubectl's words, and waits for that.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
-import { type ApiClient, type Deployment, findKind, type Pod } from "@tulle/config";
+import { type ApiClient, type Deployment, findKind, type Pod, selects } from "@tulle/config";
 import { chooseResource } from "../choose-resource.ts";
 import { CommandFailure, exitCodes } from "../command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command-module.ts";
@@ -138,7 +138,6 @@ async function findDeployment(client: ApiClient, text: string, options: RolloutO
 
 /** Those of its selector: a pod says only of which template it is. */
 async function podsOf(client: ApiClient, { metadata, spec }: Deployment): Promise<readonly Pod[]> {
-  const wanted = Object.entries(spec.selector.matchLabels ?? {});
   const { items } = await client.list("Pod", metadata.namespace);
-  return items.filter(({ metadata: { labels = {} } }) => wanted.every(([key, value]) => labels[key] === value));
+  return items.filter(({ metadata: { labels = {} } }) => selects(spec.selector.matchLabels ?? {}, labels));
 }

@@ -4,6 +4,7 @@
 import { decideInjection, type Injection } from "../rules/decide-injection.ts";
 import type { FindingCode, Severity } from "../findings/finding.ts";
 import type { Kind } from "../kinds/kinds.ts";
+import { isBehind, selects } from "../rules/label-selector.ts";
 import { resolveHost, serviceHost } from "../rules/resolve-host.ts";
 import type { DestinationRule, Gateway, MeshResource, ResourceOf, Service } from "../kinds/resource.ts";
 import type { Path } from "../findings/places.ts";
@@ -138,17 +139,8 @@ export function injectionOf(mesh: AnalyzedMesh, { namespace, labels, annotations
   return spec.containers.length > 1 ? "sidecar" : "gateway";
 }
 
-/** Whether all labels of `selector` are among `labels`. */
-export function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>): boolean {
-  return Object.entries(selector).every(([key, value]) => labels[key] === value);
-}
-
 /** Whose pods are all gateways: its ports are for clients outside, whom a gateway answers in whatever it speaks itself. */
-export function isOfGateways(mesh: AnalyzedMesh, { metadata, spec }: Service): boolean {
-  const { selector } = spec;
-  if (selector === undefined) return false;
-  const behind = mesh.workloads.filter(
-    ({ namespace, labels }) => namespace === metadata.namespace && selects(selector, labels),
-  );
+export function isOfGateways(mesh: AnalyzedMesh, service: Service): boolean {
+  const behind = mesh.workloads.filter((workload) => isBehind(service, workload));
   return behind.length > 0 && behind.every((workload) => injectionOf(mesh, workload) === "gateway");
 }

@@ -7,7 +7,8 @@ import { policyHolds, policyScope } from "../rules/policy-scope.ts";
 import { isHttp, portProtocol } from "../rules/port-protocol.ts";
 import type { AuthorizationPolicy, AuthorizationRule } from "../kinds/resource.ts";
 import type { Path } from "../findings/places.ts";
-import { type AnalyzedMesh, type Analyzer, selects } from "./analyzer.ts";
+import { isBehind } from "../rules/label-selector.ts";
+import type { AnalyzedMesh, Analyzer } from "./analyzer.ts";
 
 export const connectionPolicies: Analyzer = {
   name: "connection-policies",
@@ -49,16 +50,14 @@ interface ConnectionPort {
 function connectionPorts(mesh: AnalyzedMesh, policy: AuthorizationPolicy): readonly ConnectionPort[] {
   const scope = policyScope(policy);
   const held = mesh.workloads.filter((workload) => policyHolds(scope, workload));
-  return mesh.list("Service").flatMap(({ metadata, spec }) => {
-    const { selector = {} } = spec;
-    const isOfHeld = held.some(
-      ({ namespace, labels }) => namespace === metadata.namespace && selects(selector, labels),
-    );
-    if (Object.keys(selector).length === 0 || !isOfHeld) return [];
-    return spec.ports.flatMap((port): readonly ConnectionPort[] => {
+  return mesh.list("Service").flatMap((service) => {
+    if (!held.some((workload) => isBehind(service, workload))) return [];
+    return service.spec.ports.flatMap((port): readonly ConnectionPort[] => {
       const protocol = portProtocol(port);
       if (isHttp(protocol) || protocol === "udp") return [];
-      return [{ service: metadata.name, number: port.port, targetPort: port.targetPort ?? port.port, protocol }];
+      return [
+        { service: service.metadata.name, number: port.port, targetPort: port.targetPort ?? port.port, protocol },
+      ];
     });
   });
 }

@@ -5,7 +5,8 @@
 import { modeOfPort, mutualTlsModes, peerAuthenticationScope } from "../rules/mutual-tls-mode.ts";
 import type { ClientTls, DestinationRule, Service } from "../kinds/resource.ts";
 import type { Path } from "../findings/places.ts";
-import { type AnalyzedMesh, type Analyzer, type Discovery, injectionOf, selects } from "./analyzer.ts";
+import { selects } from "../rules/label-selector.ts";
+import { type AnalyzedMesh, type Analyzer, type Discovery, injectionOf } from "./analyzer.ts";
 
 /** One place where a rule speaks of TLS. */
 interface TlsSetting {

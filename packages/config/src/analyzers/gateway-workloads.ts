@@ -2,8 +2,8 @@
  * IST0101, IST0162: a Gateway chooses pods that exist, and each of its ports is a port of the Service in front of them –
  * nobody could reach it otherwise.
  */
-import type { Gateway, Service } from "../kinds/resource.ts";
-import { selects } from "./analyzer.ts";
+import type { Gateway } from "../kinds/resource.ts";
+import { isBehind } from "../rules/label-selector.ts";
 import type { AnalyzedMesh, Analyzer, Discovery, Workload } from "./analyzer.ts";
 
 export const gatewayWorkloads: Analyzer = {
@@ -28,9 +28,7 @@ export const gatewayWorkloads: Analyzer = {
 };
 
 function* checkPorts(mesh: AnalyzedMesh, resource: Gateway, workloads: readonly Workload[]): Generator<Discovery> {
-  const services = mesh
-    .list("Service")
-    .filter((service) => workloads.some((workload) => isInFrontOf(service, workload)));
+  const services = mesh.list("Service").filter((service) => workloads.some((workload) => isBehind(service, workload)));
   // Without any Service the pods are reached by other means (a host port), which nothing here knows of.
   if (services.length === 0) return;
   const ports = new Set(services.flatMap((service) => service.spec.ports.map(({ port }) => port)));
@@ -45,10 +43,4 @@ function* checkPorts(mesh: AnalyzedMesh, resource: Gateway, workloads: readonly 
       suggestion: `Add it to the Service, or use one of its ports: ${[...ports].join(", ")}.`,
     };
   }
-}
-
-function isInFrontOf(service: Service, workload: Workload): boolean {
-  const { selector } = service.spec;
-  if (selector === undefined || service.metadata.namespace !== workload.namespace) return false;
-  return selects(selector, workload.labels);
 }

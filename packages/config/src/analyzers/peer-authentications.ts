@@ -5,7 +5,8 @@
 import { rootNamespaces } from "../rules/policy-scope.ts";
 import { peerAuthenticationScope } from "../rules/mutual-tls-mode.ts";
 import type { PeerAuthentication } from "../kinds/resource.ts";
-import { type AnalyzedMesh, type Analyzer, type Discovery, injectionOf, selects, type Workload } from "./analyzer.ts";
+import { isBehind, selects } from "../rules/label-selector.ts";
+import { type AnalyzedMesh, type Analyzer, type Discovery, injectionOf, type Workload } from "./analyzer.ts";
 
 export const peerAuthentications: Analyzer = {
   name: "peer-authentications",
@@ -84,14 +85,13 @@ function* unknownPorts(mesh: AnalyzedMesh, resource: PeerAuthentication): Genera
   }
 }
 
-function portsOf(mesh: AnalyzedMesh, { namespace, labels, resource }: Workload): readonly number[] {
+function portsOf(mesh: AnalyzedMesh, workload: Workload): readonly number[] {
+  const { resource } = workload;
   const { containers } = resource.kind === "Pod" ? resource.spec : resource.spec.template.spec;
   const declared = containers.flatMap(({ ports = [] }) => ports);
   const served = mesh
     .list("Service")
-    .filter(({ metadata, spec: { selector = {} } }) => {
-      return metadata.namespace === namespace && Object.keys(selector).length > 0 && selects(selector, labels);
-    })
+    .filter((service) => isBehind(service, workload))
     .flatMap(({ spec }) => spec.ports)
     .flatMap(({ port, targetPort = port }) => {
       if (typeof targetPort === "number") return [targetPort];

@@ -2,7 +2,7 @@
  * IST0173: a subset that a DestinationRule names has pods among those of the Service. Only a warning: the rule comes first when a
  * version is rolled out, and nothing breaks before a route leads there.
  */
-import { selects } from "./analyzer.ts";
+import { isBehind, selects } from "../rules/label-selector.ts";
 import type { Analyzer } from "./analyzer.ts";
 
 export const subsetWorkloads: Analyzer = {
@@ -13,10 +13,9 @@ export const subsetWorkloads: Analyzer = {
     for (const resource of mesh.list("DestinationRule")) {
       const { host, subsets = [] } = resource.spec;
       const service = mesh.servicesByHost.get(mesh.resolve(host, resource.metadata.namespace));
-      const { selector = {} } = service?.spec ?? {};
-      if (service === undefined || subsets.length === 0 || Object.keys(selector).length === 0) continue;
+      if (service === undefined || subsets.length === 0) continue;
       const { namespace, name } = service.metadata;
-      const behind = (workloads.get(namespace) ?? []).filter(({ labels }) => selects(selector, labels));
+      const behind = (workloads.get(namespace) ?? []).filter((workload) => isBehind(service, workload));
       // A Service without pods is not the rule's matter.
       if (behind.length === 0) continue;
       for (const [index, subset] of subsets.entries()) {

@@ -2,6 +2,7 @@
  * Which mode of mutual TLS holds for the ports of a workload: port, else workload, else namespace, else mesh, else PERMISSIVE.
  * Analysis and the control plane ask here alike.
  */
+import { selects } from "./label-selector.ts";
 import { rootNamespaces } from "./policy-scope.ts";
 import type { PeerAuthentication } from "../kinds/resource.ts";
 
@@ -52,9 +53,7 @@ export function mutualTlsModes(
   const own = policies.filter(({ namespace }) => namespace === workload.namespace && !isRoot(namespace));
   const namespace = own.find(isForAll);
   const selected = own.find(
-    ({ matchLabels }) =>
-      Object.keys(matchLabels).length > 0 &&
-      Object.entries(matchLabels).every(([name, value]) => workload.labels[name] === value),
+    ({ matchLabels }) => Object.keys(matchLabels).length > 0 && selects(matchLabels, workload.labels),
   );
   const mode = selected?.mode ?? namespace?.mode ?? mesh?.mode ?? "PERMISSIVE";
   const ports = Object.entries(selected?.ports ?? {}).flatMap(([port, each]) =>

@@ -2,6 +2,7 @@
  * Which workloads a security policy holds for: those of its namespace, or of every namespace when it lies in a root
  * namespace, that have the labels of its selector. Analysis and the control plane ask here alike.
  */
+import { selects } from "./label-selector.ts";
 
 /** Namespaces whose policies hold for all others: Tulle's own, and Istio's for manifests that were written for it. */
 export const rootNamespaces: readonly string[] = ["tulle-system", "istio-system"];
@@ -31,7 +32,7 @@ export function policyHolds(
   workload: { readonly namespace: string; readonly labels: Readonly<Record<string, string>> },
 ): boolean {
   if (namespace !== workload.namespace && !rootNamespaces.includes(namespace)) return false;
-  return Object.entries(matchLabels).every(([name, value]) => workload.labels[name] === value);
+  return selects(matchLabels, workload.labels);
 }
 
 /** Go's spellings of true, which is how Istio reads the annotation. */

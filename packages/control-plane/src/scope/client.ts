@@ -1,9 +1,9 @@
 // What a proxy sees of the mesh as a client: Services, routes and rules that are exported to its namespace and are meant for its
 // labels. Nothing behind this file looks at `exportTo`, `sourceLabels`, `sourceNamespace` and `workloadSelector` again.
+import { selects } from "@tulle/config";
 import { isExportedTo, type HttpRoute, type TcpRoute, type TlsRoute } from "@tulle/config";
 import type { MeshDestinationRule, MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import type { Proxy } from "./proxy.ts";
-import { selects } from "./selects.ts";
 
 /** All that decides what a client sees. Clients of a namespace differ where some rule or route asks for labels. */
 export interface Client {

@@ -1,5 +1,6 @@
 // (snapshot, gateway) → view: the Gateways that select the workload, the VirtualServices bound to them, and the Services that
 // these lead to.
+import { selects } from "@tulle/config";
 import { hostCovers } from "@tulle/config";
 import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import type { MeshGateway, MeshGatewayServer, MeshService, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
@@ -10,7 +11,6 @@ import { Keyed } from "./keyed.ts";
 import type { Proxy } from "./proxy.ts";
 import type { GatewayClusters, GatewayOwn, GatewayPort, GatewayPortServer, GatewayRoutes } from "./proxy-view.ts";
 import { pathsOf, resolveTargetPort, scopedService, servicesOf, workloadTls } from "./scope-sidecar.ts";
-import { selects } from "./selects.ts";
 import { refusedClusters, type Uncertified } from "./uncertified.ts";
 import { workloadSecurity } from "./workload-security.ts";
 

@@ -1,4 +1,5 @@
 // (snapshot, sidecar) → view: every Service of the mesh with its rules, and the workload's own ports.
+import { selects } from "@tulle/config";
 import { modeOfPort, mutualTlsModes } from "@tulle/config";
 import type { MeshDestinationRule, MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { type Client, seenBy } from "./client.ts";
@@ -6,7 +7,6 @@ import { effectiveRule } from "./effective-rule.ts";
 import { Keyed } from "./keyed.ts";
 import type { PodPort, Proxy } from "./proxy.ts";
 import type { InboundPort, ScopedService, SidecarClusters, SidecarOwn, SidecarRoutes } from "./proxy-view.ts";
-import { selects } from "./selects.ts";
 import { refusedClusters, type Uncertified } from "./uncertified.ts";
 import { workloadSecurity } from "./workload-security.ts";
 

@@ -1,5 +1,6 @@
 // Endpoints → ClusterLoadAssignments, each endpoint with what the mesh knows of the workload behind it: the metrics of the
 // caller take their destination labels from there.
+import { selects } from "@tulle/config";
 import { create } from "@bufbuild/protobuf";
 import { HealthStatus } from "@tulle/xds/envoy/config/core/v3/health_check_pb";
 import {
@@ -8,7 +9,6 @@ import {
 } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import type { LbEndpoint } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_components_pb";
 import { LbEndpointSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_components_pb";
-import { selects } from "../scope/selects.ts";
 import { type EndpointSnapshot, type MeshEndpoint, servicePortKey } from "../snapshot/mesh-snapshot.ts";
 import { type Metadata, MetadataSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { istioMetadata, socketAddress } from "./messages.ts";

@@ -2,7 +2,7 @@
 // gateways inherit them: a gateway that restarts or is replaced finds the connections that came meanwhile in the queue.
 import { request as requestSecurely } from "node:https";
 import { connect } from "node:net";
-import type { Service } from "@tulle/config";
+import { isBehind, type Service } from "@tulle/config";
 import { type PublishedPort, publishedUrl } from "../instance.ts";
 import type { PlanProblem, PodPlan } from "../pod/pod-plan.ts";
 import { waitUntil } from "../process/wait-until.ts";
@@ -109,12 +109,7 @@ export class PublishedPorts {
     return [...this.#held.values()]
       .filter((port) => {
         const service = this.#services.find((each) => matchesService(each, port));
-        const selector = Object.entries(service?.spec.selector ?? {});
-        return (
-          port.namespace === pod.namespace &&
-          selector.length > 0 &&
-          selector.every(([key, value]) => pod.labels[key] === value)
-        );
+        return service !== undefined && isBehind(service, pod);
       })
       .map(({ hostPort, targetPort, descriptor }) => ({ address: publishAddress, hostPort, targetPort, descriptor }));
   }

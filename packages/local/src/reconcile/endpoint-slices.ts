@@ -1,6 +1,6 @@
 // The addresses behind each Service: what Kubernetes' endpoint slice controller does, from Services and pods to EndpointSlices.
 import { createHash } from "node:crypto";
-import { serviceNameLabel, type EndpointSlice, type Service } from "@tulle/config";
+import { isBehind, serviceNameLabel, type EndpointSlice, type Service } from "@tulle/config";
 import type { ContainerPort } from "../pod/pod-plan.ts";
 
 export interface EndpointPod {
@@ -22,12 +22,11 @@ export function buildEndpointSlices(services: readonly Service[], pods: readonly
 }
 
 function slicesOf(service: Service, pods: readonly EndpointPod[]): EndpointSlice[] {
-  const { selector } = service.spec;
-  if (selector === undefined || Object.keys(selector).length === 0 || service.spec.type === "ExternalName") return [];
+  if (service.spec.type === "ExternalName") return [];
   const { name, namespace } = service.metadata;
   const groups = new Map<string, { ports: EndpointSlice["ports"]; pods: EndpointPod[] }>();
   for (const pod of pods) {
-    if (pod.namespace !== namespace || !matches(selector, pod.labels)) continue;
+    if (!isBehind(service, pod)) continue;
     const ports = resolvePorts(service, pod);
     const key = JSON.stringify(ports);
     const group = groups.get(key);
@@ -56,10 +55,6 @@ function slicesOf(service: Service, pods: readonly EndpointPod[]): EndpointSlice
         targetRef: { kind: "Pod", name: pod.name, namespace },
       })),
   }));
-}
-
-function matches(selector: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>): boolean {
-  return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
 
 /** A named target port that a pod does not have is left out for that pod, as Kubernetes does. */

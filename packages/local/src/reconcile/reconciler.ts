@@ -6,6 +6,7 @@
 // the publisher. A pass never waits: whatever takes time asks for another pass when it is done.
 import { randomBytes } from "node:crypto";
 import {
+  isBehind,
   isKind,
   type Kind,
   keyOf,
@@ -127,7 +128,7 @@ export class Reconciler implements PodListener {
       const found = this.#services().find(
         (each) => each.metadata.name === name && each.metadata.namespace === namespace,
       );
-      if (found !== undefined && !plans.some((plan) => selects(found, plan))) {
+      if (found !== undefined && !plans.some((plan) => isBehind(found, plan))) {
         this.#trouble(`${publishedUrl(published)}: no pod that runs here is behind Service ${namespace}/${name}`);
       }
     }
@@ -234,7 +235,7 @@ export class Reconciler implements PodListener {
 
   #isOnEnvoy(service: Service, deployment: Deployment): boolean {
     const plan = this.#planOf(deployment);
-    return plan.proxy === "envoy" && selects(service, plan);
+    return plan.proxy === "envoy" && isBehind(service, plan);
   }
 
   #services(): readonly Service[] {
@@ -399,15 +400,6 @@ export class Reconciler implements PodListener {
 /** The pod's and, past a sidecar, the app's. */
 function addressesOf(plan: Pick<PodPlan, "injection">): 1 | 2 {
   return plan.injection === "sidecar" ? 2 : 1;
-}
-
-function selects(service: Service, pod: Pick<PodPlan, "namespace" | "labels">): boolean {
-  const selector = Object.entries(service.spec.selector ?? {});
-  return (
-    service.metadata.namespace === pod.namespace &&
-    selector.length > 0 &&
-    selector.every(([key, value]) => pod.labels[key] === value)
-  );
 }
 
 function ownerKey(pod: LocalPod): string {
