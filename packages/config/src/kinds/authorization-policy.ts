@@ -172,6 +172,8 @@ export const authorizationPolicy = defineKind({
   shortNames: ["ap"],
   apiVersions: securityApiVersions,
   scope: "Namespaced",
+  affects: "routing",
+  writtenBy: "user",
   unknownField: "error",
   description: "Who may do what with a workload.",
   schema: object(

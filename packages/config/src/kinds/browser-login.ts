@@ -127,6 +127,8 @@ export const browserLogin = defineKind({
   shortNames: ["bl"],
   apiVersions: ["security.tulle.io/v1alpha1"],
   scope: "Namespaced",
+  affects: "routing",
+  writtenBy: "user",
   unknownField: "error",
   description: "Pages of a gateway that people sign in for.",
   schema: object(

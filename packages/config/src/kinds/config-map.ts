@@ -37,6 +37,8 @@ export const configMap = defineKind({
   shortNames: ["cm"],
   apiVersions: ["v1"],
   scope: "Namespaced",
+  affects: "routing",
+  writtenBy: "user",
   unknownField: "warning",
   description: "Texts by key: of applications, and of the mesh as a whole.",
   schema: object(configMapFields, { unread: ["binaryData"], rules: [meshConfigFits] }),

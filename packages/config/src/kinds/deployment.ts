@@ -50,6 +50,8 @@ export const deployment = defineKind({
   shortNames: ["deploy"],
   apiVersions: ["apps/v1"],
   scope: "Namespaced",
+  affects: "nothing",
+  writtenBy: "user",
   unknownField: "warning",
   description: "A number of equal pods.",
   schema: object(

@@ -49,6 +49,8 @@ export const destinationRule = defineKind({
   shortNames: ["dr"],
   apiVersions: networkingApiVersions,
   scope: "Namespaced",
+  affects: "routing",
+  writtenBy: "user",
   unknownField: "error",
   description: "Subsets of a service and the policy of traffic to it.",
   schema: object(

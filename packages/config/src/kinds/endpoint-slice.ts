@@ -84,6 +84,8 @@ export const endpointSlice = defineKind({
   shortNames: ["eps"],
   apiVersions: ["discovery.k8s.io/v1", "discovery.k8s.io/v1beta1"],
   scope: "Namespaced",
+  affects: "endpoints",
+  writtenBy: "platform",
   unknownField: "warning",
   description: "Addresses behind a Service.",
   schema: object(endpointSliceFields, { rules: [addressesFit] }),

@@ -119,6 +119,8 @@ export const gateway = defineKind({
   shortNames: ["gw"],
   apiVersions: networkingApiVersions,
   scope: "Namespaced",
+  affects: "routing",
+  writtenBy: "user",
   unknownField: "error",
   description: "Ports and hosts that a gateway workload listens on.",
   schema: object(

@@ -9,6 +9,8 @@ export const namespace = defineKind({
   shortNames: ["ns"],
   apiVersions: ["v1"],
   scope: "Cluster",
+  affects: "nothing",
+  writtenBy: "user",
   unknownField: "warning",
   description: "A room for names; its labels switch injection.",
   schema: object({ metadata: required(labelNamedMetadata, "Metadata.") }, { unread: ["spec", "status"] }),

@@ -53,6 +53,8 @@ export const peerAuthentication = defineKind({
   shortNames: ["pa"],
   apiVersions: securityApiVersions,
   scope: "Namespaced",
+  affects: "routing",
+  writtenBy: "user",
   unknownField: "error",
   description: "Whether a workload's ports ask their callers for a certificate.",
   schema: object(

@@ -102,6 +102,8 @@ export const pod = defineKind({
   shortNames: ["po"],
   apiVersions: ["v1"],
   scope: "Namespaced",
+  affects: "endpoints",
+  writtenBy: "platform",
   unknownField: "warning",
   description: "One running instance of a workload.",
   schema: object({

@@ -125,6 +125,8 @@ export const requestAuthentication = defineKind({
   shortNames: ["ra"],
   apiVersions: securityApiVersions,
   scope: "Namespaced",
+  affects: "routing",
+  writtenBy: "user",
   unknownField: "error",
   description: "Which tokens a workload accepts.",
   schema: object(

@@ -98,6 +98,8 @@ export const secret = defineKind({
   shortNames: [],
   apiVersions: ["v1"],
   scope: "Namespaced",
+  affects: "secrets",
+  writtenBy: "user",
   unknownField: "warning",
   description: "Certificates, keys and authorities that gateways use.",
   schema: object(secretFields, { rules: [tlsHasBoth, pairsMatch] }),

@@ -9,6 +9,8 @@ export const serviceAccount = defineKind({
   shortNames: ["sa"],
   apiVersions: ["v1"],
   scope: "Namespaced",
+  affects: "nothing",
+  writtenBy: "user",
   unknownField: "warning",
   description: "The identity that workloads run under.",
   schema: object(

@@ -96,6 +96,8 @@ export const service = defineKind({
   shortNames: ["svc"],
   apiVersions: ["v1"],
   scope: "Namespaced",
+  affects: "routing",
+  writtenBy: "user",
   unknownField: "warning",
   description: "A name with ports, and the pods behind it.",
   schema: object(

@@ -197,6 +197,8 @@ export const virtualService = defineKind({
   shortNames: ["vs"],
   apiVersions: networkingApiVersions,
   scope: "Namespaced",
+  affects: "routing",
+  writtenBy: "user",
   unknownField: "error",
   description: "How requests for some hosts are routed.",
   schema: object(

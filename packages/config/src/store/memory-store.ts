@@ -3,7 +3,7 @@
  * ones so that a watcher may go on where it stopped, and tells listeners in batches.
  */
 import type { Finding } from "../findings/finding.ts";
-import type { Kind } from "../kinds/kinds.ts";
+import { type Kind, kindDefinitions } from "../kinds/kinds.ts";
 import { attachPlaces, placesOf } from "../findings/places.ts";
 import { keyOf, keyText, sameContent } from "../kinds/resource.ts";
 import type { MeshResource, ResourceOf } from "../kinds/resource.ts";
@@ -28,9 +28,6 @@ export interface MemoryStoreOptions {
    */
   readonly initialResourceVersion?: number;
 }
-
-/** Kinds that machines write often and no analyzer speaks of: applying one does not analyze the mesh. */
-const unanalyzedKinds: ReadonlySet<Kind> = new Set(["EndpointSlice", "Pod"]);
 
 export class MemoryStore implements Store {
   readonly #analyze: (resources: readonly MeshResource[], options: Drafts) => readonly Finding[];
@@ -90,7 +87,9 @@ export class MemoryStore implements Store {
   async apply(resource: MeshResource): Promise<ApplyResult> {
     const { outcome, resource: stored } = this.#put(resource);
     await this.#delivery;
-    const findings = unanalyzedKinds.has(resource.kind) ? [] : this.#findingsOf(keyOf(stored));
+    // What machines write, and often, does not analyze the mesh.
+    const isOfUser = kindDefinitions[resource.kind].writtenBy === "user";
+    const findings = isOfUser ? this.#findingsOf(keyOf(stored)) : [];
     return { outcome, resource: stored, findings };
   }
 

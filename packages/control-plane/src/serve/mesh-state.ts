@@ -1,5 +1,5 @@
 // The newest picture of the mesh: watches the store, gathers changes, and builds the part of the picture that they touch.
-import type { Kind, MeshResource, Store, StoreChange } from "@tulle/config";
+import { kindDefinitions, type MeshResource, type Store, type StoreChange } from "@tulle/config";
 import type { Clock } from "@tulle/xds";
 import { buildEndpoints } from "../snapshot/build-endpoints.ts";
 import { buildSnapshot } from "../snapshot/build-snapshot.ts";
@@ -9,25 +9,6 @@ import { sameIdentities, serviceIdentities, type ServiceIdentities } from "../sn
 import type { LoginProviders } from "../login-providers/login-providers.ts";
 import type { JwksKeys } from "../jwks/jwks-keys.ts";
 import { Debounce, type DebounceTimes } from "./debounce.ts";
-
-/** What has to be made anew when a resource of the kind changes. Endpoints and pods come and go without a route changing. */
-const effects: Readonly<Record<Kind, "routing" | "endpoints" | "secrets" | "nothing">> = {
-  Service: "routing",
-  Gateway: "routing",
-  VirtualService: "routing",
-  DestinationRule: "routing",
-  AuthorizationPolicy: "routing",
-  RequestAuthentication: "routing",
-  PeerAuthentication: "routing",
-  BrowserLogin: "routing",
-  ConfigMap: "routing",
-  EndpointSlice: "endpoints",
-  Pod: "endpoints",
-  Secret: "secrets",
-  Namespace: "nothing",
-  ServiceAccount: "nothing",
-  Deployment: "nothing",
-};
 
 export interface MeshChange {
   /** Services, routes or rules have changed: views are made anew. */
@@ -124,7 +105,7 @@ export class MeshState {
   }
 
   #changed(changes: readonly StoreChange[]): void {
-    const touched = new Set(changes.filter(matters).map(({ resource }) => effects[resource.kind]));
+    const touched = new Set(changes.filter(matters).map(({ resource }) => kindDefinitions[resource.kind].affects));
     const [routing, endpoints, secrets] = [touched.has("routing"), touched.has("endpoints"), touched.has("secrets")];
     if (routing || endpoints || secrets) this.#request(routing, endpoints);
   }

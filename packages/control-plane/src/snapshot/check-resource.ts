@@ -2,7 +2,16 @@
 // that it is found here, before it is merged with its neighbours.
 import { RE2JS } from "re2js";
 import { findingCodes, formatPath, keyOf, placeOf } from "@tulle/config";
-import type { Finding, HttpRoute, Kind, MeshResource, Path, StringMatch } from "@tulle/config";
+import type {
+  Finding,
+  HttpRoute,
+  Kind,
+  MeshResource,
+  Path,
+  ResourceOf,
+  StringMatch,
+  VirtualService,
+} from "@tulle/config";
 
 /** Envoy adds the weights of a route up in 32 bits (envoy.config.route.v3.WeightedCluster). */
 const maxTotalWeight = 4_294_967_295;
@@ -13,12 +22,21 @@ const maxTotalWeight = 4_294_967_295;
  */
 const maxRegexProgram = 32_768 / 8;
 
-/** Kinds that have something to check. */
-export const checkedKinds: readonly Kind[] = ["VirtualService"];
+/** The one table of what is checked; the kinds that have something to check follow from it. */
+const checks: { readonly [K in Kind]?: (resource: ResourceOf<K>) => readonly Finding[] } = {
+  VirtualService: checkVirtualService,
+};
+
+export const checkedKinds = Object.keys(checks) as readonly Kind[];
 
 /** The reasons to set `resource` aside; none for a good one. */
 export function checkResource(resource: MeshResource): readonly Finding[] {
-  if (resource.kind !== "VirtualService") return [];
+  // The row of a kind takes resources of that kind.
+  const check = checks[resource.kind] as ((resource: MeshResource) => readonly Finding[]) | undefined;
+  return check?.(resource) ?? [];
+}
+
+function checkVirtualService(resource: VirtualService): readonly Finding[] {
   return (resource.spec.http ?? []).flatMap((route, index) => {
     const path: Path = ["spec", "http", index];
     return [...checkWeights(resource, route, path), ...checkExpressions(resource, route, path)];

@@ -7,6 +7,7 @@ import {
   type DeleteOptions,
   type Finding,
   type Kind,
+  kindDefinitions,
   type Loaded,
   keyOf,
   keyText,
@@ -26,9 +27,6 @@ import { type Logger, Trouble } from "@tulle/telemetry";
 import type { Clock } from "@tulle/xds";
 import { type ManifestContent, ManifestFolder } from "./manifest-folder.ts";
 import { Overlay } from "./overlay.ts";
-
-/** Written by the platform that runs the pods, never by a person. */
-const runtimeKinds: ReadonlySet<Kind> = new Set(["Pod", "EndpointSlice"]);
 
 export interface LayeredStoreOptions {
   /** Folder of manifests; none means that the overlay is all there is. */
@@ -162,7 +160,7 @@ export class LayeredStore implements Store {
       else this.#applied.set(key, value);
     };
     set(resource);
-    const isRuntime = runtimeKinds.has((resource ?? before)?.kind ?? "Pod");
+    const isRuntime = isOfPlatform((resource ?? before)?.kind ?? "Pod");
     try {
       await write();
       if (isRuntime) this.#diskTrouble.end("pods and endpoints can be saved again");
@@ -174,7 +172,7 @@ export class LayeredStore implements Store {
   }
 
   #layerOf(kind: Kind): Overlay {
-    return runtimeKinds.has(kind) ? this.#runtime : this.#overlay;
+    return isOfPlatform(kind) ? this.#runtime : this.#overlay;
   }
 
   async #filesLoaded({ resources, findings, drafts }: ManifestContent): Promise<void> {
@@ -210,4 +208,8 @@ function keepMark(given: MeshResource, present: MeshResource | undefined): MeshR
   if (deletionTimestamp === undefined || given.kind !== "Pod" || given.metadata.uid !== present?.metadata.uid)
     return given;
   return { ...given, metadata: { ...given.metadata, deletionTimestamp } };
+}
+
+function isOfPlatform(kind: Kind): boolean {
+  return kindDefinitions[kind].writtenBy === "platform";
 }
