@@ -1,7 +1,7 @@
 /** Deployment: a number of equal pods. */
 import { boolean, defaulted, integer, list, map, object, optional, required, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
-import { labelKey, labelValue } from "../schema/formats.ts";
+import { labelKey, labelValue } from "../schema/label-formats.ts";
 import { defineKind } from "./definition.ts";
 import { subdomainNamedMetadata, templateMetadata } from "./metadata.ts";
 import { podSpec } from "./pod-spec.ts";

@@ -1,14 +1,7 @@
 /** DestinationRule: subsets of a service and the policy of traffic to it. Field list of Istio 1.31. */
 import { list, map, object, optional, required, string } from "../schema/schema.ts";
-import {
-  exportedNamespace,
-  labelKey,
-  labelValue,
-  selectedLabelKey,
-  selectedLabelValue,
-  subsetName,
-  wildcardName,
-} from "../schema/formats.ts";
+import { exportedNamespace, subsetName, wildcardName } from "../schema/formats.ts";
+import { labelKey, labelValue, selectedLabelKey, selectedLabelValue } from "../schema/label-formats.ts";
 import type { Report } from "../schema/schema.ts";
 import { exportsFit } from "./exported-namespaces.ts";
 import { noDryRun } from "./dry-run.ts";

@@ -13,7 +13,8 @@ import {
 } from "../schema/schema.ts";
 import { isIP } from "node:net";
 import type { ObjectValue, Report } from "../schema/schema.ts";
-import { gatewayHost, gatewayLabelKey, gatewayLabelValue, nonEmpty, quote } from "../schema/formats.ts";
+import { gatewayHost, nonEmpty, quote } from "../schema/formats.ts";
+import { gatewayLabelKey, gatewayLabelValue } from "../schema/label-formats.ts";
 import { noDryRun } from "./dry-run.ts";
 import { defineKind, networkingApiVersions } from "./definition.ts";
 import { serverTls } from "./gateway-tls.ts";

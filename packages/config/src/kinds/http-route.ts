@@ -23,8 +23,6 @@ import {
   gatewayReference,
   headerMatchName,
   headerName,
-  labelKey,
-  labelValue,
   nonEmpty,
   queryParameterName,
   regex,
@@ -32,6 +30,7 @@ import {
   retryOn,
   subsetName,
 } from "../schema/formats.ts";
+import { labelKey, labelValue } from "../schema/label-formats.ts";
 
 const port = integer({ minimum: 1, maximum: 65_535 });
 const labels = map(string(labelValue), labelKey);

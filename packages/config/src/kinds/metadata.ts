@@ -4,7 +4,8 @@
  */
 import { integer, list, map, object, optional, required, string } from "../schema/schema.ts";
 import type { Infer } from "../schema/schema.ts";
-import { dnsLabel, dnsSubdomain, labelKey, labelValue, namespaceName } from "../schema/formats.ts";
+import { dnsLabel, dnsSubdomain, namespaceName } from "../schema/formats.ts";
+import { labelKey, labelValue } from "../schema/label-formats.ts";
 
 const unread = ["generateName", "managedFields", "selfLink", "deletionGracePeriodSeconds", "finalizers"];
 

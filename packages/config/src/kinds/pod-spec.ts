@@ -13,15 +13,8 @@ import {
   string,
 } from "../schema/schema.ts";
 import type { Infer, Report } from "../schema/schema.ts";
-import {
-  containerResource,
-  dnsLabel,
-  dnsSubdomain,
-  labelKey,
-  nonEmpty,
-  podFieldPath,
-  secretKey,
-} from "../schema/formats.ts";
+import { containerResource, dnsLabel, dnsSubdomain, nonEmpty, podFieldPath, secretKey } from "../schema/formats.ts";
+import { labelKey } from "../schema/label-formats.ts";
 
 const port = integer({ minimum: 1, maximum: 65_535 });
 

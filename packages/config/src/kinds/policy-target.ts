@@ -1,7 +1,8 @@
 /** What a security policy is attached to, in the words that AuthorizationPolicy and RequestAuthentication share. */
 import { list, map, narrowing, object, optional, required, string } from "../schema/schema.ts";
 import type { Report } from "../schema/schema.ts";
-import { nonEmpty, selectedLabelKey, selectedLabelValue } from "../schema/formats.ts";
+import { nonEmpty } from "../schema/formats.ts";
+import { selectedLabelKey, selectedLabelValue } from "../schema/label-formats.ts";
 
 const targetKinds = [
   { group: "", kind: "Service" },

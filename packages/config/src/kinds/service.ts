@@ -15,7 +15,8 @@ import {
 } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { exportAnnotations } from "../rules/export-to.ts";
-import { clusterAddress, dnsLabel, exportedNamespace, hostName, labelKey, labelValue } from "../schema/formats.ts";
+import { clusterAddress, dnsLabel, exportedNamespace, hostName } from "../schema/formats.ts";
+import { labelKey, labelValue } from "../schema/label-formats.ts";
 import { defineKind } from "./definition.ts";
 import { labelNamedMetadata } from "./metadata.ts";
 

@@ -13,15 +13,8 @@ import {
 } from "../schema/schema.ts";
 import { isIP } from "node:net";
 import type { ObjectValue, Report } from "../schema/schema.ts";
-import {
-  dnsLabel,
-  exportedNamespace,
-  gatewayReference,
-  isClaim,
-  labelKey,
-  labelValue,
-  serverNameHost,
-} from "../schema/formats.ts";
+import { dnsLabel, exportedNamespace, gatewayReference, isClaim, serverNameHost } from "../schema/formats.ts";
+import { labelKey, labelValue } from "../schema/label-formats.ts";
 import { hostCovers } from "../rules/resolve-host.ts";
 import { exportsFit } from "./exported-namespaces.ts";
 import { noDryRun } from "./dry-run.ts";

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseDuration } from "./duration.ts";
 import * as formats from "./formats.ts";
+import * as labelFormats from "./label-formats.ts";
 import type { Format } from "./formats.ts";
 
 const cases: readonly { readonly format: Format; readonly good: readonly string[]; readonly bad: readonly string[] }[] =
@@ -46,9 +47,9 @@ const cases: readonly { readonly format: Format; readonly good: readonly string[
       good: ["5xx", "5xx,reset, connect-failure", "503", "", "gateway-error,"],
       bad: ["5XX", "600", "99", "sometimes"],
     },
-    { format: formats.labelValue, good: ["", "v1", "A_b.c-d"], bad: ["-a", "a b", "a/b", "a".repeat(64)] },
+    { format: labelFormats.labelValue, good: ["", "v1", "A_b.c-d"], bad: ["-a", "a b", "a/b", "a".repeat(64)] },
     {
-      format: formats.labelKey,
+      format: labelFormats.labelKey,
       good: ["app", "app.kubernetes.io/name", "A_b"],
       bad: ["", "/a", "a/", "A.b/c d", "a/b/c", "__proto__"],
     },

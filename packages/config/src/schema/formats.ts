@@ -287,9 +287,6 @@ export const retryOn: Format = {
   },
 };
 
-const labelPart = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?";
-const labelPartExpression = new RegExp(`^${labelPart}$`);
-
 /** The name of a subset. */
 export const subsetName: Format = {
   name: "subset",
@@ -297,63 +294,6 @@ export const subsetName: Format = {
   check: (value) => (isHostLabel(value) ? undefined : `${quote(value)} is not a ${describe(subsetName)}`),
   jsonSchema: { maxLength: 63 },
 };
-
-/** The value of a Kubernetes label. */
-export const labelValue: Format = {
-  name: "label value",
-  description: 'empty, or at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit',
-  check: (value) =>
-    value === "" || (value.length <= 63 && labelPartExpression.test(value))
-      ? undefined
-      : `${quote(value)} is not a ${describe(labelValue)}`,
-  jsonSchema: { maxLength: 63 },
-};
-
-/** The key of a label or of an annotation: `name` or `prefix/name`. */
-export const labelKey: Format = {
-  name: "label key",
-  description: 'a name of at most 63 letters, digits, "-", "_" and ".", with an optional DNS name and "/" in front',
-  check: (value) => {
-    const slash = value.indexOf("/");
-    const name = slash === -1 ? value : value.slice(slash + 1);
-    const fine =
-      name.length <= 63 &&
-      labelPartExpression.test(name) &&
-      (slash === -1 || dnsSubdomain.check(value.slice(0, slash)) === undefined);
-    return fine ? undefined : `${quote(value)} is not a ${describe(labelKey)}`;
-  },
-};
-
-/** Selectors may ask for labels that no pod can have; Istio takes them, and they choose nothing. */
-export const selectedLabelKey: Format = {
-  name: "label key of a selector",
-  description: labelKey.description,
-  check: (value) => {
-    if (value === "") return "a label key may not be empty";
-    return value.includes("*") ? `${quote(value)}: selectors take no wildcard` : undefined;
-  },
-  warn: (value) => noPodHas(labelKey.check(value)),
-  jsonSchema: { minLength: 1 },
-};
-
-export const selectedLabelValue: Format = {
-  name: "label value of a selector",
-  description: labelValue.description,
-  check: (value) => {
-    if (value.includes("*")) return `${quote(value)}: selectors take no wildcard`;
-    return value.length > 63 ? labelValue.check(value) : undefined;
-  },
-  warn: (value) => noPodHas(labelValue.check(value)),
-  jsonSchema: { maxLength: 63 },
-};
-
-/** The selector of a Gateway, of which Istio checks nothing. */
-export const gatewayLabelKey: Format = { ...selectedLabelKey, check: () => undefined };
-export const gatewayLabelValue: Format = { ...selectedLabelValue, check: () => undefined };
-
-function noPodHas(wrong: string | undefined): string | undefined {
-  return wrong === undefined ? undefined : `${wrong}, so that no pod has it`;
-}
 
 /** An HTTP header name of a match or of a header operation (RFC 9110 §5.1), or a pseudo-header. */
 export const headerName: Format = {
@@ -446,6 +386,7 @@ export function quote(value: string): string {
   return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}…` : value);
 }
 
-function describe(format: Format): string {
+/** As messages name a format. */
+export function describe(format: Format): string {
   return `${format.name} (${format.description})`;
 }
