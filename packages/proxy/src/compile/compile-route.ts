@@ -10,10 +10,9 @@ import {
   type WeightedCluster,
   type WeightedCluster_ClusterWeight as ClusterWeight,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
-import type { RequestHead, ResponseHead } from "../http/message.ts";
-import type { StreamInfo } from "../http/stream-info.ts";
+import type { RequestHead } from "../http/message.ts";
 import type { ForwardAction, RetryPolicy, Route, RouteAction, RouteMatch, UpgradeRule } from "../route/route-table.ts";
-import { type HeaderChange, compileHeaderChanges } from "../fields/compile-header-changes.ts";
+import { compileHeaderLevel, type HeaderLevel, orderedChanges, responseFinalizer } from "./compile-header-level.ts";
 import { type PerFilterConfigs, compilePerFilterConfigs } from "./compile-per-filter-config.ts";
 import { compileRedirect } from "./compile-redirect.ts";
 import { compileRetryPolicy } from "./compile-retry-policy.ts";
@@ -36,12 +35,6 @@ const defaultTimeoutMs = 15_000;
 export const defaultMaxDirectResponseBodyBytes = 4096;
 /** Actions that a route with cluster_header keeps, one a cluster. */
 const maxHeaderClusters = 1024;
-
-/** Changes of one level: route configuration, virtual host, route or weighted cluster. */
-export interface HeaderLevel {
-  readonly request: HeaderChange | undefined;
-  readonly response: HeaderChange | undefined;
-}
 
 /** What the levels above a route hand down to it. */
 export interface RouteParent {
@@ -84,57 +77,6 @@ export class CompiledRoute {
     const chosen = this.#chosen;
     return typeof chosen === "function" ? chosen(request, draw) : chosen;
   }
-}
-
-interface HeaderLists {
-  readonly requestHeadersToAdd: RouteMessage["requestHeadersToAdd"];
-  readonly requestHeadersToRemove: readonly string[];
-  readonly responseHeadersToAdd: RouteMessage["responseHeadersToAdd"];
-  readonly responseHeadersToRemove: readonly string[];
-}
-
-export function compileHeaderLevel(
-  message: HeaderLists,
-  scope: CompileScope,
-  place: Place,
-  problems: Problems,
-): HeaderLevel {
-  const request = { add: message.requestHeadersToAdd, remove: message.requestHeadersToRemove };
-  const response = { add: message.responseHeadersToAdd, remove: message.responseHeadersToRemove };
-  return {
-    request: compileHeaderChanges(request, "request_headers", scope, place, problems),
-    response: compileHeaderChanges(response, "response_headers", scope, place, problems),
-  };
-}
-
-const noChanges: readonly HeaderChange[] = [];
-
-/** Envoy applies the most specific level first, so that the least specific has the last word, unless told otherwise. */
-function orderedChanges(
-  levels: readonly HeaderLevel[],
-  kind: keyof HeaderLevel,
-  mostSpecificWins: boolean,
-): readonly HeaderChange[] {
-  let changes: HeaderChange[] | undefined;
-  for (const level of levels) {
-    const change = level[kind];
-    if (change === undefined) continue;
-    if (changes === undefined) changes = [change];
-    else changes.push(change);
-  }
-  if (changes === undefined) return noChanges;
-  return mostSpecificWins ? changes.reverse() : changes;
-}
-
-type FinalizeResponse = (response: ResponseHead, info: StreamInfo) => void;
-
-const leaveAsIs: FinalizeResponse = () => {};
-
-function responseFinalizer(changes: readonly HeaderChange[]): FinalizeResponse {
-  if (changes === noChanges) return leaveAsIs;
-  return (response, info) => {
-    for (const change of changes) change(response.headers, info, info.request, response);
-  };
 }
 
 const noMetadata: Route["metadata"] = {};

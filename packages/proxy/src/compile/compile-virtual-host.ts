@@ -11,13 +11,8 @@ import { type PerFilterConfigs, compilePerFilterConfigs } from "./compile-per-fi
 import { httpsLocation } from "./compile-redirect.ts";
 import { compileRetryPolicy } from "./compile-retry-policy.ts";
 import type { MatchContext } from "../fields/compile-route-match.ts";
-import {
-  type CompiledRoute,
-  type HeaderLevel,
-  type RouteParent,
-  compileHeaderLevel,
-  compileRoute,
-} from "./compile-route.ts";
+import { compileHeaderLevel, type HeaderLevel } from "./compile-header-level.ts";
+import { type CompiledRoute, type RouteParent, compileRoute } from "./compile-route.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";
 import { type Sliced, runAtOnce } from "./in-slices.ts";
 import { type KnownShapes, maxRoutesCompiledLate } from "./known-shapes.ts";

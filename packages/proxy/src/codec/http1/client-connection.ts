@@ -10,10 +10,10 @@ import { readyEventOf } from "../../tls/ready-event.ts";
 import type { ClientCodec, ClientCodecOwner } from "../client-codec.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
-import { fieldLines } from "./field-lines.ts";
 import { HeadFields } from "./head-fields.ts";
-import { HeadReader } from "./head-reader.ts";
+import { HeadReader, mayBeginResponse } from "./head-reader.ts";
 import { bodyChunked, bodyTunnel, bodyUntilClose, parseResponseHead } from "./response-head.ts";
+import { RequestEncoder } from "./request-encoder.ts";
 import { SocketOutput } from "../../worker/socket-output.ts";
 
 export interface Http1ClientSettings {
@@ -35,11 +35,8 @@ export interface Http1ClientSettings {
 type State = "connecting" | "idle" | "head" | "body" | "answered" | "tunnel" | "closed";
 
 const noBytes: Buffer = Buffer.alloc(0);
-/** Of HTTP. */
-const upperH = 72;
 /** RFC 9110 §15.2: a client must take any number of 1xx; a back end that sends nothing else is cut off here. */
 const maxInformationalCount = 100;
-const bodilessMethods = new Set(["GET", "HEAD", "DELETE", "TRACE", "CONNECT"]);
 
 export class Http1ClientConnection implements ClientCodec, RequestSender, BodySink {
   readonly protocol = "HTTP/1.1";
@@ -48,6 +45,7 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
   readonly #settings: Http1ClientSettings;
   readonly #dataPath: DataPath;
   readonly #output: SocketOutput;
+  readonly #request: RequestEncoder;
   readonly #head: HeadReader;
   readonly #fields = new HeadFields();
   readonly #body: BodyDecoder;
@@ -55,8 +53,6 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
   #state: State = "connecting";
   #receiver: ResponseReceiver | undefined = undefined;
   #method = "";
-  #upgradeAsked = false;
-  #requestChunked = false;
   #requestDone = true;
   #keepAlive = true;
   /** The connection has just come up: the host cannot have waited for a request on it. */
@@ -81,7 +77,8 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     this.#output = new SocketOutput(socket, dataPath, settings.bufferLimitBytes, () =>
       this.#receiver?.onUpstreamDrained(),
     );
-    this.#head = new HeadReader(settings.maxHeadBytes, settings.maxFieldCount, (byte) => byte === upperH);
+    this.#request = new RequestEncoder(this.#output, settings.enableTrailers);
+    this.#head = new HeadReader(settings.maxHeadBytes, settings.maxFieldCount, mayBeginResponse);
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
     socket.on(readyEventOf(socket), (tls?: TlsInfo) => this.#onConnect(tls));
     socket.on("end", () => this.#onEnd());
@@ -131,52 +128,18 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
   }
 
   sendRequestHead(head: RequestHead, endStream: boolean): void {
-    const method = head.method;
-    this.#method = method;
-    this.#upgradeAsked = head.upgrade !== undefined;
-    const target = method === "CONNECT" ? head.authority : head.path;
-    let text = `${method} ${target} HTTP/1.1\r\nhost: ${head.authority}\r\n`;
-    const entries = head.headers.entries;
-    let hasLength = false;
-    for (let index = 0; index < entries.length; index += 2) {
-      const name = entries[index]!;
-      if (name === "content-length") hasLength = true;
-      text += `${name}: ${entries[index + 1]!}\r\n`;
-    }
-    this.#requestChunked = false;
-    if (this.#upgradeAsked) {
-      if (method !== "CONNECT") text += `connection: upgrade\r\nupgrade: ${head.upgrade}\r\n`;
-    } else if (!hasLength) {
-      if (!endStream) {
-        this.#requestChunked = true;
-        text += "transfer-encoding: chunked\r\n";
-      } else if (!bodilessMethods.has(method)) {
-        text += "content-length: 0\r\n";
-      }
-    }
-    this.#output.writeText(`${text}\r\n`);
+    this.#method = head.method;
+    this.#request.writeHead(head, endStream);
     if (endStream) this.#requestEnded();
   }
 
   sendRequestData(chunk: Buffer, endStream: boolean): void {
-    if (this.#requestChunked) {
-      this.#output.writeChunk(chunk);
-      if (endStream) this.#output.writeText("0\r\n\r\n");
-    } else {
-      this.#output.writeBody(chunk);
-    }
-    if (!endStream) return;
-    if (this.#upgradeAsked) {
-      this.#output.end();
-    }
-    this.#requestEnded();
+    this.#request.writeData(chunk, endStream);
+    if (endStream) this.#requestEnded();
   }
 
   sendRequestTrailers(trailers: HeaderMap): void {
-    if (this.#requestChunked) {
-      const lines = this.#settings.enableTrailers ? fieldLines(trailers.entries) : "";
-      this.#output.writeText(`0\r\n${lines}\r\n`);
-    }
+    this.#request.writeTrailers(trailers);
     this.#requestEnded();
   }
 
@@ -267,7 +230,7 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     const { text, end } = this.#head;
     this.#head.forget();
     const { maxFieldCount } = this.#settings;
-    const framing = parseResponseHead(text, end, this.#method, this.#upgradeAsked, maxFieldCount, this.#fields);
+    const framing = parseResponseHead(text, end, this.#method, this.#request.isUpgrade, maxFieldCount, this.#fields);
     if (framing === undefined) {
       this.#breakProtocol();
       return false;

@@ -9,6 +9,21 @@ export type HeadFault = SectionFault | "no_head";
 /** Up to so much is decoded at once; in more, the end is looked for before. */
 const textSliceBytes = 4096;
 
+const upperA = 65;
+const upperH = 72;
+const upperZ = 90;
+const carriageReturn = 13;
+
+/** What can be no request is answered at once, and not when a time-out ends the wait for the rest. A CR may begin an empty line. */
+export function mayBeginRequest(byte: number): boolean {
+  return (byte >= upperA && byte <= upperZ) || byte === carriageReturn;
+}
+
+/** The H of HTTP. */
+export function mayBeginResponse(byte: number): boolean {
+  return byte === upperH;
+}
+
 export class HeadReader {
   readonly #maxBytes: number;
   readonly #maxFields: number;

@@ -1,5 +1,6 @@
 // The head of a request: request line, fields and what they say of the body. Strict by RFC 9112; where Envoy refuses, the
 // same status and response-code details are given.
+import type { HeadFault, HeadReader } from "./head-reader.ts";
 import { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
 import { HttpProtocolError } from "../stream-codec.ts";
@@ -177,4 +178,18 @@ function frameRequest(head: RequestHead, isHttp10: boolean, fields: HeadFields):
   const expectContinue = fields.expect !== "" && fields.expect.toLowerCase() === "100-continue" && !isHttp10;
   if (expectContinue) head.headers.remove("expect");
   return { head, bodyBytes, keepAlive, upgrade, expectContinue };
+}
+
+/** What is answered to a head that could not be read; what is wrong with a line before comes first. */
+export function requestHeadError(
+  fault: HeadFault,
+  { text, end }: HeadReader,
+  limits: RequestHeadLimits,
+  fields: HeadFields,
+): HttpProtocolError {
+  if (fault === "no_head") return new HttpProtocolError(400, "http1.codec_error");
+  if (fault === "too_large") return new HttpProtocolError(431, "http1.headers_too_large");
+  if (fault === "bare_lf") return new HttpProtocolError(400, "http1.bare_lf");
+  const framing = parseRequestHead(text, end, limits, fields);
+  return framing instanceof HttpProtocolError ? framing : new HttpProtocolError(431, "http1.too_many_headers");
 }

@@ -2,7 +2,6 @@
 // Pipelined requests wait unread until the one before is answered, so that nothing piles up.
 import type { Socket } from "node:net";
 import type { DataPath } from "../../worker/data-path.ts";
-import { CallbackTimer } from "../../worker/timer-wheel.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
 import type { ServerCodec, ServerCodecOwner } from "../server-codec.ts";
@@ -14,26 +13,15 @@ import {
 } from "../stream-codec.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { HeadFields } from "./head-fields.ts";
-import { type HeadFault, HeadReader } from "./head-reader.ts";
+import { HeadReader, mayBeginRequest } from "./head-reader.ts";
 import { LingeringClose } from "../../worker/lingering-close.ts";
-import { parseRequestHead, type RequestHeadLimits } from "./request-head.ts";
+import { parseRequestHead, requestHeadError, type RequestHeadLimits } from "./request-head.ts";
 import { ResponseEncoder } from "./response-encoder.ts";
+import { type SilentClient, ServerTimers } from "./server-timers.ts";
 import { SocketOutput } from "../../worker/socket-output.ts";
 
-/**
- * A client that ends its side within this time of its request has only finished speaking (RFC 9112 §9.6) and is answered;
- * later than that it has given up, as Envoy takes it at any time. TCP cannot tell the two apart.
- */
-const halfCloseWindowMs = 100;
-const upperA = 65;
-const upperZ = 90;
 const carriageReturn = 13;
 const lineFeed = 10;
-
-/** What can be no request is answered at once, and not when a time-out ends the wait for the rest. A CR may begin an empty line. */
-function mayBeginRequest(byte: number): boolean {
-  return (byte >= upperA && byte <= upperZ) || byte === carriageReturn;
-}
 
 export interface Http1ServerSettings extends RequestHeadLimits {
   readonly maxHeadBytes: number;
@@ -56,7 +44,7 @@ type State = "head" | "body" | "answering" | "tunnel" | "closing" | "closed";
 
 const noBytes: Buffer = Buffer.alloc(0);
 
-export class Http1ServerConnection implements ServerCodec, ResponseSender, BodySink {
+export class Http1ServerConnection implements ServerCodec, ResponseSender, BodySink, SilentClient {
   readonly protocol = "HTTP/1.1";
   readonly #socket: Socket;
   readonly #owner: ServerCodecOwner;
@@ -67,8 +55,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
   readonly #head: HeadReader;
   readonly #fields = new HeadFields();
   readonly #body: BodyDecoder;
-  readonly #idleTimer = new CallbackTimer(() => this.#onIdleTimer());
-  readonly #headTimer = new CallbackTimer(() => this.#onHeadTimer());
+  readonly #timers: ServerTimers;
 
   #state: State = "head";
   #receiver: RequestReceiver | undefined = undefined;
@@ -80,7 +67,6 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
   #peerEnded = false;
   /** The next answer is the last. */
   #isDraining = false;
-  #quietSinceMs: number;
   #ending: LingeringClose | undefined = undefined;
   bytesReceived = 0;
 
@@ -93,14 +79,11 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
     this.#response = new ResponseEncoder(this.#output, settings.enableTrailers);
     this.#head = new HeadReader(settings.maxHeadBytes, settings.maxFieldCount, mayBeginRequest);
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
-    this.#quietSinceMs = dataPath.turn.nowMs;
+    this.#timers = new ServerTimers(this, settings.idleTimeoutMs, settings.headersTimeoutMs, dataPath);
     socket.on("end", () => this.#onEnd());
     // The reason does not matter to HTTP: `close` follows in every case.
     socket.on("error", () => undefined);
     socket.on("close", () => this.#onClose());
-    if (settings.idleTimeoutMs > 0) {
-      dataPath.timers.arm(this.#idleTimer, settings.idleTimeoutMs, this.#quietSinceMs);
-    }
   }
 
   get bytesSent(): number {
@@ -127,7 +110,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
     this.#state = "closing";
     this.#held = noBytes;
     this.#head.forget();
-    this.#dataPath.timers.disarm(this.#headTimer);
+    this.#timers.endHead();
     this.#ending = new LingeringClose(this.#socket, this.#output, this.#dataPath);
     if (!this.#peerEnded) this.#socket.resume();
   }
@@ -196,21 +179,9 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
     }
     const next = reader.read(data, position);
     if (next >= 0) return this.#startRequest() ? next : -1;
-    if (reader.fault !== undefined) this.#refuse(this.#errorOf(reader.fault));
-    else if (!this.#headTimer.armed && this.#settings.headersTimeoutMs > 0) {
-      this.#dataPath.timers.arm(this.#headTimer, this.#settings.headersTimeoutMs, this.#dataPath.turn.nowMs);
-    }
+    if (reader.fault !== undefined) this.#refuse(requestHeadError(reader.fault, reader, this.#settings, this.#fields));
+    else this.#timers.beginHead();
     return -1;
-  }
-
-  #errorOf(fault: HeadFault): HttpProtocolError {
-    if (fault === "no_head") return new HttpProtocolError(400, "http1.codec_error");
-    if (fault === "too_large") return new HttpProtocolError(431, "http1.headers_too_large");
-    if (fault === "bare_lf") return new HttpProtocolError(400, "http1.bare_lf");
-    // What is wrong with an earlier line comes first.
-    const { text, end } = this.#head;
-    const framing = parseRequestHead(text, end, this.#settings, this.#fields);
-    return framing instanceof HttpProtocolError ? framing : new HttpProtocolError(431, "http1.too_many_headers");
   }
 
   #startRequest(): boolean {
@@ -223,7 +194,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
       this.#refuse(framing);
       return false;
     }
-    if (this.#headTimer.armed) this.#dataPath.timers.disarm(this.#headTimer);
+    this.#timers.endHead();
     const head = framing.head;
     this.#response.start(head.method === "HEAD", head.protocol === "HTTP/1.0", framing.keepAlive);
     this.#tunnelAsked = framing.upgrade !== "";
@@ -276,7 +247,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
 
   #requestEnded(): void {
     this.#state = "answering";
-    this.#quietSinceMs = this.#dataPath.turn.nowMs;
+    this.#timers.quietSinceMs = this.#dataPath.turn.nowMs;
   }
 
   #refuse(error: HttpProtocolError): void {
@@ -328,7 +299,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
     const state = this.#state;
     this.#response.end();
     this.#receiver = undefined;
-    this.#quietSinceMs = this.#dataPath.turn.nowMs;
+    this.#timers.quietSinceMs = this.#dataPath.turn.nowMs;
     if (state === "closed") return;
     if (!this.#response.keepAlive || state !== "answering" || this.#peerEnded) {
       this.#owner.onStreamEnd();
@@ -392,7 +363,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
     const turn = this.#dataPath.turn;
     turn.run(() => {
       const answering = this.#state === "answering" && this.#receiver !== undefined && !this.#tunnelAsked;
-      if (answering && turn.nowMs - this.#quietSinceMs <= halfCloseWindowMs) return;
+      if (answering && this.#timers.hasJustSpoken) return;
       if (this.#state === "tunnel") this.#receiver?.onRequestData(noBytes, true);
       else this.destroy();
     });
@@ -403,8 +374,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
     this.#state = "closed";
     this.#held = noBytes;
     this.#head.forget();
-    this.#dataPath.timers.disarm(this.#idleTimer);
-    this.#dataPath.timers.disarm(this.#headTimer);
+    this.#timers.stop();
     this.#ending?.cancel();
     const receiver = this.#receiver;
     this.#receiver = undefined;
@@ -414,21 +384,16 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
     });
   }
 
-  // Armed once; a connection that was busy meanwhile waits for the rest of its time (cheaper than re-arming on each request).
-  #onIdleTimer(): void {
-    const nowMs = this.#dataPath.turn.nowMs;
-    // A client that does not take its answers, or never ends a head, is as idle as one that is silent.
-    const idleMs = this.#state === "head" ? nowMs - this.#quietSinceMs : 0;
-    const leftMs = this.#settings.idleTimeoutMs - idleMs;
-    if (leftMs > 0) {
-      this.#dataPath.timers.arm(this.#idleTimer, leftMs, nowMs);
-      return;
-    }
+  get isBetweenRequests(): boolean {
+    return this.#state === "head";
+  }
+
+  onIdleTimeout(): void {
     this.#owner.onConnectionIdle();
     this.close();
   }
 
-  #onHeadTimer(): void {
+  onHeadTimeout(): void {
     if (this.#state === "head") this.#refuse(new HttpProtocolError(408, "request_header_timeout"));
   }
 }

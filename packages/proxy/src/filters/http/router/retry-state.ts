@@ -199,3 +199,11 @@ function grpcConditionMet(on: number, head: ResponseHead): boolean {
       return false;
   }
 }
+
+/** RFC 9110 §9.2.2. */
+const idempotentMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
+
+/** Sent twice, such a request means the same as sent once. */
+export function isIdempotent(method: string): boolean {
+  return idempotentMethods.has(method);
+}

@@ -22,7 +22,7 @@ import {
   timedOut,
   unresolvedAuthority,
 } from "./failure-replies.ts";
-import { type RetryDecision, RetryState } from "./retry-state.ts";
+import { isIdempotent, type RetryDecision, RetryState } from "./retry-state.ts";
 import type { RouterFilterConfig } from "./router-config.ts";
 import { takeTimeouts } from "./timeouts.ts";
 
@@ -353,7 +353,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
 
   // The application may have begun, or meant what it said, so that what is not idempotent is not sent twice (RFC 9110 §9.2.2).
   #isUnprocessed(isStale: boolean): boolean {
-    return isStale && idempotentMethods.has(this.#stream.request.method);
+    return isStale && isIdempotent(this.#stream.request.method);
   }
 
   canSendAgain(): boolean {
@@ -397,9 +397,6 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#attempt?.cancel();
   }
 }
-
-/** RFC 9110 §9.2.2. */
-const idempotentMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
 
 function isTunnelStart(method: string, head: ResponseHead): boolean {
   return head.status === 101 || (method === "CONNECT" && head.status >= 200 && head.status < 300);
