@@ -233,20 +233,20 @@ function npmCi(lock) {
   ];
   const [command, commandArgs] = underNpm ? [process.execPath, [npmCli, ...args]] : ["npm", args];
   return new Promise((resolve, reject) => {
-    const child = spawn(command, commandArgs, {
-      cwd: root,
-      env: environmentForNpm(),
-      stdio: ["ignore", "ignore", "pipe"],
-    });
-    if (child.pid !== undefined) lock.addProcess(child.pid);
-    // A signal for this process alone must not leave npm at work.
+    let interrupted;
+    // A signal for this process alone must not leave npm at work, not even one that comes as soon as npm runs.
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
       process.once(signal, () => {
         child.kill(signal);
         interrupted = signal;
       });
     }
-    let interrupted;
+    const child = spawn(command, commandArgs, {
+      cwd: root,
+      env: environmentForNpm(),
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    if (child.pid !== undefined) lock.addProcess(child.pid);
     let stderr = "";
     child.stderr.setEncoding("utf8").on("data", (text) => (stderr += text));
     child.once("error", (error) => {

@@ -93,6 +93,7 @@ export class Supervisor {
   #findingsTimer: NodeJS.Timeout | undefined;
   /** Findings told and still standing. */
   #toldFindings = new Set<string>();
+  #released: Promise<void> | undefined = undefined;
   #hasToldErrors = false;
   /** Set when a process that is not to be started again has ended before everything was ready. */
   #failure: string | undefined;
@@ -356,7 +357,12 @@ export class Supervisor {
     this.#hasToldErrors = hasErrors;
   }
 
-  async #release(): Promise<void> {
+  /** Once, for who ends it and for who then ends it at once. */
+  #release(): Promise<void> {
+    return (this.#released ??= this.#releaseAll());
+  }
+
+  async #releaseAll(): Promise<void> {
     await this.#ownUserTable?.close();
     this.#socket?.close();
     removeSocketFolder(this.#state.path, this.#options.env);

@@ -141,12 +141,17 @@ function endOnSignals(supervisor: Supervisor, abort: AbortController, progress: 
       firstAtMs = performance.now();
       progress.stopping();
       abort.abort();
-      supervisor.stop().then(() => {
-        // What is forced ends in good order too, and may do so before `destroy` has seen it.
-        if (isForced) return;
-        progress.stopped();
-        resolve();
-      }, reject);
+      // What is forced ends in good order too, or fails to, and may do so before `destroy` has seen it.
+      supervisor.stop().then(
+        () => {
+          if (isForced) return;
+          progress.stopped();
+          resolve();
+        },
+        (error: Error) => {
+          if (!isForced) reject(error);
+        },
+      );
     } else if (!isForced && performance.now() - firstAtMs >= sameSignalMs) {
       isForced = true;
       supervisor
