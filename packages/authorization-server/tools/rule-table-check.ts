@@ -23,6 +23,7 @@ const tables = [
 /** In this order, until one fails: the first two guard most rows, and the others may wait a minute for what does not come. */
 const tests = [
   "src/rules.test.ts",
+  "src/token-rules.test.ts",
   "src/checks.test.ts",
   "src/hints.test.ts",
   "src/authorize/claims.test.ts",
