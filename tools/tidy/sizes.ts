@@ -1,23 +1,25 @@
-// Sizes of files and functions: past the soft limit a place to look at again, past the hard one an error unless its reason stands here.
+// Sizes of files and functions: a file past its limit is an error unless its reason stands here, a function past the soft one a place to look
+// at again.
 import { isHandWrittenCode, type Finding, type SourceFile } from "./source-file.ts";
 
-const softFileLines = 400;
-const hardFileLines = 700;
+const maxFileLines = 400;
+const maxTestLines = 700;
 const softFunctionLines = 70;
 const hardFunctionLines = 140;
 
 /** File → why it is better in one piece. */
-const largeForAReason: Readonly<Record<string, string>> = {};
+const largeForAReason: Readonly<Record<string, string>> = {
+  "tests/parity/token-rows.ts": "a table of cases",
+};
 
 export function checkSizes(file: SourceFile): readonly Finding[] {
   if (!isHandWrittenCode(file) || file.path in largeForAReason) return [];
   const isTest = file.path.endsWith(".test.ts");
   const lines = file.text.split("\n").length - 1;
+  const most = isTest ? maxTestLines : maxFileLines;
   const findings: Finding[] = [];
-  // A table of cases is as long as it has to be.
-  if (lines > (isTest ? hardFileLines * 2 : softFileLines)) {
-    const severity = lines > (isTest ? hardFileLines * 2 : hardFileLines) ? "error" : "warning";
-    findings.push({ place: file.path, severity, message: `${lines} lines in one file` });
+  if (lines > most) {
+    findings.push({ place: file.path, severity: "error", message: `${lines} lines in one file; ${most} at the most` });
   }
   if (isTest) return findings;
   for (const { name, line, length } of functionsOf(file.text)) {

@@ -1,7 +1,8 @@
 /** `@tulle/local`: runs the Deployments of a mesh as processes of this machine. */
 export type { SupervisorEvent } from "./supervisor-event.ts";
 export type { UpOptions } from "./supervisor.ts";
-export { CannotStart, Supervisor } from "./supervisor.ts";
+export { CannotStart } from "./cannot-start.ts";
+export { Supervisor } from "./supervisor.ts";
 export type { LocalPod, PodPhase } from "./pod/local-pod.ts";
 export type { PlanProblem, ProxyKind } from "./pod/pod-plan.ts";
 export { sidecarNodeOptions } from "./pod/sidecar.ts";

@@ -15,7 +15,8 @@ import {
   writeInstance,
 } from "./instance.ts";
 import { mountTinyDisk } from "../../../tests/tools/tiny-disk.ts";
-import { CannotStart, Supervisor } from "./supervisor.ts";
+import { CannotStart } from "./cannot-start.ts";
+import { Supervisor } from "./supervisor.ts";
 
 async function thisProcess(dir: string): Promise<Instance> {
   const pidStartTime = (await processStartTime(process.pid))!;

@@ -1,10 +1,9 @@
 // `tulle up` without its terminal: takes a folder, runs its control plane and, through the reconciler, its pods, until it is told to stop.
-import { accessSync, constants } from "node:fs";
 import path from "node:path";
-import { socketLookup, type SocketLookup } from "@tulle/capture";
 import { ApiClient, apiSocketName } from "@tulle/config";
-import { makeSocketPath, NotOwn, removeSocketFolder } from "@tulle/identity/own";
+import { makeSocketPath, removeSocketFolder } from "@tulle/identity/own";
 import { Logging, textSink, type Logger } from "@tulle/telemetry";
+import { CannotStart, socketLookupTrouble, stateProblem } from "./cannot-start.ts";
 import { apiPort, controlPlaneSpec, refusals, xdsPort } from "./control-plane-process.ts";
 import { DevelopmentCertificate, developmentRootFile } from "./development-certificate.ts";
 import { registerInstance, registryFolder, removeInstance, writeInstance, type Instance } from "./instance.ts";
@@ -16,6 +15,7 @@ import type { LocalPod } from "./pod/local-pod.ts";
 import type { ProxyKind } from "./pod/pod-plan.ts";
 import { WorkloadTokens } from "./pod/workload-tokens.ts";
 import { processStartTime } from "./process-start-time.ts";
+import { hasProgram } from "./process/has-program.ts";
 import { LogFile } from "./process/log-file.ts";
 import { SupervisedProcess, type RestartPolicy } from "./process/supervised-process.ts";
 import { Hopeless, waitUntil, type WaitUntilOptions } from "./process/wait-until.ts";
@@ -46,17 +46,6 @@ export interface UpOptions {
   readonly onEvent: (event: SupervisorEvent) => void;
 }
 
-/** What the start needs cannot be had; the suggestion says what to do. */
-export class CannotStart extends Error {
-  override readonly name = "CannotStart";
-  readonly suggestion: string;
-
-  constructor(message: string, suggestion: string) {
-    super(message);
-    this.suggestion = suggestion;
-  }
-}
-
 const clusterId = "local";
 const controlPlaneStartMs = 15_000;
 /** Linux keeps a closed connection for 60 s (TCP_TIMEWAIT_LEN). */
@@ -66,13 +55,6 @@ const controlPlaneStopGraceMs = 5000;
 const logCheckIntervalMs = 10_000;
 /** A file that cannot be read changes no resource, so that the watch says nothing of it. */
 const findingsIntervalMs = 2000;
-
-/** Where it is not told at once whose socket is at the other end of a connection. */
-const lookupTroubles: Readonly<Partial<Record<SocketLookup, string>>> = {
-  table:
-    "this process may not ask the kernel for a socket's owner (NETLINK_SOCK_DIAG): proxies read the table of all connections for each one at 15007 and 15000, which is slower",
-  none: "this system does not tell whose socket it is: programs of other users are not kept from the pods' ports 15007 and 15000",
-};
 
 export class Supervisor {
   readonly instance: Instance;
@@ -171,19 +153,7 @@ export class Supervisor {
     try {
       return await Supervisor.#start(options);
     } catch (error) {
-      if (error instanceof NotOwn) {
-        throw new CannotStart(
-          error.message,
-          "State is kept in folders that are this user's alone, since whoever can write there can command the mesh. Where the folder is another user's, run a clone of your own.",
-        );
-      }
-      if (!(error instanceof Error) || !("syscall" in error)) throw error;
-      throw new CannotStart(
-        `the state of ${options.dir} cannot be written: ${error.message}`,
-        "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT")
-          ? "The disk is full, or your share of it is used up: make room and start again."
-          : "It lies beside the manifests, in .tulle: run a folder that you may write to, as in a clone of your own.",
-      );
+      throw stateProblem(options.dir, error);
     }
   }
 
@@ -205,7 +175,7 @@ export class Supervisor {
       const where = `this instance could not be entered into ${registryFolder(options.env)} (${error.message})`;
       supervisor.#take({ type: "trouble", message: `${where}: other commands find it by --dir ${options.dir}` });
     });
-    const lookup = lookupTroubles[socketLookup()];
+    const lookup = socketLookupTrouble();
     if (lookup !== undefined) supervisor.#take({ type: "trouble", message: lookup });
     supervisor.#controlPlane.start();
     // While the control plane starts; what fails here fails again when it is wanted.
@@ -402,19 +372,6 @@ export class Supervisor {
     this.#controlPlane.boundLog();
     this.#reconciler.boundLogs();
   }
-}
-
-/** Whether a program can be started by this name or path. */
-function hasProgram(program: string, searchPath = ""): boolean {
-  const folders = program.includes(path.sep) ? [""] : searchPath.split(path.delimiter);
-  return folders.some((folder) => {
-    try {
-      accessSync(path.join(folder, program), constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
 }
 
 function describeInstance(

@@ -15,7 +15,6 @@ import {
   secretValue,
   type ApiClient,
   type Deployment,
-  type MeshResource,
   type Pod,
   type ResourceWatch,
   type Service,
@@ -32,9 +31,8 @@ import type { ProcessEnd } from "../process/supervised-process.ts";
 import { waitUntil } from "../process/wait-until.ts";
 import type { StateDirectory } from "../state-directory.ts";
 import type { SupervisorEvent } from "../supervisor-event.ts";
-import { buildEndpointSlices, managedBy, managedByLabel } from "./endpoint-slices.ts";
 import { planRollout } from "./plan-rollout.ts";
-import { appAddressAnnotation, buildPod } from "./pod-resource.ts";
+import { isOurs, publishedResources } from "./published-resources.ts";
 import { RestartWishes } from "./restart-wishes.ts";
 import type { PortMapping } from "./published-port-mappings.ts";
 import { type HeardStore, Publisher } from "./publisher.ts";
@@ -271,7 +269,7 @@ export class Reconciler implements PodListener {
       if (pod.missing !== undefined)
         this.#tell(`pod ${pod.plan.namespace}/${pod.name}`, { message: pod.missing, suggestion: missingSuggestion });
     }
-    this.#publisher.publish(this.#resources());
+    this.#publisher.publish(publishedResources(this.pods(), this.#services(), this.#wishes));
   }
 
   #textsOf(kind: "ConfigMap" | "Secret", namespace: string, name: string): ReturnType<TextsOf> {
@@ -361,26 +359,6 @@ export class Reconciler implements PodListener {
     pod.start();
   }
 
-  #resources(): MeshResource[] {
-    const pods = this.pods();
-    const endpointPods = pods
-      .filter((pod) => pod.phase !== "blocked")
-      .map((pod) => ({
-        name: pod.name,
-        namespace: pod.plan.namespace,
-        labels: pod.plan.labels,
-        address: pod.addresses.pod,
-        ports: pod.ports,
-        ready: pod.ready,
-        leaving: pod.leaving,
-      }));
-    // Endpoints first: a leaving pod is to be forgotten before anything else is told of it.
-    return [
-      ...buildEndpointSlices(this.#services(), endpointPods),
-      ...pods.map((pod) => buildPod(pod, this.#wishes.annotationsOf(pod.name))),
-    ];
-  }
-
   #runnable(): readonly LocalPod[] {
     return this.pods().filter((pod) => pod.phase !== "blocked" && pod.missing === undefined && !pod.leaving);
   }
@@ -404,11 +382,4 @@ function addressesOf(plan: Pick<PodPlan, "injection">): 1 | 2 {
 
 function ownerKey(pod: LocalPod): string {
   return keyText({ kind: "Deployment", namespace: pod.plan.namespace, name: pod.plan.deployment });
-}
-
-/** Whether an object in the store was written by a supervisor; manifests may hold Pods and EndpointSlices of their own. */
-function isOurs(resource: MeshResource): boolean {
-  return resource.kind === "Pod"
-    ? resource.metadata.annotations?.[appAddressAnnotation] !== undefined
-    : resource.metadata.labels?.[managedByLabel] === managedBy;
 }

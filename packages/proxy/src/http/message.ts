@@ -41,3 +41,8 @@ export const noRequest: RequestHead = {
   hasHost: false,
   upgrade: undefined,
 };
+
+/** Behind such an answer to `method` bytes pass raw (RFC 9110 §7.8, §9.3.6). */
+export function isTunnelStart(method: string, head: ResponseHead): boolean {
+  return head.status === 101 || (method === "CONNECT" && head.status >= 200 && head.status < 300);
+}

@@ -6,7 +6,7 @@ import { CallbackTimer, TimerEntry } from "../../../worker/timer-wheel.ts";
 import type { HttpStream } from "../../../http/filter.ts";
 import { BodyBlocks } from "../../../http/body-blocks.ts";
 import type { HeaderMap } from "../../../http/header-map.ts";
-import type { ResponseHead } from "../../../http/message.ts";
+import { isTunnelStart, type ResponseHead } from "../../../http/message.ts";
 import { responseFlags } from "../../../http/response-flags.ts";
 import { rewriteAuthority } from "../../../route/rewrite-authority.ts";
 import type { ForwardAction } from "../../../route/route-table.ts";
@@ -396,8 +396,4 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#kept = undefined;
     this.#attempt?.cancel();
   }
-}
-
-function isTunnelStart(method: string, head: ResponseHead): boolean {
-  return head.status === 101 || (method === "CONNECT" && head.status >= 200 && head.status < 300);
 }
