@@ -103,8 +103,8 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
   #onIdleTimer(): void {
     const nowMs = this.dataPath.turn.nowMs;
     let leastLeftMs = Infinity;
-    // One whose time is over leaves the list.
-    for (const stream of [...this.#watched]) {
+    // A copy: one whose time is over leaves the list.
+    for (const stream of this.#watched.slice()) {
       const leftMs = stream.idleLeftMs(nowMs);
       if (leftMs > 0) leastLeftMs = Math.min(leastLeftMs, leftMs);
       else stream.onIdleTimeout();
