@@ -191,7 +191,7 @@ const scenarios: readonly Scenario[] = [
   {
     name: "a host comes back",
     hosts: [200, 500],
-    cluster: outlier({ consecutive_5xx: 1, interval: "0.1s", base_ejection_time: "0.1s" }),
+    cluster: outlier({ consecutive_5xx: 1, interval: "0.1s", base_ejection_time: "2s" }),
     requests: { inTurn: 4 },
     repeatsAfterReturn: true,
     expected: {

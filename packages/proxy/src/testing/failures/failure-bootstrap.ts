@@ -3,7 +3,7 @@
 import { extension, fileAccessLog, loopback, router, staticCluster } from "../envoy-json.ts";
 
 /** Of the time-outs that a row waits for; long enough for an answer to begin before it on a busy machine. */
-const shortTime = "2s";
+const shortTime = "4s";
 
 /** A line: the client's address, then what failed. */
 const logFormat =
@@ -35,7 +35,7 @@ export const failureListeners: readonly FailureListener[] = [
     name: "main",
     manager: {
       request_headers_timeout: shortTime,
-      request_timeout: "5s",
+      request_timeout: "9s",
       http_protocol_options: { accept_http_10: true },
     },
   },
