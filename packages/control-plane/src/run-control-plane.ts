@@ -8,7 +8,7 @@ import { readOrMakeToken } from "./api/api-token.ts";
 import { debugRoutes } from "./api/debug-routes.ts";
 import { serveHttpApi } from "./api/http-api.ts";
 import { resourceRoutes } from "./api/resource-routes.ts";
-import { caRoutes } from "./ca/ca-routes.ts";
+import { caRoutes } from "./api/ca-routes.ts";
 import { openSecurity, type SecurityOptions } from "./ca/open-security.ts";
 import { connectStages } from "./connect-stages.ts";
 import { makeInstanceId } from "./instance-id.ts";

@@ -2,7 +2,7 @@
 // that a STRICT issuer needs no exception for those who fetch its keys.
 import { type PeerCertificate, type TLSSocket, connect } from "node:tls";
 import { identifyPeer, spiffeIdText } from "@tulle/identity";
-import { meshHttp1Alpn } from "../translate/tls-context.ts";
+import { meshHttp1Alpn } from "../names/mesh-alpn.ts";
 import type { SocketEndpoint } from "./mesh-endpoint.ts";
 
 /** What the control plane shows of itself, and whom it believes. */

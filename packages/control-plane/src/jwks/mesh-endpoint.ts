@@ -1,7 +1,7 @@
 // An issuer that is a Service of the mesh: nothing but the mesh knows its name, so its keys are fetched from an endpoint.
 import type { EndpointSnapshot, MeshService, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
 import { servicePortKey } from "../snapshot/mesh-snapshot.ts";
-import { sniName } from "../translate/names.ts";
+import { sniName } from "../names/resource-names.ts";
 
 export interface SocketEndpoint {
   readonly address: string;

@@ -3,7 +3,7 @@
 import { hostCovers, serverCredentialNames, type TcpRoute, type TlsRoute } from "@tulle/config";
 import type { MeshGatewayServer } from "../snapshot/mesh-snapshot.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
-import { outboundClusterName, sniName } from "../translate/names.ts";
+import { outboundClusterName, sniName } from "../names/resource-names.ts";
 import { sharedHosts } from "./gateway-hosts.ts";
 import type {
   ConnectionDestination,

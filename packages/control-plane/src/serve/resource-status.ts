@@ -1,7 +1,7 @@
 // From what proxies refused back to the user's resources: a refusal is shown where its cause was written.
 import { type Finding, findingCodes, keyText, type Place, type ResourceKey } from "@tulle/config";
 import type { RejectedResource, ResourceTypeName } from "@tulle/xds";
-import { gatewayRouteName, listenerName } from "../translate/names.ts";
+import { gatewayRouteName, listenerName } from "../names/resource-names.ts";
 import type { ProxyView, ScopedService } from "../scope/proxy-view.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { type ConnectedProxy, proxyId } from "./pusher.ts";

@@ -23,7 +23,7 @@ import {
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import type { LoginProvider, MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import { durationOfMs, pack } from "./messages.ts";
-import { outboundClusterName } from "./names.ts";
+import { outboundClusterName } from "../names/resource-names.ts";
 import { routeMatch } from "./route-match.ts";
 import { signOutGuard } from "./sign-out-guard.ts";
 import { adsSecretConfig } from "./tls-context.ts";

@@ -8,7 +8,7 @@ import type { OutlierDetectionSchema } from "@tulle/xds/envoy/config/cluster/v3/
 import type { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/config/core/v3/protocol_pb";
 import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { durationOfMs } from "./messages.ts";
-import type { PortTrafficPolicy } from "./port-traffic-policy.ts";
+import type { PortTrafficPolicy } from "../scope/port-traffic-policy.ts";
 
 type ClusterInit = Exclude<MessageInitShape<typeof ClusterSchema>, { readonly $typeName: string }>;
 type Limits = Pick<

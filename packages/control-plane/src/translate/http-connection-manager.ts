@@ -21,7 +21,7 @@ import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts
 import { httpFilters } from "./http-filters.ts";
 import { inboundRoute } from "./http-routes.ts";
 import { adsConfigSource, noTimeout, pack } from "./messages.ts";
-import { inboundClusterName, inboundVirtualHostName } from "./names.ts";
+import { inboundClusterName, inboundVirtualHostName } from "../names/resource-names.ts";
 import { peerMetadataHeader } from "./peer-metadata.ts";
 import { tokenRefusals } from "./token-refusals.ts";
 

@@ -60,7 +60,10 @@ const filterTable: readonly FilterRow[] = [
     filters: (placement, { security }) =>
       security === undefined || security.jwtRules.length === 0
         ? []
-        : filter("envoy.filters.http.jwt_authn", jwtAuthentication(security.jwtRules, placement)),
+        : filter(
+            "envoy.filters.http.jwt_authn",
+            jwtAuthentication(security.jwtRules, { clearsRouteCache: placement === "gateway" }),
+          ),
   },
   // Authorizers are asked before the rules that stand in the mesh.
   {

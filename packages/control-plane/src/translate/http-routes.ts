@@ -10,7 +10,7 @@ import {
 import type { InboundPort } from "../scope/proxy-view.ts";
 import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { configReference, durationOfMs, istioMetadata, noTimeout } from "./messages.ts";
-import { inboundClusterName, outboundClusterName } from "./names.ts";
+import { inboundClusterName, outboundClusterName } from "../names/resource-names.ts";
 import { retryBeforeRequest, retryPolicy } from "./retry-policy.ts";
 import { isCatchAll, routeMatch } from "./route-match.ts";
 

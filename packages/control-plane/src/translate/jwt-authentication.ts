@@ -8,7 +8,6 @@ import {
   type JwtRequirementSchema,
 } from "@tulle/xds/envoy/extensions/filters/http/jwt_authn/v3/config_pb";
 import type { ScopedJwtRule } from "../scope/proxy-view.ts";
-import type { FilterPlacement } from "./http-filters.ts";
 import { pack } from "./messages.ts";
 
 type ProviderInit = MessageInitShape<typeof JwtProviderSchema>;
@@ -37,10 +36,15 @@ export const noKeysYet = JSON.stringify({
   ],
 });
 
-export function jwtAuthentication(rules: readonly ScopedJwtRule[], placement: FilterPlacement): Any {
+export interface JwtAuthenticationOptions {
+  /** At a gateway claims may become headers that its routes look at. */
+  readonly clearsRouteCache: boolean;
+}
+
+export function jwtAuthentication(rules: readonly ScopedJwtRule[], options: JwtAuthenticationOptions): Any {
   const names = rules.map((_rule, index) => `origins-${index}`);
   return pack(JwtAuthenticationSchema, {
-    providers: Object.fromEntries(rules.map((rule, index) => [names[index]!, provider(rule, placement)])),
+    providers: Object.fromEntries(rules.map((rule, index) => [names[index]!, provider(rule, options)])),
     rules: [
       {
         match: { pathSpecifier: { case: "prefix", value: "/" } },
@@ -51,7 +55,7 @@ export function jwtAuthentication(rules: readonly ScopedJwtRule[], placement: Fi
   });
 }
 
-function provider(rule: ScopedJwtRule, placement: FilterPlacement): ProviderInit {
+function provider(rule: ScopedJwtRule, { clearsRouteCache }: JwtAuthenticationOptions): ProviderInit {
   return {
     issuer: rule.issuer,
     audiences: [...(rule.audiences ?? [])],
@@ -72,8 +76,7 @@ function provider(rule: ScopedJwtRule, placement: FilterPlacement): ProviderInit
       headerName: header,
       claimName: claim,
     })),
-    // At a gateway claims may become headers that its routes look at.
-    clearRouteCache: placement === "gateway",
+    clearRouteCache: clearsRouteCache,
   };
 }
 

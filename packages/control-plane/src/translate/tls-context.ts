@@ -38,11 +38,6 @@ export const rootsSecret = "ROOTCA";
 /** Static cluster of every bootstrap: the agent's Unix socket. */
 const sdsCluster = "sds-grpc";
 
-/** What a mesh client offers; the server picks `http/1.1` or `h2`, and tells by the rest that the caller is of the mesh. */
-export const meshHttp1Alpn: readonly string[] = ["istio-http/1.1", "istio", "http/1.1"];
-export const meshHttp2Alpn: readonly string[] = ["istio-h2", "istio", "h2"];
-/** Without `istio-peer-exchange`, which would promise Istio's metadata exchange at the beginning of the bytes. */
-export const meshTcpAlpn: readonly string[] = ["istio"];
 /** What the mesh's HTTP servers choose from. */
 export const httpServerAlpn: readonly string[] = ["h2", "http/1.1"];
 

@@ -19,9 +19,14 @@ import { type Reach, reachWithoutCertificate } from "../scope/uncertified.ts";
 import type { MeshPort, MeshSubset } from "../snapshot/mesh-snapshot.ts";
 import { circuitBreakers, clusterLimits, commonHttpOptions, defaultConnectTimeoutMs } from "./cluster-limits.ts";
 import { adsConfigSource, configReference, durationOfMs, istioMetadata, pack, socketAddress } from "./messages.ts";
-import { type PortTrafficPolicy, portTrafficPolicy } from "./port-traffic-policy.ts";
+import { type PortTrafficPolicy, portTrafficPolicy } from "../scope/port-traffic-policy.ts";
 import { type ClusterContext, upstreamTls } from "./upstream-tls.ts";
-import { blackHoleCluster, inboundClusterName, outboundClusterName, passthroughCluster } from "./names.ts";
+import {
+  blackHoleCluster,
+  inboundClusterName,
+  outboundClusterName,
+  passthroughCluster,
+} from "../names/resource-names.ts";
 
 /** A cluster for each port and subset, as (name, service, port, subset): clusters and endpoints are made from the same list. */
 export interface OutboundCluster {

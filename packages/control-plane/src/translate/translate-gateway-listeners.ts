@@ -17,7 +17,7 @@ import { gatewayHttpAlpn, gatewayTls } from "./gateway-tls-context.ts";
 import { gatewayConnectionManager } from "./http-connection-manager.ts";
 import { tlsInspector } from "./inbound-filter-chains.ts";
 import { connectionStatsMetadata, socketAddress } from "./messages.ts";
-import { gatewayRouteName, listenerName } from "./names.ts";
+import { gatewayRouteName, listenerName } from "../names/resource-names.ts";
 import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
 import { downstreamTlsSocket, meshClientAlpn } from "./tls-context.ts";
 import { publishedAddresses } from "./translate-listeners.ts";

@@ -15,7 +15,7 @@ import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import { hostIntersection } from "../snapshot/host-match.ts";
 import { enabledLogins, loginRoutes } from "./browser-login.ts";
 import { catchAllLast, virtualServiceRoutes } from "./http-routes.ts";
-import { bracketed, gatewayRouteName, withPort } from "./names.ts";
+import { bracketed, gatewayRouteName, withPort } from "../names/resource-names.ts";
 import { sendPeerMetadata } from "./peer-metadata.ts";
 
 export function translateGatewayRoutes(view: GatewayRoutes, port: GatewayPort): RouteConfiguration {

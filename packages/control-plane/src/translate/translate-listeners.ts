@@ -9,7 +9,7 @@ import { accessLog, inboundConnectionManager, outboundConnectionManager } from "
 import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { inboundFilterChains } from "./inbound-filter-chains.ts";
 import { socketAddress } from "./messages.ts";
-import { httpProxyPort, httpProxyRoute, inboundClusterName, listenerName } from "./names.ts";
+import { httpProxyPort, httpProxyRoute, inboundClusterName, listenerName } from "../names/resource-names.ts";
 import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
 
 const httpConnectionManager = "envoy.filters.network.http_connection_manager";

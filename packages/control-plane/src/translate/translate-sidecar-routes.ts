@@ -14,7 +14,7 @@ import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { catchAllLast, defaultRoute, type RouteContext, virtualServiceRoutes } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
-import { bracketed, httpProxyRoute, passthroughCluster, withPort } from "./names.ts";
+import { bracketed, httpProxyRoute, passthroughCluster, withPort } from "../names/resource-names.ts";
 import { peerMetadataHeader, sendPeerMetadata } from "./peer-metadata.ts";
 import { tunnelRoutes } from "./tunnel-routes.ts";
 

@@ -13,7 +13,7 @@ import {
   translateOutboundCluster,
   translatePassthrough,
 } from "./translate-clusters.ts";
-import { httpProxyPort } from "./names.ts";
+import { httpProxyPort } from "../names/resource-names.ts";
 import { translateGatewayRoutes } from "./translate-gateway-routes.ts";
 import { translateGatewayListeners } from "./translate-gateway-listeners.ts";
 import { translateInboundListener, translateOutboundListener } from "./translate-listeners.ts";

@@ -13,7 +13,7 @@ import type { Layer4Match } from "../scope/gateway-listeners.ts";
 import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { refusal } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
-import { outboundClusterName } from "./names.ts";
+import { outboundClusterName } from "../names/resource-names.ts";
 
 interface Target {
   readonly cluster: string;

@@ -20,18 +20,9 @@ import {
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
 import type { OutboundCluster } from "./translate-clusters.ts";
 import type { TlsVersion } from "../snapshot/mesh-snapshot.ts";
-import { sniName } from "./names.ts";
-import {
-  adsSecretConfig,
-  exactName,
-  istioMutualTls,
-  meshHttp1Alpn,
-  meshHttp2Alpn,
-  meshTcpAlpn,
-  rawSocket,
-  tlsParams,
-  upstreamTlsSocket,
-} from "./tls-context.ts";
+import { meshHttp1Alpn, meshHttp2Alpn, meshTcpAlpn } from "../names/mesh-alpn.ts";
+import { sniName } from "../names/resource-names.ts";
+import { adsSecretConfig, exactName, istioMutualTls, rawSocket, tlsParams, upstreamTlsSocket } from "./tls-context.ts";
 
 /** What a proxy's clusters have in common. */
 export interface ClusterContext {

@@ -20,7 +20,7 @@ import type { WorkloadSecurity } from "../../scope/proxy-view.ts";
 import type { MeshAuthorizer } from "../../snapshot/authorizers.ts";
 import type { MeshAuthorizationPolicy } from "../../snapshot/mesh-snapshot.ts";
 import { durationOfMs, pack } from "../messages.ts";
-import { outboundClusterName } from "../names.ts";
+import { outboundClusterName } from "../../names/resource-names.ts";
 import { networkStatPrefix, rulesOf } from "./authorization-filter.ts";
 import { connectionRule } from "./connection-rule.ts";
 

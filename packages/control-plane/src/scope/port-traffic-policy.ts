@@ -1,7 +1,7 @@
 // A DestinationRule's policy for one port of one subset: the rule's own, then the subset's over it, each with its settings of
 // the port in place of the others (Istio: MergeTrafficPolicy; what a port's settings leave out has its default).
 import type { TrafficPolicy } from "@tulle/config";
-import type { EffectiveRule } from "../scope/proxy-view.ts";
+import type { EffectiveRule } from "./proxy-view.ts";
 import type { MeshSubset } from "../snapshot/mesh-snapshot.ts";
 
 const merged = ["loadBalancer", "connectionPool", "outlierDetection", "tls", "retryBudget"] as const;

@@ -1,7 +1,7 @@
 // The authority over HTTP: what it is and trusts, and the operator's word to change its root.
 import type { Certificate } from "@tulle/identity";
-import { type ApiAnswer, ApiFailure, type ApiRoute } from "../api/http-api.ts";
-import { type MeshAuthority, RotationRefused } from "./mesh-authority.ts";
+import { type ApiAnswer, ApiFailure, type ApiRoute } from "./http-api.ts";
+import { type MeshAuthority, RotationRefused } from "../ca/mesh-authority.ts";
 
 export interface AuthorityStatus {
   readonly trustDomain: string;
