@@ -58,7 +58,7 @@ async function accessLogOf(mesh: ParityMesh, results: readonly CallResult[], pro
     );
   };
   // A line that never comes fails its own row.
-  await waitFor(readAll, { what: "the access logs", timeoutMs: 12_000, intervalMs: 500 }).catch(() => undefined);
+  await waitFor(readAll, { what: "the access logs", intervalMs: 500 }).catch(() => undefined);
   return log;
 }
 

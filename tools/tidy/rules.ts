@@ -23,6 +23,8 @@ export const fileRules: readonly FileRule[] = [
   variantsKeepToThemselves,
   fakeClocksAreTwo,
   labelsAreComparedOnce,
+  configurationIsReadByItsRows,
+  filtersAreFolders,
   checkSizes,
 ];
 
@@ -150,4 +152,32 @@ function fakeClocksAreTwo(file: SourceFile): readonly Finding[] {
     /\bclass \w+ implements Clock\b/,
     (match) => `"${match}": take ManualClock of @tulle/xds/testing, or the proxy's`,
   );
+}
+
+/** What decodes a message of Envoy's in the proxy, and either checks it by its rows or reads no configuration. */
+const decodersOfTheProxy = [
+  "admin/config-dump-page.ts",
+  "compile/compile-per-filter-config.ts",
+  "compile/route-source.ts",
+  "fields/typed-config.ts",
+  "filters/http/ext-authz/grpc-authorizer.ts",
+];
+
+function configurationIsReadByItsRows(file: SourceFile): readonly Finding[] {
+  const inProxy = /^packages\/proxy\/src\/(?!testing\/)(.*)$/.exec(file.path)?.[1];
+  if (inProxy === undefined || inProxy.endsWith(".test.ts") || decodersOfTheProxy.includes(inProxy)) return [];
+  return findAll(
+    file,
+    /\bfrom(Binary|Json)\(/,
+    (match) => `"${match}": take decodeTypedConfig, which checks the fields`,
+  );
+}
+
+/** Beside a table of filters stand what all of them share, and folders. */
+function filtersAreFolders(file: SourceFile): readonly Finding[] {
+  return /^packages\/proxy\/src\/filters\/[a-z]+\/(?!(network-)?filter-registration)[a-z0-9-]+-registration\.ts$/.test(
+    file.path,
+  )
+    ? error(file, "a filter has a folder of its own")
+    : [];
 }

@@ -83,6 +83,18 @@ const fileCases: readonly { name: string; path?: string; text: string; expected:
     text: `${opening}class StepClock implements Clock {}\n`,
     expected: /take ManualClock/,
   },
+  {
+    name: "configuration that is not checked",
+    path: "packages/proxy/src/filters/http/echo/echo-registration.ts",
+    text: `${opening}const message = fromBinary(EchoSchema, bytes);\n`,
+    expected: /take decodeTypedConfig/,
+  },
+  {
+    name: "filter without a folder",
+    path: "packages/proxy/src/filters/http/echo-registration.ts",
+    text: opening,
+    expected: /a folder of its own/,
+  },
   { name: "file past the limit", text: opening.repeat(401), expected: /^error: 401 lines/ },
   { name: "function within the limit", text: functionOfLines(70), expected: /^$/ },
   { name: "function past the soft limit", text: functionOfLines(71), expected: /^warning: long has 71 lines/ },

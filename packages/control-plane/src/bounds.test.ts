@@ -261,7 +261,7 @@ for (const { name, headers, bytes, expected } of lies) {
     const { running } = await start(context);
     const { stream, outcome } = openStream(connectRaw(context, running), headers);
     stream.end(bytes);
-    await waitFor(() => outcome() !== undefined, { what: "the end of the stream", timeoutMs: 5000 });
+    await waitFor(() => outcome() !== undefined, { what: "the end of the stream" });
     assert.match(outcome()!, expected);
     await assertServed(context, running);
   });

@@ -21,6 +21,7 @@ import { type CompileProblem, Place, Problems } from "../fields/problems.ts";
 import type { GrpcTarget } from "../http/grpc-target.ts";
 import { compileOverload } from "../overload/compile-overload.ts";
 import type { OverloadSettings } from "../overload/overload-control.ts";
+import { bootstrapMessage } from "./bootstrap-fields.ts";
 
 export interface DynamicSource {
   readonly target: GrpcTarget;
@@ -57,7 +58,7 @@ export function compileBootstrap(message: Bootstrap): CompiledBootstrap {
   const problems = new Problems();
   const place = Place.root;
   // Listeners and clusters are checked with their own places when they are compiled.
-  checkFields({ ...message, staticResources: undefined }, place, problems);
+  checkFields(bootstrapMessage, message, place, problems);
   for (const [index, { name }] of message.bootstrapExtensions.entries()) {
     const at = place.field("bootstrap_extensions", index);
     // It says how much memory internal listeners take, which Istio's bootstrap has for all.

@@ -7,6 +7,7 @@ import { formatDocumentProblem, messageFromYaml } from "@tulle/xds/json";
 import { type NodeNames, nameNode } from "./name-node.ts";
 import { isIgnored } from "../fields/check-fields.ts";
 import { checkBootstrap } from "./check-bootstrap.ts";
+import { bootstrapMessage } from "./bootstrap-fields.ts";
 
 /** Says, one a line and with places, why a proxy cannot start. */
 export class BootstrapError extends Error {
@@ -41,7 +42,7 @@ export function parseBootstrap(text: string, file: string, names: NodeNames = {}
 
 /** An extension that this build does not know, at a place that it reads nothing of, such as a sink of statistics: the field itself is told of. */
 function isOfIgnoredExtension(path: string): boolean {
-  return path.endsWith(".@type") && isIgnored("envoy.config.bootstrap.v3.Bootstrap", /^[^.[]*/.exec(path)![0]);
+  return path.endsWith(".@type") && isIgnored(bootstrapMessage, /^[^.[]*/.exec(path)![0]);
 }
 
 /** The message in which a field stands, or an extension; empty for the document itself, where anything may follow from a mistake. */

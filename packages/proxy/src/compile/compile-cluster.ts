@@ -28,6 +28,7 @@ import { durationMs } from "../fields/duration.ts";
 import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
 import { compileUpstreamTransport } from "./compile-upstream-tls.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
+import { clusterMessage, dynamicForwardMessage } from "./cluster-fields.ts";
 
 const defaultConnectTimeoutMs = 5000;
 const defaultBufferLimitBytes = 1024 * 1024;
@@ -60,7 +61,7 @@ function buildCluster(
   place: Place,
   problems: Problems,
 ): CompiledCluster | undefined {
-  checkFields(message, place, problems);
+  checkFields(clusterMessage, message, place, problems);
   if (message.name === "") problems.error(place.field("name"), "value length must be at least 1 characters");
   const type = clusterType(message, place, problems);
   if (type === undefined) return undefined;
@@ -285,7 +286,7 @@ function dynamicForwardCluster(
   const discovery = message.clusterDiscoveryType;
   const at = place.field("cluster_type").field("typed_config");
   const typed = discovery.case === "clusterType" ? unwrapTypedConfig(discovery.value.typedConfig) : undefined;
-  const config = typed === undefined ? undefined : decodeTypedConfig(DynamicForwardSchema, typed, at, problems);
+  const config = typed === undefined ? undefined : decodeTypedConfig(dynamicForwardMessage, typed, at, problems);
   const implementation = config?.clusterImplementationSpecifier;
   const cache = implementation?.case === "dnsCacheConfig" ? implementation.value : undefined;
   if (cache === undefined) problems.error(at, "dns_cache_config is required");

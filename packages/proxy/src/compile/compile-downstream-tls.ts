@@ -14,6 +14,7 @@ import { durationMs } from "../fields/duration.ts";
 import type { Place } from "../fields/problems.ts";
 import { isRawBuffer } from "../fields/transport-socket.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
+import { downstreamTlsMessage } from "./tls-fields.ts";
 
 /** Where transport_socket_connect_timeout is not set; Envoy waits for ever. */
 const defaultHandshakeTimeoutMs = 30_000;
@@ -34,7 +35,7 @@ export function compileDownstreamTransport(
     return { type: "raw" };
   }
   const typed = at.field("typed_config");
-  const message = decodeTypedConfig(DownstreamTlsContextSchema, config, typed, build.problems);
+  const message = decodeTypedConfig(downstreamTlsMessage, config, typed, build.problems);
   const handshakeTimeoutMs = durationMs(chain.transportSocketConnectTimeout, defaultHandshakeTimeoutMs);
   return message === undefined ? { type: "raw" } : compileDownstreamTls(message, handshakeTimeoutMs, build, typed);
 }

@@ -10,6 +10,7 @@ import type { EndpointDescription } from "../cluster/host-set.ts";
 import { overprovisioningPercent } from "../cluster/priority-shares.ts";
 import { checkFields } from "../fields/check-fields.ts";
 import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
+import { clusterLoadAssignmentMessage } from "./cluster-fields.ts";
 
 export interface EndpointOptions {
   /** common_lb_config.locality_weighted_lb_config: a locality's weight is shared by its hosts. */
@@ -68,7 +69,7 @@ function* eachEndpoint(
   place: Place,
   problems: Problems,
 ): Generator<PlacedEndpoint> {
-  checkFields(message, place, problems);
+  checkFields(clusterLoadAssignmentMessage, message, place, problems);
   const factor = message.policy?.overprovisioningFactor;
   // It counts where there are several priorities, and control planes send it always.
   if (factor !== undefined && factor !== overprovisioningPercent)

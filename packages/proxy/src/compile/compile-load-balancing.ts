@@ -16,6 +16,7 @@ import type { ClusterType } from "../cluster/cluster.ts";
 import type { MakePicker } from "../cluster/host-set.ts";
 import type { Place, Problems } from "../fields/problems.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
+import { leastRequestMessage, randomMessage, roundRobinMessage } from "./cluster-fields.ts";
 
 export function compileLoadBalancing(
   message: Cluster,
@@ -68,15 +69,15 @@ function byPolicyList(message: Cluster, random: Random, place: Place, problems: 
     names.push(policy.typedExtensionConfig?.name ?? "");
     const here = at.field("policies", index).field("typed_extension_config").field("typed_config");
     if (config?.typeUrl === typeUrlOf(RoundRobinSchema)) {
-      decodeTypedConfig(RoundRobinSchema, config, here, problems);
+      decodeTypedConfig(roundRobinMessage, config, here, problems);
       return roundRobin(random);
     }
     if (config?.typeUrl === typeUrlOf(RandomSchema)) {
-      decodeTypedConfig(RandomSchema, config, here, problems);
+      decodeTypedConfig(randomMessage, config, here, problems);
       return randomPick(random);
     }
     if (config?.typeUrl === typeUrlOf(LeastRequestSchema)) {
-      return byLeastRequest(decodeTypedConfig(LeastRequestSchema, config, here, problems), random, here, problems);
+      return byLeastRequest(decodeTypedConfig(leastRequestMessage, config, here, problems), random, here, problems);
     }
   }
   problems.error(

@@ -5,6 +5,8 @@ import { FilterConfigSchema } from "@tulle/xds/envoy/config/route/v3/route_compo
 import { filterOfRouteType } from "../filters/http/table.ts";
 import { enablementKey } from "../filters/http/enablement-key.ts";
 import type { Place, Problems } from "../fields/problems.ts";
+import { checkFields } from "../fields/check-fields.ts";
+import { routeFilterConfigMessage } from "./route-fields.ts";
 import { type TypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
 
 export type PerFilterConfigs = ReadonlyMap<string, unknown>;
@@ -37,18 +39,20 @@ interface Unwrapped {
 }
 
 /** @throws where the bytes are no FilterConfig or TypedStruct */
-function unwrap(any: Any): Unwrapped {
+function unwrap(any: Any, place: Place, problems: Problems): Unwrapped {
   if (any.typeUrl !== typeUrlOf(FilterConfigSchema)) {
     return { isOptional: false, isDisabled: false, isEmpty: false, config: unwrapTypedConfig(any) };
   }
-  const { isOptional, disabled: isDisabled, config } = fromBinary(FilterConfigSchema, any.value);
+  const message = fromBinary(FilterConfigSchema, any.value);
+  checkFields(routeFilterConfigMessage, message, place, problems);
+  const { isOptional, disabled: isDisabled, config } = message;
   return { isOptional, isDisabled, isEmpty: config?.typeUrl === "", config: unwrapTypedConfig(config) };
 }
 
 function compileOne(name: string, any: Any, place: Place, problems: Problems): unknown {
   let unwrapped: Unwrapped;
   try {
-    unwrapped = unwrap(any);
+    unwrapped = unwrap(any, place, problems);
   } catch (error) {
     problems.error(place, `cannot be decoded: ${error instanceof Error ? error.message : String(error)}`);
     return undefined;

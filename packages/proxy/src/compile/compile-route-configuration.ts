@@ -21,6 +21,7 @@ import {
   decodedSource,
   encodedSource,
 } from "./route-source.ts";
+import { routeConfigurationMessage } from "./route-fields.ts";
 
 export interface RouteConfigurationOptions {
   /** For `validate_clusters`: whether a cluster exists. An inline configuration is validated unless it says no, RDS is not. */
@@ -130,7 +131,7 @@ export function* buildRouteTable(
   problems: Problems,
 ): Sliced<RouteTable> {
   const { message } = source;
-  checkFields(message, place, problems);
+  checkFields(routeConfigurationMessage, message, place, problems);
   const validates = message.validateClusters ?? options.isInline ?? false;
   // A host that is checked against the clusters that there are is checked each time.
   const encoded = validates ? undefined : source.encoded;

@@ -13,6 +13,7 @@ import { checkFields } from "../fields/check-fields.ts";
 import { compilePeerNameMatches } from "./compile-peer-names.ts";
 import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
 import { readDataSource, type SourcedData } from "../fields/read-data-source.ts";
+import { secretMessage } from "./tls-fields.ts";
 
 /** The environment that DataSources may name. */
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -28,7 +29,7 @@ function buildSecret(
   place: Place,
   problems: Problems,
 ): Secret | undefined {
-  checkFields(message, place, problems);
+  checkFields(secretMessage, message, place, problems);
   const { type } = message;
   switch (type.case) {
     case "tlsCertificate":

@@ -6,15 +6,13 @@ import type {
   Http2ProtocolOptions,
   KeepaliveSettings,
 } from "@tulle/xds/envoy/config/core/v3/protocol_pb";
-import {
-  type HttpProtocolOptions,
-  HttpProtocolOptionsSchema,
-} from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
+import type { HttpProtocolOptions } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
 import type { AutoServerName } from "../cluster/cluster.ts";
 import { durationMs } from "../fields/duration.ts";
 import type { Http2KeepAlive } from "../upstream/http2-keep-alive.ts";
 import { Place, type Problems } from "../fields/problems.ts";
 import { decodeTypedConfig, unwrapTypedConfig } from "../fields/typed-config.ts";
+import { httpProtocolOptionsMessage } from "./cluster-fields.ts";
 
 const optionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 const defaultIdleTimeoutMs = 3_600_000;
@@ -42,7 +40,7 @@ export function compileUpstreamProtocol(message: Cluster, place: Place, problems
     const here = at.key("", name);
     const config = unwrapTypedConfig(any);
     if (name === optionsName && config !== undefined) {
-      options = decodeTypedConfig(HttpProtocolOptionsSchema, config, here, problems);
+      options = decodeTypedConfig(httpProtocolOptionsMessage, config, here, problems);
     } else {
       problems.error(here, "these protocol options are not supported");
     }
@@ -117,9 +115,6 @@ function autoServerName(
   const names = options?.upstreamHttpProtocolOptions ?? message.upstreamHttpProtocolOptions;
   if (names === undefined) return undefined;
   const at = place.field("upstream_http_protocol_options");
-  if (names.overrideAutoSniHeader !== "") {
-    problems.error(at.field("override_auto_sni_header"), "this field is not supported");
-  }
   if (names.autoSni) return { verifiesCertificate: names.autoSanValidation };
   if (names.autoSanValidation) problems.error(at.field("auto_san_validation"), "needs auto_sni");
   return undefined;

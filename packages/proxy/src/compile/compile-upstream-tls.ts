@@ -14,6 +14,7 @@ import type { CompileScope } from "../fields/compile-scope.ts";
 import type { Place, Problems } from "../fields/problems.ts";
 import { isRawBuffer } from "../fields/transport-socket.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
+import { upstreamTlsMessage } from "./tls-fields.ts";
 
 /** Chooses the transport of a host; the same host has the same one until its metadata change. */
 export type TransportChoice = (host: Host) => UpstreamTransport;
@@ -75,7 +76,7 @@ function compileTransport(socket: TransportSocket | undefined, build: Build, pla
     return rawTransport;
   }
   const at = place.field("typed_config");
-  const message = decodeTypedConfig(UpstreamTlsContextSchema, config, at, problems);
+  const message = decodeTypedConfig(upstreamTlsMessage, config, at, problems);
   if (message === undefined) return rawTransport;
   if (Buffer.byteLength(message.sni) > 255) problems.error(at.field("sni"), "value length must be at most 255 bytes");
   const context = compileCommonTlsContext(

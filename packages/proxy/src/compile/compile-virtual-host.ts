@@ -19,6 +19,7 @@ import { type KnownShapes, maxRoutesCompiledLate } from "./known-shapes.ts";
 import { Place, Problems, problemsText } from "../fields/problems.ts";
 import { RouteList, maxWalkedRoutes } from "./route-list.ts";
 import type { EncodedParts, OpenVirtualHost, VirtualHostSource } from "./route-source.ts";
+import { routeMessage, virtualHostMessage } from "./route-fields.ts";
 
 /** What every virtual host of a configuration shares. Not its message: that is views of a response, which hosts outlive. */
 export interface TableBuild {
@@ -190,14 +191,14 @@ function* buildVirtualHost(
 
 function compileRouteAt(route: Route, index: number, parent: RouteParent, place: Place): CompiledRoute {
   const at = place.field("routes", index);
-  checkFields(route, at, parent.problems);
+  checkFields(routeMessage, route, at, parent.problems);
   return compileRoute(route, parent, at);
 }
 
 function compileParent(host: VirtualHost, routeCount: number, build: TableBuild, place: Place): RouteParent {
   const { scope, problems } = build;
   if (host.name === "") problems.error(place.field("name"), "value length must be at least 1 characters");
-  checkFields(host, place, problems);
+  checkFields(virtualHostMessage, host, place, problems);
   return {
     scope,
     problems,

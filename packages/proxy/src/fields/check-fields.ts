@@ -1,38 +1,26 @@
 // Refuses every field of a resource that the proxy would not act on. Without this a control plane could ask for a limit
 // or a check, be told ACK, and not get it.
-import type { Message } from "@bufbuild/protobuf";
-import { fieldTable } from "./field-table.ts";
+import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
+import type { CheckedMessage, FieldRules } from "./checked-message.ts";
 import type { Place, Problems } from "./problems.ts";
 
-interface FieldRule {
-  readonly kind: "used" | "harmless" | "warned";
-  readonly protoName: string;
-  readonly reason: string;
+/**
+ * Walks the message and all messages in its fields. A field that is set and stands in no column of its row is an error at its place.
+ * One that this proxy's descriptors do not know is newer than the proxy: it is ignored with a warning, where Envoy counts it.
+ */
+export function checkFields<D extends DescMessage>(
+  { rules }: CheckedMessage<D>,
+  message: MessageShape<D>,
+  place: Place,
+  problems: Problems,
+): void {
+  check(rules, message, place, problems);
 }
 
-function localName(protoName: string): string {
-  return protoName.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-}
-
-function protoNameOf(local: string): string {
-  return local.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
-const rules = new Map<string, ReadonlyMap<string, FieldRule>>();
-for (const [typeName, row] of Object.entries(fieldTable)) {
-  const fields = new Map<string, FieldRule>();
-  const add = (kind: FieldRule["kind"], protoName: string, reason: string): void => {
-    fields.set(localName(protoName), { kind, protoName, reason });
-  };
-  for (const name of row.used.split(/\s+/).filter((part) => part !== "")) add("used", name, "");
-  for (const [name, reason] of Object.entries(row.harmless ?? {})) add("harmless", name, reason);
-  for (const [name, reason] of Object.entries(row.warned ?? {})) add("warned", name, reason);
-  rules.set(typeName, fields);
-}
-
-/** Whether nothing of that field is read, with a warning or without; `name` in either spelling. */
-export function isIgnored(typeName: string, name: string): boolean {
-  const kind = rules.get(typeName)?.get(localName(name))?.kind;
+/** Whether nothing of that field is read, with a warning or without. */
+export function isIgnored({ schema, rules }: CheckedMessage, protoName: string): boolean {
+  const field = schema.fields.find(({ name, jsonName }) => name === protoName || jsonName === protoName);
+  const kind = field && rules.get(field.localName)?.kind;
   return kind === "harmless" || kind === "warned";
 }
 
@@ -47,9 +35,8 @@ function oneofOf(value: unknown): { readonly case: string; readonly value: unkno
 }
 
 /** Whether a field's value is what it has when nobody set it; a wrapper (BoolValue …) that is set never is. */
-function isUnset(value: unknown, key: string): boolean {
-  if (value === undefined || key === "$typeName" || key === "$unknown") return true;
-  if (value === "" || value === 0 || value === 0n || value === false) return true;
+function isUnset(value: unknown): boolean {
+  if (value === undefined || value === "" || value === 0 || value === 0n || value === false) return true;
   if (typeof value !== "object" || value === null) return false;
   if (Array.isArray(value) || value instanceof Uint8Array) return value.length === 0;
   if (isMessage(value)) return false;
@@ -57,44 +44,59 @@ function isUnset(value: unknown, key: string): boolean {
   return Object.keys(value).length === 0;
 }
 
-/**
- * Walks the message and all nested messages that `fieldTable` knows. A field that is set and stands in no column is an
- * error at its place; messages without a row belong to whoever compiles them.
- */
-export function checkFields(message: object, place: Place, problems: Problems): void {
-  const fields = isMessage(message) ? rules.get(message.$typeName) : undefined;
-  if (fields === undefined) return;
+function check(rules: FieldRules, message: object, place: Place, problems: Problems): void {
   // Not Object.keys: its list for each of a hundred thousand messages was a tenth of what a large push left to collect.
   for (const key in message) {
+    if (key === "$typeName") continue;
     const value = (message as Readonly<Record<string, unknown>>)[key];
-    const plain = fields.get(key);
-    if (plain?.kind === "used") {
-      checkNested(value, plain.protoName, place, problems);
+    if (key === "$unknown") {
+      warnOfNewFields(value as Message["$unknown"], place, problems);
       continue;
     }
-    if (isUnset(value, key)) continue;
+    const plain = rules.get(key);
+    if (plain?.kind === "used") {
+      if (plain.nested !== undefined) checkNested(plain.nested, value, plain.protoName, plain.isMap, place, problems);
+      continue;
+    }
+    if (isUnset(value)) continue;
     const oneof = oneofOf(value);
     const name = oneof?.case ?? key;
-    const rule = oneof === undefined ? plain : fields.get(name);
-    if (rule === undefined) {
-      problems.error(place.field(protoNameOf(name)), "this field is not supported");
+    const rule = oneof === undefined ? plain : rules.get(name);
+    if (rule === undefined) continue;
+    if (rule.kind === "refused") {
+      problems.error(place.field(rule.protoName), "this field is not supported");
     } else if (rule.kind === "warned") {
       problems.warning(place.field(rule.protoName), `ignored: ${rule.reason}`);
-    } else if (rule.kind === "used") {
-      checkNested(oneof?.value, rule.protoName, place, problems);
+    } else if (rule.nested !== undefined) {
+      checkNested(rule.nested, oneof?.value, rule.protoName, false, place, problems);
     }
   }
 }
 
-function checkNested(value: unknown, protoName: string, place: Place, problems: Problems): void {
+function checkNested(
+  rules: FieldRules,
+  value: unknown,
+  protoName: string,
+  isMap: boolean,
+  place: Place,
+  problems: Problems,
+): void {
   if (typeof value !== "object" || value === null) return;
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index += 1) {
-      const element: unknown = value[index];
-      if (!isMessage(element) || !rules.has(element.$typeName)) return;
-      checkFields(element, place.field(protoName, index), problems);
+      check(rules, value[index] as object, place.field(protoName, index), problems);
     }
-  } else if (isMessage(value) && rules.has(value.$typeName)) {
-    checkFields(value, place.field(protoName), problems);
+  } else if (isMap) {
+    for (const [key, element] of Object.entries(value)) {
+      check(rules, element as object, place.key(protoName, key), problems);
+    }
+  } else {
+    check(rules, value, place.field(protoName), problems);
+  }
+}
+
+function warnOfNewFields(fields: Message["$unknown"], place: Place, problems: Problems): void {
+  for (const number of new Set(fields?.map(({ no }) => no))) {
+    problems.warning(place, `ignored: field number ${number}, which is newer than this proxy`);
   }
 }

@@ -15,6 +15,7 @@ import { compileFormatString } from "./compile-format-string.ts";
 import { compileLogCondition } from "./compile-log-condition.ts";
 import type { Place, Problems } from "./problems.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
+import { fileAccessLogMessage, stderrAccessLogMessage, stdoutAccessLogMessage } from "./access-log-fields.ts";
 
 /** Envoy's default (docs: configuration/observability/access_log/usage, "Default Format String"). */
 const defaultAccessLogFormat =
@@ -63,7 +64,7 @@ function compileTarget(
   const at = place.field("typed_config");
   switch (config?.typeUrl) {
     case typeUrlOf(FileAccessLogSchema): {
-      const file = decodeTypedConfig(FileAccessLogSchema, config, at, problems);
+      const file = decodeTypedConfig(fileAccessLogMessage, config, at, problems);
       if (file === undefined) return undefined;
       if (file.path === "") problems.error(at.field("path"), "value length must be at least 1 characters");
       return { path: file.path, format: fileFormat(file.accessLogFormat, scope, at, problems) };
@@ -71,7 +72,9 @@ function compileTarget(
     case typeUrlOf(StdoutAccessLogSchema):
     case typeUrlOf(StderrAccessLogSchema): {
       const isStdout = config.typeUrl === typeUrlOf(StdoutAccessLogSchema);
-      const stream = decodeTypedConfig(isStdout ? StdoutAccessLogSchema : StderrAccessLogSchema, config, at, problems);
+      const stream = isStdout
+        ? decodeTypedConfig(stdoutAccessLogMessage, config, at, problems)
+        : decodeTypedConfig(stderrAccessLogMessage, config, at, problems);
       const format = stream?.accessLogFormat.case === "logFormat" ? stream.accessLogFormat.value : undefined;
       return {
         path: isStdout ? "/dev/stdout" : "/dev/stderr",

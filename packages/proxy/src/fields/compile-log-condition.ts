@@ -17,6 +17,7 @@ import { compileRequestHeaderMatcher } from "./matchers/header-matcher.ts";
 import { compileMetadataMatcher } from "./matchers/metadata-matcher.ts";
 import type { Place, Problems } from "./problems.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
+import { logExpressionMessage } from "./access-log-fields.ts";
 
 /** `response` is the head that is being sent; `info.responseCode` its status. */
 export type LogCondition = (info: StreamInfo, response: ResponseHead | undefined) => boolean;
@@ -97,7 +98,7 @@ function compileExtensionFilter(filter: ExtensionFilter, place: Place, problems:
     return () => false;
   }
   const at = place.field("typed_config");
-  const message = decodeTypedConfig(ExpressionFilterSchema, config, at, problems);
+  const message = decodeTypedConfig(logExpressionMessage, config, at, problems);
   if (message === undefined) return () => false;
   const expression = compileExpression(message.expression);
   if (!expression.ok) {

@@ -4,7 +4,6 @@ import type { ApiConfigSource, ConfigSource } from "@tulle/xds/envoy/config/core
 import type { SdsSecretConfig } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import type { SecretSlot, SecretSource } from "../tls/secret-slot.ts";
 import { checkApiType } from "./check-api-type.ts";
-import { checkFields } from "./check-fields.ts";
 import { compileGrpcService } from "./compile-grpc-service.ts";
 import type { CompileScope } from "./compile-scope.ts";
 import { initialFetchTimeoutMs } from "./check-resource-source.ts";
@@ -41,7 +40,6 @@ function secretSource(
   problems: Problems,
 ): SecretSource | undefined {
   if (config === undefined) return { kind: "static" };
-  checkFields(config, place, problems);
   const specifier = config.configSourceSpecifier;
   switch (specifier.case) {
     case "ads":

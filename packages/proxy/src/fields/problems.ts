@@ -39,10 +39,16 @@ export class Place {
 export class Problems {
   readonly list: CompileProblem[] = [];
   #errors = 0;
+  /** What has been refused where: a field that no part of the proxy takes may be found by two of them. */
+  readonly #told = new Set<string>();
 
   error(place: Place, message: string): void {
     this.#errors += 1;
-    this.list.push({ severity: "error", place: place.toString(), message });
+    const where = place.toString();
+    const text = `${where}\n${message}`;
+    if (this.#told.has(text)) return;
+    this.#told.add(text);
+    this.list.push({ severity: "error", place: where, message });
   }
 
   warning(place: Place, message: string): void {

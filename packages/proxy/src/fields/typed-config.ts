@@ -5,6 +5,7 @@ import type { Any } from "@bufbuild/protobuf/wkt";
 import { TypedStructSchema as UdpaTypedStructSchema } from "@tulle/xds/udpa/type/v1/typed_struct_pb";
 import { TypedStructSchema } from "@tulle/xds/xds/type/v3/typed_struct_pb";
 import { checkFields } from "./check-fields.ts";
+import type { CheckedMessage } from "./checked-message.ts";
 import type { Place, Problems } from "./problems.ts";
 
 export type TypedConfig =
@@ -31,14 +32,15 @@ export function unwrapTypedConfig(any: Any | undefined): TypedConfig | undefined
 
 /** The message, checked for fields that are not supported; undefined after an error. */
 export function decodeTypedConfig<D extends DescMessage>(
-  schema: D,
+  checked: CheckedMessage<D>,
   config: TypedConfig,
   place: Place,
   problems: Problems,
 ): MessageShape<D> | undefined {
+  const { schema } = checked;
   try {
     const message = config.form === "binary" ? fromBinary(schema, config.bytes) : fromJson(schema, config.json);
-    checkFields(message, place, problems);
+    checkFields(checked, message, place, problems);
     return message;
   } catch (error) {
     problems.error(place, `not a valid ${schema.typeName}: ${error instanceof Error ? error.message : String(error)}`);

@@ -4,12 +4,13 @@ import { HttpConnectionManager } from "./http-connection-manager.ts";
 import { compileHttpConnectionManager } from "./compile-http-connection-manager.ts";
 import { decodeTypedConfig } from "../fields/typed-config.ts";
 import type { NetworkFilterRegistration } from "../filters/network/network-filter-registration.ts";
+import { httpConnectionManagerMessage } from "./http-connection-manager-fields.ts";
 
 export const httpConnectionManagerRegistration: NetworkFilterRegistration = {
   types: [HttpConnectionManagerSchema.typeName],
   isTerminal: true,
   compile(config, { listener, place }) {
-    const manager = decodeTypedConfig(HttpConnectionManagerSchema, config, place, listener.problems);
+    const manager = decodeTypedConfig(httpConnectionManagerMessage, config, place, listener.problems);
     const compiled = manager && compileHttpConnectionManager(manager, listener, place);
     return compiled && new HttpConnectionManager(compiled);
   },

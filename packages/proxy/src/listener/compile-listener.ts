@@ -12,7 +12,7 @@ import { statDescription } from "../stats/stat-description.ts";
 import type { NetworkFilter, TerminalNetworkFilter } from "./network-filter.ts";
 import { ownWorkloadLabels } from "../filters/http/istio-stats/workload-labels.ts";
 import { IstioTcpStatsFilter, istioTcpStatsKey } from "../filters/network/istio-tcp-stats/istio-tcp-stats-filter.ts";
-import { protocolReader } from "../filters/listener/tls-inspector.ts";
+import { protocolReader } from "../filters/listener/tls-inspector/tls-inspector.ts";
 import { networkFilterOfType } from "../filters/network/table.ts";
 import type { ConnectionProperties, FilterChain, ListenAddress, Listener, ListenerStats } from "./listener.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
@@ -26,6 +26,7 @@ import type { ListenerBuild, ListenerOptions, RouteSubscription } from "./listen
 import { durationMs } from "../fields/duration.ts";
 import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
 import { unwrapTypedConfig } from "../fields/typed-config.ts";
+import { listenerMessage } from "./listener-fields.ts";
 
 const defaultBufferLimitBytes = 1024 * 1024;
 const defaultListenerFiltersTimeoutMs = 15_000;
@@ -56,7 +57,7 @@ function buildListener(
   place: Place,
   problems: Problems,
 ): CompiledListener | undefined {
-  checkFields(message, place, problems);
+  checkFields(listenerMessage, message, place, problems);
   const addresses = [
     compileAddress(message.address, place.field("address"), problems),
     ...message.additionalAddresses.map((additional, index) =>
@@ -151,7 +152,8 @@ function compileAddress(message: Address | undefined, place: Place, problems: Pr
     problems.error(at.field("port_value"), "a port from 0 to 65535 is required");
     return undefined;
   }
-  return { ip: socket.address, port: socket.portSpecifier.value };
+  const { address: ip, portSpecifier, ipv4Compat } = socket;
+  return { ip, port: portSpecifier.value, ...(ipv4Compat && { takesIpv4: true }) };
 }
 
 function buildFilterChains(message: ListenerMessage, build: ListenerBuild, place: Place): FilterChain[] {

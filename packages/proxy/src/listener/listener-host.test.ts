@@ -48,6 +48,31 @@ test("an occupied port is a reason and no exception, and frees what was bound wi
   assert.equal(host.boundAddresses().size, 0);
 });
 
+for (const takesIpv4 of [false, true]) {
+  test(`:: takes ${takesIpv4 ? "IPv4 too with ipv4_compat" : "IPv6 alone"}`, async (t) => {
+    const host = newHost();
+    t.after(() => host.stop());
+    const listener = { ...directListener("of all addresses"), addresses: [{ ip: "::", port: 0, takesIpv4 }] };
+    assert.equal(await host.apply(listener), undefined);
+    const port = portOf(host);
+    const answers = await Promise.all(["::1", "127.0.0.1"].map((ip) => answerOf(ip, port)));
+    const reached = answers.map((answer) => answer.endsWith("of all addresses"));
+    assert.deepEqual(reached, [true, takesIpv4]);
+  });
+}
+
+/** Empty where nobody listens; another program may have the port on that address. */
+function answerOf(host: string, port: number): Promise<string> {
+  return new Promise((resolve) => {
+    let text = "";
+    const socket = net.connect({ host, port }, () =>
+      socket.end("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+    );
+    socket.on("data", (chunk) => (text += chunk.toString())).on("error", () => undefined);
+    socket.once("close", () => resolve(text));
+  });
+}
+
 test("new filter chains go in place; open connections keep theirs for one more answer", async (t) => {
   const host = newHost();
   t.after(() => host.stop());

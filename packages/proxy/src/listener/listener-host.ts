@@ -1,6 +1,6 @@
 // The sockets of a worker: binds what the runtime's listeners name, hands each accepted connection to the filter chain
 // that matches, and drains what leaves the configuration (Envoy: ListenerManager, ConnectionHandler).
-import net from "node:net";
+import net, { isIPv6 } from "node:net";
 import { descriptorLimit, descriptorOf, DescriptorReserve, Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../worker/data-path.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
@@ -142,7 +142,7 @@ export class ListenerHost {
         server.on("error", (error) => this.#acceptTrouble.begin("accept failed", { reason: error.message }));
         resolve({ server, configured: address, own: fd === undefined });
       });
-      if (fd === undefined) server.listen({ host: address.ip, port: address.port, backlog, exclusive: true });
+      if (fd === undefined) server.listen({ ...listenOptions(address), backlog });
       else server.listen({ fd });
     });
   }
@@ -237,8 +237,13 @@ function letGo(bound: readonly Bound[]): string {
 /** Connections that the kernel keeps until they are accepted (Envoy: tcp_backlog_size, the system's somaxconn). */
 const backlog = 4096;
 
+/** What Node is asked for; `::` alone is IPv6 alone, as in Envoy. */
+export function listenOptions({ ip, port, takesIpv4 = false }: ListenAddress): net.ListenOptions {
+  return { host: ip, port, exclusive: true, ipv6Only: isIPv6(ip) && !takesIpv4 };
+}
+
 function sameAddress(a: ListenAddress, b: ListenAddress): boolean {
-  return a.ip === b.ip && a.port === b.port;
+  return a.ip === b.ip && a.port === b.port && a.takesIpv4 === b.takesIpv4;
 }
 
 function sameAddresses(a: Listener, b: Listener): boolean {

@@ -8,6 +8,8 @@ import type { DownstreamTransport } from "../tls/downstream-tls.ts";
 export interface ListenAddress {
   readonly ip: string;
   readonly port: number;
+  /** SocketAddress.ipv4_compat: `::` takes IPv4 connections too, which it else leaves to others. */
+  readonly takesIpv4?: boolean;
 }
 
 export interface Listener {

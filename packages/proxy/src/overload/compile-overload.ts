@@ -6,6 +6,7 @@ import { durationMs } from "../fields/duration.ts";
 import type { Place, Problems } from "../fields/problems.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
 import type { OverloadAction, OverloadActionName, OverloadSettings, OverloadTrigger } from "./overload-control.ts";
+import { downstreamConnectionsMessage, fixedHeapMessage } from "./overload-fields.ts";
 
 const defaultRefreshIntervalMs = 1000;
 const actionPrefix = "envoy.overload_actions.";
@@ -35,13 +36,13 @@ export function compileOverload(
     const typed = monitor.configType.case === "typedConfig" ? unwrapTypedConfig(monitor.configType.value) : undefined;
     const here = at.field("typed_config");
     if (typed?.typeUrl === typeUrlOf(FixedHeapConfigSchema)) {
-      const config = decodeTypedConfig(FixedHeapConfigSchema, typed, here, problems);
+      const config = decodeTypedConfig(fixedHeapMessage, typed, here, problems);
       if (config !== undefined && config.maxHeapSizeBytes <= 0n)
         problems.error(here.field("max_heap_size_bytes"), "value must be greater than 0");
       resources.maxMemoryBytes = Number(config?.maxHeapSizeBytes ?? 0n);
       resources.memoryMonitor = monitor.name;
     } else if (typed?.typeUrl === typeUrlOf(DownstreamConnectionsConfigSchema)) {
-      const config = decodeTypedConfig(DownstreamConnectionsConfigSchema, typed, here, problems);
+      const config = decodeTypedConfig(downstreamConnectionsMessage, typed, here, problems);
       if (config !== undefined && config.maxActiveDownstreamConnections <= 0n)
         problems.error(here.field("max_active_downstream_connections"), "value must be greater than 0");
       resources.maxConnections = Number(config?.maxActiveDownstreamConnections ?? 0n);

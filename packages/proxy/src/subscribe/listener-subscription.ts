@@ -8,6 +8,7 @@ import { compileEncodedRoutes } from "../compile/compile-route-configuration.ts"
 import { problemsText } from "../fields/problems.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { ListenAddress } from "../listener/listener.ts";
+import { listenOptions } from "../listener/listener-host.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
 import { routesPlace, SubscriptionStats } from "./subscription-stats.ts";
@@ -288,7 +289,7 @@ function probe(address: ListenAddress): Promise<string | undefined> {
       const words = error.code === "EADDRINUSE" ? "Address already in use" : error.message;
       resolve(`cannot bind '${address.ip}:${address.port}': ${words}`);
     });
-    server.listen({ host: address.ip, port: address.port, exclusive: true }, () => {
+    server.listen(listenOptions(address), () => {
       server.close(() => resolve(undefined));
     });
   });

@@ -2,8 +2,8 @@
 // its limit is reached and not at its end.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RequestLineReader } from "../../filters/listener/http-inspector.ts";
-import { ClientHelloReader } from "../../filters/listener/client-hello.ts";
+import { RequestLineReader } from "../../filters/listener/http-inspector/http-inspector.ts";
+import { ClientHelloReader } from "../../filters/listener/tls-inspector/client-hello.ts";
 import { readRequests, readResponse } from "../../testing/codec-probe.ts";
 import { countWork } from "../../testing/counted-work.ts";
 import { extension, helloFrom, inRecordsOf } from "../../testing/made-hello.ts";

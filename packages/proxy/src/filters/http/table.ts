@@ -2,7 +2,7 @@
 // only says which types exist. A new filter is a folder beside this file and a row here.
 import { typeUrlPrefix } from "../../fields/typed-config.ts";
 import type { FilterRegistration } from "./filter-registration.ts";
-import { dynamicForwardProxyRegistration } from "./dynamic-forward-proxy-registration.ts";
+import { dynamicForwardProxyRegistration } from "./dynamic-forward-proxy/dynamic-forward-proxy-registration.ts";
 import { extAuthzRegistration } from "./ext-authz/ext-authz-registration.ts";
 import { istioStatsRegistration } from "./istio-stats/istio-stats-registration.ts";
 import { jwtAuthnRegistration } from "./jwt-authn/jwt-authn-registration.ts";

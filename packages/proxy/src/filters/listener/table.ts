@@ -1,9 +1,9 @@
 // Every listener filter that the proxy knows. Connections pass them in the order of the listener's own list; this table only
 // says which types exist.
 import { typeUrlPrefix } from "../../fields/typed-config.ts";
-import { httpInspectorRegistration } from "./http-inspector.ts";
+import { httpInspectorRegistration } from "./http-inspector/http-inspector.ts";
 import type { ListenerFilterRegistration } from "./listener-filter.ts";
-import { tlsInspectorRegistration } from "./tls-inspector.ts";
+import { tlsInspectorRegistration } from "./tls-inspector/tls-inspector.ts";
 
 export const listenerFilters: readonly ListenerFilterRegistration[] = [
   tlsInspectorRegistration,

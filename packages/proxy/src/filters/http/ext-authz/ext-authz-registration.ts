@@ -8,13 +8,14 @@ import type { FilterRegistration } from "../filter-registration.ts";
 import { compileExtAuthzConfig, compileRouteConfig } from "./compile-ext-authz-config.ts";
 import { ExtAuthzFilter } from "./ext-authz-filter.ts";
 import { makeExtAuthzStats } from "./ext-authz-stats.ts";
+import { extAuthzMessage, extAuthzPerRouteMessage } from "./ext-authz-fields.ts";
 
 export const extAuthzRegistration: FilterRegistration = {
   types: [ExtAuthzSchema.typeName],
   isTerminal: false,
   compile(config, build) {
     const { name, scope, statPrefix, place, problems } = build;
-    const message = decodeTypedConfig(ExtAuthzSchema, config, place, problems);
+    const message = decodeTypedConfig(extAuthzMessage, config, place, problems);
     const compiled = message && compileExtAuthzConfig(message, build);
     if (message === undefined || compiled === undefined) return undefined;
     const stats = makeExtAuthzStats(scope.metrics, statPrefix, message.statPrefix);
@@ -22,7 +23,7 @@ export const extAuthzRegistration: FilterRegistration = {
   },
   routeTypes: [ExtAuthzPerRouteSchema.typeName],
   compileRoute(config, place, problems) {
-    const message = decodeTypedConfig(ExtAuthzPerRouteSchema, config, place, problems);
+    const message = decodeTypedConfig(extAuthzPerRouteMessage, config, place, problems);
     return message && compileRouteConfig(message, place, problems);
   },
 };

@@ -25,7 +25,7 @@ const defaultClockSkewSeconds = 60;
 const noKeys = new KeySet([]);
 
 export function compileProvider(name: string, message: JwtProvider, place: Place, problems: Problems): Provider {
-  refuseUnsupported(message, place, problems);
+  checkHeaderNames(message, place, problems);
   const jwks = localKeys(message, place, problems);
   const read = jwks === undefined ? undefined : readKeySet(jwks);
   if (read?.ok === false) problems.error(place.field("local_jwks"), `invalid local jwks: ${read.reason}`);
@@ -50,10 +50,7 @@ export function compileProvider(name: string, message: JwtProvider, place: Place
   };
 }
 
-function refuseUnsupported(message: JwtProvider, place: Place, problems: Problems): void {
-  if (message.failedStatusInMetadata !== "") {
-    problems.error(place.field("failed_status_in_metadata"), "this field is not supported");
-  }
+function checkHeaderNames(message: JwtProvider, place: Place, problems: Problems): void {
   for (const [index, { name }] of message.fromHeaders.entries()) {
     if (name === "") {
       problems.error(place.field("from_headers", index).field("name"), "value length must be at least 1 characters");

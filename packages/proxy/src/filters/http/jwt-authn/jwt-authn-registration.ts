@@ -7,7 +7,6 @@ import {
   type RequirementRule,
 } from "@tulle/xds/envoy/extensions/filters/http/jwt_authn/v3/config_pb";
 import { compileRouteMatch } from "../../../fields/compile-route-match.ts";
-import { checkFields } from "../../../fields/check-fields.ts";
 import type { CompileScope } from "../../../fields/compile-scope.ts";
 import type { Place, Problems } from "../../../fields/problems.ts";
 import { decodeTypedConfig } from "../../../fields/typed-config.ts";
@@ -16,6 +15,7 @@ import { compileProvider } from "./compile-provider.ts";
 import { type Providers, type Requirement, compileRequirement } from "./compile-requirement.ts";
 import { JwtAuthnFilter, type JwtAuthnStats, type JwtRule, type RouteRequirement } from "./jwt-authn-filter.ts";
 import { TokenCache } from "./token-cache.ts";
+import { jwtAuthenticationMessage, jwtPerRouteMessage } from "./jwt-authn-fields.ts";
 
 /** One a proxy: a listener that is replaced need not verify its clients' tokens anew. */
 const caches = new WeakMap<CompileScope, TokenCache>();
@@ -30,11 +30,8 @@ export const jwtAuthnRegistration: FilterRegistration = {
   types: [JwtAuthenticationSchema.typeName],
   isTerminal: false,
   compile(config, { name, scope, statPrefix, place, problems }) {
-    const message = decodeTypedConfig(JwtAuthenticationSchema, config, place, problems);
+    const message = decodeTypedConfig(jwtAuthenticationMessage, config, place, problems);
     if (message === undefined) return undefined;
-    if (message.filterStateRules !== undefined) {
-      problems.error(place.field("filter_state_rules"), "this field is not supported");
-    }
     const providers = compileProviders(message, place, problems);
     const namedRequirements = compileNamedRequirements(message, providers, place, problems);
     return new JwtAuthnFilter({
@@ -52,7 +49,7 @@ export const jwtAuthnRegistration: FilterRegistration = {
   },
   routeTypes: [PerRouteConfigSchema.typeName],
   compileRoute(config, place, problems): RouteRequirement | undefined {
-    const message = decodeTypedConfig(PerRouteConfigSchema, config, place, problems);
+    const message = decodeTypedConfig(jwtPerRouteMessage, config, place, problems);
     const specifier = message?.requirementSpecifier;
     switch (specifier?.case) {
       case "disabled":
@@ -101,7 +98,6 @@ function compileRule(
   problems: Problems,
 ): JwtRule {
   if (rule.match === undefined) problems.error(place.field("match"), "is required");
-  else checkFields(rule.match, place.field("match"), problems);
   const matches = rule.match
     ? compileRouteMatch(rule.match, place.field("match"), problems).matches
     : (): boolean => false;

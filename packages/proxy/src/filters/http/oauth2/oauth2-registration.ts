@@ -5,13 +5,14 @@ import type { FilterRegistration } from "../filter-registration.ts";
 import { compileOAuth2Config } from "./compile-oauth2-config.ts";
 import { OAuth2Filter } from "./oauth2-filter.ts";
 import { makeOAuth2Stats } from "./oauth2-stats.ts";
+import { oauth2Message } from "./oauth2-fields.ts";
 
 export const oauth2Registration: FilterRegistration = {
   types: [OAuth2Schema.typeName],
   isTerminal: false,
   compile(config, build) {
     const { name, scope, statPrefix, place, problems } = build;
-    const message = decodeTypedConfig(OAuth2Schema, config, place, problems);
+    const message = decodeTypedConfig(oauth2Message, config, place, problems);
     if (message === undefined) return undefined;
     // Envoy takes it and does nothing, unless a route says more; routes of this proxy cannot.
     if (message.config === undefined) return { name };

@@ -218,11 +218,6 @@ const mistakes: readonly { readonly name: string; readonly policy: object; reado
     expected: 'policies["p"].permissions[0].uri_template: this field is not supported',
   },
   {
-    name: "CEL",
-    policy: { permissions: any, principals: any, condition: {} },
-    expected: 'policies["p"].condition: this field is not supported',
-  },
-  {
     name: "regular expression",
     policy: { permissions: [{ url_path: { path: { safe_regex: { regex: "(" } } } }], principals: any },
     expected:

@@ -27,9 +27,6 @@ const actions: Readonly<Record<number, RulesAction>> = {
 export function compileRules(rules: RBAC, place: Place, problems: Problems): Rules {
   const action = actions[rules.action];
   if (action === undefined) problems.error(place.field("action"), "value must be one of the defined enum values");
-  if (rules.auditLoggingOptions !== undefined) {
-    problems.error(place.field("audit_logging_options"), "this field is not supported");
-  }
   // Envoy tries policies in the order of their names.
   const policyNames = Object.keys(rules.policies).sort((a, b) => (a < b ? -1 : 1));
   const firstMatch = firstMatchOf(
@@ -43,13 +40,6 @@ export function compileRules(rules: RBAC, place: Place, problems: Problems): Rul
 }
 
 function compilePolicy(policy: Policy, place: Place, problems: Problems): Condition {
-  for (const [name, value] of [
-    ["condition", policy.condition],
-    ["checked_condition", policy.checkedCondition],
-    ["cel_config", policy.celConfig],
-  ] as const) {
-    if (value !== undefined) problems.error(place.field(name), "this field is not supported");
-  }
   const { permissions, principals } = policy;
   if (permissions.length === 0) problems.error(place.field("permissions"), "value must contain at least 1 item(s)");
   if (principals.length === 0) problems.error(place.field("principals"), "value must contain at least 1 item(s)");

@@ -6,12 +6,13 @@ import type { FilterRegistration } from "../filter-registration.ts";
 import { compileRules } from "./compile-rules.ts";
 import { RbacFilter, type RbacPolicies } from "./rbac-filter.ts";
 import { makeRbacStats } from "./rbac-stats.ts";
+import { rbacMessage, rbacPerRouteMessage } from "./rbac-fields.ts";
 
 export const rbacRegistration: FilterRegistration = {
   types: [RBACSchema.typeName],
   isTerminal: false,
   compile(config, { name, scope, statPrefix, place, problems }) {
-    const message = decodeTypedConfig(RBACSchema, config, place, problems);
+    const message = decodeTypedConfig(rbacMessage, config, place, problems);
     if (message === undefined) return undefined;
     const { rulesStatPrefix, shadowRulesStatPrefix } = message;
     return new RbacFilter({
@@ -23,7 +24,7 @@ export const rbacRegistration: FilterRegistration = {
   },
   routeTypes: [RBACPerRouteSchema.typeName],
   compileRoute(config, place, problems) {
-    const message = decodeTypedConfig(RBACPerRouteSchema, config, place, problems);
+    const message = decodeTypedConfig(rbacPerRouteMessage, config, place, problems);
     if (message === undefined) return undefined;
     return message.rbac === undefined ? noPolicies : compilePolicies(message.rbac, place.field("rbac"), problems);
   },
@@ -39,12 +40,6 @@ const noPolicies: RbacPolicies = {
 
 function compilePolicies(message: RBAC, place: Place, problems: Problems): RbacPolicies {
   const { rules, shadowRules } = message;
-  for (const [name, value] of [
-    ["matcher", message.matcher],
-    ["shadow_matcher", message.shadowMatcher],
-  ] as const) {
-    if (value !== undefined) problems.error(place.field(name), "this field is not supported");
-  }
   return {
     rules: rules && compileRules(rules, place.field("rules"), problems),
     shadowRules: shadowRules && compileRules(shadowRules, place.field("shadow_rules"), problems),

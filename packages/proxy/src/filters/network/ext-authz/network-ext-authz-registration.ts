@@ -6,13 +6,14 @@ import { compileGrpcAuthorizer } from "../../http/ext-authz/compile-grpc-authori
 import type { NetworkFilterRegistration } from "../network-filter-registration.ts";
 import { NetworkExtAuthzFilter } from "./network-ext-authz-filter.ts";
 import { makeNetworkExtAuthzStats } from "./network-ext-authz-stats.ts";
+import { networkExtAuthzMessage } from "./network-ext-authz-fields.ts";
 
 export const networkExtAuthzRegistration: NetworkFilterRegistration = {
   types: [ExtAuthzSchema.typeName],
   isTerminal: false,
   compile(config, { name, listener, place }) {
     const { problems, scope } = listener;
-    const message = decodeTypedConfig(ExtAuthzSchema, config, place, problems);
+    const message = decodeTypedConfig(networkExtAuthzMessage, config, place, problems);
     if (message === undefined) return undefined;
     if (message.statPrefix === "") {
       problems.error(place.field("stat_prefix"), "value length must be at least 1 characters");

@@ -7,22 +7,17 @@ import { type Rules, compileRules } from "../../http/rbac/compile-rules.ts";
 import type { NetworkFilterRegistration } from "../network-filter-registration.ts";
 import { NetworkRbacFilter } from "./network-rbac-filter.ts";
 import { makeNetworkRbacStats } from "./network-rbac-stats.ts";
+import { networkRbacMessage } from "./network-rbac-fields.ts";
 
 export const networkRbacRegistration: NetworkFilterRegistration = {
   types: [RBACSchema.typeName],
   isTerminal: false,
   compile(config, { name, listener, place }) {
     const { problems, scope } = listener;
-    const message = decodeTypedConfig(RBACSchema, config, place, problems);
+    const message = decodeTypedConfig(networkRbacMessage, config, place, problems);
     if (message === undefined) return undefined;
     const { statPrefix, shadowRulesStatPrefix } = message;
     if (statPrefix === "") problems.error(place.field("stat_prefix"), "value length must be at least 1 characters");
-    for (const [field, value] of [
-      ["matcher", message.matcher],
-      ["shadow_matcher", message.shadowMatcher],
-    ] as const) {
-      if (value !== undefined) problems.error(place.field(field), "this field is not supported");
-    }
     return new NetworkRbacFilter({
       name,
       rules: compileConnectionRules(message.rules, place.field("rules"), problems),

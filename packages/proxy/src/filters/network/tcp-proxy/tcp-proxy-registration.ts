@@ -16,6 +16,7 @@ import { perConnectionClusterKey } from "../per-connection-cluster.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
 import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
 import { makeTcpProxyStats } from "./tcp-proxy-stats.ts";
+import { tcpProxyMessage } from "./tcp-proxy-fields.ts";
 
 const defaultIdleTimeoutMs = 3_600_000;
 
@@ -23,7 +24,7 @@ export const tcpProxyRegistration: NetworkFilterRegistration = {
   types: [TcpProxySchema.typeName],
   isTerminal: true,
   compile(config, build) {
-    const message = decodeTypedConfig(TcpProxySchema, config, build.place, build.listener.problems);
+    const message = decodeTypedConfig(tcpProxyMessage, config, build.place, build.listener.problems);
     return message && compileTcpProxy(message, build);
   },
 };

@@ -2,9 +2,9 @@
 // than was sent, and does not change its mind when more bytes come.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changedBytes } from "../../testing/mutated-corpus.ts";
-import { seededRandom } from "../../testing/random-requests.ts";
-import { extension, helloFrom, inRecordsOf, serverName, versions } from "../../testing/made-hello.ts";
+import { changedBytes } from "../../../testing/mutated-corpus.ts";
+import { seededRandom } from "../../../testing/random-requests.ts";
+import { extension, helloFrom, inRecordsOf, serverName, versions } from "../../../testing/made-hello.ts";
 import { ClientHelloReader } from "./client-hello.ts";
 
 const longestMs = 20_000;

@@ -1,10 +1,11 @@
 // envoy.filters.listener.http_inspector: does a plain connection speak HTTP, and which version. Its finding stands where
 // the ALPN protocols of a TLS connection do, so that filter chains can ask for it.
 import { HttpInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/http_inspector/v3/http_inspector_pb";
-import { decodeTypedConfig } from "../../fields/typed-config.ts";
-import { tokenCodes } from "../../codec/http1/header-names.ts";
-import { inspectorCounters } from "./inspector-counters.ts";
-import type { ListenerFilterRegistration } from "./listener-filter.ts";
+import { checkedMessage } from "../../../fields/checked-message.ts";
+import { decodeTypedConfig } from "../../../fields/typed-config.ts";
+import { tokenCodes } from "../../../codec/http1/header-names.ts";
+import { inspectorCounters } from "../inspector-counters.ts";
+import type { ListenerFilterRegistration } from "../listener-filter.ts";
 
 /** Envoy: MAX_INSPECT_SIZE. A request line that has not ended by then ends the connection. */
 const maxRequestLineBytes = 65_536;
@@ -89,10 +90,12 @@ function isVisible(code: number): boolean {
   return code > space && code !== 0x7f && (code < 0x7f || code >= 0x80);
 }
 
+const httpInspectorMessage = checkedMessage(HttpInspectorSchema, { [HttpInspectorSchema.typeName]: "" });
+
 export const httpInspectorRegistration: ListenerFilterRegistration = {
   types: [HttpInspectorSchema.typeName],
   compile(config, build) {
-    if (decodeTypedConfig(HttpInspectorSchema, config, build.place, build.problems) === undefined) return undefined;
+    if (decodeTypedConfig(httpInspectorMessage, config, build.place, build.problems) === undefined) return undefined;
     const stats = inspectorCounters(build.metrics, "http_inspector", [
       "http10_found",
       "http11_found",

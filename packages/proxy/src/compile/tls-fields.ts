@@ -1,10 +1,17 @@
-// The rows of `fieldTable` for TLS (extensions.transport_sockets.tls.v3): a rule about certificates that is not enforced must refuse
-// the resource.
-import type { FieldRow } from "./field-row.ts";
+// Rows of TLS (extensions.transport_sockets.tls.v3): a rule about certificates that is not enforced must refuse the resource.
+import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
+import {
+  DownstreamTlsContextSchema,
+  UpstreamTlsContextSchema,
+} from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
+import { checkedMessage } from "../fields/checked-message.ts";
+import type { FieldRows } from "../fields/field-row.ts";
+import { matcherFields } from "../fields/matchers/matcher-fields.ts";
+import { sharedFields } from "../fields/shared-fields.ts";
 
 const tls = "envoy.extensions.transport_sockets.tls.v3";
 
-export const tlsFieldTable: Readonly<Record<string, FieldRow>> = {
+const tlsFields: FieldRows = {
   [`${tls}.UpstreamTlsContext`]: {
     used: "common_tls_context sni auto_host_sni auto_sni_san_validation max_session_keys",
     harmless: {
@@ -14,7 +21,8 @@ export const tlsFieldTable: Readonly<Record<string, FieldRow>> = {
   },
   [`${tls}.DownstreamTlsContext`]: {
     used: `common_tls_context require_client_certificate require_sni disable_stateless_session_resumption
-      disable_stateful_session_resumption session_timeout full_scan_certs_on_sni_mismatch prefer_client_ciphers`,
+      session_timeout full_scan_certs_on_sni_mismatch prefer_client_ciphers`,
+    harmless: { disable_stateful_session_resumption: "sessions are resumed by tickets alone" },
     warned: { ocsp_staple_policy: "responses of OCSP are not stapled" },
   },
   [`${tls}.CommonTlsContext`]: {
@@ -44,9 +52,15 @@ export const tlsFieldTable: Readonly<Record<string, FieldRow>> = {
     },
   },
   [`${tls}.SubjectAltNameMatcher`]: { used: "san_type matcher" },
-  [`${tls}.SdsSecretConfig`]: { used: "name sds_config" },
   [`${tls}.Secret`]: {
-    used: "name tls_certificate validation_context generic_secret session_ticket_keys",
+    used: "name tls_certificate validation_context generic_secret",
+    told: "session_ticket_keys",
   },
   [`${tls}.GenericSecret`]: { used: "secret" },
 };
+
+const tables = [tlsFields, matcherFields, sharedFields] as const;
+
+export const secretMessage = checkedMessage(SecretSchema, ...tables);
+export const downstreamTlsMessage = checkedMessage(DownstreamTlsContextSchema, ...tables);
+export const upstreamTlsMessage = checkedMessage(UpstreamTlsContextSchema, ...tables);

@@ -1,30 +1,42 @@
-// The rows of `fieldTable` for the way to an upstream host: clusters, their load balancing policies and their endpoints.
-import { type FieldRow, socketTuning } from "./field-row.ts";
+// Rows of the way to an upstream host: clusters, their load balancing policies and their endpoints.
+import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
+import { ClusterConfigSchema as DynamicForwardSchema } from "@tulle/xds/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb";
+import { LeastRequestSchema } from "@tulle/xds/envoy/extensions/load_balancing_policies/least_request/v3/least_request_pb";
+import { RandomSchema } from "@tulle/xds/envoy/extensions/load_balancing_policies/random/v3/random_pb";
+import { RoundRobinSchema } from "@tulle/xds/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin_pb";
+import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
+import { checkedMessage } from "../fields/checked-message.ts";
+import { type FieldRows, noHealthChecks, systemResolver } from "../fields/field-row.ts";
+import { protocolFields } from "../fields/protocol-fields.ts";
+import { sharedFields } from "../fields/shared-fields.ts";
 
-export const clusterFieldTable: Readonly<Record<string, FieldRow>> = {
+const clusterFields: FieldRows = {
   "envoy.config.cluster.v3.Cluster": {
     used: `name alt_stat_name type cluster_type eds_cluster_config connect_timeout per_connection_buffer_limit_bytes
       lb_policy load_assignment max_requests_per_connection circuit_breakers common_http_protocol_options
-      http_protocol_options typed_extension_protocol_options dns_refresh_rate respect_dns_ttl dns_lookup_family
+      http_protocol_options typed_extension_protocol_options dns_refresh_rate dns_lookup_family
       upstream_bind_config least_request_lb_config round_robin_lb_config common_lb_config transport_socket
-      transport_socket_matches metadata load_balancing_policy dns_failure_refresh_rate http2_protocol_options
+      transport_socket_matches metadata load_balancing_policy http2_protocol_options
       outlier_detection upstream_connection_options`,
     harmless: {
       stats_matcher: "statistics only",
       wait_for_warm_on_init: "clusters are always waited for",
       cleanup_interval: "ORIGINAL_DST only, which is refused by itself",
-      close_connections_on_host_health_failure: "no health checks",
-      ignore_health_on_host_removal: "no health checks",
+      close_connections_on_host_health_failure: noHealthChecks,
+      ignore_health_on_host_removal: noHealthChecks,
       lb_subset_config: "no route carries metadata_match, which is refused by itself",
       track_timeout_budgets: "statistics only",
       track_cluster_stats: "statistics only",
       preconnect_policy: "performance only",
       dns_jitter: "spreads DNS queries",
+      respect_dns_ttl: "names are asked again at the refresh rate",
+      dns_failure_refresh_rate: "names are asked again at the refresh rate",
       lrs_report_endpoint_metrics: "statistics only",
       original_dst_lb_config: "ORIGINAL_DST is refused by itself",
     },
     warned: {
-      typed_dns_resolver_config: "the system's resolver is used",
+      typed_dns_resolver_config: systemResolver,
     },
   },
   "envoy.config.cluster.v3.Cluster.EdsClusterConfig": { used: "eds_config service_name" },
@@ -35,7 +47,7 @@ export const clusterFieldTable: Readonly<Record<string, FieldRow>> = {
       zone_aware_lb_config: "acts only with local_cluster_name, which is refused",
       update_merge_window: "updates are merged by turn",
       close_connections_on_host_set_change: "connections of dropped hosts drain",
-      ignore_new_hosts_until_first_hc: "no health checks",
+      ignore_new_hosts_until_first_hc: noHealthChecks,
       locality_weighted_lb_config: "localities without weights only; weights are refused at the endpoints",
       override_host_status: "no stateful session filter",
     },
@@ -67,24 +79,19 @@ export const clusterFieldTable: Readonly<Record<string, FieldRow>> = {
       failure_percentage_minimum_hosts failure_percentage_request_volume max_ejection_time max_ejection_time_jitter
       always_eject_one_host`,
     harmless: {
-      successful_active_health_check_uneject_host: "no health checks",
-    },
-  },
-  "envoy.config.core.v3.BindConfig": {
-    used: "source_address",
-    harmless: {
-      freebind: "source addresses must exist",
-      socket_options: socketTuning,
-      extra_source_addresses: "a source address of the other family is left to the kernel",
+      successful_active_health_check_uneject_host: noHealthChecks,
     },
   },
   "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-    used: `common_http_protocol_options explicit_http_config use_downstream_protocol_config auto_config
+    used: `common_http_protocol_options explicit_http_config use_downstream_protocol_config
       upstream_http_protocol_options`,
+    told: "auto_config",
   },
   "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.ExplicitHttpConfig": {
     used: "http_protocol_options http2_protocol_options",
+    told: "http3_protocol_options",
   },
+  "envoy.config.core.v3.UpstreamHttpProtocolOptions": "auto_sni auto_san_validation",
   "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.UseDownstreamHttpConfig": {
     used: "http_protocol_options",
     harmless: {
@@ -120,8 +127,29 @@ export const clusterFieldTable: Readonly<Record<string, FieldRow>> = {
     used: "endpoint health_status metadata load_balancing_weight",
   },
   "envoy.config.endpoint.v3.Endpoint": {
-    used: "address hostname health_check_config",
-    harmless: { observability_name: "statistics only" },
+    used: "address hostname",
+    harmless: { observability_name: "statistics only", health_check_config: noHealthChecks },
     warned: { additional_addresses: "the first address is used" },
   },
+  "envoy.config.endpoint.v3.LocalityLbEndpoints.LbEndpointList": "lb_endpoints",
+  "envoy.config.cluster.v3.Cluster.TransportSocketMatch": "name match transport_socket",
+  "envoy.config.cluster.v3.LoadBalancingPolicy": "policies",
+  "envoy.config.cluster.v3.LoadBalancingPolicy.Policy": "typed_extension_config",
+  "envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig": {
+    used: "dns_cache_config",
+    harmless: {
+      allow_insecure_cluster_options: "TLS takes the server name that is configured",
+      allow_coalesced_connections: "HTTP/2 connections are not shared between hosts",
+    },
+  },
 };
+
+const tables = [clusterFields, protocolFields, sharedFields] as const;
+
+export const clusterMessage = checkedMessage(ClusterSchema, ...tables);
+export const clusterLoadAssignmentMessage = checkedMessage(ClusterLoadAssignmentSchema, ...tables);
+export const httpProtocolOptionsMessage = checkedMessage(HttpProtocolOptionsSchema, ...tables);
+export const roundRobinMessage = checkedMessage(RoundRobinSchema, ...tables);
+export const randomMessage = checkedMessage(RandomSchema, ...tables);
+export const leastRequestMessage = checkedMessage(LeastRequestSchema, ...tables);
+export const dynamicForwardMessage = checkedMessage(DynamicForwardSchema, ...tables);

@@ -5,7 +5,7 @@ import net from "node:net";
 import { test } from "node:test";
 import tls from "node:tls";
 import fc from "fast-check";
-import { extension, helloFrom, inRecordsOf, serverName, versions } from "../../testing/made-hello.ts";
+import { extension, helloFrom, inRecordsOf, serverName, versions } from "../../../testing/made-hello.ts";
 import { type ClientHelloOutcome, ClientHelloReader } from "./client-hello.ts";
 
 /** What a client of OpenSSL sends first. */
@@ -194,7 +194,7 @@ test("a hello with a byte changed is read as OpenSSL reads it, or left to OpenSS
 });
 
 async function serverCertificate(): Promise<{ readonly certificate: string; readonly key: string }> {
-  const { testCertificate } = await import("../../../../../tests/tools/certificates.ts");
+  const { testCertificate } = await import("../../../../../../tests/tools/certificates.ts");
   return testCertificate({ subject: "/CN=server" });
 }
 

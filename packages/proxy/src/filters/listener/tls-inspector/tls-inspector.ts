@@ -1,11 +1,12 @@
 // envoy.filters.listener.tls_inspector: is it TLS, which name does the client ask for, which protocols does it offer.
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
 import { TlsInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb";
-import type { ConnectionInfo } from "../../listener/connection-info.ts";
-import { decodeTypedConfig } from "../../fields/typed-config.ts";
+import type { ConnectionInfo } from "../../../listener/connection-info.ts";
+import { checkedMessage } from "../../../fields/checked-message.ts";
+import { decodeTypedConfig } from "../../../fields/typed-config.ts";
 import { type ClientHelloOutcome, ClientHelloReader } from "./client-hello.ts";
-import type { InspectionStatus, ListenerFilter, ListenerFilterRegistration } from "./listener-filter.ts";
-import { inspectorCounters } from "./inspector-counters.ts";
+import type { InspectionStatus, ListenerFilter, ListenerFilterRegistration } from "../listener-filter.ts";
+import { inspectorCounters } from "../inspector-counters.ts";
 
 /** Envoy: max_client_hello_size, which may only be made smaller. */
 const maxClientHelloBytes = 16_384;
@@ -32,10 +33,21 @@ function inspectorStats(metrics: MetricRegistry): TlsInspectorStats {
   ]);
 }
 
+const tlsInspectorMessage = checkedMessage(TlsInspectorSchema, {
+  [TlsInspectorSchema.typeName]: {
+    used: "max_client_hello_size close_connection_on_client_hello_parsing_errors",
+    harmless: { initial_read_buffer_size: "performance only" },
+    warned: {
+      enable_ja3_fingerprinting: "fingerprints are not made",
+      enable_ja4_fingerprinting: "fingerprints are not made",
+    },
+  },
+});
+
 export const tlsInspectorRegistration: ListenerFilterRegistration = {
   types: [TlsInspectorSchema.typeName],
   compile(config, build) {
-    const message = decodeTypedConfig(TlsInspectorSchema, config, build.place, build.problems);
+    const message = decodeTypedConfig(tlsInspectorMessage, config, build.place, build.problems);
     if (message === undefined) return undefined;
     const maxBytes = message.maxClientHelloSize ?? maxClientHelloBytes;
     if (maxBytes > maxClientHelloBytes) {
