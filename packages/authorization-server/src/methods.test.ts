@@ -106,17 +106,19 @@ test("half a head and half a body end at the limit, which is 15 s for both", asy
   const server = await testServer(t);
   const { requestTimeout, headersTimeout } = server.app.server;
   assert.deepEqual({ requestTimeout, headersTimeout }, { requestTimeout: 15_000, headersTimeout: 15_000 });
-  const app = createApp(server.context, { requestTimeoutMs: 50, requestCheckMs: 10 });
+  const app = createApp(server.context, { requestTimeoutMs: 1500, requestCheckMs: 10 });
   await app.listen({ port: 0, host: "127.0.0.1" });
   t.after(() => app.close());
   const { port } = app.server.address() as AddressInfo;
   const form = "POST /token HTTP/1.1\r\nhost: a\r\ncontent-type: application/x-www-form-urlencoded\r\n";
-  for (const sent of ["GET /jwks HTTP/1.1\r\nhost: a\r\nx-h", `${form}content-length: 9\r\n\r\ngrant`]) {
+  const halves = ["GET /jwks HTTP/1.1\r\nhost: a\r\nx-h", `${form}content-length: 9\r\n\r\ngrant`];
+  const answers = halves.map(async (sent) => {
     const socket = connect(port, "127.0.0.1");
     socket.write(sent);
     let answer = "";
     socket.on("data", (chunk: Buffer) => (answer += chunk.toString()));
     await once(socket, "close");
     assert.match(answer, /^HTTP\/1\.1 408 /, sent);
-  }
+  });
+  await Promise.all(answers);
 });
