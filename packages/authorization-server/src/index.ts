@@ -12,8 +12,8 @@ export type { ClientRules, ClientSettings, CreatedClient, NewClient } from "./ad
 export { allUsers, changeUserPassword, createUser, removeUser, updateUserSettings } from "./admin/users.ts";
 export type { NewUser, UserSettings } from "./admin/users.ts";
 export type { AdminResult } from "./admin/result.ts";
-export { listAuditEvents } from "./audit.ts";
-export type { StoredAuditEvent } from "./audit.ts";
+export { listAuditEvents } from "./audit/audit-log.ts";
+export type { StoredAuditEvent } from "./audit/audit-log.ts";
 export { keySetLifeMs, loadConfig } from "./config/config.ts";
 export type { Config, ConfigResult, ConfigSources } from "./config/config.ts";
 export { keyList, rotateKeys } from "./admin/keys.ts";

@@ -1,6 +1,6 @@
 // What every endpoint needs to do its work, made once at start and handed down.
 import type { Logger } from "@tulle/telemetry";
-import type { AuditLog } from "./audit.ts";
+import type { AuditLog } from "./audit/audit-log.ts";
 import type { Config } from "./config/config.ts";
 import type { PasswordHasher } from "./crypto/passwords.ts";
 import type { KeyRing } from "./keys/key-ring.ts";

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { MetricRegistry } from "@tulle/telemetry";
 import type { Logger } from "@tulle/telemetry";
 import type { FastifyInstance } from "fastify";
-import { AuditLog } from "./audit.ts";
+import { AuditLog } from "./audit/audit-log.ts";
 import type { Config } from "./config/config.ts";
 import { makeKeyEncryptionKey } from "./config/key-encryption-key.ts";
 import { passwordHasher } from "./crypto/passwords.ts";

@@ -1,5 +1,5 @@
 // Administration of what is in force: grants and sessions, of one user or of all.
-import { recordAdministration } from "../audit.ts";
+import { recordAdministration } from "../audit/audit-log.ts";
 import type { Database } from "../store/database.ts";
 import type { Grant } from "../store/grants.ts";
 import { listGrants, revokeGrant } from "../store/grants.ts";

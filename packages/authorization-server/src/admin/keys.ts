@@ -1,6 +1,6 @@
 // Administration of signing keys. All that rotating needs lies in the store: the algorithms are those of its keys, and
 // each new key takes over the lives that running servers have given to the one before it.
-import { recordAdministration } from "../audit.ts";
+import { recordAdministration } from "../audit/audit-log.ts";
 import type { Config } from "../config/config.ts";
 import { keyEncryptionKeyFile, loadKeyEncryptionKey } from "../config/key-encryption-key.ts";
 import { KeyRing } from "../keys/key-ring.ts";

@@ -1,5 +1,5 @@
 // Administration of users.
-import { recordAdministration } from "../audit.ts";
+import { recordAdministration } from "../audit/audit-log.ts";
 import type { PasswordHasher } from "../crypto/passwords.ts";
 import { passwordFault, passwordFaultTexts } from "../crypto/password-rules.ts";
 import type { Database } from "../store/database.ts";

@@ -1,6 +1,6 @@
 // Every check of an authorization request before anything may be redirected, in order. A refusal here is a page of our
 // own (RFC 6749 §4.1.2.1).
-import type { Check } from "../checks.ts";
+import type { Check } from "../protocol/checks.ts";
 import type { ServerContext } from "../server-context.ts";
 import { refuseForeignDestination } from "./checks/refuse-foreign-destination.ts";
 import { requireClientId } from "./checks/require-client-id.ts";

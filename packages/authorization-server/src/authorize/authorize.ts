@@ -1,14 +1,14 @@
 // The authorization endpoint (RFC 6749 §3.1): where may an answer go → who is the owner → is the request sound → what
 // does the owner still have to do → a code. The same path runs again when the owner comes back from a page.
-import { firstRefusal } from "../checks.ts";
+import { firstRefusal } from "../protocol/checks.ts";
 import { newSecret } from "../crypto/secrets.ts";
 import { browserCookieMs, readCookie, setCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { isForm, seeOther } from "../http/messages.ts";
-import { consentStep } from "../interaction/consent-step.ts";
-import { expiredPage } from "../interaction/expired-page.ts";
-import { loginStep } from "../interaction/login-step.ts";
-import { fitsAddress, signInAddress, withQuery } from "../interaction/sign-in-address.ts";
+import { consentStep } from "./consent-step.ts";
+import { expiredPage } from "../pages/expired-page.ts";
+import { loginStep } from "./login-step.ts";
+import { fitsAddress, signInAddress, withQuery } from "../protocol/sign-in-address.ts";
 import { refusalPage } from "../pages/message-page.ts";
 import { inSameLanguage, speechFor } from "../pages/speech.ts";
 import { echoableState } from "../protocol/redirect-uri.ts";

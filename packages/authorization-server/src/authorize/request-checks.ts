@@ -1,6 +1,6 @@
 // Every check of an authorization request whose client and redirect URI are known, in order. A refusal here goes to the
 // client at once, or with `errors-after-sign-in` once the owner has signed in (RFC 9700 §4.11).
-import type { Check } from "../checks.ts";
+import type { Check } from "../protocol/checks.ts";
 import type { ServerContext } from "../server-context.ts";
 import { dropUselessOfflineAccess } from "./checks/drop-useless-offline-access.ts";
 import { refuseRequestObjects } from "./checks/refuse-request-objects.ts";

@@ -1,5 +1,5 @@
 // Recognizes the client of a POST: form first, then identity.
-import { firstRefusal } from "../checks.ts";
+import { firstRefusal } from "../protocol/checks.ts";
 import type { EndpointRequest } from "../http/messages.ts";
 import { Parameters } from "../protocol/parameters.ts";
 import type { Refusal } from "../protocol/refusal.ts";

@@ -1,5 +1,5 @@
 // Every check that leads from a request to a client that may be believed, in order.
-import type { Check } from "../checks.ts";
+import type { Check } from "../protocol/checks.ts";
 import type { ServerContext } from "../server-context.ts";
 import { readBasic } from "./checks/read-basic.ts";
 import { requireClientIdentifier } from "./checks/require-client-identifier.ts";

@@ -1,5 +1,5 @@
 // Every check of the form of a client's POST, in order, before anybody is recognized.
-import type { Check } from "../checks.ts";
+import type { Check } from "../protocol/checks.ts";
 import type { ServerContext } from "../server-context.ts";
 import { requireReadableParameters } from "../authorize/checks/require-readable-parameters.ts";
 import { requireSingleParameters } from "../authorize/checks/require-single-parameters.ts";

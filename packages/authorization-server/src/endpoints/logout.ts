@@ -5,7 +5,7 @@ import { readCookie, setCookie } from "../http/cookies.ts";
 import { isDocumentRequest } from "../http/fetch-metadata.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { found } from "../http/messages.ts";
-import { csrfMatches, csrfToken } from "../interaction/csrf.ts";
+import { csrfMatches, csrfToken } from "../http/csrf.ts";
 import { forgedFormAnswer } from "../interaction/forged-form-answer.ts";
 import { isIdToken } from "../keys/jwt.ts";
 import { formTargets } from "../pages/form-targets.ts";

@@ -12,9 +12,9 @@ import { refuse } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { Interaction } from "../store/interactions.ts";
 import { denyInteraction, findDenied, findInteraction } from "../store/interactions.ts";
-import { consentStep, shownOnConsentPage } from "./consent-step.ts";
-import { csrfMatches } from "./csrf.ts";
-import { expiredPage } from "./expired-page.ts";
+import { consentStep, shownOnConsentPage } from "../authorize/consent-step.ts";
+import { csrfMatches } from "../http/csrf.ts";
+import { expiredPage } from "../pages/expired-page.ts";
 import { forgedFormAnswer } from "./forged-form-answer.ts";
 
 interface OwnInteraction {

@@ -15,10 +15,10 @@ import type { Transaction } from "../store/database.ts";
 import { createInteraction } from "../store/interactions.ts";
 import type { NewSession } from "../store/sessions.ts";
 import { createSession, endSessionBySecret, renewSession } from "../store/sessions.ts";
-import { csrfMatches } from "./csrf.ts";
-import { expiredPage } from "./expired-page.ts";
+import { csrfMatches } from "../http/csrf.ts";
+import { expiredPage } from "../pages/expired-page.ts";
 import { forgedFormAnswer } from "./forged-form-answer.ts";
-import { loginStep, shownOnLoginPage } from "./login-step.ts";
+import { loginStep, shownOnLoginPage } from "../authorize/login-step.ts";
 import { signIn } from "./sign-in.ts";
 
 /** What somebody signs in for: undefined is the owner's own page. */

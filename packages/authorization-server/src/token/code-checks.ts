@@ -1,5 +1,5 @@
 // Every check of an authorization code, in order, inside the transaction that redeems it.
-import type { Check } from "../checks.ts";
+import type { Check } from "../protocol/checks.ts";
 import { refuseReplayedCode } from "./code-checks/refuse-replayed-code.ts";
 import { refuseRevokedCode } from "./code-checks/refuse-revoked-code.ts";
 import { refuseVerifierWithoutChallenge } from "./code-checks/refuse-verifier-without-challenge.ts";

@@ -1,5 +1,5 @@
 // Every check of grant_type, in order: the first two need no client, the last one does.
-import type { Check } from "../checks.ts";
+import type { Check } from "../protocol/checks.ts";
 import type { GrantTypeDraft, RegisteredGrantTypeDraft } from "./draft.ts";
 import { requireGrantType } from "./grant-type-checks/require-grant-type.ts";
 import { requireKnownGrantType } from "./grant-type-checks/require-known-grant-type.ts";

@@ -1,6 +1,6 @@
 // The grants of the token endpoint: each is a function from a recognized client's request to what it gets, inside one
 // transaction. To add one, write it and add its row.
-import { firstRefusal } from "../checks.ts";
+import { firstRefusal } from "../protocol/checks.ts";
 import type { Parameters } from "../protocol/parameters.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import { audienceFor } from "../protocol/resources.ts";

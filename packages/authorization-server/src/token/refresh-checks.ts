@@ -1,5 +1,5 @@
 // Every check of a refresh token, in order, inside the transaction that rotates it.
-import type { Check } from "../checks.ts";
+import type { Check } from "../protocol/checks.ts";
 import type { GrantContext, RefreshDraft } from "./draft.ts";
 import { requireGrantedResource } from "./grant-resource.ts";
 import { refuseRevokedAuthorization } from "./refresh-checks/refuse-revoked-authorization.ts";

@@ -3,7 +3,7 @@
 import { authenticateClient } from "../client-authentication/authenticate.ts";
 import type { RefusalStyle } from "../client-authentication/refusal-answer.ts";
 import { refusalAnswer } from "../client-authentication/refusal-answer.ts";
-import type { Check } from "../checks.ts";
+import type { Check } from "../protocol/checks.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import type { ServerContext } from "../server-context.ts";

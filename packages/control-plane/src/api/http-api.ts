@@ -75,8 +75,8 @@ const maxOwnerConnections = 1024;
 export async function serveHttpApi(options: HttpApiOptions): Promise<RunningHttpApi> {
   const handler =
     (transport: Transport) =>
-    (request: IncomingMessage, response: ServerResponse): void =>
-      void answer({ options, door, transport }, request, response);
+    (request: IncomingMessage, response: ServerResponse, admit = () => true): void =>
+      void answer({ options, admit, transport }, request, response);
   const door = new TcpDoor({ ...options, onPlain: handler("plain"), onTls: handler("tls") });
   const overSocket = apiServer(handler("socket"));
   overSocket.maxConnections = maxOwnerConnections;
@@ -126,7 +126,8 @@ function storageFailure(error: unknown): ApiFailure | undefined {
 
 interface WayIn {
   readonly options: HttpApiOptions;
-  readonly door: TcpDoor;
+  /** See `TcpDoorOptions.onTls`. */
+  readonly admit: () => boolean;
   readonly transport: Transport;
 }
 
@@ -177,10 +178,10 @@ function refuseBrowsers({ options, transport }: WayIn, { headers }: IncomingMess
 }
 
 /** Whether the owner asks: by the Unix socket, or over TLS with the token. */
-function proves({ options, door, transport }: WayIn, request: IncomingMessage): boolean {
+function proves({ options, admit, transport }: WayIn, request: IncomingMessage): boolean {
   if (transport !== "tls") return transport === "socket";
   if (!hasToken(request, options.token)) return false;
-  if (!door.prove(request)) throw new ApiFailure(503, "there are too many connections");
+  if (!admit()) throw new ApiFailure(503, "there are too many connections");
   return true;
 }
 

@@ -1,7 +1,7 @@
 // The API's TCP port: the first byte of a connection tells TLS from HTTP in the clear. Whoever has not shown the token yet is one of a
 // few, for a short time, and makes way for newcomers: another user's idle connections keep nobody out.
 import { constants } from "node:crypto";
-import type { IncomingMessage, RequestListener, Server } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
 import { descriptorLimit, descriptorOf, type DescriptorReserve } from "@tulle/telemetry";
@@ -13,7 +13,8 @@ export interface TcpDoorOptions {
   /** The control plane's own certificate; undefined in a mesh without an authority: then there is no TLS here. */
   readonly credentials: ServerTlsCredentials | undefined;
   readonly onPlain: RequestListener;
-  readonly onTls: RequestListener;
+  /** `admit` is called when the request has shown the token: its connection may stay. False where too many stay already. */
+  readonly onTls: (request: IncomingMessage, response: ServerResponse, admit: () => boolean) => void;
   /** Kept for the Unix socket, for files, and for the proxies. */
   readonly descriptors: DescriptorReserve;
 }
@@ -42,7 +43,9 @@ export class TcpDoor {
   constructor(options: TcpDoorOptions) {
     const { credentials } = options;
     this.#plain = handedApiServer(options.onPlain);
-    this.#requests = handedApiServer(options.onTls);
+    this.#requests = handedApiServer((request, response) => {
+      options.onTls(request, response, () => this.#admit(request));
+    });
     this.#tls = credentials && createTlsServer({ ...tlsOptions(credentials), ALPNProtocols: ["http/1.1"] });
     this.#tls?.on("tlsClientError", (_error, socket) => socket.destroy());
     this.#tls?.on("secureConnection", (socket) => {
@@ -68,20 +71,19 @@ export class TcpDoor {
     this.#tls?.setSecureContext(tlsOptions(credentials));
   }
 
-  /** The request showed the token: its connection may stay. False where too many stay already. */
-  prove({ socket }: IncomingMessage): boolean {
+  async close(): Promise<void> {
+    await this.#listening.close();
+    // They listen nowhere; what ends is the look at their connections' times.
+    for (const server of [this.#plain, this.#requests]) server.close();
+  }
+
+  #admit({ socket }: IncomingMessage): boolean {
     const remote = remoteOf(socket);
     if (this.#proven.has(remote)) return true;
     if (this.#proven.size >= tcpLimits.maxProven) return false;
     this.#listening.admit(remote);
     this.#proven.add(remote);
     return true;
-  }
-
-  async close(): Promise<void> {
-    await this.#listening.close();
-    // They listen nowhere; what ends is the look at their connections' times.
-    for (const server of [this.#plain, this.#requests]) server.close();
   }
 
   #take(socket: Socket): void {

@@ -15,6 +15,8 @@ import {
 import type { GatewayChainTls } from "../scope/gateway-view.ts";
 import { adsSecretConfig, exactName, workloadServerTls } from "./tls-context.ts";
 
+export const credentialScheme = "kubernetes://";
+
 type CommonContext = MessageInitShape<typeof CommonTlsContextSchema> & { $typeName?: never };
 type ValidationContext = MessageInitShape<typeof CertificateValidationContextSchema> & { $typeName?: never };
 type OwnCertificateTls = Exclude<GatewayChainTls, { readonly mode: "ISTIO_MUTUAL" }>;
@@ -118,8 +120,6 @@ function validation(tls: OwnCertificateTls): CommonContext {
 function credentialResource(credentialName: string): string {
   return credentialName.startsWith(credentialScheme) ? credentialName : `${credentialScheme}${credentialName}`;
 }
-
-export const credentialScheme = "kubernetes://";
 
 function file(filename: string): { readonly specifier: { readonly case: "filename"; readonly value: string } } {
   return { specifier: { case: "filename", value: filename } };

@@ -14,6 +14,8 @@ import { inboundClusterName, outboundClusterName } from "../names/resource-names
 import { retryBeforeRequest, retryPolicy } from "./retry-policy.ts";
 import { isCatchAll, routeMatch } from "./route-match.ts";
 
+const notImplementedBody = { case: "inlineString", value: "this route's action is not implemented yet\n" } as const;
+
 export interface RouteContext {
   readonly services: ReadonlyMap<string, MeshService>;
   /** Port of the virtual host: what a condition on the port means, and where a destination with several ports names none. */
@@ -130,8 +132,6 @@ function routeAction(rule: HttpRoute, context: RouteContext): RouteActionInit {
   }
   return { case: "route", value: forward({ case: "weightedClusters", value: { clusters: weighted } }, rule) };
 }
-
-const notImplementedBody = { case: "inlineString", value: "this route's action is not implemented yet\n" } as const;
 
 /** No time limit unless the rule sets one (Istio: no default route timeout). */
 function forward(

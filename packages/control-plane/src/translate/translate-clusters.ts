@@ -28,6 +28,8 @@ import {
   passthroughCluster,
 } from "../names/resource-names.ts";
 
+const noNames = { autoSni: false, autoSanValidation: false };
+
 /** A cluster for each port and subset, as (name, service, port, subset): clusters and endpoints are made from the same list. */
 export interface OutboundCluster {
   readonly name: string;
@@ -117,8 +119,6 @@ function protocolOptions(
     }),
   };
 }
-
-const noNames = { autoSni: false, autoSanValidation: false };
 
 /**
  * Shorter than any application's patience with a kept connection (gunicorn's 2 s, the 5 s of Node, uvicorn and Apache), or a request would

@@ -17,6 +17,11 @@ import { principals } from "./principal.ts";
 type Policy = MessageInitShape<typeof PolicySchema>;
 type Rules = MessageInitShape<typeof RulesSchema>;
 
+const matchesNothing: Policy = {
+  permissions: [{ rule: { case: "notRule", value: { rule: { case: "any", value: true } } } }],
+  principals: [{ identifier: { case: "notId", value: { identifier: { case: "any", value: true } } } }],
+};
+
 /** CUSTOM stands before them and has filters of its own. */
 export type FixedAction = Exclude<MeshAuthorizationPolicy["action"], "CUSTOM">;
 
@@ -102,8 +107,3 @@ export function rulesOf(
   });
   return { action, policies: Object.fromEntries(entries) };
 }
-
-const matchesNothing: Policy = {
-  permissions: [{ rule: { case: "notRule", value: { rule: { case: "any", value: true } } } }],
-  principals: [{ identifier: { case: "notId", value: { identifier: { case: "any", value: true } } } }],
-};

@@ -1,6 +1,6 @@
 // The sign-in page. What it is for travels with it, tied to the browser's secret: nothing is kept of who only looks at it.
-import { isWantedSubject } from "../authorize/owner-state.ts";
-import type { Situation } from "../authorize/situation.ts";
+import { isWantedSubject } from "./owner-state.ts";
+import type { Situation } from "./situation.ts";
 import { newSecret } from "../crypto/secrets.ts";
 import { browserCookieMs, readCookie, setCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
@@ -10,7 +10,7 @@ import { inSameLanguage, speechFor } from "../pages/speech.ts";
 import type { ServerContext } from "../server-context.ts";
 import { findClientLook } from "../store/client-looks.ts";
 import { findUser } from "../store/users.ts";
-import { csrfToken } from "./csrf.ts";
+import { csrfToken } from "../http/csrf.ts";
 
 export interface LoginStep {
   /** The authorization request, undecoded; empty on the way to the owner's own page. */

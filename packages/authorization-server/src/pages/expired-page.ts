@@ -1,7 +1,7 @@
 // What a browser sees whose interaction is over, too old, or another browser's.
 import type { Answer, EndpointRequest } from "../http/messages.ts";
-import { messagePage } from "../pages/message-page.ts";
-import { speechFor } from "../pages/speech.ts";
+import { messagePage } from "./message-page.ts";
+import { speechFor } from "./speech.ts";
 import type { ServerContext } from "../server-context.ts";
 
 export function expiredPage(server: ServerContext, request: EndpointRequest): Answer {

@@ -4,10 +4,10 @@
 // holds a secret.
 import type { Logger } from "@tulle/telemetry";
 import type { Counter } from "@tulle/telemetry";
-import { newErrorId, newOrderedId } from "./crypto/secrets.ts";
-import type { Refusal } from "./protocol/refusal.ts";
+import { newErrorId, newOrderedId } from "../crypto/secrets.ts";
+import type { Refusal } from "../protocol/refusal.ts";
 import { RepeatedRefusals } from "./repeated-refusals.ts";
-import type { Database, Reader, Transaction } from "./store/database.ts";
+import type { Database, Reader, Transaction } from "../store/database.ts";
 
 export interface AuditEvent {
   readonly event: string;

@@ -1,6 +1,6 @@
 // The consent page of an interaction, and the token that ties the answer to what the page showed.
-import { isRequired } from "../authorize/choice-of-scopes.ts";
-import type { Situation } from "../authorize/situation.ts";
+import { isRequired } from "./choice-of-scopes.ts";
+import type { Situation } from "./situation.ts";
 import { readCookie } from "../http/cookies.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { consentPage } from "../pages/consent-page.ts";
@@ -10,9 +10,9 @@ import type { ServerContext } from "../server-context.ts";
 import type { Interaction } from "../store/interactions.ts";
 import { findClientLook } from "../store/client-looks.ts";
 import { findUser } from "../store/users.ts";
-import { csrfToken } from "./csrf.ts";
-import { expiredPage } from "./expired-page.ts";
-import { signInAddress } from "./sign-in-address.ts";
+import { csrfToken } from "../http/csrf.ts";
+import { expiredPage } from "../pages/expired-page.ts";
+import { signInAddress } from "../protocol/sign-in-address.ts";
 
 /** What the owner has seen: a change of the client's registration in between makes the answer void. */
 export function shownOnConsentPage(interaction: Interaction, { draft, session }: Situation): readonly string[] {

@@ -1,7 +1,7 @@
 // Which refusals are one event that is repeated: whoever asks a thousand times a second for what he does not get fills neither the
 // audit log nor the log. Of one network only so many different ones are told apart, and of all together.
-import type { AuditEvent } from "./audit.ts";
-import { networkOf } from "./http/client-address.ts";
+import type { AuditEvent } from "./audit-log.ts";
+import { networkOf } from "../http/client-address.ts";
 
 export const repetitionLimits = {
   /** From the first one on; then there is a new row. */

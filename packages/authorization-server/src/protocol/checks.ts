@@ -1,5 +1,5 @@
 // How the rule tables run: in order, until one row refuses. Each row is one function in a file of its own.
-import type { Refusal } from "./protocol/refusal.ts";
+import type { Refusal } from "./refusal.ts";
 
 export type Check<Draft, Context> = (
   draft: Draft,
