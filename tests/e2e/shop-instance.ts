@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { ApiClient } from "@tulle/config";
 import { apiSocketPath } from "@tulle/local/instance";
-import { podRow, type PodRow as Pod } from "@tulle/cli/pods";
+import { podRow, type PodRow as Pod } from "@tulle/cli/pod-row";
 import { freePorts, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
 
 export type { Pod };

@@ -25,6 +25,7 @@ export const fileRules: readonly FileRule[] = [
   labelsAreComparedOnce,
   configurationIsReadByItsRows,
   filtersAreFolders,
+  commandsKeepToThemselves,
   checkSizes,
 ];
 
@@ -34,6 +35,20 @@ function labelsAreComparedOnce(file: SourceFile): readonly Finding[] {
   if (!isHandWrittenCode(file) || isTidyItself(file) || isExempt) return [];
   const pattern = /\.every\(.*\b[lL]abels(?:\?\.)?\[\w+\] === /;
   return findAll(file, pattern, () => "compares labels: label selectors are selects and isBehind of @tulle/config");
+}
+
+/** What two commands of the command line need lies in a room below `commands/`; `tulle x authz` is `tulle authz`. */
+function commandsKeepToThemselves(file: SourceFile): readonly Finding[] {
+  const folder = "packages/cli/src/commands/";
+  if (!file.path.startsWith(folder) || file.path.endsWith(".test.ts")) return [];
+  const commandOf = (name: string): string => name.slice(folder.length).split(/[/.]/, 1)[0]!;
+  return importsOf(file).flatMap(({ specifier, line }): readonly Finding[] => {
+    const target = path.posix.join(path.posix.dirname(file.path), specifier);
+    const isOwn =
+      !specifier.startsWith(".") || !target.startsWith(folder) || commandOf(target) === commandOf(file.path);
+    if (isOwn || (commandOf(file.path) === "x" && specifier === "../authz/authz.ts")) return [];
+    return [{ place: file.path, line, severity: "error", message: `"${specifier}" is of another command` }];
+  });
 }
 
 /** This folder speaks about the words that it forbids. */

@@ -43,6 +43,12 @@ const fileCases: readonly { name: string; path?: string; text: string; expected:
     expected: /compares labels/,
   },
   {
+    name: "a command that takes from another",
+    path: "packages/cli/src/commands/proxy-status.ts",
+    text: `${opening}import { a } from "./proxy-config/a.ts";\n`,
+    expected: /of another command/,
+  },
+  {
     name: "a pod's labels, perhaps",
     text: `${opening}const a = wanted.every(([name, value]) => pod.metadata.labels?.[name] === value);\n`,
     expected: /compares labels/,

@@ -1,5 +1,5 @@
 // Every command of `tulle`, in the order of `tulle --help`. The table is all that the frame knows of a command before it is asked for.
-import type { CommandRow } from "./command-module.ts";
+import type { CommandRow } from "./command/command-module.ts";
 
 const run = "Run a mesh on this machine";
 const configure = "Configure it";
@@ -8,7 +8,7 @@ const processes = "Its processes, one by one";
 const other = "Other";
 
 export const commands: readonly CommandRow[] = [
-  { name: "up", group: run, summary: "run a folder of manifests", load: () => import("./commands/up.ts") },
+  { name: "up", group: run, summary: "run a folder of manifests", load: () => import("./commands/up/up.ts") },
   { name: "down", group: run, summary: "end a running instance", load: () => import("./commands/down.ts") },
   { name: "pods", group: run, summary: "list pods and their addresses", load: () => import("./commands/pods.ts") },
   { name: "logs", group: run, summary: "show what a pod's processes wrote", load: () => import("./commands/logs.ts") },
@@ -39,32 +39,32 @@ export const commands: readonly CommandRow[] = [
     aliases: ["pc"],
     group: look,
     summary: "read and change one proxy's settings",
-    load: () => import("./commands/proxy-config.ts"),
+    load: () => import("./commands/proxy-config/proxy-config.ts"),
   },
   {
     name: "authz",
     group: look,
     summary: "the AuthorizationPolicies that a proxy enforces",
-    load: () => import("./commands/authz.ts"),
+    load: () => import("./commands/authz/authz.ts"),
   },
   {
     name: "x",
     aliases: ["experimental"],
     group: look,
     summary: "describe a pod or Service and all that holds for it",
-    load: () => import("./commands/x.ts"),
+    load: () => import("./commands/x/x.ts"),
   },
   {
     name: "ca",
     group: look,
     summary: "the mesh's certificate authority and its roots",
-    load: () => import("./commands/ca.ts"),
+    load: () => import("./commands/ca/ca.ts"),
   },
   {
     name: "auth",
     group: look,
     summary: "manage the authorization server's clients, users and grants",
-    load: () => import("./commands/auth.ts"),
+    load: () => import("./commands/auth/auth.ts"),
   },
   {
     name: "control-plane",

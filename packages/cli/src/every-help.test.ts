@@ -1,12 +1,14 @@
 // The help of every command and sub-command on terminals of three widths: found by the table of commands, so that a new one is looked
 // at by itself.
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 import { Command } from "commander";
 import { commands } from "./commands.ts";
-import type { CommandContext } from "./command-module.ts";
+import type { CommandContext } from "./command/command-module.ts";
 import { runCli } from "./run-cli.ts";
-import { textWidth } from "./text-width.ts";
+import { textWidth } from "./printing/text-width.ts";
 
 /** Examples are copied as they are: they fit the usual terminal, and a narrower one breaks them. */
 const exampleColumns = 80;
@@ -29,6 +31,12 @@ for (const row of commands) {
   };
   walk(command, [row.name]);
 }
+
+test("the folder of commands holds those of the table, and nothing else", () => {
+  const entries = readdirSync(path.join(import.meta.dirname, "commands"));
+  const names = entries.filter((name) => !name.endsWith(".test.ts")).map((name) => name.replace(/\.ts$/, ""));
+  assert.deepEqual(names.toSorted(), commands.map(({ name }) => name).toSorted());
+});
 
 for (const words of all) {
   test(`tulle ${[...words, "--help"].join(" ")} fits`, async () => {

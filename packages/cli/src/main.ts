@@ -1,7 +1,7 @@
 // The entry of `tulle`: this process's streams and environment become a command context; everything else is in run-cli.ts.
 import { enableCompileCache, registerHooks } from "node:module";
 import { endWithLauncher } from "./end-with-launcher.ts";
-import { compileCacheFolder, packagesUrl } from "./installation.ts";
+import { compileCacheFolder, packagesUrl } from "./command/installation.ts";
 import { quickResolve } from "./quick-resolve.ts";
 
 // Before anything else is loaded: compiled code and stripped types of an earlier run halve the start.

@@ -1,8 +1,8 @@
 // The command context of a real process.
 import { isatty } from "node:tty";
 import { terminalText } from "@tulle/telemetry";
-import type { CommandContext } from "./command-module.ts";
-import { chooseInstance } from "./choose-instance.ts";
+import type { CommandContext } from "./command/command-module.ts";
+import { chooseInstance } from "./instance/choose-instance.ts";
 
 const usualColumns = 80;
 

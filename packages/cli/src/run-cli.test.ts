@@ -1,9 +1,9 @@
 // The frame: what a mistyped command line is answered, and how failures become messages and exit statuses.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CommandFailure, exitCodes } from "./command-failure.ts";
-import type { CommandContext, CommandRow } from "./command-module.ts";
-import { addExamples, addOutputOption, wholeNumber } from "./command-options.ts";
+import { CommandFailure, exitCodes } from "./command/command-failure.ts";
+import type { CommandContext, CommandRow } from "./command/command-module.ts";
+import { addExamples, addOutputOption, wholeNumber } from "./command/command-options.ts";
 import { commands } from "./commands.ts";
 import { runCli } from "./run-cli.ts";
 

@@ -1,12 +1,12 @@
 // The frame around every command: finds the row of the table, loads that one file, lets commander parse, and turns what went
 // wrong into a message and an exit status.
 import { Command, CommanderError } from "commander";
-import { CommandFailure, exitCodes, type ExitCode } from "./command-failure.ts";
-import type { CommandContext, CommandRow } from "./command-module.ts";
-import { commandName, withCommandName } from "./command-name.ts";
+import { CommandFailure, exitCodes, type ExitCode } from "./command/command-failure.ts";
+import type { CommandContext, CommandRow } from "./command/command-module.ts";
+import { commandName, withCommandName } from "./command/command-name.ts";
 import { commands } from "./commands.ts";
-import { cloneScript } from "./installation.ts";
-import { wrapItem, wrapLines, wrapText } from "./wrap-text.ts";
+import { cloneScript } from "./command/installation.ts";
+import { wrapItem, wrapLines, wrapText } from "./printing/wrap-text.ts";
 
 /** Runs one command line (without `node` and the script's name) and gives the exit status. Never throws. */
 export async function runCli(

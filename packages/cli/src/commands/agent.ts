@@ -2,9 +2,9 @@
 import { flushCompileCache } from "node:module";
 import { agentVariables, runAgent } from "@tulle/agent";
 import type { Command } from "commander";
-import type { CommandContext } from "../command-module.ts";
-import { addExamples } from "../command-options.ts";
-import { wrapItem } from "../wrap-text.ts";
+import type { CommandContext } from "../command/command-module.ts";
+import { addExamples } from "../command/command-options.ts";
+import { wrapItem } from "../printing/wrap-text.ts";
 
 const flushAfterMs = 5000;
 

@@ -2,13 +2,13 @@
 import { Option, type Command } from "commander";
 import { analyze, kinds, keyOf, keyText } from "@tulle/config";
 import type { Finding, Loaded, MeshResource, Severity } from "@tulle/config";
-import { CommandFailure, exitCodes } from "../command-failure.ts";
-import type { CommandContext, InstanceOption, OutputOption } from "../command-module.ts";
-import { addExamples, addInstanceOption, addOutputOption } from "../command-options.ts";
-import { connect, withApiFailures } from "../instance-client.ts";
-import { countFindings, distinct, findingRows, renderFindings } from "../print-findings.ts";
-import { loadManifests } from "../resource-arguments.ts";
-import { wrapText } from "../wrap-text.ts";
+import { CommandFailure, exitCodes } from "../command/command-failure.ts";
+import type { CommandContext, InstanceOption, OutputOption } from "../command/command-module.ts";
+import { addExamples, addInstanceOption, addOutputOption } from "../command/command-options.ts";
+import { connect, withApiFailures } from "../instance/instance-client.ts";
+import { countFindings, distinct, findingRows, renderFindings } from "../printing/print-findings.ts";
+import { loadManifests } from "../arguments/resource-arguments.ts";
+import { wrapText } from "../printing/wrap-text.ts";
 
 interface AnalyzeCommandOptions extends InstanceOption, OutputOption {
   readonly mesh?: boolean;

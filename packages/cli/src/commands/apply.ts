@@ -3,12 +3,12 @@ import type { Command } from "commander";
 import path from "node:path";
 import { placesOf, type Finding, type MeshResource } from "@tulle/config";
 import type { Instance } from "@tulle/local/instance";
-import { CommandFailure, exitCodes } from "../command-failure.ts";
-import type { CommandContext, InstanceOption } from "../command-module.ts";
-import { addExamples, addInstanceOption } from "../command-options.ts";
-import { connect, withApiFailures } from "../instance-client.ts";
-import { renderFindings } from "../print-findings.ts";
-import { displayName, inApplyOrder, loadManifests } from "../resource-arguments.ts";
+import { CommandFailure, exitCodes } from "../command/command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command/command-module.ts";
+import { addExamples, addInstanceOption } from "../command/command-options.ts";
+import { connect, withApiFailures } from "../instance/instance-client.ts";
+import { renderFindings } from "../printing/print-findings.ts";
+import { displayName, inApplyOrder, loadManifests } from "../arguments/resource-arguments.ts";
 
 interface ApplyOptions extends InstanceOption {
   readonly filename: readonly string[];

@@ -4,10 +4,10 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 import { runManifestControlPlane } from "@tulle/control-plane";
 import { isLogLevel, Logging, logLevels, type LogLevel } from "@tulle/telemetry";
 import { holderText } from "@tulle/local/port-holder";
-import { CommandFailure } from "../command-failure.ts";
-import type { CommandContext } from "../command-module.ts";
-import { addExamples, workloadCertTtlOption } from "../command-options.ts";
-import { tulleVersion } from "./version.ts";
+import { CommandFailure } from "../command/command-failure.ts";
+import type { CommandContext } from "../command/command-module.ts";
+import { addExamples, workloadCertTtlOption } from "../command/command-options.ts";
+import { tulleVersion } from "../command/installation.ts";
 
 interface Options {
   readonly manifests?: string;

@@ -10,12 +10,12 @@ import {
   type ResourceKey,
 } from "@tulle/config";
 import type { Instance } from "@tulle/local/instance";
-import { CommandFailure, exitCodes } from "../command-failure.ts";
-import type { CommandContext, InstanceOption } from "../command-module.ts";
-import { addExamples, addInstanceOption } from "../command-options.ts";
-import { connect, withApiFailures } from "../instance-client.ts";
-import { renderFindings } from "../print-findings.ts";
-import { describeKinds, displayName, inApplyOrder, loadManifests, parseKind } from "../resource-arguments.ts";
+import { CommandFailure, exitCodes } from "../command/command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command/command-module.ts";
+import { addExamples, addInstanceOption } from "../command/command-options.ts";
+import { connect, withApiFailures } from "../instance/instance-client.ts";
+import { renderFindings } from "../printing/print-findings.ts";
+import { describeKinds, displayName, inApplyOrder, loadManifests, parseKind } from "../arguments/resource-arguments.ts";
 
 interface DeleteOptions extends InstanceOption {
   readonly filename?: readonly string[];

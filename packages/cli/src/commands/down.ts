@@ -2,10 +2,10 @@
 import type { Command } from "commander";
 import { readInstance } from "@tulle/local/instance";
 import { FoundSupervisor } from "@tulle/local/supervisor-socket";
-import { CommandFailure, exitCodes } from "../command-failure.ts";
-import type { CommandContext, InstanceOption } from "../command-module.ts";
-import { requireHere } from "../control-plane-elsewhere.ts";
-import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
+import { CommandFailure, exitCodes } from "../command/command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command/command-module.ts";
+import { requireHere } from "../instance/control-plane-elsewhere.ts";
+import { addExamples, addInstanceOption, wholeNumber } from "../command/command-options.ts";
 
 interface DownOptions extends InstanceOption {
   readonly force?: boolean;

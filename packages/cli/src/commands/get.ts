@@ -8,13 +8,13 @@ import {
   type Kind,
   type MeshResource,
 } from "@tulle/config";
-import { CommandFailure, exitCodes } from "../command-failure.ts";
-import type { CommandContext, InstanceOption } from "../command-module.ts";
-import { addExamples, addInstanceOption } from "../command-options.ts";
-import { connect, withApiFailures } from "../instance-client.ts";
-import { describeKinds, displayName, parseKind } from "../resource-arguments.ts";
-import { resourceTable } from "../resource-table.ts";
-import { wrapText } from "../wrap-text.ts";
+import { CommandFailure, exitCodes } from "../command/command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command/command-module.ts";
+import { addExamples, addInstanceOption } from "../command/command-options.ts";
+import { connect, withApiFailures } from "../instance/instance-client.ts";
+import { describeKinds, displayName, parseKind } from "../arguments/resource-arguments.ts";
+import { resourceTable } from "../printing/resource-table.ts";
+import { wrapText } from "../printing/wrap-text.ts";
 
 interface GetOptions extends InstanceOption {
   readonly namespace?: string;

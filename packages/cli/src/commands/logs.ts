@@ -4,12 +4,12 @@ import { readdir } from "node:fs/promises";
 import path from "node:path";
 import type { Command } from "commander";
 import { type Instance, isOwnFolder, NotOwn, stateFolderName } from "@tulle/local/instance";
-import { choosePod, type NamedPod, podArgumentText, podsNamed } from "../choose-pod.ts";
-import { CommandFailure } from "../command-failure.ts";
-import type { CommandContext, InstanceOption } from "../command-module.ts";
-import { requireHere } from "../control-plane-elsewhere.ts";
-import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
-import { connect } from "../instance-client.ts";
+import { choosePod, type NamedPod, podArgumentText, podsNamed } from "../arguments/choose-pod.ts";
+import { CommandFailure } from "../command/command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command/command-module.ts";
+import { requireHere } from "../instance/control-plane-elsewhere.ts";
+import { addExamples, addInstanceOption, wholeNumber } from "../command/command-options.ts";
+import { connect } from "../instance/instance-client.ts";
 
 interface LogsOptions extends InstanceOption {
   readonly container?: string;

@@ -1,12 +1,12 @@
 // `tulle proxy-status`: whether each proxy holds the newest configuration of each kind, and why not.
 import type { Command } from "commander";
 import type { ProxySync } from "@tulle/control-plane";
-import { choosePod, podArgumentText } from "../choose-pod.ts";
-import type { CommandContext, OutputOption } from "../command-module.ts";
-import { addExamples, addInstanceOption, addOutputOption } from "../command-options.ts";
-import { formatFitting } from "../format-table.ts";
-import { connect, withApiFailures } from "../instance-client.ts";
-import type { PodOptions } from "./proxy-config-admin.ts";
+import { choosePod, podArgumentText } from "../arguments/choose-pod.ts";
+import type { CommandContext, OutputOption } from "../command/command-module.ts";
+import { addExamples, addInstanceOption, addOutputOption } from "../command/command-options.ts";
+import { formatFitting } from "../printing/format-table.ts";
+import { connect, withApiFailures } from "../instance/instance-client.ts";
+import type { PodOptions } from "../proxy-admin/proxy-admin.ts";
 
 // Not imported from the control plane: loading it for five words would make this command slow.
 const types = ["CDS", "LDS", "EDS", "RDS", "ECDS"] as const;

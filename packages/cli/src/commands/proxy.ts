@@ -5,9 +5,9 @@ import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";
 import type { RunningProxy } from "@tulle/proxy";
 import { type LogLevel, type LogSink, isLogLevel, textSink } from "@tulle/telemetry";
-import { CommandFailure, exitCodes } from "../command-failure.ts";
-import type { CommandContext } from "../command-module.ts";
-import { addExamples } from "../command-options.ts";
+import { CommandFailure, exitCodes } from "../command/command-failure.ts";
+import type { CommandContext } from "../command/command-module.ts";
+import { addExamples } from "../command/command-options.ts";
 
 const flushAfterMs = 5000;
 

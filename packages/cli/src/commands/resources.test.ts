@@ -45,6 +45,17 @@ test("apply says what it did with each object, in an order that needs no second 
   assert.equal(changed.stdout, "virtualservice/catalog configured\n");
 });
 
+test("every kind has its place in that order, and deletion goes the other way", async (t) => {
+  const secret = "apiVersion: v1\nkind: Secret\nmetadata: { name: db, namespace: shop }\n";
+  const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: { name: shop }\n";
+  const shell = await startShell(t, { "all.yaml": [service, secret, namespace].join("---\n") });
+  const lines = (stdout: string) => stdout.trim().split("\n");
+  const applied = await shell.run("apply -f @all.yaml");
+  assert.deepEqual(lines(applied.stdout), ["namespace/shop created", "service/catalog created", "secret/db created"]);
+  const deleted = await shell.run("delete -f @all.yaml");
+  assert.deepEqual(lines(deleted.stdout), ["secret/db deleted", "service/catalog deleted", "namespace/shop deleted"]);
+});
+
 test("a Deployment carries the folder of its manifest, unless that is the instance's own", async (t) => {
   const deployment = (name: string): string => `apiVersion: apps/v1
 kind: Deployment

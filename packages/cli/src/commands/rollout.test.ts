@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { Pod } from "@tulle/config";
-import { exitCodes } from "../command-failure.ts";
-import { connect } from "../instance-client.ts";
+import { exitCodes } from "../command/command-failure.ts";
+import { connect } from "../instance/instance-client.ts";
 import { type Shell, startShell } from "../testing/shell.ts";
 
 const deployment = `apiVersion: apps/v1

@@ -2,12 +2,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { type ApiClient, type Deployment, findKind, type Pod, selects } from "@tulle/config";
-import { chooseResource } from "../choose-resource.ts";
-import { CommandFailure, exitCodes } from "../command-failure.ts";
-import type { CommandContext, InstanceOption } from "../command-module.ts";
-import { addExamples, addInstanceOption, wholeNumber } from "../command-options.ts";
-import { connect, withApiFailures } from "../instance-client.ts";
-import { podRow } from "./pods.ts";
+import { chooseResource } from "../arguments/choose-resource.ts";
+import { CommandFailure, exitCodes } from "../command/command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command/command-module.ts";
+import { addExamples, addInstanceOption, wholeNumber } from "../command/command-options.ts";
+import { connect, withApiFailures } from "../instance/instance-client.ts";
+import { podRow } from "../printing/pod-row.ts";
 
 interface RolloutOptions extends InstanceOption {
   readonly namespace?: string;

@@ -1,8 +1,8 @@
 // `tulle version`: what runs here, for bug reports and scripts.
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
-import type { CommandContext, OutputOption } from "../command-module.ts";
-import { addExamples, addOutputOption } from "../command-options.ts";
+import type { CommandContext, OutputOption } from "../command/command-module.ts";
+import { addExamples, addOutputOption } from "../command/command-options.ts";
+import { tulleVersion } from "../command/installation.ts";
 
 export function register(command: Command, context: CommandContext): void {
   addOutputOption(command);
@@ -19,10 +19,4 @@ export function register(command: Command, context: CommandContext): void {
       () => `tulle ${data.version} (node ${data.node}, ${data.platform})\n`,
     );
   });
-}
-
-/** The version of this clone, from the package that the command is. */
-export function tulleVersion(): string {
-  const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(manifest) as { version: string }).version;
 }

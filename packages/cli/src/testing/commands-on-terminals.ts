@@ -2,13 +2,13 @@
 // one has to say here how it is typed, or why not.
 import assert from "node:assert/strict";
 import { Command } from "commander";
-import { exitCodes } from "../command-failure.ts";
-import { chooseInstance } from "../choose-instance.ts";
-import type { CommandContext } from "../command-module.ts";
+import { exitCodes } from "../command/command-failure.ts";
+import { chooseInstance } from "../instance/choose-instance.ts";
+import type { CommandContext } from "../command/command-module.ts";
 import { commands } from "../commands.ts";
 import { processContext } from "../process-context.ts";
 import { runCli } from "../run-cli.ts";
-import { textWidth } from "../text-width.ts";
+import { textWidth } from "../printing/text-width.ts";
 
 const base = processContext();
 

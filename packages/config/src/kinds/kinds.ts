@@ -18,22 +18,26 @@ import { service } from "./service.ts";
 import { serviceAccount } from "./service-account.ts";
 import { virtualService } from "./virtual-service.ts";
 
+/**
+ * In the order in which they are applied, so that nothing refers to what is not there yet: traffic to a subset, for one, begins after
+ * the DestinationRule that names it, and a workload after the policies that guard it. Deletion goes the other way.
+ */
 export const kindDefinitions = {
   Namespace: namespace,
   ServiceAccount: serviceAccount,
   Service: service,
-  EndpointSlice: endpointSlice,
-  Pod: pod,
-  Deployment: deployment,
-  Gateway: gateway,
-  VirtualService: virtualService,
-  DestinationRule: destinationRule,
-  AuthorizationPolicy: authorizationPolicy,
-  RequestAuthentication: requestAuthentication,
-  PeerAuthentication: peerAuthentication,
-  Secret: secret,
-  BrowserLogin: browserLogin,
   ConfigMap: configMap,
+  Secret: secret,
+  PeerAuthentication: peerAuthentication,
+  RequestAuthentication: requestAuthentication,
+  AuthorizationPolicy: authorizationPolicy,
+  Deployment: deployment,
+  Pod: pod,
+  EndpointSlice: endpointSlice,
+  DestinationRule: destinationRule,
+  Gateway: gateway,
+  BrowserLogin: browserLogin,
+  VirtualService: virtualService,
 } as const;
 
 export type Kind = keyof typeof kindDefinitions;

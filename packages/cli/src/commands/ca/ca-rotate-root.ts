@@ -1,0 +1,54 @@
+// `tulle ca rotate-root`: begins the change to a new root. It takes effect in steps, so that no connection is refused.
+import { type Command, Option } from "commander";
+import type { AuthorityStatus } from "@tulle/control-plane";
+import type { CommandContext, InstanceOption, OutputOption } from "../../command/command-module.ts";
+import { addExamples, addInstanceOption, addOutputOption, wholeNumber } from "../../command/command-options.ts";
+import { connect, withApiFailures } from "../../instance/instance-client.ts";
+import { authorityText } from "./ca-show.ts";
+
+interface Options extends InstanceOption, OutputOption {
+  readonly introduceSeconds?: number;
+  readonly overlapSeconds?: number;
+  readonly force?: boolean;
+}
+
+const longestSeconds = 999_999_999;
+
+export function registerRotateRoot(command: Command, context: CommandContext): void {
+  addInstanceOption(command);
+  addOutputOption(command);
+  const seconds = (name: string, purpose: string): Option =>
+    new Option(`${name} <seconds>`, purpose).argParser(wholeNumber(0, longestSeconds));
+  command.addOption(
+    seconds("--introduce-seconds", "how long the new root is only made known (the life of a certificate unless told)"),
+  );
+  command.addOption(
+    seconds(
+      "--overlap-seconds",
+      "how long the old root stays trusted after that (the longest life that can be asked for)",
+    ),
+  );
+  command.option(
+    "--force",
+    "even with an overlap that is shorter than certificates live: some handshakes will be refused",
+  );
+  addExamples(command, [
+    [
+      "tulle ca rotate-root --introduce-seconds 86400 --overlap-seconds 90000",
+      "be done in two days, where certificates live for one",
+    ],
+  ]);
+  command.action(async (options: Options) => {
+    const instance = await context.instance(options);
+    const client = connect(instance);
+    const query = new URLSearchParams();
+    const { introduceSeconds, overlapSeconds, force = false } = options;
+    if (introduceSeconds !== undefined) query.set("introduceSeconds", String(introduceSeconds));
+    if (overlapSeconds !== undefined) query.set("overlapSeconds", String(overlapSeconds));
+    if (force) query.set("force", "true");
+    const status = (await withApiFailures(instance, () =>
+      client.ask("POST", `/api/v1/ca/rotate-root?${query.toString()}`),
+    )) as AuthorityStatus;
+    await context.printData(status, options.output, () => authorityText(status, context.columns));
+  });
+}

@@ -1,0 +1,81 @@
+// The admin interface of one pod's proxy, as the sub-commands of `proxy-config` reach it.
+import type { Command } from "commander";
+import { ApiClient, ApiError, type Pod } from "@tulle/config";
+import { choosePod, podArgumentText } from "../arguments/choose-pod.ts";
+import { CommandFailure } from "../command/command-failure.ts";
+import type { CommandContext, InstanceOption } from "../command/command-module.ts";
+import { addInstanceOption } from "../command/command-options.ts";
+import { connect, withApiFailures } from "../instance/instance-client.ts";
+
+const adminPort = 15_000;
+const maxAnswerCharacters = 256 * 1024 * 1024;
+
+export interface PodOptions extends InstanceOption {
+  readonly namespace?: string;
+}
+
+export interface ProxyAdmin {
+  /** `<pod>.<namespace>` */
+  readonly id: string;
+  /** The body of the answer. @throws {CommandFailure} when the proxy does not answer, or not with 200 */
+  request(method: "GET" | "POST", path: string): Promise<string>;
+}
+
+/** Arguments and options that say which proxy is meant. */
+export function addPodArgument(command: Command): Command {
+  addInstanceOption(command);
+  return command.argument("<pod>", podArgumentText).option("-n, --namespace <namespace>", "namespace of the pod");
+}
+
+/** @throws {CommandFailure} when there is no such pod, or more than one */
+export async function proxyAdmin(context: CommandContext, name: string, options: PodOptions): Promise<ProxyAdmin> {
+  const instance = await context.instance(options);
+  const client = connect(instance);
+  const { items } = await withApiFailures(instance, () => client.list("Pod"));
+  return proxyAdminOf(podOf(items, name, options, context));
+}
+
+/** @throws {CommandFailure} when the pod has no address yet */
+export function proxyAdminOf(pod: Pod): ProxyAdmin {
+  const id = `${pod.metadata.name}.${pod.metadata.namespace}`;
+  const address = pod.status?.podIP;
+  if (address === undefined) throw new CommandFailure(`pod ${id} has no address yet`);
+  const host = address.includes(":") ? `[${address}]` : address;
+  return {
+    id,
+    request: (method, path) =>
+      getText(`http://${host}:${adminPort}`, path, method).catch((error: unknown) => {
+        if (!(error instanceof ApiError)) throw error;
+        throw new CommandFailure(
+          error.status === 0 ? `the proxy of ${id} does not answer at ${host}:${adminPort}` : error.message,
+          { cause: error },
+        );
+      }),
+  };
+}
+
+/** The one of `pods` that is meant. @throws {CommandFailure} */
+export function podOf(
+  pods: readonly Pod[],
+  text: string,
+  { namespace }: PodOptions,
+  context: Pick<CommandContext, "stderr">,
+): Pod {
+  const named = pods.map((pod) => ({ pod, name: pod.metadata.name, namespace: pod.metadata.namespace }));
+  return choosePod(named, { text, namespace }, context).pod;
+}
+
+/** One request and its whole answer. @throws {ApiError} with what the server said */
+async function getText(url: string, path: string, method: "GET" | "POST" = "GET"): Promise<string> {
+  const response = await new ApiClient({ endpoint: { url } }).open(method, path);
+  let text = "";
+  response.setEncoding("utf8");
+  for await (const chunk of response as AsyncIterable<string>) {
+    text += chunk;
+    if (text.length > maxAnswerCharacters) throw new ApiError(0, `the answer to ${path} is too long`);
+  }
+  const status = response.statusCode ?? 0;
+  if (status !== 200)
+    throw new ApiError(status, text.trim() === "" ? `${path} was answered with ${status}` : text.trim());
+  return text;
+}
