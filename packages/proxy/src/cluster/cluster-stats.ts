@@ -1,8 +1,7 @@
 // The counters of a cluster under Envoy's names: `cluster.<name>.upstream_rq_total` in the stats tree,
 // `envoy_cluster_upstream_rq_total{envoy_cluster_name}` for Prometheus.
 import type { MetricRegistry } from "@tulle/telemetry";
-import { counterGroup, gaugeGroup } from "../stats/stat-description.ts";
-import type { ClusterStats } from "./cluster.ts";
+import { type Counters, counterGroup, type Gauges, gaugeGroup } from "../stats/stat-description.ts";
 
 /** Envoy's name without prefix, by our field; `rq_2xx` and its kin get the response class as a label. */
 const counters = {
@@ -26,6 +25,7 @@ const counters = {
   upstreamConnectionsTotal: "upstream_cx_total",
   upstreamConnectFailures: "upstream_cx_connect_fail",
   upstreamConnectTimeouts: "upstream_cx_connect_timeout",
+  /** Connections of a TCP proxy that were given up. */
   upstreamConnectAttemptsExceeded: "upstream_cx_connect_attempts_exceeded",
   upstreamConnectionOverflow: "upstream_cx_overflow",
   upstreamConnectionsMaxDuration: "upstream_cx_max_duration_reached",
@@ -38,9 +38,13 @@ const counters = {
 const gauges = {
   upstreamRequestsActive: "upstream_rq_active",
   upstreamRequestsPendingActive: "upstream_rq_pending_active",
+  /** Retries under way; not shown by Envoy but as `remaining_retries`. */
   upstreamRetriesActive: "upstream_rq_retry_active",
   upstreamConnectionsActive: "upstream_cx_active",
 } as const;
+
+/** Counters of `cluster.<name>.…` that the data path adds to; resolved once when the cluster is compiled. */
+export type ClusterStats = Counters<typeof counters> & Gauges<typeof gauges>;
 
 export function makeClusterStats(metrics: MetricRegistry, observabilityName: string): ClusterStats {
   const scope = { root: "cluster", name: observabilityName, label: "envoy_cluster_name" };

@@ -1,10 +1,10 @@
 // A compiled cluster: what the router needs to send a request upstream. Immutable but for its host set, which endpoint
 // updates replace, and its counters (Envoy: config.cluster.v3.Cluster, ClusterLoadAssignment).
-import type { Counter, Gauge } from "@tulle/telemetry";
 import { ipPortText } from "../http/ip-port-text.ts";
 import type { Http2KeepAlive } from "../upstream/http2-keep-alive.ts";
 import type { UpstreamTransport } from "../tls/upstream-tls.ts";
 import type { ClusterLoad } from "../upstream/cluster-load.ts";
+import type { ClusterStats } from "./cluster-stats.ts";
 import type { HostOutlierState, OutlierDetection } from "./outlier-detection.ts";
 
 export type ClusterType = "static" | "eds" | "strict_dns" | "logical_dns" | "dynamic_forward_proxy" | "original_dst";
@@ -78,43 +78,6 @@ export interface LoadBalancerContext {
 export interface LoadBalancer {
   /** A healthy host by the cluster's policy (or any host in panic); undefined when there is none (503 UH). */
   chooseHost(context: LoadBalancerContext | undefined): Host | undefined;
-}
-
-/** Counters of `cluster.<name>.…` that the data path adds to; resolved once when the cluster is compiled. */
-export interface ClusterStats {
-  readonly upstreamRequestsTotal: Counter;
-  readonly upstreamRequestsActive: Gauge;
-  readonly upstreamRequests2xx: Counter;
-  readonly upstreamRequests3xx: Counter;
-  readonly upstreamRequests4xx: Counter;
-  readonly upstreamRequests5xx: Counter;
-  readonly upstreamRequestRetries: Counter;
-  readonly upstreamRequestRetrySuccess: Counter;
-  readonly upstreamRequestRetryLimitExceeded: Counter;
-  readonly upstreamRequestRetryOverflow: Counter;
-  readonly upstreamRequestTimeouts: Counter;
-  readonly upstreamRequestPerTryTimeouts: Counter;
-  readonly upstreamRequestPerTryIdleTimeouts: Counter;
-  readonly upstreamRequestPendingOverflow: Counter;
-  readonly upstreamRequestActiveOverflow: Counter;
-  readonly upstreamRequestsPendingTotal: Counter;
-  readonly upstreamRequestsPendingActive: Gauge;
-  /** Retries under way; not shown by Envoy but as `remaining_retries`. */
-  readonly upstreamRetriesActive: Gauge;
-  readonly upstreamRequestResets: Counter;
-  readonly upstreamRequestMaxDurationReached: Counter;
-  readonly upstreamConnectionsTotal: Counter;
-  readonly upstreamConnectionsActive: Gauge;
-  readonly upstreamConnectFailures: Counter;
-  readonly upstreamConnectTimeouts: Counter;
-  /** Connections of a TCP proxy that were given up. */
-  readonly upstreamConnectAttemptsExceeded: Counter;
-  readonly upstreamConnectionOverflow: Counter;
-  readonly upstreamConnectionsMaxDuration: Counter;
-  readonly upstreamBytesReceived: Counter;
-  readonly upstreamBytesSent: Counter;
-  readonly upstreamProtocolErrors: Counter;
-  readonly noHealthyHosts: Counter;
 }
 
 export interface AutoServerName {

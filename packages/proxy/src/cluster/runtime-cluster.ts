@@ -2,15 +2,8 @@
 // forward proxy) the authority of each request.
 import { ClusterLoad } from "../upstream/cluster-load.ts";
 import { drainHostPool } from "../upstream/host-pool.ts";
-import type {
-  CircuitBreakerLimits,
-  Cluster,
-  ClusterStats,
-  ClusterType,
-  Host,
-  LoadBalancer,
-  TcpKeepAlive,
-} from "./cluster.ts";
+import type { CircuitBreakerLimits, Cluster, ClusterType, Host, LoadBalancer, TcpKeepAlive } from "./cluster.ts";
+import type { ClusterStats } from "./cluster-stats.ts";
 import type { CommonTlsContext } from "../tls/common-tls-context.ts";
 import type { DynamicForwardHosts } from "./dynamic-forward-hosts.ts";
 import { type EndpointDescription, HostSet, type MakePicker } from "./host-set.ts";

@@ -38,15 +38,17 @@ export interface TableBuild {
 class HostRoutes {
   readonly #routes: RouteList;
   readonly #httpsRedirect: RouteMatch | undefined;
+  readonly #otherwise: RouteMatch | undefined;
 
-  constructor(routes: readonly CompiledRoute[], httpsRedirect: RouteMatch | undefined) {
+  constructor(routes: readonly CompiledRoute[], httpsRedirect: RouteMatch | undefined, otherwise?: RouteMatch) {
     this.#routes = new RouteList(routes);
     this.#httpsRedirect = httpsRedirect;
+    this.#otherwise = otherwise;
   }
 
   match(request: RequestHead, context: MatchContext): RouteMatch | undefined {
     if (this.#httpsRedirect !== undefined && request.scheme !== "https") return this.#httpsRedirect;
-    return this.#routes.find(request, context)?.select(request, context);
+    return this.#routes.find(request, context)?.select(request, context) ?? this.#otherwise;
   }
 }
 
@@ -88,7 +90,7 @@ export class CompiledVirtualHost {
   }
 
   match(request: RequestHead, context: MatchContext): RouteMatch | undefined {
-    this.#routes ??= compileLate(this.#source, this.#build);
+    this.#routes ??= compileLate(this.name, this.#source, this.#build);
     return this.#routes.match(request, context);
   }
 
@@ -104,12 +106,34 @@ export function isSame(before: Uint8Array | undefined, now: Uint8Array | undefin
   return before !== undefined && now !== undefined && Buffer.compare(before, now) === 0;
 }
 
-function compileLate(source: VirtualHostSource, build: TableBuild): HostRoutes {
+/**
+ * Within a request, so nothing may be thrown here: it would end the process and all that it serves. What was good when it came is good now;
+ * should it be otherwise, requests for this virtual host alone get 503, and the log says why.
+ */
+function compileLate(name: string, source: VirtualHostSource, build: TableBuild): HostRoutes {
   const problems = new Problems();
-  const { routes } = runAtOnce(buildVirtualHost(source.open(), { ...build, problems }, Place.root));
-  if (problems.hasErrors)
-    throw new Error(`virtual host ${source.name} was good before: ${problemsText(problems.list)}`);
-  return routes;
+  let reason: string;
+  try {
+    const { routes } = runAtOnce(buildVirtualHost(source.open(), { ...build, problems }, Place.root));
+    if (!problems.hasErrors) return routes;
+    reason = problemsText(problems.list);
+  } catch (error) {
+    reason = error instanceof Error ? error.message : String(error);
+  }
+  const log = build.scope.logging.logger("config");
+  log.error("a virtual host was good when it came and cannot be compiled: it answers 503", {
+    name,
+    reason,
+  });
+  return new HostRoutes([], undefined, refusal(name));
+}
+
+function refusal(virtualHostName: string): RouteMatch {
+  return {
+    route: { name: "", metadata: {}, perFilterConfig: new Map() },
+    virtualHostName,
+    action: { type: "direct", status: 503, body: Buffer.alloc(0), finalizeResponse: () => undefined },
+  };
 }
 
 export function* compileVirtualHost(

@@ -6,10 +6,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { type LogEntry, Logging } from "@tulle/telemetry";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import { accepted, fromConfiguration, problemsOf, requestHead } from "../testing/from-configuration.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import { compileEncodedRoutes, compileRouteConfiguration } from "./compile-route-configuration.ts";
+import { detachedScope } from "../fields/compile-scope.ts";
 import { type Compiled } from "../fields/problems.ts";
 import { added, encoded, outcome, routes, scope, to } from "../testing/route-tables.ts";
 
@@ -260,3 +262,22 @@ for (const { name, bytes } of [
     assert.match(problems.at(-1) ?? "", /^cannot be decoded: /);
   });
 }
+
+test("what cannot be compiled for its first request answers 503, and is told of once", async () => {
+  const log: LogEntry[] = [];
+  const own = detachedScope({ logging: new Logging({ sink: (entry) => log.push(entry) }) });
+  const host = (name: string): object => ({ name, domains: [name], routes: [to("c", { prefix: "/" })] });
+  const bytes = encoded({ name: "r", virtual_hosts: [host("a"), host("b")] });
+  const compiled = await compileEncodedRoutes(bytes, own);
+  const table = accepted(compiled);
+  assert.equal(outcome(table, { authority: "a" }), "c");
+  // As if what was found good were not what is there now.
+  bytes.fill(0xff);
+  assert.equal(outcome(table, { authority: "b" }), "503 ");
+  assert.equal(outcome(table, { authority: "b" }), "503 ");
+  assert.equal(outcome(table, { authority: "a" }), "c");
+  assert.deepEqual(
+    log.map(({ level, fields }) => [level, fields?.["name"]]),
+    [["error", "b"]],
+  );
+});

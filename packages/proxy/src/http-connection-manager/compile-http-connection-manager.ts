@@ -8,7 +8,6 @@ import {
   HttpConnectionManager_ServerHeaderTransformation as ServerHeader,
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
-import { counterGroup, statDescription } from "../stats/stat-description.ts";
 import { filterOfType } from "../filters/http/table.ts";
 import { enablementKey } from "../filters/http/enablement-key.ts";
 import { accessLogObserver, statisticsObserver } from "./record-stream.ts";
@@ -18,7 +17,7 @@ import type { HttpFilter } from "../http/filter.ts";
 import type { ClientCertForwarding, ForwardClientCert } from "./forwarded-client-cert.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
-import type { HttpConnectionManagerStats } from "./http-connection-manager-stats.ts";
+import { makeHttpConnectionManagerStats } from "./http-connection-manager-stats.ts";
 import { Slot } from "../runtime/slot.ts";
 import { compileCidr } from "../fields/cidr.ts";
 import { checkResourceSource, initialFetchTimeoutMs } from "../fields/check-resource-source.ts";
@@ -28,7 +27,6 @@ import { compileLocalReplies } from "./compile-local-replies.ts";
 import type { ListenerBuild } from "../listener/listener-build.ts";
 import { buildRouteTable } from "../compile/compile-route-configuration.ts";
 import { decodedSource } from "../compile/route-source.ts";
-import type { CompileScope } from "../fields/compile-scope.ts";
 import { durationMs } from "../fields/duration.ts";
 import { runAtOnce } from "../compile/in-slices.ts";
 import type { Place, Problems } from "../fields/problems.ts";
@@ -79,7 +77,7 @@ export function compileHttpConnectionManager(
   const rewriteLocalReply = compileLocalReplies(message.localReplyConfig, scope, localReplies, problems);
   const via = checkHeaderText(message.via, place.field("via"), problems);
   if (routeTable === undefined || problems.hasErrors) return undefined;
-  const stats = connectionManagerStats(scope, message.statPrefix);
+  const stats = makeHttpConnectionManagerStats(scope.metrics, message.statPrefix);
   const common = message.commonHttpProtocolOptions;
   const http1 = message.httpProtocolOptions;
   const strip = message.stripPortMode;
@@ -287,38 +285,4 @@ function checkOrder(filters: readonly KnownFilter[], place: Place, problems: Pro
     }
   }
   if (filters.length === 0) problems.error(at, "a terminal filter is required, such as envoy.filters.http.router");
-}
-
-const managerCounters = {
-  downstreamConnectionsTotal: "downstream_cx_total",
-  downstreamRequestsTotal: "downstream_rq_total",
-  downstreamRequests1xx: "downstream_rq_1xx",
-  downstreamRequests2xx: "downstream_rq_2xx",
-  downstreamRequests3xx: "downstream_rq_3xx",
-  downstreamRequests4xx: "downstream_rq_4xx",
-  downstreamRequests5xx: "downstream_rq_5xx",
-  downstreamProtocolErrors: "downstream_cx_protocol_error",
-  downstreamConnectionsIdleTimeout: "downstream_cx_idle_timeout",
-  downstreamConnectionsMaxDuration: "downstream_cx_max_duration_reached",
-  downstreamConnectionsMaxRequests: "downstream_cx_max_requests_reached",
-  downstreamRequestsRemoteReset: "downstream_rq_rx_reset",
-  downstreamRequestsLocalReset: "downstream_rq_tx_reset",
-  downstreamRequestsHeaderTimeout: "downstream_rq_header_timeout",
-  downstreamRequestsTimeout: "downstream_rq_timeout",
-  downstreamRequestsIdleTimeout: "downstream_rq_idle_timeout",
-  downstreamRequestsMaxDuration: "downstream_rq_max_duration_reached",
-  downstreamRequestsOverloadClose: "downstream_rq_overload_close",
-  downstreamConnectionsOverloadDisableKeepalive: "downstream_cx_overload_disable_keepalive",
-  downstreamBytesReceived: "downstream_cx_rx_bytes_total",
-  downstreamBytesSent: "downstream_cx_tx_bytes_total",
-} as const;
-
-function connectionManagerStats(scope: CompileScope, statPrefix: string): HttpConnectionManagerStats {
-  const stats = { root: "http", name: statPrefix, label: "envoy_http_conn_manager_prefix" };
-  return {
-    ...counterGroup(scope.metrics, stats, managerCounters),
-    downstreamConnectionsActive: scope.metrics.gauge(statDescription(stats, "downstream_cx_active")),
-    downstreamRequestsActive: scope.metrics.gauge(statDescription(stats, "downstream_rq_active")),
-    downstreamRequestTimeMs: scope.metrics.histogram(statDescription(stats, "downstream_rq_time")),
-  };
 }

@@ -1,32 +1,51 @@
-// The series of an HTTP connection manager.
-import type { Counter, Gauge, Histogram } from "@tulle/telemetry";
+// The series of an HTTP connection manager under Envoy's names: `http.<stat_prefix>.downstream_rq_total`.
+import type { Histogram, MetricRegistry } from "@tulle/telemetry";
+import { type Counters, counterGroup, type Gauges, gaugeGroup, statDescription } from "../stats/stat-description.ts";
 
-export interface HttpConnectionManagerStats {
-  readonly downstreamConnectionsTotal: Counter;
-  readonly downstreamConnectionsActive: Gauge;
-  readonly downstreamRequestsTotal: Counter;
-  readonly downstreamRequestsActive: Gauge;
-  readonly downstreamRequests1xx: Counter;
-  readonly downstreamRequests2xx: Counter;
-  readonly downstreamRequests3xx: Counter;
-  readonly downstreamRequests4xx: Counter;
-  readonly downstreamRequests5xx: Counter;
-  readonly downstreamProtocolErrors: Counter;
+const counters = {
+  downstreamConnectionsTotal: "downstream_cx_total",
+  downstreamRequestsTotal: "downstream_rq_total",
+  downstreamRequests1xx: "downstream_rq_1xx",
+  downstreamRequests2xx: "downstream_rq_2xx",
+  downstreamRequests3xx: "downstream_rq_3xx",
+  downstreamRequests4xx: "downstream_rq_4xx",
+  downstreamRequests5xx: "downstream_rq_5xx",
+  downstreamProtocolErrors: "downstream_cx_protocol_error",
   /** Connections that reached a limit of theirs. */
-  readonly downstreamConnectionsIdleTimeout: Counter;
-  readonly downstreamConnectionsMaxDuration: Counter;
-  readonly downstreamConnectionsMaxRequests: Counter;
+  downstreamConnectionsIdleTimeout: "downstream_cx_idle_timeout",
+  downstreamConnectionsMaxDuration: "downstream_cx_max_duration_reached",
+  downstreamConnectionsMaxRequests: "downstream_cx_max_requests_reached",
   /** Requests that were cut off by the client, by us, and by each of the time-outs. */
-  readonly downstreamRequestsRemoteReset: Counter;
-  readonly downstreamRequestsLocalReset: Counter;
-  readonly downstreamRequestsHeaderTimeout: Counter;
-  readonly downstreamRequestsTimeout: Counter;
-  readonly downstreamRequestsIdleTimeout: Counter;
-  readonly downstreamRequestsMaxDuration: Counter;
+  downstreamRequestsRemoteReset: "downstream_rq_rx_reset",
+  downstreamRequestsLocalReset: "downstream_rq_tx_reset",
+  downstreamRequestsHeaderTimeout: "downstream_rq_header_timeout",
+  downstreamRequestsTimeout: "downstream_rq_timeout",
+  downstreamRequestsIdleTimeout: "downstream_rq_idle_timeout",
+  downstreamRequestsMaxDuration: "downstream_rq_max_duration_reached",
   /** Requests answered 503, and connections ended with their answer, because of overload. */
-  readonly downstreamRequestsOverloadClose: Counter;
-  readonly downstreamConnectionsOverloadDisableKeepalive: Counter;
+  downstreamRequestsOverloadClose: "downstream_rq_overload_close",
+  downstreamConnectionsOverloadDisableKeepalive: "downstream_cx_overload_disable_keepalive",
+  downstreamBytesReceived: "downstream_cx_rx_bytes_total",
+  downstreamBytesSent: "downstream_cx_tx_bytes_total",
+} as const;
+
+const gauges = {
+  downstreamConnectionsActive: "downstream_cx_active",
+  downstreamRequestsActive: "downstream_rq_active",
+} as const;
+
+export interface HttpConnectionManagerStats extends Counters<typeof counters>, Gauges<typeof gauges> {
   readonly downstreamRequestTimeMs: Histogram;
-  readonly downstreamBytesReceived: Counter;
-  readonly downstreamBytesSent: Counter;
+}
+
+export function makeHttpConnectionManagerStats(
+  metrics: MetricRegistry,
+  statPrefix: string,
+): HttpConnectionManagerStats {
+  const scope = { root: "http", name: statPrefix, label: "envoy_http_conn_manager_prefix" };
+  return {
+    ...counterGroup(metrics, scope, counters),
+    ...gaugeGroup(metrics, scope, gauges),
+    downstreamRequestTimeMs: metrics.histogram(statDescription(scope, "downstream_rq_time")),
+  };
 }

@@ -8,13 +8,12 @@ import {
   type FilterChain as FilterChainMessage,
   FilterChainMatchSchema,
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
-import { statDescription } from "../stats/stat-description.ts";
 import type { NetworkFilter, TerminalNetworkFilter } from "./network-filter.ts";
 import { ownWorkloadLabels } from "../filters/http/istio-stats/workload-labels.ts";
 import { IstioTcpStatsFilter, istioTcpStatsKey } from "../filters/network/istio-tcp-stats/istio-tcp-stats-filter.ts";
 import { protocolReader } from "../filters/listener/tls-inspector/tls-inspector.ts";
 import { networkFilterOfType } from "../filters/network/table.ts";
-import type { ConnectionProperties, FilterChain, ListenAddress, Listener, ListenerStats } from "./listener.ts";
+import type { ConnectionProperties, FilterChain, ListenAddress, Listener } from "./listener.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import { checkFields } from "../fields/check-fields.ts";
 import { compileAccessLog } from "../fields/compile-access-log.ts";
@@ -27,6 +26,7 @@ import { durationMs } from "../fields/duration.ts";
 import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
 import { unwrapTypedConfig } from "../fields/typed-config.ts";
 import { listenerMessage } from "./listener-fields.ts";
+import { makeListenerStats } from "./listener-stats.ts";
 
 const defaultBufferLimitBytes = 1024 * 1024;
 const defaultListenerFiltersTimeoutMs = 15_000;
@@ -102,7 +102,7 @@ function buildListener(
     accessLogs: accessLogs.filter((log) => log !== undefined),
     perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
     bindToPort: message.bindToPort ?? message.deprecatedV1?.bindToPort ?? true,
-    stats: listenerStats(scope, statName),
+    stats: makeListenerStats(scope.metrics, statName),
   };
   if (problems.hasErrors) return undefined;
   return { listener, routes: build.routes, clusterNames: build.clusterNames, secretSlots: build.secretSlots };
@@ -119,23 +119,6 @@ function needsProtocols(chains: readonly ChainLinks[], message: ListenerMessage)
 
 function listenerStatName(statPrefix: string, address: ListenAddress | undefined): string {
   return statPrefix !== "" ? statPrefix : `${address?.ip}_${address?.port}`;
-}
-
-function listenerStats(scope: CompileScope, name: string): ListenerStats {
-  const stats = { root: "listener", name, label: "envoy_listener_address" };
-  return {
-    connectionsTotal: scope.metrics.counter(statDescription(stats, "downstream_cx_total")),
-    connectionsActive: scope.metrics.gauge(statDescription(stats, "downstream_cx_active")),
-    globalOverflow: scope.metrics.counter(statDescription(stats, "downstream_global_cx_overflow")),
-    overloadRejected: scope.metrics.counter(statDescription(stats, "downstream_cx_overload_reject")),
-    noFilterChainMatch: scope.metrics.counter(statDescription(stats, "no_filter_chain_match")),
-    preConnectionsActive: scope.metrics.gauge(statDescription(stats, "downstream_pre_cx_active")),
-    preConnectionTimeouts: scope.metrics.counter(statDescription(stats, "downstream_pre_cx_timeout")),
-    listenerFilterErrors: scope.metrics.counter(statDescription(stats, "downstream_listener_filter_error")),
-    listenerFilterRemoteCloses: scope.metrics.counter(
-      statDescription(stats, "downstream_listener_filter_remote_close"),
-    ),
-  };
 }
 
 function compileAddress(message: Address | undefined, place: Place, problems: Problems): ListenAddress | undefined {

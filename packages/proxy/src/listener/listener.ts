@@ -1,6 +1,6 @@
 // A listener, compiled: its addresses, and the filter chains that its connections are given to.
-import type { Counter, Gauge } from "@tulle/telemetry";
 import type { AccessLog } from "../access-log/access-log.ts";
+import type { ListenerStats } from "./listener-stats.ts";
 import type { NetworkFilter, TerminalNetworkFilter } from "./network-filter.ts";
 import type { ListenerFilter } from "../filters/listener/listener-filter.ts";
 import type { DownstreamTransport } from "../tls/downstream-tls.ts";
@@ -31,20 +31,6 @@ export interface Listener {
   /** False for a listener that only use_original_dst redirects to. */
   readonly bindToPort: boolean;
   readonly stats: ListenerStats;
-}
-
-export interface ListenerStats {
-  readonly connectionsTotal: Counter;
-  readonly connectionsActive: Gauge;
-  readonly noFilterChainMatch: Counter;
-  /** Closed at once because there were too many of all listeners, or because of overload. */
-  readonly globalOverflow: Counter;
-  readonly overloadRejected: Counter;
-  /** Connections that listener filters look at. */
-  readonly preConnectionsActive: Gauge;
-  readonly preConnectionTimeouts: Counter;
-  readonly listenerFilterErrors: Counter;
-  readonly listenerFilterRemoteCloses: Counter;
 }
 
 /** What a connection offers to filter-chain matching (Envoy: FilterChainMatch). */

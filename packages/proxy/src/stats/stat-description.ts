@@ -9,6 +9,10 @@ export interface StatScope {
   readonly label: string;
 }
 
+/** What a table of names makes: a field for each. Such a table is the one place where a series is named; types and series follow from it. */
+export type Counters<T> = { readonly [field in keyof T]: Counter };
+export type Gauges<T> = { readonly [field in keyof T]: Gauge };
+
 /** Series of `<root>.<name>.<stat>`; a trailing `_rq_2xx` becomes `_rq_xx` with the class as a label, as Envoy's tags do. */
 export function statDescription(
   scope: StatScope,
@@ -30,22 +34,28 @@ export function statDescription(
   };
 }
 
-export function counterGroup<K extends string>(
+export function counterGroup<T extends Readonly<Record<string, string>>>(
   metrics: MetricRegistry,
   scope: StatScope,
-  table: Readonly<Record<K, string>>,
-): Record<K, Counter> {
-  const group = {} as Record<K, Counter>;
-  for (const field of Object.keys(table) as K[]) group[field] = metrics.counter(statDescription(scope, table[field]));
-  return group;
+  table: T,
+): Counters<T> {
+  return eachOf(table, (stat) => metrics.counter(statDescription(scope, stat)));
 }
 
-export function gaugeGroup<K extends string>(
+export function gaugeGroup<T extends Readonly<Record<string, string>>>(
   metrics: MetricRegistry,
   scope: StatScope,
-  table: Readonly<Record<K, string>>,
-): Record<K, Gauge> {
-  const group = {} as Record<K, Gauge>;
-  for (const field of Object.keys(table) as K[]) group[field] = metrics.gauge(statDescription(scope, table[field]));
-  return group;
+  table: T,
+): Gauges<T> {
+  return eachOf(table, (stat) => metrics.gauge(statDescription(scope, stat)));
+}
+
+/** For series whose names are put together otherwise. */
+export function eachOf<T extends Readonly<Record<string, string>>, S>(
+  table: T,
+  make: (stat: string) => S,
+): { readonly [field in keyof T]: S } {
+  return Object.fromEntries(Object.entries(table).map(([field, stat]) => [field, make(stat)])) as {
+    readonly [field in keyof T]: S;
+  };
 }

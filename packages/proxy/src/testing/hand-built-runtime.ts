@@ -1,8 +1,9 @@
 // Runtime objects made by hand, so that tests of the data path need neither xDS nor the compiler: one listener on a free port,
 // routes by path prefix, clusters with a fixed rotation of hosts.
 import { ClusterLoad } from "../upstream/cluster-load.ts";
-import { Counter, Gauge, Histogram } from "@tulle/telemetry";
-import { type Cluster, type ClusterStats, Host } from "../cluster/cluster.ts";
+import { Counter, MetricRegistry } from "@tulle/telemetry";
+import { type ClusterStats, makeClusterStats } from "../cluster/cluster-stats.ts";
+import { type Cluster, Host } from "../cluster/cluster.ts";
 import { createRouterFilter } from "../filters/http/router/router-filter.ts";
 import type { HttpFilter } from "../http/filter.ts";
 import type { RequestHead } from "../http/message.ts";
@@ -15,73 +16,17 @@ import { accessLogObserver, statisticsObserver } from "../http-connection-manage
 import { StreamObservers } from "../http-connection-manager/stream-observer.ts";
 import { HttpConnectionManager } from "../http-connection-manager/http-connection-manager.ts";
 import type { HttpConnectionManagerConfig } from "../http-connection-manager/http-connection-manager-config.ts";
-import type { HttpConnectionManagerStats } from "../http-connection-manager/http-connection-manager-stats.ts";
+import {
+  type HttpConnectionManagerStats,
+  makeHttpConnectionManagerStats,
+} from "../http-connection-manager/http-connection-manager-stats.ts";
+import { makeListenerStats } from "../listener/listener-stats.ts";
 import { Slot } from "../runtime/slot.ts";
 
-export function clusterStats(): ClusterStats {
-  return {
-    upstreamRequestsTotal: new Counter(),
-    upstreamRequestsActive: new Gauge(),
-    upstreamRequests2xx: new Counter(),
-    upstreamRequests3xx: new Counter(),
-    upstreamRequests4xx: new Counter(),
-    upstreamRequests5xx: new Counter(),
-    upstreamRequestRetries: new Counter(),
-    upstreamRequestRetrySuccess: new Counter(),
-    upstreamRequestRetryLimitExceeded: new Counter(),
-    upstreamRequestRetryOverflow: new Counter(),
-    upstreamRequestTimeouts: new Counter(),
-    upstreamRequestPerTryTimeouts: new Counter(),
-    upstreamRequestPerTryIdleTimeouts: new Counter(),
-    upstreamRequestPendingOverflow: new Counter(),
-    upstreamRequestActiveOverflow: new Counter(),
-    upstreamRequestsPendingTotal: new Counter(),
-    upstreamRequestsPendingActive: new Gauge(),
-    upstreamRetriesActive: new Gauge(),
-    upstreamRequestResets: new Counter(),
-    upstreamRequestMaxDurationReached: new Counter(),
-    upstreamConnectionsTotal: new Counter(),
-    upstreamConnectionsActive: new Gauge(),
-    upstreamConnectFailures: new Counter(),
-    upstreamConnectTimeouts: new Counter(),
-    upstreamConnectAttemptsExceeded: new Counter(),
-    upstreamConnectionOverflow: new Counter(),
-    upstreamConnectionsMaxDuration: new Counter(),
-    upstreamBytesReceived: new Counter(),
-    upstreamBytesSent: new Counter(),
-    upstreamProtocolErrors: new Counter(),
-    noHealthyHosts: new Counter(),
-  };
-}
+export const clusterStats = (): ClusterStats => makeClusterStats(new MetricRegistry(), "hand-built");
 
-export function connectionManagerStats(): HttpConnectionManagerStats {
-  return {
-    downstreamConnectionsTotal: new Counter(),
-    downstreamConnectionsActive: new Gauge(),
-    downstreamRequestsTotal: new Counter(),
-    downstreamRequestsActive: new Gauge(),
-    downstreamRequests1xx: new Counter(),
-    downstreamRequests2xx: new Counter(),
-    downstreamRequests3xx: new Counter(),
-    downstreamRequests4xx: new Counter(),
-    downstreamRequests5xx: new Counter(),
-    downstreamProtocolErrors: new Counter(),
-    downstreamConnectionsIdleTimeout: new Counter(),
-    downstreamConnectionsMaxDuration: new Counter(),
-    downstreamConnectionsMaxRequests: new Counter(),
-    downstreamRequestsRemoteReset: new Counter(),
-    downstreamRequestsLocalReset: new Counter(),
-    downstreamRequestsHeaderTimeout: new Counter(),
-    downstreamRequestsTimeout: new Counter(),
-    downstreamRequestsIdleTimeout: new Counter(),
-    downstreamRequestsMaxDuration: new Counter(),
-    downstreamRequestsOverloadClose: new Counter(),
-    downstreamConnectionsOverloadDisableKeepalive: new Counter(),
-    downstreamRequestTimeMs: new Histogram([1, 10, 100]),
-    downstreamBytesReceived: new Counter(),
-    downstreamBytesSent: new Counter(),
-  };
-}
+export const connectionManagerStats = (): HttpConnectionManagerStats =>
+  makeHttpConnectionManagerStats(new MetricRegistry(), "hand-built");
 
 /** A cluster whose load balancer takes its hosts in turn, avoiding those that a retry has been at. */
 export function handBuiltCluster(name: string, ports: readonly number[], overrides: Partial<Cluster> = {}): Cluster {
@@ -271,16 +216,6 @@ export function handBuiltListener(
     accessLogs: [],
     perConnectionBufferLimitBytes: 1024 * 1024,
     bindToPort: true,
-    stats: {
-      connectionsTotal: new Counter(),
-      connectionsActive: new Gauge(),
-      noFilterChainMatch: new Counter(),
-      globalOverflow: new Counter(),
-      overloadRejected: new Counter(),
-      preConnectionsActive: new Gauge(),
-      preConnectionTimeouts: new Counter(),
-      listenerFilterErrors: new Counter(),
-      listenerFilterRemoteCloses: new Counter(),
-    },
+    stats: makeListenerStats(new MetricRegistry(), "hand-built"),
   };
 }

@@ -1,6 +1,7 @@
 // The filter's counters under Envoy's names: `http.<connection manager>.ext_authz.<prefix>ok`, and those of the cluster that the
 // request was for, `cluster.<name>.ext_authz.ok`.
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
+import { type Counters, eachOf } from "../../../stats/stat-description.ts";
 
 const names = {
   ok: "ok",
@@ -17,8 +18,6 @@ const clusterNames = {
   error: "error",
   failureModeAllowed: "failure_mode_allowed",
 } as const;
-
-type Counters<N> = { readonly [name in keyof N]: Counter };
 
 export interface ExtAuthzStats extends Counters<typeof names> {
   ofCluster(name: string): Counters<typeof clusterNames>;
@@ -37,7 +36,7 @@ export function makeExtAuthzStats(metrics: MetricRegistry, managerPrefix: string
     });
   const byCluster = new Map<string, Counters<typeof clusterNames>>();
   return {
-    ...made(names, own),
+    ...eachOf(names, own),
     ofCluster(name) {
       let counters = byCluster.get(name);
       if (counters === undefined) byCluster.set(name, (counters = clusterCounters(metrics, name, ownPrefix)));
@@ -48,15 +47,11 @@ export function makeExtAuthzStats(metrics: MetricRegistry, managerPrefix: string
 
 function clusterCounters(metrics: MetricRegistry, cluster: string, ownPrefix: string): Counters<typeof clusterNames> {
   const prefix = ownPrefix === "" ? "" : `${ownPrefix}.`;
-  return made(clusterNames, (stat) =>
+  return eachOf(clusterNames, (stat) =>
     metrics.counter({
       name: `envoy_cluster_ext_authz_${stat}`,
       labels: { envoy_cluster_name: cluster, ...(ownPrefix !== "" && { envoy_ext_authz_prefix: ownPrefix }) },
       statName: `cluster.${cluster.replaceAll(":", "_")}.ext_authz.${prefix}${stat}`,
     }),
   );
-}
-
-function made<N extends Readonly<Record<string, string>>>(table: N, make: (stat: string) => Counter): Counters<N> {
-  return Object.fromEntries(Object.entries(table).map(([key, stat]) => [key, make(stat)])) as Counters<N>;
 }

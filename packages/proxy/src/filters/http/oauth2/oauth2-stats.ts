@@ -1,5 +1,6 @@
 // The filter's counters under Envoy's names: `http.<connection manager>.<stat prefix>oauth_success`.
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
+import { type Counters, eachOf } from "../../../stats/stat-description.ts";
 
 const names = {
   unauthorized: "oauth_unauthorized_rq",
@@ -11,7 +12,7 @@ const names = {
   allowFailed: "oauth_allow_failed_passthrough",
 } as const;
 
-export type OAuth2Stats = { readonly [name in keyof typeof names]: Counter };
+export type OAuth2Stats = Counters<typeof names>;
 
 export function makeOAuth2Stats(metrics: MetricRegistry, managerPrefix: string, filterPrefix: string): OAuth2Stats {
   const counter = (stat: string): Counter =>
@@ -23,5 +24,5 @@ export function makeOAuth2Stats(metrics: MetricRegistry, managerPrefix: string, 
       },
       statName: `http.${managerPrefix.replaceAll(":", "_")}.${filterPrefix}${stat}`,
     });
-  return Object.fromEntries(Object.entries(names).map(([key, stat]) => [key, counter(stat)])) as OAuth2Stats;
+  return eachOf(names, counter);
 }

@@ -1,5 +1,6 @@
 // The filter's counters under Envoy's names: `ext_authz.<prefix>ok`.
-import type { Counter, Gauge, MetricRegistry } from "@tulle/telemetry";
+import type { Gauge, MetricRegistry } from "@tulle/telemetry";
+import { type Counters, eachOf } from "../../../stats/stat-description.ts";
 
 const counters = {
   total: "total",
@@ -11,7 +12,9 @@ const counters = {
   closed: "cx_closed",
 } as const;
 
-export type NetworkExtAuthzStats = { readonly [name in keyof typeof counters]: Counter } & { readonly active: Gauge };
+export interface NetworkExtAuthzStats extends Counters<typeof counters> {
+  readonly active: Gauge;
+}
 
 export function makeNetworkExtAuthzStats(metrics: MetricRegistry, statPrefix: string): NetworkExtAuthzStats {
   const named = (stat: string) => ({
@@ -19,6 +22,5 @@ export function makeNetworkExtAuthzStats(metrics: MetricRegistry, statPrefix: st
     labels: { envoy_ext_authz_prefix: statPrefix.replace(/\.$/, "") },
     statName: `ext_authz.${statPrefix}.${stat}`,
   });
-  const made = Object.entries(counters).map(([key, stat]) => [key, metrics.counter(named(stat))] as const);
-  return { ...Object.fromEntries(made), active: metrics.gauge(named("active")) } as unknown as NetworkExtAuthzStats;
+  return { ...eachOf(counters, (stat) => metrics.counter(named(stat))), active: metrics.gauge(named("active")) };
 }

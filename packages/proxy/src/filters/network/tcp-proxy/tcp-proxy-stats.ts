@@ -1,6 +1,6 @@
 // The counters of a TCP proxy under Envoy's names: `tcp.<stat_prefix>.downstream_cx_total`.
-import type { Counter, Gauge, MetricRegistry } from "@tulle/telemetry";
-import { counterGroup, statDescription } from "../../../stats/stat-description.ts";
+import type { Gauge, MetricRegistry } from "@tulle/telemetry";
+import { type Counters, counterGroup, statDescription } from "../../../stats/stat-description.ts";
 
 const counters = {
   connectionsTotal: "downstream_cx_total",
@@ -14,7 +14,7 @@ const counters = {
   upstreamFlushTotal: "upstream_flush_total",
 } as const;
 
-export interface TcpProxyStats extends Readonly<Record<keyof typeof counters, Counter>> {
+export interface TcpProxyStats extends Counters<typeof counters> {
   /** Connections whose client has gone, and whose host still takes what it sent. */
   readonly upstreamFlushActive: Gauge;
 }

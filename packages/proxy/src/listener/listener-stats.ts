@@ -1,0 +1,27 @@
+// The series of a listener under Envoy's names: `listener.<address>.downstream_cx_total`.
+import type { MetricRegistry } from "@tulle/telemetry";
+import { type Counters, counterGroup, type Gauges, gaugeGroup } from "../stats/stat-description.ts";
+
+const counters = {
+  connectionsTotal: "downstream_cx_total",
+  noFilterChainMatch: "no_filter_chain_match",
+  /** Closed at once because there were too many of all listeners, or because of overload. */
+  globalOverflow: "downstream_global_cx_overflow",
+  overloadRejected: "downstream_cx_overload_reject",
+  preConnectionTimeouts: "downstream_pre_cx_timeout",
+  listenerFilterErrors: "downstream_listener_filter_error",
+  listenerFilterRemoteCloses: "downstream_listener_filter_remote_close",
+} as const;
+
+const gauges = {
+  connectionsActive: "downstream_cx_active",
+  /** Connections that listener filters look at. */
+  preConnectionsActive: "downstream_pre_cx_active",
+} as const;
+
+export type ListenerStats = Counters<typeof counters> & Gauges<typeof gauges>;
+
+export function makeListenerStats(metrics: MetricRegistry, name: string): ListenerStats {
+  const scope = { root: "listener", name, label: "envoy_listener_address" };
+  return { ...counterGroup(metrics, scope, counters), ...gaugeGroup(metrics, scope, gauges) };
+}
