@@ -21,7 +21,7 @@ import { OwnUserHosts } from "./own-user/own-user-hosts.ts";
 import { ConfigRecords } from "./runtime/config-records.ts";
 import { RuntimeOwner } from "./runtime/runtime-owner.ts";
 import { checkBootstrap } from "./bootstrap/check-bootstrap.ts";
-import { type LoadedStaticResources, loadStaticResources } from "./subscribe/load-static-resources.ts";
+import { type LoadedStaticResources, loadStaticResources } from "./apply/load-static-resources.ts";
 import { SecretSubscription } from "./subscribe/secret-subscription.ts";
 import type { OpenStream } from "./subscribe/open-stream.ts";
 import { type Subscriber, startSubscriber, withUserAgent } from "./subscribe/subscriber.ts";

@@ -3,7 +3,7 @@ import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_p
 import { compileBootstrap, type ProxyBootstrap } from "./compile-bootstrap.ts";
 import { type CompileScope, detachedScope } from "../fields/compile-scope.ts";
 import { problemText } from "../fields/problems.ts";
-import { compileStaticResources, type StaticResources } from "../subscribe/load-static-resources.ts";
+import { compileStaticResources, type StaticResources } from "../apply/load-static-resources.ts";
 
 export interface CheckedBootstrap {
   readonly bootstrap: ProxyBootstrap;

@@ -5,6 +5,7 @@ import type { Http2KeepAlive } from "../upstream/http2-keep-alive.ts";
 import type { UpstreamTransport } from "../tls/upstream-tls.ts";
 import type { ClusterLoad } from "../upstream/cluster-load.ts";
 import type { ClusterStats } from "./cluster-stats.ts";
+import type { OfProcess, OfWorker } from "../worker/ownership.ts";
 import type { HostOutlierState, OutlierDetection } from "./outlier-detection.ts";
 
 export type ClusterType = "static" | "eds" | "strict_dns" | "logical_dns" | "dynamic_forward_proxy" | "original_dst";
@@ -26,17 +27,17 @@ export class Host {
   /** 0 is asked first, others where there are too few healthy hosts (LocalityLbEndpoints.priority). */
   priority: number;
   /** Outlier detection keeps it out of the balancer's choice for now. */
-  ejected = false;
+  ejected: OfProcess<boolean> = false;
   /** Made and owned by outlier detection. */
-  outlier: HostOutlierState | undefined = undefined;
-  activeRequests = 0;
+  outlier: OfProcess<HostOutlierState | undefined> = undefined;
+  activeRequests: OfWorker<number> = 0;
   /** False once an endpoint update has dropped it: its connections drain. */
   active = true;
   /** Made and owned by the connection pool of the worker; opaque elsewhere. */
-  pool: unknown = undefined;
+  pool: OfWorker<unknown> = undefined;
   /** Made and owned by the metrics filter: label values resolved from `metadata`. */
-  metricLabels: unknown = undefined;
-  readonly stats: HostStats;
+  metricLabels: OfWorker<unknown> = undefined;
+  readonly stats: OfWorker<HostStats>;
 
   constructor(
     address: HostAddress,
@@ -136,15 +137,15 @@ export interface Cluster {
   readonly sourceAddress: string | undefined;
   readonly circuitBreakers: CircuitBreakerLimits;
   /** What the circuit breakers' limits are compared with; a cluster that takes the place of another goes on with its load. */
-  readonly load: ClusterLoad;
+  readonly load: OfProcess<ClusterLoad>;
   /** Cluster metadata as plain JSON by filter name. */
   readonly metadata: Readonly<Record<string, unknown>>;
-  readonly loadBalancer: LoadBalancer;
+  readonly loadBalancer: OfWorker<LoadBalancer>;
   /** Hears how tries went; undefined where no host is ever ejected. */
-  readonly outlierDetection: OutlierDetection | undefined;
+  readonly outlierDetection: OfProcess<OutlierDetection | undefined>;
   /** All hosts of now, healthy or not. */
   readonly hosts: readonly Host[];
-  readonly stats: ClusterStats;
+  readonly stats: OfWorker<ClusterStats>;
   /** How to speak to a host (transport_socket, transport_socket_matches); absent = plain TCP to all. */
   readonly transportOf?: ((host: Host) => UpstreamTransport) | undefined;
   /** The server name of TLS is the request's authority (UpstreamHttpProtocolOptions.auto_sni); absent = it is configured. */

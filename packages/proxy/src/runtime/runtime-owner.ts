@@ -2,6 +2,7 @@
 // synchronous step in which a new runtime takes the place of the old one.
 import type { Cluster } from "../cluster/cluster.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
+import type { OfWorker } from "../worker/ownership.ts";
 import { SlotTable } from "./slot.ts";
 import type { ListenerHost } from "../listener/listener-host.ts";
 import type { RouteTable } from "../route/route-table.ts";
@@ -23,9 +24,9 @@ export interface RuntimeOwnerOptions {
 }
 
 export class RuntimeOwner {
-  readonly clusterSlots = new SlotTable<Cluster>();
-  readonly routeTableSlots = new SlotTable<RouteTable>();
-  readonly secretSlots = new SecretSlotTable();
+  readonly clusterSlots: OfWorker<SlotTable<Cluster>> = new SlotTable();
+  readonly routeTableSlots: OfWorker<SlotTable<RouteTable>> = new SlotTable();
+  readonly secretSlots: OfWorker<SecretSlotTable> = new SecretSlotTable();
   /** Clusters that static listeners may choose, whether they exist yet or not. */
   readonly staticClusterNames = new Set<string>();
   readonly #listenerHost: ListenerHost;

@@ -20,10 +20,10 @@ import { compileSecret } from "../compile/compile-secret.ts";
 import { problemsText } from "../fields/problems.ts";
 import type { ResourceRecord } from "../runtime/config-records.ts";
 import { type SecretSlot, type SecretSource, secretSourceKey } from "../tls/secret-slot.ts";
-import type { ConfigTargets } from "./load-static-resources.ts";
+import type { ConfigTargets } from "../apply/load-static-resources.ts";
 import type { OpenStream } from "./open-stream.ts";
 import { directoriesOf, readSecretFile } from "./secret-files.ts";
-import { secretPlace, SubscriptionStats } from "./subscription-stats.ts";
+import { secretPlace, SubscriptionStats } from "../apply/subscription-stats.ts";
 import { directoryOf, WatchedFiles } from "./watched-files.ts";
 
 type FileSource = Extract<SecretSource, { kind: "path" }>;

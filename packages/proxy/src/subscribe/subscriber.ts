@@ -7,11 +7,11 @@ import { type Node, NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { AdsResponse, ResourceTypeName } from "@tulle/xds";
 import type { ProxyBootstrap } from "../bootstrap/compile-bootstrap.ts";
 import { productVersion } from "../runtime/product-version.ts";
-import { ClusterSubscription } from "./cluster-subscription.ts";
-import { ListenerSubscription } from "./listener-subscription.ts";
-import type { ConfigTargets } from "./load-static-resources.ts";
+import { AppliedConfig } from "../apply/applied-config.ts";
+import type { ConfigReceiver, ConfigStage } from "../apply/config-update.ts";
+import type { ConfigTargets } from "../apply/load-static-resources.ts";
 import type { OpenStream } from "./open-stream.ts";
-import { clustersPlace, ControlPlaneStats, listenersPlace, SubscriptionStats } from "./subscription-stats.ts";
+import { clustersPlace, ControlPlaneStats, listenersPlace, SubscriptionStats } from "../apply/subscription-stats.ts";
 import type { SecretSubscription } from "./secret-subscription.ts";
 
 export interface SubscriberOptions {
@@ -49,11 +49,9 @@ export function startSubscriber(
 class AdsSubscriber implements Subscriber {
   readonly ready: Promise<void>;
   readonly #client: AdsClient;
-  readonly #clusters: ClusterSubscription;
-  readonly #listeners: ListenerSubscription;
+  readonly #config: ConfigReceiver;
   readonly #dynamic: NonNullable<ProxyBootstrap["dynamic"]>;
   readonly #clock: Clock;
-  readonly #targets: ConfigTargets;
   readonly #secrets: SecretSubscription;
   readonly #clusterStats: SubscriptionStats;
   readonly #listenerStats: SubscriptionStats;
@@ -75,7 +73,6 @@ class AdsSubscriber implements Subscriber {
   ) {
     const dynamic = bootstrap.dynamic!;
     this.#dynamic = dynamic;
-    this.#targets = targets;
     this.#secrets = secrets;
     this.#clock = options.clock ?? systemClock;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -88,20 +85,16 @@ class AdsSubscriber implements Subscriber {
     this.#clusterStats = new SubscriptionStats(metrics, clustersPlace).show();
     this.#listenerStats = new SubscriptionStats(metrics, listenersPlace).show();
     this.#controlPlane = new ControlPlaneStats(metrics);
-    const shared = { ...targets, clock: this.#clock };
-    this.#clusters = new ClusterSubscription({
-      ...shared,
-      initialFetchTimeoutMs: dynamic.clustersTimeoutMs,
-      onEndpointNames: (names) => this.#client.subscribe("EDS", names),
-      onSecretSlots: (slots) => secrets.need("clusters", slots),
-      onAllWarm: () => this.#clustersAreWarm(),
-    });
-    this.#listeners = new ListenerSubscription({
-      ...shared,
+    this.#config = new AppliedConfig({
+      ...targets,
+      clock: this.#clock,
+      clustersTimeoutMs: dynamic.clustersTimeoutMs,
       isInheritedPort: options.isInheritedPort ?? ((): boolean => false),
-      onRouteNames: (names) => this.#client.subscribe("RDS", names),
-      onSecretSlots: (slots) => secrets.need("listeners", slots),
-      onAllWarm: () => this.#listenersAreWarm(),
+      secrets,
+      events: {
+        onNeeds: (type, names) => this.#client.subscribe(type, names),
+        onWarm: (stage) => this.#isWarm(stage),
+      },
     });
     this.#client = (options.connect ?? connectAds)({
       target: openStream(dynamic.target, "ads"),
@@ -118,17 +111,13 @@ class AdsSubscriber implements Subscriber {
         },
       },
     });
-    secrets.onChange(() => {
-      this.#clusters.onSecret();
-      this.#listeners.onSecret();
-    });
     secrets.subscribeAggregated = (names) => this.#client.subscribe("SDS", names);
     if (dynamic.subscribesClusters) {
       this.#client.subscribe("CDS", "*");
       this.#clusterStats.onAttempt();
-      this.#waitFor(dynamic.clustersTimeoutMs, this.#clusterStats, () => this.#clusters.giveUpWaiting());
+      this.#waitFor(dynamic.clustersTimeoutMs, this.#clusterStats, () => this.#config.giveUpWaiting("clusters"));
     } else {
-      this.#clusters.giveUpWaiting();
+      this.#config.giveUpWaiting("clusters");
     }
   }
 
@@ -138,60 +127,29 @@ class AdsSubscriber implements Subscriber {
 
   close(): void {
     this.#cancelTimeout();
-    this.#clusters.close();
-    this.#listeners.close();
+    this.#config.close();
     this.#client.close();
   }
 
-  /** Endpoints and secrets are taken each time: what they are for may have come anew. */
+  /** Secrets are taken each time: what they are for may have come anew. */
   #holds(type: ResourceTypeName, name: string, version: string): boolean {
-    const { clusters, listeners, routes } = this.#targets.records;
-    switch (type) {
-      case "CDS":
-        return clusters.holds(name, version);
-      case "LDS":
-        return listeners.holds(name, version);
-      case "RDS":
-        return routes.holds(name, version);
-      default:
-        return false;
-    }
+    return type !== "SDS" && type !== "ECDS" && this.#config.holds(type, name, version);
   }
 
   async #onResponse(response: AdsResponse): Promise<Verdict> {
     const verdict = await this.#take(response);
     this.#count(response, verdict);
-    this.#pruneSlots();
     return verdict;
-  }
-
-  /** Names that came and went in route tables would otherwise leave an empty slot each. */
-  #pruneSlots(): void {
-    const { owner } = this.#targets;
-    const inline = this.#listeners.clusterNames();
-    const tables = [...owner.routeTableSlots.values()].map((slot) => slot.current);
-    owner.clusterSlots.prune(
-      (name) =>
-        owner.staticClusterNames.has(name) ||
-        inline.has(name) ||
-        tables.some((table) => table?.clusterNames.has(name) === true),
-    );
   }
 
   #take(response: AdsResponse): Verdict | Promise<Verdict> {
     switch (response.type) {
-      case "CDS":
-        return this.#clusters.onClusters(response);
-      case "EDS":
-        return this.#clusters.onEndpoints(response);
-      case "LDS":
-        return this.#listeners.onListeners(response);
-      case "RDS":
-        return this.#listeners.onRoutes(response);
       case "SDS":
         return this.#secrets.onSecrets(response, { kind: "ads" });
       case "ECDS":
         return [...response.resources.keys()].map((name) => ({ name, message: "this type is not subscribed to" }));
+      default:
+        return this.#config.apply(response);
     }
   }
 
@@ -211,8 +169,7 @@ class AdsSubscriber implements Subscriber {
     this.#streamWarning.tell("the xDS stream ended", { reason });
     if (this.#dynamic.subscribesClusters) this.#clusterStats.onFailure();
     if (this.#dynamic.subscribesListeners && this.#phase !== "clusters") this.#listenerStats.onFailure();
-    this.#clusters.onStreamEnd();
-    this.#listeners.onStreamEnd();
+    this.#config.onStreamEnd();
   }
 
   /** Of a response that was looked at, good or not. */
@@ -227,6 +184,11 @@ class AdsSubscriber implements Subscriber {
     else stats.onRejected();
   }
 
+  #isWarm(stage: ConfigStage): void {
+    if (stage === "clusters") this.#clustersAreWarm();
+    else this.#listenersAreWarm();
+  }
+
   #clustersAreWarm(): void {
     if (this.#phase !== "clusters") return;
     this.#phase = "listeners";
@@ -234,7 +196,9 @@ class AdsSubscriber implements Subscriber {
     if (this.#dynamic.subscribesListeners) {
       this.#client.subscribe("LDS", "*");
       this.#listenerStats.onAttempt();
-      this.#waitFor(this.#dynamic.listenersTimeoutMs, this.#listenerStats, () => this.#listeners.giveUpWaiting());
+      this.#waitFor(this.#dynamic.listenersTimeoutMs, this.#listenerStats, () =>
+        this.#config.giveUpWaiting("listeners"),
+      );
     } else {
       this.#listenersAreWarm();
     }

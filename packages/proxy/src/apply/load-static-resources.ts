@@ -14,13 +14,14 @@ import { type CompileProblem, problemText } from "../fields/problems.ts";
 import type { ConfigRecords, ReceivedResource } from "../runtime/config-records.ts";
 import type { RuntimeOwner } from "../runtime/runtime-owner.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
-import type { SecretSubscription } from "./secret-subscription.ts";
+import type { OfProcess, OfWorker } from "../worker/ownership.ts";
+import type { SecretSubscription } from "../subscribe/secret-subscription.ts";
 import { pending, secretWaits, Warming } from "./warming.ts";
 
 export interface ConfigTargets {
   readonly scope: CompileScope;
-  readonly owner: RuntimeOwner;
-  readonly records: ConfigRecords;
+  readonly owner: OfWorker<RuntimeOwner>;
+  readonly records: OfProcess<ConfigRecords>;
 }
 
 function received<D extends DescMessage>(

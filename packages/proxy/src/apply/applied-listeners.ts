@@ -1,4 +1,4 @@
-// Listeners and routes as they come from the control plane. A listener that is accepted warms until its route configurations and
+// Puts listeners and routes in place as they come from the control plane. A listener that is accepted warms until its route configurations and
 // secrets have come, so that it never answers 404 for want of them; the version before it serves meanwhile.
 import { createServer } from "node:net";
 import { type AdsResponse, type Clock, Pauses, type ResourceError, type Verdict } from "@tulle/xds";
@@ -16,7 +16,7 @@ import { pending, secretWaits, type Wait, Warming } from "./warming.ts";
 
 type Response<T extends AdsResponse["type"]> = Extract<AdsResponse, { type: T }>;
 
-export interface ListenerSubscriptionOptions extends ConfigTargets {
+export interface AppliedListenersOptions extends ConfigTargets {
   readonly clock: Clock;
   /** Ports whose socket the parent has bound for us: they cannot be tried. */
   readonly isInheritedPort: (port: number) => boolean;
@@ -27,8 +27,8 @@ export interface ListenerSubscriptionOptions extends ConfigTargets {
   readonly onAllWarm: () => void;
 }
 
-export class ListenerSubscription {
-  readonly #options: ListenerSubscriptionOptions;
+export class AppliedListeners {
+  readonly #options: AppliedListenersOptions;
   readonly #active = new Map<string, CompiledListener>();
   readonly #warming: Warming<CompiledListener>;
   #routes: ReadonlyMap<string, RouteSubscription> = new Map();
@@ -36,7 +36,7 @@ export class ListenerSubscription {
   #activating = 0;
   #hasResponse = false;
 
-  constructor(options: ListenerSubscriptionOptions) {
+  constructor(options: AppliedListenersOptions) {
     this.#options = options;
     this.#warming = new Warming({
       clock: options.clock,

@@ -1,4 +1,4 @@
-// Clusters and endpoints as they come from the control plane. A cluster that is accepted warms first: it serves once its
+// Puts clusters and endpoints in place as they come from the control plane. A cluster that is accepted warms first: it serves once its
 // endpoints (EDS) and secrets have come and its names are resolved (DNS), or the wait is over.
 import { type AdsResponse, type Clock, Pauses, type ResourceError, type Verdict } from "@tulle/xds";
 import type { ClusterLoadAssignment } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
@@ -14,7 +14,7 @@ import { pending, secretWaits, type Wait, Warming } from "./warming.ts";
 
 type Response<T extends AdsResponse["type"]> = Extract<AdsResponse, { type: T }>;
 
-export interface ClusterSubscriptionOptions extends ConfigTargets {
+export interface AppliedClustersOptions extends ConfigTargets {
   readonly clock: Clock;
   readonly initialFetchTimeoutMs: number;
   /** The set of endpoint resources to ask for has changed. */
@@ -25,15 +25,15 @@ export interface ClusterSubscriptionOptions extends ConfigTargets {
   readonly onAllWarm: () => void;
 }
 
-export class ClusterSubscription {
-  readonly #options: ClusterSubscriptionOptions;
+export class AppliedClusters {
+  readonly #options: AppliedClustersOptions;
   readonly #active = new Map<string, CompiledCluster>();
   readonly #warming: Warming<CompiledCluster>;
   readonly #assignments = new Map<string, ClusterLoadAssignment>();
   #endpointNames: ReadonlySet<string> = new Set();
   #hasResponse = false;
 
-  constructor(options: ClusterSubscriptionOptions) {
+  constructor(options: AppliedClustersOptions) {
     this.#options = options;
     this.#warming = new Warming({
       clock: options.clock,
