@@ -4,7 +4,7 @@ import { Agent } from "node:http";
 import { type TestContext, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { connect } from "node:tls";
-import type { AuthorityStatus } from "@tulle/control-plane";
+import type { AuthorityStatus } from "@tulle/config/api";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { waitFor } from "../tools/processes.ts";
 import { type Pod, ShopInstance } from "./shop-instance.ts";

@@ -1,8 +1,10 @@
 // A shop of the test's own: a copy of the sample, run by `tulle up` as a user would, on free ports and with its own registry.
+import assert from "node:assert/strict";
 import { cp, mkdir, mkdtemp, readFile, readdir, readlink, rm, writeFile } from "node:fs/promises";
 import { type Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { json } from "node:stream/consumers";
 import { ApiClient } from "@tulle/config";
 import { apiSocketPath } from "@tulle/local/instance";
 import { podRow, type PodRow as Pod } from "@tulle/cli/pod-row";
@@ -188,7 +190,9 @@ export class ShopInstance implements AsyncDisposable {
 
   /** A JSON page of the control plane's HTTP API. */
   async read<T>(target: string): Promise<T> {
-    return (await this.api().ask("GET", target)) as T;
+    const response = await this.api().open("GET", target);
+    assert.equal(response.statusCode, 200, target);
+    return (await json(response)) as T;
   }
 
   /** The control plane, as its owner asks it. */

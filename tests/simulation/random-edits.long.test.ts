@@ -7,6 +7,7 @@ import path from "node:path";
 import { test } from "node:test";
 import * as fc from "fast-check";
 import { ApiClient, type MeshResource } from "@tulle/config";
+import { endpoints } from "@tulle/config/api";
 import { runManifestControlPlane, type RunningManifestControlPlane } from "@tulle/control-plane";
 import { type RunningProxy, runProxy } from "@tulle/proxy";
 import { Logging } from "@tulle/telemetry";
@@ -83,13 +84,8 @@ async function stateOf(proxy: RunningProxy): Promise<unknown> {
     .map((config) => Object.fromEntries(Object.entries(config).map(([key, value]) => [key, byText(value)])));
 }
 
-interface SyncRow {
-  readonly proxy: string;
-  readonly types: Readonly<Record<string, { readonly state: string; readonly errors: readonly unknown[] }>>;
-}
-
 async function settled(controlPlane: RunningManifestControlPlane, proxyCount: number): Promise<boolean> {
-  const rows = (await clientOf(controlPlane).ask("GET", "/debug/syncz")) as readonly SyncRow[];
+  const rows = await clientOf(controlPlane).call(endpoints.syncStatus, {});
   const states = rows.flatMap(({ types }) => Object.values(types));
   assert.deepEqual(
     states.flatMap(({ errors }) => errors),

@@ -26,6 +26,8 @@ export const fileRules: readonly FileRule[] = [
   configurationIsReadByItsRows,
   filtersAreFolders,
   commandsKeepToThemselves,
+  pathsOfTheApiAreDeclaredOnce,
+  contractOfTheApiIsLight,
   checkSizes,
 ];
 
@@ -49,6 +51,30 @@ function commandsKeepToThemselves(file: SourceFile): readonly Finding[] {
     if (isOwn || (commandOf(file.path) === "x" && specifier === "../authz/authz.ts")) return [];
     return [{ place: file.path, line, severity: "error", message: `"${specifier}" is of another command` }];
   });
+}
+
+/** Server and callers take the paths of the HTTP API from its contract; tests are the view from outside. */
+function pathsOfTheApiAreDeclaredOnce(file: SourceFile): readonly Finding[] {
+  const concerns = /^packages\/(cli|config|control-plane|local)\/src\//.test(file.path);
+  if (!concerns || file.path === "packages/config/src/api/api.ts" || file.path.endsWith(".test.ts")) return [];
+  return findAll(
+    file,
+    /["'`]\/(api\/v1|debug)\b/,
+    (match) => `${match}: paths of the HTTP API stand in packages/config/src/api/api.ts`,
+  );
+}
+
+/** A web page may import the contract of the HTTP API: it has no values but its own. */
+function contractOfTheApiIsLight(file: SourceFile): readonly Finding[] {
+  if (!/^packages\/config\/src\/api\/(api|answers|endpoint)\.ts$/.test(file.path)) return [];
+  return importsOf(file)
+    .filter(({ specifier, isType }) => !isType && !/^\.\/(answers|endpoint)\.ts$/.test(specifier))
+    .map(({ specifier, line }) => ({
+      place: file.path,
+      line,
+      severity: "error",
+      message: `"${specifier}": a web page imports this contract, and nothing with it`,
+    }));
 }
 
 /** This folder speaks about the words that it forbids. */

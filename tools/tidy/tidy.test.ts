@@ -43,6 +43,18 @@ const fileCases: readonly { name: string; path?: string; text: string; expected:
     expected: /compares labels/,
   },
   {
+    name: "a path of the API",
+    path: "packages/cli/src/commands/x/a.ts",
+    text: `${opening}call("/debug/syncz");\n`,
+    expected: /"\/debug: paths of the HTTP API/,
+  },
+  {
+    name: "the API's contract with something of Node's",
+    path: "packages/config/src/api/endpoint.ts",
+    text: `${opening}import { request } from "node:http";\n`,
+    expected: /"node:http": a web page imports/,
+  },
+  {
     name: "a command that takes from another",
     path: "packages/cli/src/commands/proxy-status.ts",
     text: `${opening}import { a } from "./proxy-config/a.ts";\n`,

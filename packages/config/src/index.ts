@@ -90,30 +90,6 @@ export type {
   Unwatch,
 } from "./store/store.ts";
 export { StoreRefusal } from "./store/store.ts";
-export type {
-  ApplyRequest,
-  ApplyResponse,
-  DeleteResponse,
-  ErrorResponse,
-  FindingsResponse,
-  ListResponse,
-  WatchEvent,
-} from "./api/api.ts";
-export {
-  apiPort,
-  apiSocketName,
-  bookmarkIntervalMs,
-  findingsPath,
-  gracePeriodParameter,
-  kindPath,
-  maxApplyBodyBytes,
-  noNamespaceSegment,
-  parseResourcePath,
-  resourcePath,
-  resourcesPath,
-  watchContentType,
-  watchPath,
-} from "./api/api.ts";
 export type { MemoryStoreOptions } from "./store/memory-store.ts";
 export { MemoryStore, defaultHistoryChanges } from "./store/memory-store.ts";
 export type { ApiClientOptions, ApiEndpoint, ApplyAnswer } from "./api/api-client.ts";

@@ -1,6 +1,7 @@
 // A control plane in one function: builds the first snapshot of what its store has, and serves xDS and the HTTP API
 // until closed.
-import { apiSocketName, type Finding, type Store } from "@tulle/config";
+import { type Finding, type Store } from "@tulle/config";
+import { apiSocketName, endpoints } from "@tulle/config/api";
 import { makeSocketPath } from "@tulle/identity/own";
 import { descriptorLimit, DescriptorReserve, type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
 import { type Clock, systemClock } from "@tulle/xds";
@@ -8,6 +9,7 @@ import { readOrMakeToken } from "./api/api-token.ts";
 import { debugRoutes } from "./api/debug-routes.ts";
 import { serveHttpApi } from "./api/http-api.ts";
 import { resourceRoutes } from "./api/resource-routes.ts";
+import { routesOf } from "./api/routes.ts";
 import { caRoutes } from "./api/ca-routes.ts";
 import { openSecurity, type SecurityOptions } from "./ca/open-security.ts";
 import { connectStages } from "./connect-stages.ts";
@@ -95,7 +97,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       credentials: authority?.credentials,
       descriptors,
       log,
-      routes: [...resources.routes, ...caRoutes(authority), ...debug],
+      routes: routesOf(endpoints, { ...resources.handlers, ...caRoutes(authority), ...debug }),
     });
     open.defer(() => http.close());
     authority?.follow(() => http.setCredentials(authority.credentials));

@@ -11,7 +11,7 @@ import { type AdsResponse, connectAds, type ResourceTypeName, type Verdict } fro
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { waitFor } from "../../../tests/tools/processes.ts";
 import { socketRequest } from "../../../tests/tools/socket-request.ts";
-import type { ProxySync } from "./api/sync-status.ts";
+import { endpoints as apiEndpoints, type ProxySync } from "@tulle/config/api";
 import { type RunningManifestControlPlane, runManifestControlPlane } from "./run-manifest-control-plane.ts";
 
 const manifests = `
@@ -106,8 +106,8 @@ const sidecarId = "sidecar~127.9.9.1~web-1.shop~shop.svc.cluster.local";
 const gatewayId = "router~127.9.9.2~gateway-1.tulle-system~tulle-system.svc.cluster.local";
 const gatewayLabels = { LABELS: { tulle: "ingressgateway" } };
 
-async function rows({ api }: World): Promise<readonly ProxySync[]> {
-  return (await api.ask("GET", "/debug/syncz")) as readonly ProxySync[];
+function rows({ api }: World): Promise<readonly ProxySync[]> {
+  return api.call(apiEndpoints.syncStatus, {});
 }
 
 async function settled(world: World, types: readonly ("CDS" | "LDS" | "EDS" | "RDS")[]): Promise<void> {
@@ -193,7 +193,7 @@ test("a refused listener is an ERROR with its reason, at the proxy and at the re
   const lastListeners = proxy.responses.findLast(({ type }) => type === "LDS");
   assert.ok(lastListeners?.resources.has("0.0.0.0_8080"));
   const status = async (name: string): Promise<unknown> =>
-    ((await world.api.ask("GET", `/api/v1/resources/Gateway/shop/${name}`)) as JsonObject)["status"];
+    ((await world.api.get("Gateway", "shop", name)) as unknown as JsonObject)["status"];
   assert.equal(await status("gateway-80"), undefined);
   assert.match(JSON.stringify(await status("gateway-9000")), /cannot bind '127\.9\.9\.2:9000'/);
   await world.api.delete({ kind: "Gateway", namespace: "shop", name: "gateway-9000" });

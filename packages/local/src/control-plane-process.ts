@@ -1,5 +1,6 @@
 // How the supervisor starts its control plane, and the two questions that it asks it besides the resource API.
-import type { ApiClient } from "@tulle/config";
+import { type ApiClient } from "@tulle/config";
+import { endpoints, type ProxySync } from "@tulle/config/api";
 import { inheritedEnvironment } from "./pod/environment.ts";
 import type { ProcessSpec, RestartPolicy } from "./process/supervised-process.ts";
 import type { StateDirectory } from "./state-directory.ts";
@@ -64,22 +65,13 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
   };
 }
 
-/** What is read of a row of `/debug/syncz`. */
-interface SyncRow {
-  /** `<pod>.<namespace>` */
-  readonly proxy: string;
-  readonly types: Readonly<Record<string, { readonly state: string; readonly errors: readonly { message: string }[] }>>;
-}
-
 /**
  * Whether every one of `proxies` (`<pod>.<namespace>`) is connected and has acknowledged, or refused, all that follows from what the
  * store holds now.
  */
 export async function allAcknowledged(api: ApiClient, proxies: readonly string[]): Promise<boolean> {
   // Asked first: what is gathered and not declared yet shows in no proxy's state.
-  const { pending } = (await api.ask("GET", "/debug/pending", { timeoutMs: questionTimeoutMs })) as {
-    pending: boolean;
-  };
+  const { pending } = await api.call(endpoints.pending, {}, { timeoutMs: questionTimeoutMs });
   if (pending) return false;
   const rows = new Map((await syncRows(api)).map((row) => [row.proxy, row]));
   return proxies.every((name) => {
@@ -97,6 +89,6 @@ export async function refusals(api: ApiClient): Promise<readonly string[]> {
   );
 }
 
-async function syncRows(api: ApiClient): Promise<readonly SyncRow[]> {
-  return (await api.ask("GET", "/debug/syncz", { timeoutMs: questionTimeoutMs })) as readonly SyncRow[];
+function syncRows(api: ApiClient): Promise<readonly ProxySync[]> {
+  return api.call(endpoints.syncStatus, {}, { timeoutMs: questionTimeoutMs });
 }

@@ -1,6 +1,7 @@
 // `tulle up` without its terminal: takes a folder, runs its control plane and, through the reconciler, its pods, until it is told to stop.
 import path from "node:path";
-import { ApiClient, apiSocketName } from "@tulle/config";
+import { ApiClient } from "@tulle/config";
+import { apiSocketName } from "@tulle/config/api";
 import { makeSocketPath, removeSocketFolder } from "@tulle/identity/own";
 import { Logging, textSink, type Logger } from "@tulle/telemetry";
 import { CannotStart, socketLookupTrouble, stateProblem } from "./cannot-start.ts";

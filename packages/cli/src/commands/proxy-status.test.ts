@@ -1,7 +1,7 @@
 // The status listing as text: Istio's columns, reasons below, and what a narrow terminal gets.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ProxySync } from "@tulle/control-plane";
+import type { ProxySync } from "@tulle/config/api";
 import { statusText } from "./proxy-status.ts";
 
 function row(proxy: string, lds: "SYNCED" | "ERROR", message?: string): ProxySync {

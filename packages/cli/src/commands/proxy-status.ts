@@ -1,6 +1,6 @@
 // `tulle proxy-status`: whether each proxy holds the newest configuration of each kind, and why not.
 import type { Command } from "commander";
-import type { ProxySync } from "@tulle/control-plane";
+import { endpoints, type ProxySync, statusTypes as types } from "@tulle/config/api";
 import { choosePod, podArgumentText } from "../arguments/choose-pod.ts";
 import type { CommandContext, OutputOption } from "../command/command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption } from "../command/command-options.ts";
@@ -8,8 +8,6 @@ import { formatFitting } from "../printing/format-table.ts";
 import { connect, withApiFailures } from "../instance/instance-client.ts";
 import type { PodOptions } from "../proxy-admin/proxy-admin.ts";
 
-// Not imported from the control plane: loading it for five words would make this command slow.
-const types = ["CDS", "LDS", "EDS", "RDS", "ECDS"] as const;
 const header = ["NAME", "CLUSTER", ...types, "TULLED", "VERSION"];
 
 export function register(command: Command, context: CommandContext): void {
@@ -23,9 +21,7 @@ export function register(command: Command, context: CommandContext): void {
   ]);
   command.action(async (name: string | undefined, options: PodOptions & OutputOption) => {
     const instance = await context.instance(options);
-    const all = (await withApiFailures(instance, () =>
-      connect(instance).ask("GET", "/debug/syncz"),
-    )) as readonly ProxySync[];
+    const all = await withApiFailures(instance, () => connect(instance).call(endpoints.syncStatus, {}));
     const { namespace } = options;
     const rows =
       name === undefined

@@ -7,8 +7,9 @@ import { text as readBody } from "node:stream/consumers";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { ApiClient } from "./api-client.ts";
-import { findingsPath, parseResourcePath, resourcePath, watchPath } from "./api.ts";
-import type { ApplyRequest, WatchEvent } from "./api.ts";
+import { endpoints, parseResourcePath } from "./api.ts";
+import type { ApplyRequest, WatchEvent } from "./answers.ts";
+import { pathOf } from "./endpoint.ts";
 import { isKind } from "../kinds/kinds.ts";
 import type { Kind } from "../kinds/kinds.ts";
 import { loadText } from "../load/load.ts";
@@ -51,8 +52,8 @@ class TestControlPlane {
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     };
     const fail = (code: number, message: string): void => send(code, { error: { code, message } });
-    if (url.pathname === findingsPath) return send(200, { findings: this.store.findings() });
-    if (url.pathname === watchPath) return this.#watch(url, response, fail);
+    if (url.pathname === endpoints.findings.path) return send(200, { findings: this.store.findings() });
+    if (url.pathname === endpoints.watch.path) return this.#watch(url, response, fail);
     const target = parseResourcePath(url.pathname);
     if (target === undefined || !isKind(target.kind)) return fail(404, "no such path");
     const { kind, object } = target;
@@ -262,9 +263,9 @@ test("paths of objects", () => {
   ];
   for (const key of cases) {
     const { kind, ...object } = key;
-    assert.deepEqual(parseResourcePath(resourcePath(key)), { kind, object });
+    assert.deepEqual(parseResourcePath(pathOf(endpoints.readResource, key)), { kind, object });
   }
-  assert.equal(resourcePath(cases[1]!), "/api/v1/resources/Namespace/-/shop");
+  assert.equal(pathOf(endpoints.readResource, cases[1]!), "/api/v1/resources/Namespace/-/shop");
   for (const path of [
     "/",
     "/api/v1/resources",

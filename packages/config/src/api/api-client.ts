@@ -3,15 +3,9 @@
  * Unix socket of the state directory, or by TLS with the token: nothing of the mesh goes to whoever may have taken a port.
  */
 import type { IncomingMessage, RequestOptions } from "node:http";
-import { findingsPath, gracePeriodParameter, kindPath, resourcePath } from "./api.ts";
-import type {
-  ApplyRequest,
-  ApplyResponse,
-  DeleteResponse,
-  ErrorResponse,
-  FindingsResponse,
-  ListResponse,
-} from "./api.ts";
+import { endpoints } from "./api.ts";
+import type { ApplyRequest, ApplyResponse, ErrorResponse, ListResponse } from "./answers.ts";
+import { type AnswerOf, type BodyOf, type JsonEndpoint, type ParametersOf, pathOf } from "./endpoint.ts";
 import type { Finding } from "../findings/finding.ts";
 import type { Kind } from "../kinds/kinds.ts";
 import { placesOf } from "../findings/places.ts";
@@ -79,21 +73,21 @@ export class ApiClient {
 
   /** The resources of a kind, in all namespaces unless one is given. */
   async list<K extends Kind>(kind: K, namespace?: string): Promise<ListResponse<K>> {
-    const query = namespace === undefined ? "" : `?namespace=${encodeURIComponent(namespace)}`;
-    return (await this.#call("GET", kindPath(kind) + query)) as ListResponse<K>;
+    return (await this.call(endpoints.listResources, { kind, namespace })) as ListResponse<K>;
   }
 
   async get<K extends Kind>(kind: K, namespace: string, name: string): Promise<ResourceOf<K> | undefined> {
-    return (await this.#callUnlessMissing("GET", resourcePath({ kind, namespace, name }))) as ResourceOf<K> | undefined;
+    const found = await unlessMissing(this.call(endpoints.readResource, { kind, namespace, name }));
+    return found as ResourceOf<K> | undefined;
   }
 
   /** Creates or replaces. `resource` may be unchecked: the server checks it, and a bad one is answered with `rejected`. */
   async apply(resource: MeshResource, places: PlaceTable | undefined = placesOf(resource)): Promise<ApplyAnswer> {
     const { kind, metadata } = resource;
     const body: ApplyRequest = places === undefined ? { resource } : { resource, places };
-    const path = resourcePath({ kind, namespace: metadata.namespace, name: metadata.name });
+    const key = { kind, namespace: metadata.namespace, name: metadata.name };
     try {
-      return (await this.#call("PUT", path, body)) as ApplyResponse;
+      return await this.call(endpoints.applyResource, key, { body });
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 422) throw error;
       return { outcome: "rejected", message: error.message, findings: error.findings };
@@ -102,13 +96,12 @@ export class ApiClient {
 
   /** The deleted resource; undefined when there was none. A pod that runs leaves in good order first, unless `atOnce`. */
   async delete(key: ResourceKey, { atOnce = false }: DeleteOptions = {}): Promise<MeshResource | undefined> {
-    const path = resourcePath(key) + (atOnce ? `?${gracePeriodParameter}=0` : "");
-    const answer = (await this.#callUnlessMissing("DELETE", path)) as DeleteResponse | undefined;
-    return answer?.resource;
+    const gracePeriodSeconds = atOnce ? 0 : undefined;
+    return (await unlessMissing(this.call(endpoints.deleteResource, { ...key, gracePeriodSeconds })))?.resource;
   }
 
   async findings(): Promise<readonly Finding[]> {
-    return ((await this.#call("GET", findingsPath)) as FindingsResponse).findings;
+    return (await this.call(endpoints.findings, {})).findings;
   }
 
   /**
@@ -156,19 +149,16 @@ export class ApiClient {
     });
   }
 
-  /** The parsed answer to a request that is about no resource. @throws {ApiError} */
-  ask(method: "GET" | "POST", path: string, options: { readonly timeoutMs?: number } = {}): Promise<unknown> {
-    return this.#call(method, path, undefined, options);
-  }
-
-  async #call(
-    method: string,
-    path: string,
-    body?: unknown,
-    options: { readonly timeoutMs?: number } = {},
-  ): Promise<unknown> {
+  /** Asks an endpoint that answers JSON. @throws {ApiError} */
+  async call<E extends JsonEndpoint>(
+    endpoint: E,
+    parameters: ParametersOf<E>,
+    { body, timeoutMs = requestTimeoutMs }: { readonly body?: BodyOf<E>; readonly timeoutMs?: number } = {},
+  ): Promise<AnswerOf<E>> {
+    const { method } = endpoint;
+    const path = pathOf(endpoint, parameters);
     const response = await this.open(method, path, {
-      ...options,
+      timeoutMs,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await readText(response);
@@ -176,7 +166,7 @@ export class ApiClient {
     const answer = parseJson(text);
     if (status >= 200 && status < 300) {
       if (answer === undefined) throw new ApiError(status, `${method} ${path}: the answer is not JSON`);
-      return answer;
+      return answer as AnswerOf<E>;
     }
     const failure = answer as Partial<ErrorResponse> | undefined;
     const message =
@@ -184,17 +174,17 @@ export class ApiClient {
     throw new ApiError(status, message, failure?.findings === undefined ? {} : { findings: failure.findings });
   }
 
-  async #callUnlessMissing(method: string, path: string): Promise<unknown> {
-    try {
-      return await this.#call(method, path);
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return undefined;
-      throw error;
-    }
-  }
-
   #where(): string {
     return "url" in this.#endpoint ? this.#endpoint.url : this.#endpoint.socketPath;
+  }
+}
+
+async function unlessMissing<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
   }
 }
 

@@ -1,31 +1,32 @@
 /**
- * The control plane's HTTP API for resources (port 15014): paths, bodies and watch events. Server and client are both built
- * from this file, so that they cannot drift apart.
+ * The control plane's HTTP API (port 15014), one declaration an endpoint. The server's table of routes and every caller's paths and types
+ * come from here, so that they cannot drift apart. A web page may import it: it needs nothing of Node's.
  */
-import type { Finding } from "../findings/finding.ts";
-import type { Kind } from "../kinds/kinds.ts";
-import type { PlaceTable } from "../findings/places.ts";
-import type { MeshResource, ResourceOf } from "../kinds/resource.ts";
-import type { ResourceKey } from "../findings/finding.ts";
-import type { ApplyResult } from "../store/store.ts";
+import type {
+  ApplyRequest,
+  ApplyResponse,
+  AuthorityStatus,
+  DeleteResponse,
+  FindingsResponse,
+  ProxyConfiguration,
+  ProxyConnection,
+  ProxySync,
+  RegisteredService,
+  ResourceList,
+  ServiceEndpoints,
+  ShownResource,
+  WatchEvent,
+} from "./answers.ts";
+import type { MeshResource } from "../kinds/resource.ts";
+import { emptySegment, type Endpoint, events, json, text } from "./endpoint.ts";
+
+export type * from "./answers.ts";
+export { statusTypes } from "./answers.ts";
+export * from "./endpoint.ts";
 
 export const apiPort = 15014;
 /** Of the Unix socket in the state directory; `@tulle/identity/own` has its path. */
 export const apiSocketName = "control-plane.sock";
-
-/** `GET /api/v1/resources/{kind}?namespace=` and, with namespace and name, GET, PUT and DELETE of one object. */
-export const resourcesPath = "/api/v1/resources";
-/** `GET /api/v1/watch?kinds=A,B&resourceVersion=N`: newline-delimited JSON of `WatchEvent`. */
-export const watchPath = "/api/v1/watch";
-export const findingsPath = "/api/v1/findings";
-
-/** Of a DELETE, as in Kubernetes: with 0 a pod that runs is not asked to leave in good order, its object goes now. */
-export const gracePeriodParameter = "gracePeriodSeconds";
-
-/** Stands for the empty namespace of kinds without one, since a path segment cannot be empty. */
-export const noNamespaceSegment = "-";
-
-export const watchContentType = "application/x-ndjson";
 
 /** Largest body of a PUT; Kubernetes' own limit for an object is 1.5 MiB (etcd). */
 export const maxApplyBodyBytes = 3 * 1024 * 1024;
@@ -33,71 +34,152 @@ export const maxApplyBodyBytes = 3 * 1024 * 1024;
 /** A bookmark at least this often, so that a client can tell a silent connection from a dead one. */
 export const bookmarkIntervalMs = 15_000;
 
-export interface ListResponse<K extends Kind = Kind> {
-  readonly resourceVersion: number;
-  readonly items: readonly ResourceOf<K>[];
+type Endpoints = Readonly<Record<string, Endpoint>>;
+
+export const resourceEndpoints = {
+  listResources: {
+    method: "GET",
+    path: "/api/v1/resources/{kind}",
+    query: ["namespace"],
+    answer: json<ResourceList>(),
+    summary: "list a kind",
+  },
+  readResource: {
+    method: "GET",
+    path: "/api/v1/resources/{kind}/{namespace}/{name}",
+    answer: json<ShownResource>(),
+    summary: "get one object",
+  },
+  applyResource: {
+    method: "PUT",
+    path: "/api/v1/resources/{kind}/{namespace}/{name}",
+    takes: json<ApplyRequest>(),
+    answer: json<ApplyResponse>(),
+    summary: "create or replace one object",
+  },
+  deleteResource: {
+    method: "DELETE",
+    path: "/api/v1/resources/{kind}/{namespace}/{name}",
+    // As in Kubernetes: with 0 a pod that runs is not asked to leave in good order, its object goes now.
+    query: ["gracePeriodSeconds"],
+    answer: json<DeleteResponse>(),
+    summary: "delete one object",
+  },
+  watch: {
+    method: "GET",
+    path: "/api/v1/watch",
+    query: ["kinds", "resourceVersion"],
+    answer: events<WatchEvent>("application/x-ndjson"),
+    summary: "follow changes (?kinds=A,B&resourceVersion=N)",
+  },
+  findings: {
+    method: "GET",
+    path: "/api/v1/findings",
+    answer: json<FindingsResponse>(),
+    summary: "what is wrong with the configuration",
+  },
+} as const satisfies Endpoints;
+
+export const authorityEndpoints = {
+  authority: {
+    method: "GET",
+    path: "/api/v1/ca",
+    answer: json<AuthorityStatus>(),
+    summary: "the certificate authority and the trusted roots",
+  },
+  rotateRoot: {
+    method: "POST",
+    path: "/api/v1/ca/rotate-root",
+    query: ["introduceSeconds", "overlapSeconds", "force"],
+    answer: json<AuthorityStatus>(),
+    summary: "begin the change to a new root (?introduceSeconds=&overlapSeconds=&force=true)",
+  },
+} as const satisfies Endpoints;
+
+/** In the order in which `/debug` lists them. */
+export const debugEndpoints = {
+  syncStatus: {
+    method: "GET",
+    path: "/debug/syncz",
+    answer: json<readonly ProxySync[]>(),
+    summary: "whether each proxy holds what was sent",
+  },
+  pending: {
+    method: "GET",
+    path: "/debug/pending",
+    answer: json<{ readonly pending: boolean }>(),
+    summary: "whether changes wait to be sent",
+  },
+  configuration: {
+    method: "GET",
+    path: "/debug/configz",
+    answer: json<readonly MeshResource[]>(),
+    summary: "every resource",
+  },
+  registry: {
+    method: "GET",
+    path: "/debug/registryz",
+    answer: json<readonly RegisteredService[]>(),
+    summary: "every Service",
+  },
+  endpoints: {
+    method: "GET",
+    path: "/debug/endpointz",
+    answer: json<readonly ServiceEndpoints[]>(),
+    summary: "the endpoints of every Service port",
+  },
+  connections: {
+    method: "GET",
+    path: "/debug/connections",
+    answer: json<readonly ProxyConnection[]>(),
+    summary: "open xDS streams",
+  },
+  proxyConfiguration: {
+    method: "GET",
+    path: "/debug/config_dump",
+    query: ["proxyID"],
+    answer: json<ProxyConfiguration>(),
+    summary: "what one proxy should have (?proxyID=<pod>.<namespace>)",
+  },
+  ready: { method: "GET", path: "/ready", isPublic: true, answer: text(), summary: "200 once configuration is served" },
+  version: {
+    method: "GET",
+    path: "/version",
+    isPublic: true,
+    answer: json<{ readonly version: string; readonly instance: string }>(),
+    summary: "version and instance",
+  },
+  metrics: {
+    method: "GET",
+    path: "/metrics",
+    isPublic: true,
+    answer: text("text/plain; version=0.0.4; charset=utf-8"),
+    summary: "Prometheus metrics",
+  },
+  pages: {
+    method: "GET",
+    path: "/debug",
+    answer: json<readonly { readonly path: string; readonly summary: string }[]>(),
+    summary: "this list",
+  },
+} as const satisfies Endpoints;
+
+export const endpoints = { ...resourceEndpoints, ...authorityEndpoints, ...debugEndpoints };
+
+/** The path up to its first parameter. */
+export function fixedPart(path: string): string {
+  return path.split("{", 1)[0]!;
 }
 
-export type WatchEvent =
-  | {
-      readonly type: "added" | "modified" | "deleted";
-      readonly resourceVersion: number;
-      readonly resource: MeshResource;
-    }
-  /** Nothing new of the wanted kinds up to this version. */
-  | { readonly type: "bookmark"; readonly resourceVersion: number };
-
-/**
- * Body of a PUT. `resource` is the manifest as parsed (not yet checked: the server does). `places` makes the findings point
- * into the user's file, now and later. A bare manifest (an object with `apiVersion`) is accepted too.
- */
-export interface ApplyRequest {
-  readonly resource: unknown;
-  readonly places?: PlaceTable;
-}
-
-/** 201 when created, else 200. */
-export type ApplyResponse = ApplyResult;
-
-export interface DeleteResponse {
-  readonly resource: MeshResource;
-}
-
-export interface FindingsResponse {
-  readonly findings: readonly Finding[];
-}
-
-/**
- * Body of every answer from 400 on: 400 bad request, 401 no or wrong token, 404 no such object or kind, 410 `resourceVersion`
- * too old (list again), 413 body too large, 422 the resource is not valid (`findings` says why).
- */
-export interface ErrorResponse {
-  readonly error: { readonly code: number; readonly message: string };
-  readonly findings?: readonly Finding[];
-}
-
-/** Path of all objects of a kind. */
-export function kindPath(kind: string): string {
-  return `${resourcesPath}/${encodeURIComponent(kind)}`;
-}
-
-/** Path of one object. */
-export function resourcePath(key: ResourceKey): string {
-  const namespace = key.namespace === "" ? noNamespaceSegment : key.namespace;
-  return `${kindPath(key.kind)}/${encodeURIComponent(namespace)}/${encodeURIComponent(key.name)}`;
-}
-
-/** What a request path below `resourcesPath` names; undefined when it is no such path. The kind is not checked. */
+/** What a request path of resources names; undefined when it is no such path. The kind is not checked. */
 export function parseResourcePath(
   pathname: string,
 ): { readonly kind: string; readonly object?: { readonly namespace: string; readonly name: string } } | undefined {
-  if (!pathname.startsWith(`${resourcesPath}/`)) return undefined;
+  const before = fixedPart(endpoints.listResources.path);
+  if (!pathname.startsWith(before)) return undefined;
   let segments: string[];
   try {
-    segments = pathname
-      .slice(resourcesPath.length + 1)
-      .split("/")
-      .map(decodeURIComponent);
+    segments = pathname.slice(before.length).split("/").map(decodeURIComponent);
   } catch {
     return undefined; // a malformed percent escape
   }
@@ -105,5 +187,5 @@ export function parseResourcePath(
   if (kind === "" || segments.includes("")) return undefined;
   if (namespace === undefined) return { kind };
   if (name === undefined || segments.length > 3) return undefined;
-  return { kind, object: { namespace: namespace === noNamespaceSegment ? "" : namespace, name } };
+  return { kind, object: { namespace: namespace === emptySegment ? "" : namespace, name } };
 }

@@ -6,8 +6,9 @@
  * (jittered back-off), then `watching` from the last version, or `listing` when the server no longer has it → `closed`.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { bookmarkIntervalMs, kindPath, watchPath } from "./api.ts";
-import type { ListResponse, WatchEvent } from "./api.ts";
+import { bookmarkIntervalMs, endpoints } from "./api.ts";
+import type { ListResponse, WatchEvent } from "./answers.ts";
+import { pathOf } from "./endpoint.ts";
 import type { ApiClient } from "./api-client.ts";
 import type { Kind } from "../kinds/kinds.ts";
 import { keyOf, keyText, sameContent } from "../kinds/resource.ts";
@@ -121,7 +122,7 @@ export class ResourceWatch {
 
   async #listKind(kind: Kind): Promise<ListResponse> {
     const { signal } = this.#abort;
-    const response = await this.#client.open("GET", kindPath(kind), { signal });
+    const response = await this.#client.open("GET", pathOf(endpoints.listResources, { kind }), { signal });
     if (response.statusCode !== 200) {
       response.destroy();
       throw new Error(`listing ${kind}: the control plane answered ${response.statusCode}`);
@@ -133,7 +134,8 @@ export class ResourceWatch {
 
   /** Reads events until the connection ends; throws when it breaks. */
   async #follow(): Promise<void> {
-    const path = `${watchPath}?kinds=${this.#kinds.join(",")}&resourceVersion=${this.#resourceVersion}`;
+    const wanted = { kinds: this.#kinds.join(","), resourceVersion: this.#resourceVersion };
+    const path = pathOf(endpoints.watch, wanted);
     const response = await this.#client.open("GET", path, { signal: this.#abort.signal });
     if (response.statusCode === 410) {
       response.destroy();

@@ -1,51 +1,24 @@
 // The authority over HTTP: what it is and trusts, and the operator's word to change its root.
+import type { authorityEndpoints, AuthorityStatus, CertificateStatus } from "@tulle/config/api";
 import type { Certificate } from "@tulle/identity";
-import { type ApiAnswer, ApiFailure, type ApiRoute } from "./http-api.ts";
+import { ApiFailure } from "./api-failure.ts";
+import type { Handlers, JsonReply } from "./routes.ts";
 import { type MeshAuthority, RotationRefused } from "../ca/mesh-authority.ts";
 
-export interface AuthorityStatus {
-  readonly trustDomain: string;
-  /** - `steady`. - `introducing`: new roots are trusted, the old authority signs. - `retiring`: the new one signs, old roots are trusted. */
-  readonly phase: "steady" | "introducing" | "retiring";
-  /** RFC 3339; missing in a steady phase. */
-  readonly phaseEnds?: string;
-  readonly isBroughtAlong: boolean;
-  readonly signing: CertificateStatus;
-  /** All that workloads are to trust. */
-  readonly roots: readonly CertificateStatus[];
-}
-
-export interface CertificateStatus {
-  readonly subject: string;
-  readonly serial: string;
-  readonly notBefore: string;
-  readonly notAfter: string;
-}
-
 /** Undefined where the control plane has no authority: then the answers say so. */
-export function caRoutes(found: MeshAuthority | undefined): readonly ApiRoute[] {
+export function caRoutes(found: MeshAuthority | undefined): Handlers<typeof authorityEndpoints> {
   const authority = (): MeshAuthority => {
     if (found === undefined)
       throw new ApiFailure(404, "this control plane is no certificate authority: --xds-tls makes it one");
     return found;
   };
-  return [
-    {
-      method: "GET",
-      path: "/api/v1/ca",
-      summary: "the certificate authority and the trusted roots",
-      handle: () => ({ status: 200, json: statusOf(authority()) }),
-    },
-    {
-      method: "POST",
-      path: "/api/v1/ca/rotate-root",
-      summary: "begin the change to a new root (?introduceSeconds=&overlapSeconds=&force=true)",
-      handle: ({ query }) => rotate(authority(), query),
-    },
-  ];
+  return {
+    authority: () => ({ status: 200, json: statusOf(authority()) }),
+    rotateRoot: ({ query }) => rotate(authority(), query),
+  };
 }
 
-async function rotate(authority: MeshAuthority, query: URLSearchParams): Promise<ApiAnswer> {
+async function rotate(authority: MeshAuthority, query: URLSearchParams): Promise<JsonReply<AuthorityStatus>> {
   const introduceMs = milliseconds(query, "introduceSeconds");
   const overlapMs = milliseconds(query, "overlapSeconds");
   const times = {

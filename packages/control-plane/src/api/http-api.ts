@@ -1,54 +1,17 @@
-// The control plane's HTTP API: one table of paths, the checks that every request passes, and the three ways in: the Unix socket of
-// the state directory's owner, TLS on TCP (15014) with the token, and TCP in the clear, where little is answered and nothing asked.
+// The control plane's HTTP API: the checks that every request passes on the way to its route, and the three ways in: the Unix socket
+// of the state directory's owner, TLS on TCP (15014) with the token, and TCP in the clear, where little is answered and nothing asked.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { chmodSync, rmSync } from "node:fs";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { ErrorResponse, Finding } from "@tulle/config";
+import type { Endpoint, ErrorResponse } from "@tulle/config/api";
 import type { DescriptorReserve, Logger } from "@tulle/telemetry";
 import type { ServerTlsCredentials } from "@tulle/xds";
+import { ApiFailure } from "./api-failure.ts";
 import { apiServer } from "./api-server.ts";
+import { EventStream } from "./event-stream.ts";
 import { isLocalRequest, isLocalOrigin } from "./is-local-request.ts";
+import { type ApiReply, type ApiRoute, routeOf, routesOn, type Transport } from "./routes.ts";
 import { TcpDoor } from "./tcp-door.ts";
-
-/** By which a request came. On `socket` and `tls` only the owner gets as far as a route that is not public. */
-export type Transport = "socket" | "tls" | "plain";
-
-export interface ApiRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly query: URLSearchParams;
-  readonly transport: Transport;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-}
-
-/** What a handler gives back; `undefined` when it has written (or will write) the response itself. */
-export type ApiAnswer =
-  | { readonly status: number; readonly json: unknown }
-  | { readonly status: number; readonly text: string; readonly contentType: string }
-  | undefined;
-
-export interface ApiRoute {
-  readonly method: "GET" | "PUT" | "POST" | "DELETE";
-  /** The whole path, or its beginning when it ends in `/`. */
-  readonly path: string;
-  readonly summary: string;
-  /** Answered to everybody who reaches the port; everything else to the owner alone. */
-  readonly isPublic?: boolean;
-  readonly handle: (request: ApiRequest) => ApiAnswer | Promise<ApiAnswer>;
-}
-
-/** Thrown by handlers: becomes an `ErrorResponse`. */
-export class ApiFailure extends Error {
-  readonly status: number;
-  readonly findings: readonly Finding[] | undefined;
-
-  constructor(status: number, message: string, findings?: readonly Finding[]) {
-    super(message);
-    this.status = status;
-    this.findings = findings;
-  }
-}
 
 export interface HttpApiOptions {
   readonly address: { readonly host: string; readonly port: number };
@@ -138,7 +101,7 @@ async function answer(way: WayIn, request: IncomingMessage, response: ServerResp
   // A connection in the clear ends soon in any case; a client is told so before it asks again on it.
   if (transport === "plain") response.setHeader("connection", "close");
   try {
-    send(response, await dispatch(way, request, response));
+    await dispatch(way, request, response);
   } catch (error) {
     const failure = error instanceof ApiFailure ? error : storageFailure(error);
     if (failure === undefined) {
@@ -148,23 +111,22 @@ async function answer(way: WayIn, request: IncomingMessage, response: ServerResp
   }
 }
 
-async function dispatch(way: WayIn, request: IncomingMessage, response: ServerResponse): Promise<ApiAnswer> {
+async function dispatch(way: WayIn, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { options, transport } = way;
   refuseBrowsers(way, request);
   const isOwner = proves(way, request);
   const url = parseUrl(request.url ?? "/");
   const method = request.method === "HEAD" ? "GET" : (request.method ?? "GET");
-  const onPath = options.routes.filter(({ path }) =>
-    path.endsWith("/") ? url.pathname.startsWith(path) : url.pathname === path,
-  );
-  const route = onPath.find((each) => each.method === method);
-  if (!isOwner && route?.isPublic !== true) throw unproven(transport, response);
+  const onPath = routesOn(options.routes, url.pathname);
+  const route = routeOf(onPath, method, url.pathname);
+  if (!isOwner && route?.endpoint.isPublic !== true) throw unproven(transport, response);
   if (route === undefined) {
     if (onPath.length === 0) throw new ApiFailure(404, `there is nothing at ${url.pathname}`);
-    response.setHeader("allow", onPath.map((each) => each.method).join(", "));
+    response.setHeader("allow", [...new Set(onPath.map(({ endpoint }) => endpoint.method))].join(", "));
     throw new ApiFailure(405, `${method} is not possible here`);
   }
-  return route.handle({ method, path: url.pathname, query: url.searchParams, transport, request, response });
+  const asked = { path: url.pathname, query: url.searchParams, transport, request };
+  send(response, route.endpoint.answer, await route.handle(asked));
 }
 
 /** No page of the web gets here, neither by its own name nor by one that it has pointed to this machine. */
@@ -212,14 +174,22 @@ function hasToken(request: IncomingMessage, token: string): boolean {
   return scheme.toLowerCase() === "bearer" && timingSafeEqual(digest(credentials), digest(token));
 }
 
-function send(response: ServerResponse, result: ApiAnswer): void {
-  if (result === undefined || response.destroyed) return;
-  const text = "json" in result ? `${JSON.stringify(result.json)}\n` : result.text;
-  response.writeHead(result.status, {
-    "content-type": "json" in result ? "application/json" : result.contentType,
-    "content-length": Buffer.byteLength(text),
-  });
-  response.end(text);
+function send(response: ServerResponse, declared: Endpoint["answer"], reply: ApiReply): void {
+  if (response.destroyed) return;
+  const contentType = "contentType" in declared ? declared.contentType : "";
+  if ("json" in reply) sendJson(response, reply.status, reply.json);
+  else if ("follow" in reply) reply.follow(new EventStream(response, contentType));
+  else if ("text" in reply) sendWhole(response, 200, contentType, reply.text);
+  else sendWhole(response, 200, reply.contentType, reply.bytes);
+}
+
+function sendJson(response: ServerResponse, status: number, json: unknown): void {
+  sendWhole(response, status, "application/json", `${JSON.stringify(json)}\n`);
+}
+
+function sendWhole(response: ServerResponse, status: number, contentType: string, body: string | Uint8Array): void {
+  response.writeHead(status, { "content-type": contentType, "content-length": Buffer.byteLength(body) });
+  response.end(body);
 }
 
 function sendError(response: ServerResponse, failure: ApiFailure): void {
@@ -233,5 +203,5 @@ function sendError(response: ServerResponse, failure: ApiFailure): void {
   };
   // What was not read of the request's body would be taken for the next request.
   response.setHeader("connection", "close");
-  send(response, { status: failure.status, json: body });
+  if (!response.destroyed) sendJson(response, failure.status, body);
 }

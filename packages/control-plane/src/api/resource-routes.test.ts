@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { test } from "node:test";
-import { MemoryStore, resourcePath, StoreRefusal, type StoreRefusalReason } from "@tulle/config";
-import { ApiFailure, type ApiRequest } from "./http-api.ts";
+import { MemoryStore, StoreRefusal, type StoreRefusalReason } from "@tulle/config";
+import { endpoints, pathOf } from "@tulle/config/api";
+import { ApiFailure } from "./api-failure.ts";
 import { resourceRoutes } from "./resource-routes.ts";
+import type { ApiRequest } from "./routes.ts";
 
 const rows: readonly { readonly reason: StoreRefusalReason; readonly status: number }[] = [
   { reason: "conflict", status: 409 },
@@ -26,11 +28,14 @@ for (const { reason, status } of rows) {
     store.delete = async () => refuse();
     const resources = resourceRoutes({ store, findings: () => [], statusOf: () => undefined });
     context.after(() => resources.close());
-    for (const method of ["PUT", "DELETE"]) {
-      const { handle } = resources.routes.find((route) => route.method === method)!;
+    for (const endpoint of ["applyResource", "deleteResource"] as const) {
       const request = Readable.from([Buffer.from(JSON.stringify(manifest))]);
-      const asked = { method, path: resourcePath(key), query: new URLSearchParams(), request } as unknown as ApiRequest;
-      await assert.rejects(async () => handle(asked), new ApiFailure(status, `this is ${reason}`));
+      const path = pathOf(endpoints[endpoint], key);
+      const asked = { path, query: new URLSearchParams(), request } as unknown as ApiRequest;
+      await assert.rejects(
+        async () => resources.handlers[endpoint](asked),
+        new ApiFailure(status, `this is ${reason}`),
+      );
     }
   });
 }

@@ -1,36 +1,36 @@
 // List, get, watch, apply and delete of resources, by the contract in @tulle/config's api.ts.
 import type { IncomingMessage } from "node:http";
 import {
-  type ApplyRequest,
-  findingsPath,
-  gracePeriodParameter,
   beyondBounds,
   isKind,
   type Kind,
   keyOf,
   keyText,
-  maxApplyBodyBytes,
   type MeshResource,
   parseResource,
-  parseResourcePath,
   type ResourceKey,
-  resourcesPath,
   type Store,
   StoreRefusal,
   type StoreRefusalReason,
-  watchPath,
 } from "@tulle/config";
+import {
+  type ApplyRequest,
+  type ApplyResponse,
+  type DeleteResponse,
+  maxApplyBodyBytes,
+  parseResourcePath,
+  type ResourceList,
+  type ResourceStatus,
+  type resourceEndpoints,
+  type ShownResource,
+  type WatchEvent,
+} from "@tulle/config/api";
 import type { Finding } from "@tulle/config";
-import type { ResourceRejection } from "../serve/resource-status.ts";
 import { checkResource } from "../snapshot/check-resource.ts";
-import { type ApiAnswer, ApiFailure, type ApiRequest, type ApiRoute } from "./http-api.ts";
+import { ApiFailure } from "./api-failure.ts";
+import type { ApiRequest, Handlers, JsonReply } from "./routes.ts";
+import type { EventStream } from "./event-stream.ts";
 import { WatchStreams } from "./watch-streams.ts";
-
-/** What proxies and checks say of a resource; shown as its `status` where there is something. */
-export interface ResourceStatus {
-  readonly findings?: readonly Finding[];
-  readonly rejections?: readonly ResourceRejection[];
-}
 
 export interface ResourceRoutesOptions {
   readonly store: Store;
@@ -44,65 +44,46 @@ export interface ResourceRoutesOptions {
 export const defaultMaxResources = 100_000;
 
 export function resourceRoutes(options: ResourceRoutesOptions): {
-  readonly routes: readonly ApiRoute[];
+  readonly handlers: Handlers<typeof resourceEndpoints>;
   close(): void;
 } {
   const { store } = options;
   const streams = new WatchStreams(store);
-  const routes: readonly ApiRoute[] = [
-    {
-      method: "GET",
-      path: `${resourcesPath}/`,
-      summary: "list a kind, or get one object",
-      handle: (request) => read(options, request),
-    },
-    {
-      method: "PUT",
-      path: `${resourcesPath}/`,
-      summary: "create or replace one object",
-      handle: (request) => put(store, request, options.maxResources ?? defaultMaxResources),
-    },
-    {
-      method: "DELETE",
-      path: `${resourcesPath}/`,
-      summary: "delete one object",
-      handle: (request) => remove(store, request),
-    },
-    {
-      method: "GET",
-      path: watchPath,
-      summary: "follow changes (?kinds=A,B&resourceVersion=N)",
-      handle: (request) => watch(streams, request),
-    },
-    {
-      method: "GET",
-      path: findingsPath,
-      summary: "what is wrong with the configuration",
-      handle: () => ({ status: 200, json: { findings: options.findings() } }),
-    },
-  ];
-  return { routes, close: () => streams.close() };
+  const handlers: Handlers<typeof resourceEndpoints> = {
+    listResources: (request) => list(options, request),
+    readResource: (request) => read(options, request),
+    applyResource: (request) => put(store, request, options.maxResources ?? defaultMaxResources),
+    deleteResource: (request) => remove(store, request),
+    watch: (request) => watch(streams, request),
+    findings: () => ({ status: 200, json: { findings: options.findings() } }),
+  };
+  return { handlers, close: () => streams.close() };
 }
 
-function read({ store, statusOf }: ResourceRoutesOptions, { path, query }: ApiRequest): ApiAnswer {
+function list({ store, statusOf }: ResourceRoutesOptions, { path, query }: ApiRequest): JsonReply<ResourceList> {
+  const { kind } = target(path);
+  const items = store.list(kind, query.get("namespace") ?? undefined).map((each) => withStatus(each, statusOf));
+  return { status: 200, json: { resourceVersion: store.resourceVersion, items } };
+}
+
+function read({ store, statusOf }: ResourceRoutesOptions, { path }: ApiRequest): JsonReply<ShownResource> {
   const { kind, object } = target(path);
-  const shown = (resource: MeshResource): unknown => withStatus(resource, statusOf);
-  if (object === undefined) {
-    const namespace = query.get("namespace") ?? undefined;
-    const items = store.list(kind, namespace).map(shown);
-    return { status: 200, json: { resourceVersion: store.resourceVersion, items } };
-  }
+  if (object === undefined) throw new ApiFailure(404, `${path} names no resource`);
   const resource = store.get(kind, object.namespace, object.name);
   if (resource === undefined) throw missing({ kind, ...object });
-  return { status: 200, json: shown(resource) };
+  return { status: 200, json: withStatus(resource, statusOf) };
 }
 
-function withStatus(resource: MeshResource, statusOf: ResourceRoutesOptions["statusOf"]): unknown {
+function withStatus(resource: MeshResource, statusOf: ResourceRoutesOptions["statusOf"]): ShownResource {
   const status = statusOf(keyOf(resource));
   return status === undefined ? resource : { ...resource, status };
 }
 
-async function put(store: Store, { path, request }: ApiRequest, maxResources: number): Promise<ApiAnswer> {
+async function put(
+  store: Store,
+  { path, request }: ApiRequest,
+  maxResources: number,
+): Promise<JsonReply<ApplyResponse>> {
   const { kind, object } = target(path);
   if (object === undefined) throw new ApiFailure(400, "name the object to apply: <kind>/<namespace>/<name>");
   const { resource: document, places } = applyRequest(await readBody(request));
@@ -125,11 +106,11 @@ async function put(store: Store, { path, request }: ApiRequest, maxResources: nu
   return { status, json: { ...result, findings: [...findings, ...result.findings] } };
 }
 
-async function remove(store: Store, { path, query }: ApiRequest): Promise<ApiAnswer> {
+async function remove(store: Store, { path, query }: ApiRequest): Promise<JsonReply<DeleteResponse>> {
   const { kind, object } = target(path);
   if (object === undefined) throw new ApiFailure(400, "name the object to delete: <kind>/<namespace>/<name>");
   const key = { kind, ...object };
-  const resource = await orRefused(store.delete(key, { atOnce: query.get(gracePeriodParameter) === "0" }));
+  const resource = await orRefused(store.delete(key, { atOnce: query.get("gracePeriodSeconds") === "0" }));
   if (resource === undefined) throw missing(key);
   return { status: 200, json: { resource } };
 }
@@ -148,7 +129,7 @@ async function orRefused<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-function watch(streams: WatchStreams, { query, transport, request, response }: ApiRequest): undefined {
+function watch(streams: WatchStreams, { query, transport, request }: ApiRequest) {
   // A watch without a body would hold its place among the watches until the client leaves.
   if (request.method === "HEAD") throw new ApiFailure(405, "a watch is asked for with GET");
   const names = (query.get("kinds") ?? "").split(",").filter((name) => name !== "");
@@ -156,7 +137,11 @@ function watch(streams: WatchStreams, { query, transport, request, response }: A
   if (unknown !== undefined) throw new ApiFailure(404, `there is no kind ${unknown}`);
   const version = query.get("resourceVersion");
   if (version !== null && !/^\d+$/.test(version)) throw new ApiFailure(400, "resourceVersion has to be a number");
-  streams.open(response, new Set(names.filter(isKind)), version === null ? undefined : Number(version), transport);
+  const kinds = new Set(names.filter(isKind));
+  return {
+    follow: (stream: EventStream<WatchEvent>) =>
+      streams.open(stream, kinds, version === null ? undefined : Number(version), transport),
+  };
 }
 
 function target(path: string): {

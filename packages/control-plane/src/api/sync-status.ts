@@ -1,51 +1,11 @@
-// `/debug/syncz`: for each proxy and each type, whether it holds what was sent, as `proxy-status` shows it.
-import type { ResourceTypeName, SyncState, TypeStatus } from "@tulle/xds";
+// The page syncStatus: for each proxy and each type, whether it holds what was sent, as `proxy-status` shows it.
+import { type ProxySync, type StatusType, statusTypes, type TypeSync } from "@tulle/config/api";
+import type { ResourceTypeName, TypeStatus } from "@tulle/xds";
 import type { ConnectedProxy } from "../serve/pusher.ts";
 import { proxyId } from "../serve/pusher.ts";
 
-export interface TypeSync {
-  readonly state: SyncState;
-  /** Nonces of the newest response and of the newest acknowledged one. */
-  readonly sent: string;
-  readonly acked: string;
-  readonly sentAt?: string;
-  readonly ackedAt?: string;
-  readonly errors: readonly { readonly resource: string; readonly message: string; readonly at: string }[];
-  /** How many more there are; missing without any. */
-  readonly moreErrors?: number;
-}
-
 /** Of one type of one proxy: it may refuse all that it has, each with a long reason. */
 const maxErrors = 100;
-
-/** The columns of `proxy-status`. */
-export type StatusType = "CDS" | "LDS" | "EDS" | "RDS" | "ECDS";
-export const statusTypes: readonly StatusType[] = ["CDS", "LDS", "EDS", "RDS", "ECDS"];
-
-/** One row. The names with underscores are those of Istio's syncz, for programs that read it. */
-export interface ProxySync {
-  /** `<pod>.<namespace>` */
-  readonly proxy: string;
-  readonly proxy_type: string;
-  readonly cluster_id: string;
-  readonly istio_version: string;
-  readonly cluster_sent: string;
-  readonly cluster_acked: string;
-  readonly listener_sent: string;
-  readonly listener_acked: string;
-  readonly route_sent: string;
-  readonly route_acked: string;
-  readonly endpoint_sent: string;
-  readonly endpoint_acked: string;
-  readonly extensionconfig_sent: string;
-  readonly extensionconfig_acked: string;
-  /** Id of the control plane that answers. */
-  readonly tulled: string;
-  readonly connectedAt: string;
-  /** It came in the clear; missing for one that has shown a certificate, and in a mesh without any. */
-  readonly withoutCertificate?: true;
-  readonly types: Readonly<Record<StatusType, TypeSync>>;
-}
 
 export function syncStatus(
   connected: readonly ConnectedProxy[],

@@ -1,31 +1,24 @@
 // Open watches: newline-delimited events to each watcher, from the version that it knows, with bookmarks while it is quiet.
-import type { ServerResponse } from "node:http";
-import {
-  bookmarkIntervalMs,
-  type Kind,
-  type Store,
-  type StoreChange,
-  watchContentType,
-  type WatchEvent,
-} from "@tulle/config";
-import { ApiFailure, type Transport } from "./http-api.ts";
+import { type Kind, type Store, type StoreChange } from "@tulle/config";
+import { bookmarkIntervalMs, type WatchEvent } from "@tulle/config/api";
+import { ApiFailure } from "./api-failure.ts";
+import type { EventStream } from "./event-stream.ts";
+import type { Transport } from "./routes.ts";
 
 /** For each way in, so that none takes another's places. */
 const maxWatchers = 256;
-/** A watcher that reads slower than the mesh changes is cut off at this backlog; it comes back and lists anew. */
-const maxBacklogBytes = 16 * 1024 * 1024;
 
 export class WatchStreams {
   readonly #store: Store;
-  readonly #open = new Map<ServerResponse, Transport>();
+  readonly #open = new Map<EventStream<WatchEvent>, Transport>();
 
   constructor(store: Store) {
     this.#store = store;
   }
 
-  /** Takes the response over. Without a version the watcher is told everything that is there. @throws {ApiFailure} */
+  /** Without a version the watcher is told everything that is there. @throws {ApiFailure} */
   open(
-    response: ServerResponse,
+    stream: EventStream<WatchEvent>,
     kinds: ReadonlySet<Kind>,
     resourceVersion: number | undefined,
     transport: Transport,
@@ -35,25 +28,21 @@ export class WatchStreams {
     const wanted = ({ resource }: Pick<StoreChange, "resource">): boolean =>
       kinds.size === 0 || kinds.has(resource.kind);
     const first = this.#firstChanges(resourceVersion).filter(wanted);
-    response.writeHead(200, { "content-type": watchContentType });
-    const tell = (changes: readonly StoreChange[]): void => {
-      const text = changes.filter(wanted).map(eventLine).join("");
-      if (text !== "") this.#write(response, text);
-    };
+    const tell = (changes: readonly StoreChange[]): void => stream.send(changes.filter(wanted).map(eventOf));
     tell(first);
-    this.#bookmark(response);
+    this.#bookmark(stream);
     const unwatch = this.#store.watch(tell);
-    const timer = setInterval(() => this.#bookmark(response), bookmarkIntervalMs);
-    this.#open.set(response, transport);
-    response.on("close", () => {
+    const timer = setInterval(() => this.#bookmark(stream), bookmarkIntervalMs);
+    this.#open.set(stream, transport);
+    stream.onClose(() => {
       unwatch();
       clearInterval(timer);
-      this.#open.delete(response);
+      this.#open.delete(stream);
     });
   }
 
   close(): void {
-    for (const response of this.#open.keys()) response.end();
+    for (const stream of this.#open.keys()) stream.end();
   }
 
   #firstChanges(resourceVersion: number | undefined): readonly StoreChange[] {
@@ -66,18 +55,11 @@ export class WatchStreams {
     return changes;
   }
 
-  #bookmark(response: ServerResponse): void {
-    const event: WatchEvent = { type: "bookmark", resourceVersion: this.#store.resourceVersion };
-    this.#write(response, `${JSON.stringify(event)}\n`);
-  }
-
-  #write(response: ServerResponse, text: string): void {
-    if (response.writableLength + text.length > maxBacklogBytes) response.destroy();
-    else response.write(text);
+  #bookmark(stream: EventStream<WatchEvent>): void {
+    stream.send([{ type: "bookmark", resourceVersion: this.#store.resourceVersion }]);
   }
 }
 
-function eventLine({ type, resource, resourceVersion }: StoreChange): string {
-  const event: WatchEvent = { type, resourceVersion, resource };
-  return `${JSON.stringify(event)}\n`;
+function eventOf({ type, resource, resourceVersion }: StoreChange): WatchEvent {
+  return { type, resourceVersion, resource };
 }

@@ -23,7 +23,7 @@ import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { debianTool } from "../../../../tests/tools/debian-tool.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
-import type { AuthorityStatus } from "../api/ca-routes.ts";
+import type { AuthorityStatus } from "@tulle/config/api";
 import { maxStreamsPerPod } from "./own-configuration.ts";
 import {
   ask,

@@ -11,7 +11,7 @@ import { loadText } from "@tulle/config";
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
 import { freeAddressBlock, type StartedProcess, startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
-import type { ProxySync } from "../api/sync-status.ts";
+import type { ProxySync } from "@tulle/config/api";
 import { type ProvenWorld, provenWorld } from "./testing/proven-world.ts";
 
 const adminPort = 15_000;

@@ -1,21 +1,11 @@
 // From what proxies refused back to the user's resources: a refusal is shown where its cause was written.
 import { type Finding, findingCodes, keyText, type Place, type ResourceKey } from "@tulle/config";
+import type { ResourceRejection } from "@tulle/config/api";
 import type { RejectedResource, ResourceTypeName } from "@tulle/xds";
 import { gatewayRouteName, listenerName } from "../names/resource-names.ts";
 import type { ProxyView, ScopedService } from "../scope/proxy-view.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { type ConnectedProxy, proxyId } from "./pusher.ts";
-
-export interface ResourceRejection {
-  /** `<pod>.<namespace>` */
-  readonly proxy: string;
-  readonly type: ResourceTypeName;
-  /** The xDS resource that the proxy refused. */
-  readonly resource: string;
-  /** The proxy's own words. */
-  readonly message: string;
-  readonly at: string;
-}
 
 /** The refusals of xDS resources that `key` has a part in. */
 export function rejectionsOf(key: ResourceKey, connected: readonly ConnectedProxy[]): readonly ResourceRejection[] {

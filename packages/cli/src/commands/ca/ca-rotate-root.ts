@@ -1,6 +1,6 @@
 // `tulle ca rotate-root`: begins the change to a new root. It takes effect in steps, so that no connection is refused.
 import { type Command, Option } from "commander";
-import type { AuthorityStatus } from "@tulle/control-plane";
+import { endpoints } from "@tulle/config/api";
 import type { CommandContext, InstanceOption, OutputOption } from "../../command/command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption, wholeNumber } from "../../command/command-options.ts";
 import { connect, withApiFailures } from "../../instance/instance-client.ts";
@@ -41,14 +41,10 @@ export function registerRotateRoot(command: Command, context: CommandContext): v
   command.action(async (options: Options) => {
     const instance = await context.instance(options);
     const client = connect(instance);
-    const query = new URLSearchParams();
-    const { introduceSeconds, overlapSeconds, force = false } = options;
-    if (introduceSeconds !== undefined) query.set("introduceSeconds", String(introduceSeconds));
-    if (overlapSeconds !== undefined) query.set("overlapSeconds", String(overlapSeconds));
-    if (force) query.set("force", "true");
-    const status = (await withApiFailures(instance, () =>
-      client.ask("POST", `/api/v1/ca/rotate-root?${query.toString()}`),
-    )) as AuthorityStatus;
+    const { introduceSeconds, overlapSeconds, force } = options;
+    const status = await withApiFailures(instance, () =>
+      client.call(endpoints.rotateRoot, { introduceSeconds, overlapSeconds, force }),
+    );
     await context.printData(status, options.output, () => authorityText(status, context.columns));
   });
 }

@@ -1,6 +1,6 @@
 // `tulle ca show`: what signs workloads' certificates, and which roots they trust.
 import type { Command } from "commander";
-import type { AuthorityStatus } from "@tulle/control-plane";
+import { type AuthorityStatus, endpoints } from "@tulle/config/api";
 import type { CommandContext, InstanceOption, OutputOption } from "../../command/command-module.ts";
 import { addInstanceOption, addOutputOption } from "../../command/command-options.ts";
 import { formatFitting } from "../../printing/format-table.ts";
@@ -12,9 +12,7 @@ export function registerShow(command: Command, context: CommandContext): void {
   addOutputOption(command);
   command.action(async (options: InstanceOption & OutputOption) => {
     const instance = await context.instance(options);
-    const status = (await withApiFailures(instance, () =>
-      connect(instance).ask("GET", "/api/v1/ca"),
-    )) as AuthorityStatus;
+    const status = await withApiFailures(instance, () => connect(instance).call(endpoints.authority, {}));
     await context.printData(status, options.output, () => authorityText(status, context.columns));
   });
 }

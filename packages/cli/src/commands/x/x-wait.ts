@@ -1,7 +1,7 @@
 // `tulle x wait`: returns when every proxy has acknowledged what was applied before (istioctl: x wait --for=distribution).
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
-import type { ProxySync } from "@tulle/control-plane";
+import { endpoints, type ProxySync } from "@tulle/config/api";
 import { CommandFailure } from "../../command/command-failure.ts";
 import type { CommandContext, InstanceOption } from "../../command/command-module.ts";
 import { addExamples, addInstanceOption, wholeNumber } from "../../command/command-options.ts";
@@ -22,13 +22,11 @@ export function registerWait(command: Command, context: CommandContext): void {
 async function waitForProxies(options: WaitOptions, context: CommandContext): Promise<void> {
   const instance = await context.instance(options);
   const client = connect(instance);
-  const read = async <T>(page: string): Promise<T> =>
-    (await withApiFailures(instance, () => client.ask("GET", page))) as T;
   const deadline = performance.now() + options.timeout * 1000;
   for (;;) {
     // In this order: what is no longer waiting to be sent is part of the states that are read behind it.
-    const { pending } = await read<{ pending: boolean }>("/debug/pending");
-    const proxies = await read<readonly ProxySync[]>("/debug/syncz");
+    const { pending } = await withApiFailures(instance, () => client.call(endpoints.pending, {}));
+    const proxies = await withApiFailures(instance, () => client.call(endpoints.syncStatus, {}));
     const refusing = namesOf(proxies, "ERROR");
     if (refusing.length > 0)
       throw new CommandFailure(`refused by ${refusing.join(", ")}`, { hint: "'tulle proxy-status' has the reasons." });

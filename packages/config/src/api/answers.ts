@@ -1,0 +1,189 @@
+/** What the endpoints of api.ts answer, as it travels. Words with underscores are Istio's, for programs that read its pages. */
+import type { Finding } from "../findings/finding.ts";
+import type { PlaceTable } from "../findings/places.ts";
+import type { Kind } from "../kinds/kinds.ts";
+import type { MeshResource, ResourceOf } from "../kinds/resource.ts";
+import type { PortProtocol } from "../rules/port-protocol.ts";
+import type { ApplyResult } from "../store/store.ts";
+
+/** What proxies and checks say of a resource; shown as its `status` where there is something. */
+export interface ResourceStatus {
+  readonly findings?: readonly Finding[];
+  readonly rejections?: readonly ResourceRejection[];
+}
+
+export interface ResourceRejection {
+  /** `<pod>.<namespace>` */
+  readonly proxy: string;
+  /** `CDS` and so on. */
+  readonly type: string;
+  /** The xDS resource that the proxy refused. */
+  readonly resource: string;
+  /** The proxy's own words. */
+  readonly message: string;
+  readonly at: string;
+}
+
+export type ShownResource = MeshResource | (Omit<MeshResource, "status"> & { readonly status: ResourceStatus });
+
+export interface ResourceList {
+  readonly resourceVersion: number;
+  readonly items: readonly ShownResource[];
+}
+
+/** The same for one kind, whose status is its own. */
+export interface ListResponse<K extends Kind = Kind> {
+  readonly resourceVersion: number;
+  readonly items: readonly ResourceOf<K>[];
+}
+
+export type WatchEvent =
+  | {
+      readonly type: "added" | "modified" | "deleted";
+      readonly resourceVersion: number;
+      readonly resource: MeshResource;
+    }
+  /** Nothing new of the wanted kinds up to this version. */
+  | { readonly type: "bookmark"; readonly resourceVersion: number };
+
+/**
+ * Body of a PUT. `resource` is the manifest as parsed (not yet checked: the server does). `places` makes the findings point
+ * into the user's file, now and later. A bare manifest (an object with `apiVersion`) is accepted too.
+ */
+export interface ApplyRequest {
+  readonly resource: unknown;
+  readonly places?: PlaceTable;
+}
+
+/** 201 when created, else 200. */
+export type ApplyResponse = ApplyResult;
+
+export interface DeleteResponse {
+  readonly resource: MeshResource;
+}
+
+export interface FindingsResponse {
+  readonly findings: readonly Finding[];
+}
+
+/**
+ * Body of every answer from 400 on: 400 bad request, 401 no or wrong token, 404 no such object or kind, 410 `resourceVersion`
+ * too old (list again), 413 body too large, 422 the resource is not valid (`findings` says why).
+ */
+export interface ErrorResponse {
+  readonly error: { readonly code: number; readonly message: string };
+  readonly findings?: readonly Finding[];
+}
+
+export interface AuthorityStatus {
+  readonly trustDomain: string;
+  /** - `steady`. - `introducing`: new roots are trusted, the old authority signs. - `retiring`: the new one signs, old roots are trusted. */
+  readonly phase: "steady" | "introducing" | "retiring";
+  /** RFC 3339; missing in a steady phase. */
+  readonly phaseEnds?: string;
+  readonly isBroughtAlong: boolean;
+  readonly signing: CertificateStatus;
+  /** All that workloads are to trust. */
+  readonly roots: readonly CertificateStatus[];
+}
+
+export interface CertificateStatus {
+  readonly subject: string;
+  readonly serial: string;
+  readonly notBefore: string;
+  readonly notAfter: string;
+}
+
+/** The columns of `proxy-status`. */
+export type StatusType = "CDS" | "LDS" | "EDS" | "RDS" | "ECDS";
+export const statusTypes: readonly StatusType[] = ["CDS", "LDS", "EDS", "RDS", "ECDS"];
+
+export interface TypeSync {
+  readonly state: "NOT SENT" | "SYNCED" | "STALE" | "ERROR" | "IGNORED";
+  /** Nonces of the newest response and of the newest acknowledged one. */
+  readonly sent: string;
+  readonly acked: string;
+  readonly sentAt?: string;
+  readonly ackedAt?: string;
+  readonly errors: readonly { readonly resource: string; readonly message: string; readonly at: string }[];
+  /** How many more there are; missing without any. */
+  readonly moreErrors?: number;
+}
+
+/** Whether one proxy holds what was sent. */
+export interface ProxySync {
+  /** `<pod>.<namespace>` */
+  readonly proxy: string;
+  readonly proxy_type: string;
+  readonly cluster_id: string;
+  readonly istio_version: string;
+  readonly cluster_sent: string;
+  readonly cluster_acked: string;
+  readonly listener_sent: string;
+  readonly listener_acked: string;
+  readonly route_sent: string;
+  readonly route_acked: string;
+  readonly endpoint_sent: string;
+  readonly endpoint_acked: string;
+  readonly extensionconfig_sent: string;
+  readonly extensionconfig_acked: string;
+  /** Id of the control plane that answers. */
+  readonly tulled: string;
+  readonly connectedAt: string;
+  /** It came in the clear; missing for one that has shown a certificate, and in a mesh without any. */
+  readonly withoutCertificate?: true;
+  readonly types: Readonly<Record<StatusType, TypeSync>>;
+}
+
+export interface RegisteredService {
+  readonly hostname: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly addresses: readonly string[];
+  readonly selector: Readonly<Record<string, string>>;
+  readonly ports: readonly {
+    readonly name: string;
+    readonly number: number;
+    readonly targetPort: number | string;
+    readonly protocol: PortProtocol;
+  }[];
+  readonly identities?: readonly string[];
+  readonly exportedTo?: readonly string[];
+}
+
+/** Those of one port of a Service. */
+export interface ServiceEndpoints {
+  /** Its host name. */
+  readonly service: string;
+  readonly port: number;
+  readonly endpoints: readonly {
+    readonly address: string;
+    readonly port: number;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly workload: string;
+    readonly namespace: string;
+    readonly tlsMode?: "istio";
+    readonly refusesPlainText?: true;
+  }[];
+}
+
+export interface ProxyConnection {
+  readonly connectionId: string;
+  /** `<pod>.<namespace>` */
+  readonly proxy: string;
+  readonly peer: string;
+  /** SPIFFE ID; missing in the clear. */
+  readonly identity?: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly connectedAt: string;
+}
+
+/** Envoy's messages as JSON, with their own names of fields. */
+export interface ProxyConfiguration {
+  /** As it was asked for. */
+  readonly proxy: string;
+  readonly clusters: readonly unknown[];
+  readonly endpoints: readonly unknown[];
+  readonly listeners: readonly unknown[];
+  readonly routes: readonly unknown[];
+}
