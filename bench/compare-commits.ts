@@ -1,7 +1,7 @@
-// `npm run bench -- --compare COMMIT`: what this tree's CPU is to a commit's. This tree's bench loads the Tulle of both at the same time on
-// one core, where they take turns within milliseconds: what disturbs the machine disturbs both alike. Loaded in turn for a second each,
-// on a busy machine, ten ratios of a request went from 0.74 to 1.17; loaded at once, from 0.98 to 1.06. Each start makes new processes, so
-// that a lucky layout of one of them does not decide.
+// `npm run bench -- --compare COMMIT`: what this tree's CPU is to a commit's. This tree's bench loads the Tulle of both
+// at the same time on one core, where they take turns within milliseconds: what disturbs the machine disturbs both
+// alike. Loaded in turn for a second each, on a busy machine, ten ratios of a request went from 0.74 to 1.17; loaded at
+// once, from 0.98 to 1.06. Each start makes new processes, so that a lucky layout of one of them does not decide.
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import path from "node:path";
 import { lastLines, runCommand } from "../tests/tools/run-command.ts";
@@ -138,8 +138,9 @@ async function program(command: string, args: readonly string[], cwd: string, ti
 }
 
 /**
- * The median of the pairs' ratios, not the ratio of medians: the two of a pair have had the same machine. Beside it what each start had,
- * which says how much is the luck of a start, and the least of each tree, which a disturbance can only miss.
+ * The median of the pairs' ratios, not the ratio of medians: the two of a pair have had the same machine. Beside it
+ * what each start had, which says how much is the luck of a start, and the least of each tree, which a disturbance can
+ * only miss.
  */
 export function comparisonTable({ before, rows, failures }: Comparison): string {
   const measured = rows.map(({ name, starts }) => {

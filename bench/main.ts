@@ -1,7 +1,7 @@
-// `npm run bench`: each row of the table below is a scenario; they run one after the other, since the cores are what is measured.
-// `--only NAME`, `--rounds N`, `--seconds N` (load in a round), `--json` (everything measured),
-// `--proxies Envoy,Tulle` (which of those built in), `--also NAME=COMMAND` (one more), `--compare COMMIT` (this tree beside a commit,
-// CPU alone), `--help`.
+// `npm run bench`: each row of the table below is a scenario; they run one after the other, since the cores are what is
+// measured. `--only NAME`, `--rounds N`, `--seconds N` (load in a round), `--json` (everything measured), `--proxies
+// Envoy,Tulle` (which of those built in), `--also NAME=COMMAND` (one more), `--compare COMMIT` (this tree beside a
+// commit, CPU alone), `--help`.
 import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";

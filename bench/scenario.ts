@@ -5,7 +5,9 @@ export interface ScenarioOptions {
   readonly rounds: number;
   /** Duration of the load on one proxy in one round. */
   readonly seconds: number;
-  /** Contestants are loaded at the same time, not one after the other: they take turns on the core within milliseconds. */
+  /**
+   * Contestants are loaded at the same time, not one after the other: they take turns on the core within milliseconds.
+   */
   readonly atOnce: boolean;
   /** The clones whose Tulle takes part, each as a contestant of the tree's name. */
   readonly trees: readonly Tree[];

@@ -22,8 +22,8 @@ export async function measureUpToReady(options: ScenarioOptions): Promise<Scenar
 }
 
 /**
- * A copy of the sample, so that each round starts without state and beside whatever else runs; as deep in the clone as the
- * sample itself, which reaches the clone's libraries and the authorization server from there.
+ * A copy of the sample, so that each round starts without state and beside whatever else runs; as deep in the clone as
+ * the sample itself, which reaches the clone's libraries and the authorization server from there.
  */
 async function measureOnce(): Promise<number> {
   const cache = path.join(root, ".cache");

@@ -1,5 +1,5 @@
-// `npm test -- --affected`: which test files can see a change. A file sees what it imports and what it names in a string, and through those
-// all that they see in turn; nothing here is kept by hand.
+// `npm test -- --affected`: which test files can see a change. A file sees what it imports and what it names in a
+// string, and through those all that they see in turn; nothing here is kept by hand.
 import path from "node:path";
 import { importsOf } from "./tidy/import-table.ts";
 import type { PackageManifest } from "./tidy/packages.ts";
@@ -75,7 +75,10 @@ function exportsOf(manifest: PackageManifest): [string, string][] {
   ]);
 }
 
-/** `"samples/shop"`, `"../bin/tulle.mjs"`, `path.join(root, "packages", "cli", "src", "main.ts")`: programs that are started, files that are read. */
+/**
+ * `"samples/shop"`, `"../bin/tulle.mjs"`, `path.join(root, "packages", "cli", "src", "main.ts")`: programs that are
+ * started, files that are read.
+ */
 function namedIn(file: SourceFile): readonly string[] {
   const text = file.text.replaceAll(/^\s*(?:\/\/|\/?\*).*$/gm, "");
   const single = text.matchAll(/["']([\w@./-]*[/.][\w@./-]+)["']/g).map(([, name]) => name!);

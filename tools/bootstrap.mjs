@@ -1,6 +1,6 @@
-// Makes a clone ready to run: installs exactly what the lock file names, the pinned Node runtime included, once for each lock file.
-// Plain JavaScript for any Node from 18 on, because it runs before anything is installed; an older Node still gets to the message,
-// which is why the imports have no "node:" prefix and nothing is awaited at the top.
+// Makes a clone ready to run: installs exactly what the lock file names, the pinned Node runtime included, once for
+// each lock file. Plain JavaScript for any Node from 18 on, because it runs before anything is installed; an older Node
+// still gets to the message, which is why the imports have no "node:" prefix and nothing is awaited at the top.
 import { spawn, spawnSync } from "child_process";
 import { createHash, randomBytes } from "crypto";
 import fs from "fs";
@@ -108,8 +108,8 @@ function requireWritableFolder() {
 }
 
 /**
- * One set-up at a time in a clone. The lock names this process and then npm's as well, which may outlive a killed set-up and
- * must not be joined by a second npm.
+ * One set-up at a time in a clone. The lock names this process and then npm's as well, which may outlive a killed
+ * set-up and must not be joined by a second npm.
  */
 async function acquireLock() {
   const token = randomBytes(8).toString("hex");
@@ -288,7 +288,10 @@ function linkPinnedNode(packageName) {
   }
 }
 
-/** npm leaves an optional package out without an error when its platform does not match; the runtime is not optional to us. */
+/**
+ * npm leaves an optional package out without an error when its platform does not match; the runtime is not optional to
+ * us.
+ */
 function requirePinnedNode(version) {
   const result = spawnSync(pinnedNode, ["--version"], { encoding: "utf8" });
   if (result.status === 0 && result.stdout.trim() === `v${version}`) return;

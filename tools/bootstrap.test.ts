@@ -1,4 +1,5 @@
-// The set-up of a clone against a stand-in for npm: what is installed when, and what a newcomer is told when it cannot be.
+// The set-up of a clone against a stand-in for npm: what is installed when, and what a newcomer is told when it cannot
+// be.
 import assert from "node:assert/strict";
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

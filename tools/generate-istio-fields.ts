@@ -1,5 +1,6 @@
-// Regenerates packages/config/src/kinds/istio-api-fields.txt: the fields of Istio's API, one a line, which the schemas have to know.
-// `npm run generate:istio-fields`; needs Go on the PATH, which fetches the published module with Istio's CRDs.
+// Regenerates packages/config/src/kinds/istio-api-fields.txt: the fields of Istio's API, one a line, which the schemas
+// have to know. `npm run generate:istio-fields`; needs Go on the PATH, which fetches the published module with Istio's
+// CRDs.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

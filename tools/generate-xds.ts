@@ -52,8 +52,9 @@ function isMeaningful(options: object): boolean {
 }
 
 /**
- * Leaves out custom options (validation rules, status and version marks) and the imports that define them: nothing reads
- * them, and every process would pay for parsing them at its start. Options of the file itself are for other languages.
+ * Leaves out custom options (validation rules, status and version marks) and the imports that define them: nothing
+ * reads them, and every process would pay for parsing them at its start. Options of the file itself are for other
+ * languages.
  */
 function withoutCustomOptions(file: FileDescriptorProto): FileDescriptorProto {
   const strip = (value: unknown): void => {

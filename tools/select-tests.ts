@@ -1,4 +1,5 @@
-// Which test files a command line of `npm test` means: all, those of paths, those whose path holds a word, or those that see a change.
+// Which test files a command line of `npm test` means: all, those of paths, those whose path holds a word, or those
+// that see a change.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";

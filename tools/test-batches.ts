@@ -1,4 +1,5 @@
-// Which test files of `npm test` share a process. A process of its own costs a file 0.3 s of CPU, most of it for modules that its neighbours load too.
+// Which test files of `npm test` share a process. A process of its own costs a file 0.3 s of CPU, most of it for
+// modules that its neighbours load too.
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -13,8 +14,8 @@ export interface Batch {
 const maxFilesInBatch = 24;
 
 /**
- * What asks for a process of its own: hooks of the whole file (they would be the batch's), a changed environment, faked time, programs that are
- * waited for (others run meanwhile), measured memory, and worker threads.
+ * What asks for a process of its own: hooks of the whole file (they would be the batch's), a changed environment, faked
+ * time, programs that are waited for (others run meanwhile), measured memory, and worker threads.
  */
 const ownProcess =
   /^(?:before|after|beforeEach|afterEach)\(|process\.env\[[^\]]*\] = |mock\.timers|startProcess\(|spawn\(|spawnSync\(|memoryUsage|node:worker_threads|ShopInstance|Envoy\(|nginx|chromium/im;

@@ -1,4 +1,5 @@
-// The second reporter of `npm test`: keeps what the printed report leaves easy to miss (skipped, todo, missing tools) and judges it.
+// The second reporter of `npm test`: keeps what the printed report leaves easy to miss (skipped, todo, missing tools)
+// and judges it.
 import type { TestEvent } from "node:test/reporters";
 import { TOOL_UNAVAILABLE_MARK } from "../tests/tools/tool-unavailable.ts";
 
@@ -38,8 +39,8 @@ export function readOutcomes(jsonLines: string): readonly Outcome[] {
 }
 
 /**
- * A test that is skipped or marked todo in silence fails the run. Tools that this machine lacks are told by name, in a line each; they
- * fail the run only where every tool must be had.
+ * A test that is skipped or marked todo in silence fails the run. Tools that this machine lacks are told by name, in a
+ * line each; they fail the run only where every tool must be had.
  */
 export function verdict(
   outcomes: readonly Outcome[],

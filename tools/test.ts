@@ -1,5 +1,6 @@
-// `npm test`: sets up the tools that tests borrow, checks the code's form, then runs every test; `--long` and `--interop` run those of that kind alone.
-// Paths and words narrow it: `npm test -- packages/xds`, `npm test -- oauth2`; `--affected` leaves what a change cannot reach. `--help` says so too.
+// `npm test`: sets up the tools that tests borrow, checks the code's form, then runs every test; `--long` and
+// `--interop` run those of that kind alone. Paths and words narrow it: `npm test -- packages/xds`, `npm test --
+// oauth2`; `--affected` leaves what a change cannot reach. `--help` says so too.
 import { spawn } from "node:child_process";
 import { glob, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -15,7 +16,10 @@ import { readOutcomes, verdict } from "./test-outcomes.ts";
 const root = path.resolve(import.meta.dirname, "..");
 const onCi = process.env["CI"] !== undefined && process.env["CI"] !== "" && process.env["CI"] !== "false";
 
-/** What tests borrow from Debian; a test asks for it by `debianTool`, this list only saves time by installing all at once. */
+/**
+ * What tests borrow from Debian; a test asks for it by `debianTool`, this list only saves time by installing all at
+ * once.
+ */
 const borrowedPrograms: readonly DebianToolName[] = [
   "nginx",
   "haproxy",
@@ -129,15 +133,16 @@ async function setUpTools(): Promise<boolean> {
 }
 
 async function runTests(kind: TestKind): Promise<boolean> {
-  // Each file or batch of files is a process, and starts many: they read stripped types and compiled code from one place.
+  // Each file or batch of files is a process, and starts many: they read stripped types and compiled code from one
+  // place.
   process.env["NODE_COMPILE_CACHE"] ??= path.join(root, "node_modules", ".cache", "compile");
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-test-"));
   const report = path.join(folder, "outcomes.jsonl");
   try {
     const passed = await execute(process.execPath, [
       "--test",
-      // Of two cores: files wait for a third of their time, and Node's own default there is one file at a time. A long test loads both by
-      // itself: beside another one it would find requests that wait longer than a proxy drains.
+      // Of two cores: files wait for a third of their time, and Node's own default there is one file at a time. A long
+      // test loads both by itself: beside another one it would find requests that wait longer than a proxy drains.
       `--test-concurrency=${kind === "long" ? 1 : 3}`,
       `--test-timeout=${kind === "long" ? longTestTimeoutMs : testTimeoutMs}`,
       "--test-reporter=spec",

@@ -1,5 +1,5 @@
-// Runs on the load's core: opens TLS connections to a proxy one after another, several at a time, and closes each when its
-// handshake is over. Prints how many there were. Its input is a JSON document of `HandshakeLoad`.
+// Runs on the load's core: opens TLS connections to a proxy one after another, several at a time, and closes each when
+// its handshake is over. Prints how many there were. Its input is a JSON document of `HandshakeLoad`.
 import { text } from "node:stream/consumers";
 import { connect, createSecureContext, type ConnectionOptions } from "node:tls";
 

@@ -1,5 +1,6 @@
-// TLS handshakes that a sidecar does for its callers: mutual TLS 1.3 as between workloads, from the beginning and with a session
-// that is taken up again. Both proxies run the xDS that the control plane's stages make for a STRICT workload.
+// TLS handshakes that a sidecar does for its callers: mutual TLS 1.3 as between workloads, from the beginning and with
+// a session that is taken up again. Both proxies run the xDS that the control plane's stages make for a STRICT
+// workload.
 import path from "node:path";
 import { startProcess } from "../../tests/tools/processes.ts";
 import { strict } from "../mesh/manifests.ts";

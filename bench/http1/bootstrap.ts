@@ -1,4 +1,5 @@
-// The bootstrap document that Tulle's proxy and Envoy both get: what an Istio ingress gateway is sent for one host with a few routes.
+// The bootstrap document that Tulle's proxy and Envoy both get: what an Istio ingress gateway is sent for one host with
+// a few routes.
 import { stringify } from "yaml";
 
 export interface BootstrapPorts {

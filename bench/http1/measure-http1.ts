@@ -1,4 +1,5 @@
-// HTTP/1.1 through each proxy in turn, several rounds in one run: the proxy has one core for itself, load and back end have the other.
+// HTTP/1.1 through each proxy in turn, several rounds in one run: the proxy has one core for itself, load and back end
+// have the other.
 import { mkdir, mkdtemp, rm, truncate } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import path from "node:path";

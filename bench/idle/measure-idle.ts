@@ -1,5 +1,6 @@
-// Memory of a proxy that holds ten thousand idle keep-alive connections, each of which has made one request: what it has then, and
-// what the connections added. A new process each round, warmed by load first, so that only connections are counted.
+// Memory of a proxy that holds ten thousand idle keep-alive connections, each of which has made one request: what it
+// has then, and what the connections added. A new process each round, warmed by load first, so that only connections
+// are counted.
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";

@@ -1,4 +1,5 @@
-// What a process and its descendants have used, as Linux counts it. CPU time holds on a noisy machine, where requests per second do not.
+// What a process and its descendants have used, as Linux counts it. CPU time holds on a noisy machine, where requests
+// per second do not.
 import { readdir, readFile } from "node:fs/promises";
 
 export interface ProcessUsage {
@@ -24,7 +25,9 @@ async function readOne(processId: number): Promise<ProcessUsage> {
   return { cpuSeconds: cpuSeconds.reduce((sum, seconds) => sum + seconds, 0), residentBytes: residentKib * 1024 };
 }
 
-/** In nanoseconds; /proc/PID/stat knows hundredths of a second, too coarse for a share of a core during a second or two. */
+/**
+ * In nanoseconds; /proc/PID/stat knows hundredths of a second, too coarse for a share of a core during a second or two.
+ */
 async function threadCpuSeconds(folder: string): Promise<number> {
   // A thread may end between the listing and the reading.
   const schedstat = await readFile(`${folder}/schedstat`, "utf8").catch(() => "0");

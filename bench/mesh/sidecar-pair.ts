@@ -1,5 +1,6 @@
-// Two sidecars of one kind, a client's and a server's, under the control plane's own stages: the same manifests become the same
-// xDS for Tulle's proxy and for Envoy, so that nobody is measured with a configuration that was written for a bench.
+// Two sidecars of one kind, a client's and a server's, under the control plane's own stages: the same manifests become
+// the same xDS for Tulle's proxy and for Envoy, so that nobody is measured with a configuration that was written for a
+// bench.
 import { mkdir, mkdtemp, rm, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -75,8 +76,8 @@ export class SidecarPair implements AsyncDisposable {
         return startBackend(own, `${pod.appAddress}:${port}`, loadCore);
       },
       wrapCommand: (pod, command, args) =>
-        // The access log goes to standard output, as Istio's; here that is a file. The agent tells peers of the workload, and `tulle up`
-        // gives Tulle's sidecars less memory for what is short-lived.
+        // The access log goes to standard output, as Istio's; here that is a file. The agent tells peers of the
+        // workload, and `tulle up` gives Tulle's sidecars less memory for what is short-lived.
         onCore(proxyCore, "sh", [
           "-c",
           'log=$1; export TULLE_PEER_METADATA="$2" NODE_OPTIONS="$3"; shift 3; exec "$@" >> "$log"',

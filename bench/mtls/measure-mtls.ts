@@ -1,5 +1,6 @@
-// A request from one workload to another: through the client's sidecar, by mutual TLS 1.3 to the server's, which knows the caller
-// by its certificate, takes the token that it brings and asks one policy. Access log on, both sides measured.
+// A request from one workload to another: through the client's sidecar, by mutual TLS 1.3 to the server's, which knows
+// the caller by its certificate, takes the token that it brings and asks one policy. Access log on, both sides
+// measured.
 import { allow, client, strict } from "../mesh/manifests.ts";
 import { measurePairs, pairsCpu, pairTable } from "../mesh/measure-pairs.ts";
 import { sidecarKinds } from "../mesh/sidecar-kinds.ts";

@@ -1,5 +1,5 @@
-// What a thousand rules of AuthorizationPolicy add to a request: the same pair of sidecars with one rule and with a thousand,
-// of which the last that is looked at lets the request through.
+// What a thousand rules of AuthorizationPolicy add to a request: the same pair of sidecars with one rule and with a
+// thousand, of which the last that is looked at lets the request through.
 import { allow, client, strict } from "../mesh/manifests.ts";
 import { cpuOf, type MeasuredPair, measurePairs, pairsCpu } from "../mesh/measure-pairs.ts";
 import { sidecarKinds } from "../mesh/sidecar-kinds.ts";

@@ -1,5 +1,5 @@
-// What a push of ten thousand routes does to the requests that run meanwhile: 2,000 a second, and the p99 of a few seconds with
-// one push in them against that of as many seconds before, without.
+// What a push of ten thousand routes does to the requests that run meanwhile: 2,000 a second, and the p99 of a few
+// seconds with one push in them against that of as many seconds before, without.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";

@@ -1,6 +1,7 @@
-// Runs on the load's core, behind everything there: a control plane that sends ten thousand other routes at each SIGUSR2, and prints how
-// long it took until they were acknowledged. In the bench's own process it held up load and back end by some milliseconds, which
-// looked like the proxy's. Arguments: the stream's socket, the listener's port, its access log, how many pushes there will be.
+// Runs on the load's core, behind everything there: a control plane that sends ten thousand other routes at each
+// SIGUSR2, and prints how long it took until they were acknowledged. In the bench's own process it held up load and
+// back end by some milliseconds, which looked like the proxy's. Arguments: the stream's socket, the listener's port,
+// its access log, how many pushes there will be.
 import { encodeResource, serveAds } from "@tulle/xds";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { messageFromJson } from "@tulle/xds/json";

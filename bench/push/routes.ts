@@ -1,5 +1,5 @@
-// A route configuration as large as a mesh of a thousand services has at its gateway: ten routes each, every one of them another
-// one than in the push before.
+// A route configuration as large as a mesh of a thousand services has at its gateway: ten routes each, every one of
+// them another one than in the push before.
 import { route } from "../http1/bootstrap.ts";
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { messageFromJson } from "@tulle/xds/json";

@@ -1,6 +1,6 @@
-// Runs on the load's core: requests at a steady rate, whatever becomes of the ones before them, each on a connection that is free.
-// Time is cut into windows; the program says when one begins, and at its end which latencies it had. Arguments: port, requests per
-// second, milliseconds of a window.
+// Runs on the load's core: requests at a steady rate, whatever becomes of the ones before them, each on a connection
+// that is free. Time is cut into windows; the program says when one begins, and at its end which latencies it had.
+// Arguments: port, requests per second, milliseconds of a window.
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 

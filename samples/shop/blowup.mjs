@@ -1,4 +1,5 @@
-// Switches the catalog's faults on and off by calling each catalog container itself, past the mesh. Runs on any Node from 18 on.
+// Switches the catalog's faults on and off by calling each catalog container itself, past the mesh. Runs on any Node
+// from 18 on.
 import { execFileSync } from "node:child_process";
 import path from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,5 @@
-// What every program of the shop needs to be a server: it listens where HOST and PORT say, answers JSON, and ends cleanly.
+// What every program of the shop needs to be a server: it listens where HOST and PORT say, answers JSON, and ends
+// cleanly.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
@@ -14,8 +15,8 @@ export function createAppServer(handler: Handler): Server {
         else sendJson(response, 500, { error: "internal error" });
       });
   });
-  // The sidecar keeps connections to the app open and closes idle ones itself. If the app did it first, a request already
-  // on its way would be lost.
+  // The sidecar keeps connections to the app open and closes idle ones itself. If the app did it first, a request
+  // already on its way would be lost.
   server.keepAliveTimeout = 0;
   return server;
 }
@@ -77,8 +78,8 @@ export function pathOf(request: IncomingMessage): string | undefined {
   return URL.parse(request.url ?? "", "http://app")?.pathname;
 }
 
-// Headers that tie the spans of one request together, in the formats in use. A mesh makes the spans, but only the program
-// knows which outgoing request belongs to which incoming one.
+// Headers that tie the spans of one request together, in the formats in use. A mesh makes the spans, but only the
+// program knows which outgoing request belongs to which incoming one.
 const tracingHeaders = [
   "x-request-id",
   "traceparent",

@@ -1,5 +1,5 @@
-// docs/analyzers.md against the table of codes and the source: every code that is reported stands there as reported, with its name
-// and severity, and nothing else does.
+// docs/analyzers.md against the table of codes and the source: every code that is reported stands there as reported,
+// with its name and severity, and nothing else does.
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";

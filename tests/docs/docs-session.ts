@@ -1,5 +1,5 @@
-// Runs the shell blocks of one session as a reader would: in order, in a folder that looks like a fresh clone, with the ports that
-// the page names exchanged for free ones so that nothing on the machine is in the way.
+// Runs the shell blocks of one session as a reader would: in order, in a folder that looks like a fresh clone, with the
+// ports that the page names exchanged for free ones so that nothing on the machine is in the way.
 import { cp, glob, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -19,7 +19,10 @@ interface ServerCommand {
   readonly ready: RegExp;
 }
 
-/** Blocks of a session share variables, as commands in one terminal do. Read-only ones of bash itself cannot be set again. */
+/**
+ * Blocks of a session share variables, as commands in one terminal do. Read-only ones of bash itself cannot be set
+ * again.
+ */
 const prologue = [
   "[ -f .state/variables ] && source .state/variables 2> /dev/null",
   "trap 'declare -p > .state/variables' EXIT",

@@ -1,5 +1,5 @@
-// docs/failures.md against the proxy's source: every flag, every code details and every reason that the source can give stands on
-// the page, what the page names exists, and a test makes it happen.
+// docs/failures.md against the proxy's source: every flag, every code details and every reason that the source can give
+// stands on the page, what the page names exists, and a test makes it happen.
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";

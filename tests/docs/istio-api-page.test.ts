@@ -1,5 +1,5 @@
-// docs/istio-api.md says of each field of Istio's API what the schemas say. UPDATE_DOCS=1 writes its tables anew; read the difference
-// before it is committed.
+// docs/istio-api.md says of each field of Istio's API what the schemas say. UPDATE_DOCS=1 writes its tables anew; read
+// the difference before it is committed.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";

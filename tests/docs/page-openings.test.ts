@@ -1,4 +1,5 @@
-// Every page for users opens with what its reader can do after it; the words that a newcomer may not know stand in one table, in order.
+// Every page for users opens with what its reader can do after it; the words that a newcomer may not know stand in one
+// table, in order.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";

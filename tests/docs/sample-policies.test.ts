@@ -1,4 +1,5 @@
-// The shop's policies on paper: each alone and all together are without a finding, and what two files say is the same in both.
+// The shop's policies on paper: each alone and all together are without a finding, and what two files say is the same
+// in both.
 import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import path from "node:path";

@@ -1,5 +1,5 @@
-// The account page of the shop: the gateway asks people to sign in, passes the access token on alone, keeps the session going and
-// ends it. A real browser, the authorization server behind the same gateway, every part an ordinary workload.
+// The account page of the shop: the gateway asks people to sign in, passes the access token on alone, keeps the session
+// going and ends it. A real browser, the authorization server behind the same gateway, every part an ordinary workload.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";

@@ -1,5 +1,5 @@
-// A program under another user's id that connects, writes a request and closes, without waiting for a word: started as root, it gives up
-// that id first, and ends when all requests have been sent.
+// A program under another user's id that connects, writes a request and closes, without waiting for a word: started as
+// root, it gives up that id first, and ends when all requests have been sent.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";

@@ -1,4 +1,5 @@
-// Certificates of twenty seconds under traffic for two minutes, and a change of the root in between: nothing that a client could notice.
+// Certificates of twenty seconds under traffic for two minutes, and a change of the root in between: nothing that a
+// client could notice.
 import assert from "node:assert/strict";
 import { Agent } from "node:http";
 import { type TestContext, test } from "node:test";

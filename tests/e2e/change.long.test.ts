@@ -1,4 +1,5 @@
-// Two replicas of everything under load while all of it changes: configuration, pods, proxies, the control plane. No request fails.
+// Two replicas of everything under load while all of it changes: configuration, pods, proxies, the control plane. No
+// request fails.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { Kind } from "@tulle/config";
@@ -171,7 +172,10 @@ async function changeConfiguration(shop: ShopInstance, load: ShopLoad): Promise<
   }
 }
 
-/** Every pod is replaced, every proxy started again, and the control plane twice. Starts take from the load; it catches up after each. */
+/**
+ * Every pod is replaced, every proxy started again, and the control plane twice. Starts take from the load; it catches
+ * up after each.
+ */
 async function replaceEverything(shop: ShopInstance, load: ShopLoad, tell: (what: string) => void): Promise<void> {
   const replace = async (what: string, work: () => Promise<void>): Promise<void> => {
     await load.caughtUp();

@@ -1,5 +1,6 @@
-// Two replicas of everything under load while processes are killed and stopped. Requests on a killed gateway's own connections may
-// fail, and those that nothing tries again while a pod that serves them is killed and still an endpoint; everything else succeeds.
+// Two replicas of everything under load while processes are killed and stopped. Requests on a killed gateway's own
+// connections may fail, and those that nothing tries again while a pod that serves them is killed and still an
+// endpoint; everything else succeeds.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";

@@ -1,5 +1,5 @@
-// Connections by the thousand of another user, to every port that an instance listens on: the owner, the proxies and the probes are answered
-// all the same. Two real users; so this runs as root.
+// Connections by the thousand of another user, to every port that an instance listens on: the owner, the proxies and
+// the probes are answered all the same. Two real users; so this runs as root.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rollOut } from "./replicated-shop.ts";

@@ -1,5 +1,5 @@
-// The disk under an instance is full: traffic goes on, endpoints and files of configuration still take effect, what ended is started
-// again, and each trouble is told once.
+// The disk under an instance is full: traffic goes on, endpoints and files of configuration still take effect, what
+// ended is started again, and each trouble is told once.
 import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";

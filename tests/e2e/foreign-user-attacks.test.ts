@@ -1,5 +1,6 @@
-// What another user of the machine does to get at a mesh: takes its addresses before it or while it restarts, plants instances, crowds
-// the API, reads what it may. It is sent nothing, ends nothing and keeps nobody out. Two real users; so this runs as root.
+// What another user of the machine does to get at a mesh: takes its addresses before it or while it restarts, plants
+// instances, crowds the API, reads what it may. It is sent nothing, ends nothing and keeps nobody out. Two real users;
+// so this runs as root.
 import assert from "node:assert/strict";
 import { chmod, chown, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -15,7 +16,10 @@ const entry = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts"
 /** Of a token in JSON. Three letters alone stand in the random bytes of a handshake sooner or later. */
 const tokenText = /eyJ[\w-]{8,}/;
 
-/** Tokens, keys, manifests and requests: nothing of it may have left. What the agents begin a handshake with is no secret. */
+/**
+ * Tokens, keys, manifests and requests: nothing of it may have left. What the agents begin a handshake with is no
+ * secret.
+ */
 async function assertNothingTold(shop: ShopInstance, squatter: Squatter): Promise<void> {
   const received = squatter.received();
   const token = (await readFile(path.join(shop.folder, ".tulle", "token"), "utf8")).trim();

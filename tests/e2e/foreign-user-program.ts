@@ -1,5 +1,5 @@
-// What a program under another user's id, perhaps in another network namespace, tries against a running mesh; started as root, it gives
-// up that id before it tries anything, and prints what came of each try as JSON.
+// What a program under another user's id, perhaps in another network namespace, tries against a running mesh; started
+// as root, it gives up that id before it tries anything, and prints what came of each try as JSON.
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";

@@ -1,5 +1,5 @@
-// A program under another user's id on the same machine: it knows everything but a workload's token and key, and gets neither a
-// certificate nor configuration, nor a word from a workload under STRICT.
+// A program under another user's id on the same machine: it knows everything but a workload's token and key, and gets
+// neither a certificate nor configuration, nor a word from a workload under STRICT.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import path from "node:path";

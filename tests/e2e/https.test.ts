@@ -1,5 +1,5 @@
-// HTTPS on one machine: the certificate that `tulle up` makes, believed by its authority alone, and a gateway that comes back with
-// it while nobody can hand it out.
+// HTTPS on one machine: the certificate that `tulle up` makes, believed by its authority alone, and a gateway that
+// comes back with it while nobody can hand it out.
 import assert from "node:assert/strict";
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { request } from "node:https";

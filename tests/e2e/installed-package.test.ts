@@ -1,4 +1,5 @@
-// The tarball of `npm pack`, as somebody uses it who has no clone: installed by npm into a folder of its own, run in an empty home.
+// The tarball of `npm pack`, as somebody uses it who has no clone: installed by npm into a folder of its own, run in an
+// empty home.
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

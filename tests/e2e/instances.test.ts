@@ -112,8 +112,8 @@ test("a second Ctrl-C ends at once what the first one waits for", async () => {
   const stoppingAtMs = performance.now();
   await waitFor(async () => (await shop.processes()).size <= 5, { what: "all but the stubborn pods to end" });
   assert.equal(shop.up.exit, undefined);
-  // One that comes right after the first is the same Ctrl-C, handed on by a parent. And one that comes while the process exits
-  // would end it by the signal: so it is sent once, and late enough.
+  // One that comes right after the first is the same Ctrl-C, handed on by a parent. And one that comes while the
+  // process exits would end it by the signal: so it is sent once, and late enough.
   await waitFor(() => performance.now() - stoppingAtMs > sameSignalMs, { what: "a Ctrl-C to be another one" });
   shop.up.kill("SIGINT");
   await waitFor(() => shop.up.exit, { what: "the end" });

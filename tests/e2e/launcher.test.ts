@@ -1,4 +1,5 @@
-// The script `./tulle` of a clone: found through links and from any folder, whatever the folders are called, with the name to type.
+// The script `./tulle` of a clone: found through links and from any folder, whatever the folders are called, with the
+// name to type.
 import assert from "node:assert/strict";
 import { chmod, copyFile, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,5 @@
-// The commands that tell what holds for a pod: the same on Tulle's proxy and on a stock Envoy, of the shop's own policies.
+// The commands that tell what holds for a pod: the same on Tulle's proxy and on a stock Envoy, of the shop's own
+// policies.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";

@@ -1,5 +1,5 @@
-// A control plane that may open no more files: it refuses newcomers, says so once, goes on with the proxies that it has and the
-// people who ask it, and takes newcomers again by itself.
+// A control plane that may open no more files: it refuses newcomers, says so once, goes on with the proxies that it has
+// and the people who ask it, and takes newcomers again by itself.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";

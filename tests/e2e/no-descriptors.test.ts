@@ -1,5 +1,5 @@
-// A proxy that may open no more files: it refuses newcomers, says so once, goes on with those it has, and recovers by itself.
-// Beside it an Envoy in the same state, for what a request is told that cannot reach its host.
+// A proxy that may open no more files: it refuses newcomers, says so once, goes on with those it has, and recovers by
+// itself. Beside it an Envoy in the same state, for what a request is told that cannot reach its host.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";

@@ -1,5 +1,6 @@
 // Runs a strict shop in a network namespace of its own, where a test may do to the network what it likes: started by
-// `unshare --net`, it lets a foreign program try everything and prints what came of it as JSON. All that it makes ends with it.
+// `unshare --net`, it lets a foreign program try everything and prints what came of it as JSON. All that it makes ends
+// with it.
 import assert from "node:assert/strict";
 import { readlink } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -16,7 +17,10 @@ export interface StageResult {
   readonly outcomes: Outcomes;
   /** Tables of nftables: while the mesh runs, and when its supervisor has been killed. */
   readonly tables: readonly [during: string, afterwards: string];
-  /** What came of the owner's requests to another user's listener: at all of the machine's addresses, asked at one that is not the mesh's and at one that is. */
+  /**
+   * What came of the owner's requests to another user's listener: at all of the machine's addresses, asked at one that
+   * is not the mesh's and at one that is.
+   */
   readonly squatted: Outcomes;
 }
 
@@ -106,8 +110,8 @@ async function tryFromAnotherNetwork(): Promise<StageResult> {
 }
 
 /**
- * Another user listens where a pod may be called. `cookies` are what a listener that is flooded accepts by; the kernel can be told to use them
- * always, and its answers then belong to no socket.
+ * Another user listens where a pod may be called. `cookies` are what a listener that is flooded accepts by; the kernel
+ * can be told to use them always, and its answers then belong to no socket.
  */
 async function tryToAnswer(controlPlane: string): Promise<Outcomes> {
   const inMesh = controlPlane.replace(/\d+$/, "200");

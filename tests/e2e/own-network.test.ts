@@ -1,5 +1,6 @@
-// Programs that are no part of a mesh, past all that loopback leaves open: from another network namespace, and as another user where
-// `tulle up --own-user-only` closes its addresses. Each in a network of the test's own, so that the machine's is left alone.
+// Programs that are no part of a mesh, past all that loopback leaves open: from another network namespace, and as
+// another user where `tulle up --own-user-only` closes its addresses. Each in a network of the test's own, so that the
+// machine's is left alone.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";

@@ -1,4 +1,5 @@
-// What the store says and what runs stay one, whatever is deleted, written over or killed: it ends where a fresh start ends.
+// What the store says and what runs stay one, whatever is deleted, written over or killed: it ends where a fresh start
+// ends.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";

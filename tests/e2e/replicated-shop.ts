@@ -1,4 +1,5 @@
-// The shop with two of everything, for tests that change and break it under load: what runs it, and what is written to it.
+// The shop with two of everything, for tests that change and break it under load: what runs it, and what is written to
+// it.
 import assert from "node:assert/strict";
 import { readFile, readdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -22,7 +23,10 @@ export const deployments: readonly DeploymentName[] = [...workloads, gateway];
 export const replicas = 2;
 export const podCount = deployments.length * replicas;
 
-/** Tulle's proxy goes as soon as it has answered what it was asked, which takes seconds while the machine has more to do than it can. */
+/**
+ * Tulle's proxy goes as soon as it has answered what it was asked, which takes seconds while the machine has more to do
+ * than it can.
+ */
 const drainSetting = "terminationDrainDuration: 15s";
 /** With a stock Envoy the whole of it is waited for. */
 const envoyDrainSetting = "terminationDrainDuration: 4s";
@@ -40,7 +44,10 @@ async function replicate(folder: string): Promise<void> {
   }
 }
 
-/** A stock Envoy beside each app. The gateways stay Tulle's: an Envoy cannot take over the socket that its forerunner leaves. */
+/**
+ * A stock Envoy beside each app. The gateways stay Tulle's: an Envoy cannot take over the socket that its forerunner
+ * leaves.
+ */
 export async function putEnvoyBesideApps(folder: string): Promise<void> {
   for (const file of (await readdir(folder)).filter((name) => name.endsWith(".yaml") && name !== "gateway.yaml")) {
     const text = await readFile(path.join(folder, file), "utf8");

@@ -1,5 +1,5 @@
-// The routing rules of the sample, with counted answers. Every count is compared with what the proxies counted, so that a request
-// that went past a sidecar fails the test.
+// The routing rules of the sample, with counted answers. Every count is compared with what the proxies counted, so that
+// a request that went past a sidecar fails the test.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -15,7 +15,9 @@ interface Tally {
   readonly counted: (filter: { pod: string; reporter: string; service: string; version?: string }) => number;
 }
 
-/** What is left to chance passes within five standard deviations: less often than once in a million runs it does not. */
+/**
+ * What is left to chance passes within five standard deviations: less often than once in a million runs it does not.
+ */
 function assertNear(seen: number, expected: number, tolerance: number, what: string): void {
   assert.ok(Math.abs(seen - expected) <= tolerance, `${seen} ${what}, expected ${expected} ± ${tolerance.toFixed(0)}`);
 }

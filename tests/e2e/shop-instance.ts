@@ -1,4 +1,5 @@
-// A shop of the test's own: a copy of the sample, run by `tulle up` as a user would, on free ports and with its own registry.
+// A shop of the test's own: a copy of the sample, run by `tulle up` as a user would, on free ports and with its own
+// registry.
 import assert from "node:assert/strict";
 import { cp, mkdir, mkdtemp, readFile, readdir, readlink, rm, writeFile } from "node:fs/promises";
 import { type Agent, request } from "node:http";
@@ -232,7 +233,10 @@ export class ShopInstance implements AsyncDisposable {
     return parts.join("\n");
   }
 
-  /** Process ids of everything that this instance started, by what they run: a pod's name with app or proxy, or control-plane. */
+  /**
+   * Process ids of everything that this instance started, by what they run: a pod's name with app or proxy, or
+   * control-plane.
+   */
   async processes(): Promise<ReadonlyMap<string, number>> {
     const found = new Map<string, number>();
     for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {

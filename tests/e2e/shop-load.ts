@@ -1,6 +1,6 @@
-// People and programs that use the shop while something happens to it: so many requests a second, over connections that are kept
-// and over new ones, with and without TLS. The load is open: what a busy machine could not send in its time is sent later, so
-// that the pace holds over the whole run. What every request got is counted.
+// People and programs that use the shop while something happens to it: so many requests a second, over connections that
+// are kept and over new ones, with and without TLS. The load is open: what a busy machine could not send in its time is
+// sent later, so that the pace holds over the whole run. What every request got is counted.
 import { readFile } from "node:fs/promises";
 import { Agent, request, type RequestOptions } from "node:http";
 import { Agent as SecureAgent, request as requestSecurely } from "node:https";
@@ -12,7 +12,9 @@ import type { ShopInstance } from "./shop-instance.ts";
 export interface LoadOptions {
   readonly seed: number;
   readonly requestsPerSecond: number;
-  /** A machine that cannot keep the pace has this many requests on their way at most; the others wait for their turn. */
+  /**
+   * A machine that cannot keep the pace has this many requests on their way at most; the others wait for their turn.
+   */
   readonly maxInFlight: number;
   /** How long requests come at least, however soon the end is asked for. */
   readonly minSeconds: number;
@@ -133,7 +135,10 @@ export class ShopLoad {
     }
   }
 
-  /** Resolves when the load keeps its pace: what could not be sent in its time is sent. @throws where the pace is beyond the machine */
+  /**
+   * Resolves when the load keeps its pace: what could not be sent in its time is sent. @throws where the pace is beyond
+   * the machine
+   */
   async caughtUp(): Promise<void> {
     const { requestsPerSecond } = this.#options;
     await waitFor(() => this.#due() - this.#sent <= (requestsPerSecond * keptPaceMs) / 1000, {
@@ -143,7 +148,10 @@ export class ShopLoad {
     });
   }
 
-  /** No more requests come after the second that has begun, nor before the least time; resolves when all are sent and have ended. */
+  /**
+   * No more requests come after the second that has begun, nor before the least time; resolves when all are sent and
+   * have ended.
+   */
   async end(): Promise<LoadResult> {
     this.#seconds ??= Math.max(this.#options.minSeconds, Math.ceil(this.nowMs / 1000));
     const endedAtMs = await this.#ended;

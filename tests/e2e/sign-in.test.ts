@@ -1,5 +1,5 @@
-// A person signs in through the gateway: the client application of the shop walks the code grant in a real browser, shows
-// the orders, refreshes its token and signs out. Every part is an ordinary workload behind its sidecar.
+// A person signs in through the gateway: the client application of the shop walks the code grant in a real browser,
+// shows the orders, refreshes its token and signs out. Every part is an ordinary workload behind its sidecar.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../tools/processes.ts";

@@ -1,4 +1,5 @@
-// The smallest mesh that `tulle up` can run: one Deployment that answers with its pod's name, behind sidecars and a published port.
+// The smallest mesh that `tulle up` can run: one Deployment that answers with its pod's name, behind sidecars and a
+// published port.
 import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";

@@ -1,5 +1,6 @@
-// A program of another user that lies in wait: it takes an address of a mesh when it can, answers as a control plane would, and prints
-// each connection and all that it is sent; or it crowds a port. Started as root, it gives up that id first. It uses nothing of this clone.
+// A program of another user that lies in wait: it takes an address of a mesh when it can, answers as a control plane
+// would, and prints each connection and all that it is sent; or it crowds a port. Started as root, it gives up that id
+// first. It uses nothing of this clone.
 import { readFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 

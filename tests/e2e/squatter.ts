@@ -1,5 +1,5 @@
-// A program under another user's id that takes an address as soon as it is free, and says what it is sent there: started as root, it gives up that
-// id first.
+// A program under another user's id that takes an address as soon as it is free, and says what it is sent there:
+// started as root, it gives up that id first.
 import { createServer } from "node:http";
 
 const [, , uid, ip, port] = process.argv;

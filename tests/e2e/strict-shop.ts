@@ -1,5 +1,5 @@
-// A shop under STRICT, and what a program that is no part of it may know and make: addresses, roots, a key and an authority of its
-// own, tokens that do not count.
+// A shop under STRICT, and what a program that is no part of it may know and make: addresses, roots, a key and an
+// authority of its own, tokens that do not count.
 import assert from "node:assert/strict";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";

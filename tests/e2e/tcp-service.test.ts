@@ -1,5 +1,5 @@
-// A Service that speaks its own protocol: reached through a tunnel of the caller's sidecar, with the mesh's certificates between the
-// sidecars and policies of connections at the far end.
+// A Service that speaks its own protocol: reached through a tunnel of the caller's sidecar, with the mesh's
+// certificates between the sidecars and policies of connections at the far end.
 import assert from "node:assert/strict";
 import { readFile, readdir, writeFile } from "node:fs/promises";
 import net from "node:net";

@@ -1,4 +1,5 @@
-// What passes between two sidecars, seen from outside: TLS 1.3 records and nothing that anybody could read. And who is let in.
+// What passes between two sidecars, seen from outside: TLS 1.3 records and nothing that anybody could read. And who is
+// let in.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -37,8 +38,8 @@ function assertTls13Alone({ client, server, fromClient, fromServer }: CapturedCo
   assert.ok(serverHello !== undefined && clientHello !== undefined, `${where} began`);
   assert.equal(negotiatedVersion(serverHello), tls13, `${where}: the version that the server chose`);
   assert.equal(clientHello.type, handshakeRecord, where);
-  // All that follows the hellos is encrypted, the certificates too, and encrypted records say that they are application data
-  // (RFC 8446 §5.2); an unencrypted alert would be a failed handshake.
+  // All that follows the hellos is encrypted, the certificates too, and encrypted records say that they are application
+  // data (RFC 8446 §5.2); an unencrypted alert would be a failed handshake.
   for (const { type } of [...fromTheServer, ...fromTheClient]) assert.ok(encryptedTypes.has(type), `${where}: ${type}`);
 }
 

@@ -1,5 +1,5 @@
-// Every golden xDS file is served to a real Envoy over ADS in each run, and has to be acknowledged whole. One Envoy takes all
-// of them in turn, so that each is also a change from the one before.
+// Every golden xDS file is served to a real Envoy over ADS in each run, and has to be acknowledged whole. One Envoy
+// takes all of them in turn, so that each is also a change from the one before.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { EnvoyUnderAds } from "./envoy-under-ads.ts";

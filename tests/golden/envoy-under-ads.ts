@@ -1,5 +1,5 @@
-// A real Envoy on an ADS server of this process: it is offered whole sets of resources, one after another, and says what it
-// thinks of each. What it runs as does not matter: it takes the set of any proxy.
+// A real Envoy on an ADS server of this process: it is offered whole sets of resources, one after another, and says
+// what it thinks of each. What it runs as does not matter: it takes the set of any proxy.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import path from "node:path";

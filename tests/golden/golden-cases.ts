@@ -1,6 +1,7 @@
-// The golden cases: folders here, each with what the user wrote (`input.yaml`), which proxies are asked about (`proxies.yaml`),
-// what the control plane knows besides (`mesh.yaml`, if there is anything: the trust domain of its authority, the lowest version of TLS),
-// what the mesh looks like after the stage snapshot (`snapshot.yaml`), and what each proxy is sent (`<proxy>.xds.yaml`).
+// The golden cases: folders here, each with what the user wrote (`input.yaml`), which proxies are asked about
+// (`proxies.yaml`), what the control plane knows besides (`mesh.yaml`, if there is anything: the trust domain of its
+// authority, the lowest version of TLS), what the mesh looks like after the stage snapshot (`snapshot.yaml`), and what
+// each proxy is sent (`<proxy>.xds.yaml`).
 import { existsSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -60,7 +61,10 @@ export async function readGoldenInput(name: string): Promise<GoldenInput> {
   return { snapshot, endpoints, proxies: await readProxies(path.join(folder, "proxies.yaml")) };
 }
 
-/** Runs the stages on a case's input. `cache` is what production has, too, and may hold what other cases have left there. */
+/**
+ * Runs the stages on a case's input. `cache` is what production has, too, and may hold what other cases have left
+ * there.
+ */
 export async function makeGoldenCase(name: string, cache: TranslationCache): Promise<GoldenCase> {
   const { snapshot, endpoints, proxies } = await readGoldenInput(name);
   const made = new Map<string, string>();

@@ -1,5 +1,5 @@
-// The files that golden resources name, made for one run: `/etc/golden/…` stands for a folder of this machine, and so does the
-// bundle of the machine's authorities, which not every machine has in that place.
+// The files that golden resources name, made for one run: `/etc/golden/…` stands for a folder of this machine, and so
+// does the bundle of the machine's authorities, which not every machine has in that place.
 import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";

@@ -1,6 +1,6 @@
-// Each golden case through the stages snapshot, scope and translate, by way of one cache that all cases before it have filled: what
-// a proxy gets does not depend on what others got. UPDATE_GOLDEN=1 writes the files anew; read the difference before it is
-// committed.
+// Each golden case through the stages snapshot, scope and translate, by way of one cache that all cases before it have
+// filled: what a proxy gets does not depend on what others got. UPDATE_GOLDEN=1 writes the files anew; read the
+// difference before it is committed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TranslationCache } from "@tulle/control-plane/stages";

@@ -1,5 +1,5 @@
-// Whatever changes in the mesh, or in what a proxy says of itself: a control plane that has translated something else before sends
-// the same as one that has just started. Each run changes one place of a golden case.
+// Whatever changes in the mesh, or in what a proxy says of itself: a control plane that has translated something else
+// before sends the same as one that has just started. Each run changes one place of a golden case.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
@@ -35,7 +35,10 @@ function pathsBelow(root: unknown, above: Path = []): readonly Path[] {
   return entries.flatMap(([key, value]) => [[...above, key], ...pathsBelow(value, [...above, key])]);
 }
 
-/** The same with one value changed, or gone where it cannot be changed. What is not above that value stays the same object. */
+/**
+ * The same with one value changed, or gone where it cannot be changed. What is not above that value stays the same
+ * object.
+ */
 function changed<T>(root: T, [key, ...below]: Path): T {
   const copy = (Array.isArray(root) ? [...root] : { ...root }) as Record<string | number, unknown>;
   const value = copy[key!];

@@ -1,4 +1,5 @@
-// Apache's mod_auth_openidc against the authorization server, with its unchanged defaults: the quick start of its README.
+// Apache's mod_auth_openidc against the authorization server, with its unchanged defaults: the quick start of its
+// README.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { chmod, mkdir, writeFile } from "node:fs/promises";

@@ -1,5 +1,6 @@
-// What ASP.NET Core's OpenIdConnect handler (9.0) sends and checks, request by request, where .NET cannot be had: set up as its
-// documentation says (`ResponseType = "code"`, `SaveTokens`, `GetClaimsFromUserInfoEndpoint`), with the defaults of all else.
+// What ASP.NET Core's OpenIdConnect handler (9.0) sends and checks, request by request, where .NET cannot be had: set
+// up as its documentation says (`ResponseType = "code"`, `SaveTokens`, `GetClaimsFromUserInfoEndpoint`), with the
+// defaults of all else.
 import assert from "node:assert/strict";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { request as httpRequest } from "node:http";

@@ -1,5 +1,5 @@
-// ASP.NET Core's OpenIdConnect handler against the authorization server, replayed request by request in an application with https, as
-// .NET's development certificate gives it; Chromium carries the form to it across sites.
+// ASP.NET Core's OpenIdConnect handler against the authorization server, replayed request by request in an application
+// with https, as .NET's development certificate gives it; Chromium carries the form to it across sites.
 import assert from "node:assert/strict";
 import { createServer } from "node:https";
 import type { Server } from "node:https";

@@ -1,5 +1,5 @@
-// oidc-client-ts in Chromium against the authorization server, with its unchanged defaults: a browser application without a server of
-// its own.
+// oidc-client-ts in Chromium against the authorization server, with its unchanged defaults: a browser application
+// without a server of its own.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -32,7 +32,8 @@ before(async () => {
   const modules = await npmPackages(path.join(import.meta.dirname, "javascript"));
   const library = await readFile(path.join(modules, "oidc-client-ts/dist/browser/oidc-client-ts.min.js"));
   browser = await chromium.launch({ executablePath: await chromiumPath(), args: [...chromiumArguments] });
-  // An access token begins to be renewed a minute before its end, unless the application says otherwise: here after two seconds.
+  // An access token begins to be renewed a minute before its end, unless the application says otherwise: here after two
+  // seconds.
   server = await listeningServer(["--access-token-lifetime", "62s"]);
   await server.user();
   const { issuer } = server;

@@ -1,5 +1,5 @@
-// openid-client 5 and Auth.js against the authorization server, with their unchanged defaults. openid-client 6 and other libraries for
-// Node run in the quick suite (client-libraries.test.ts).
+// openid-client 5 and Auth.js against the authorization server, with their unchanged defaults. openid-client 6 and
+// other libraries for Node run in the quick suite (client-libraries.test.ts).
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";

@@ -1,4 +1,5 @@
-// The owner of an account, with a browser that goes everywhere: to the application under test and to the authorization server.
+// The owner of an account, with a browser that goes everywhere: to the application under test and to the authorization
+// server.
 import { request } from "node:http";
 import type { IncomingMessage } from "node:http";
 import type { Send, Visit } from "../../packages/authorization-server/src/testing/browser.ts";

@@ -1,5 +1,5 @@
-// Authlib in a Flask application against the authorization server, with its unchanged defaults. Its session for scripts runs in the
-// quick suite (client-libraries.test.ts).
+// Authlib in a Flask application against the authorization server, with its unchanged defaults. Its session for scripts
+// runs in the quick suite (client-libraries.test.ts).
 import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, test } from "node:test";

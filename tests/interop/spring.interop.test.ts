@@ -1,5 +1,5 @@
-// Spring Boot against the authorization server, as a real program with its unchanged defaults: nothing but the issuer, a client id, its
-// secret and a redirect URI is told to it.
+// Spring Boot against the authorization server, as a real program with its unchanged defaults: nothing but the issuer,
+// a client id, its secret and a redirect URI is told to it.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// A line of Istio's access log, taken apart: the fields in which both proxies must agree, and the client's address, by which
-// the line of a call is found again.
+// A line of Istio's access log, taken apart: the fields in which both proxies must agree, and the client's address, by
+// which the line of a call is found again.
 
 /** In the order of the format (`%START_TIME%` and what only times say are left out). */
 export interface AccessLogLine {

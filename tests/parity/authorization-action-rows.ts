@@ -1,4 +1,5 @@
-// Rows about what becomes of a match: actions, their order, trials, what a policy holds for; and ports without requests.
+// Rows about what becomes of a match: actions, their order, trials, what a policy holds for; and ports without
+// requests.
 import {
   everybody,
   workloads,

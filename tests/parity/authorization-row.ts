@@ -1,5 +1,5 @@
-// A row of the table of allowed and denied calls: policies, who calls what, and the words that tables of them are written in. Each
-// row is for paths (or, without requests, for a port) of its own, so that one mesh holds them all.
+// A row of the table of allowed and denied calls: policies, who calls what, and the words that tables of them are
+// written in. Each row is for paths (or, without requests, for a port) of its own, so that one mesh holds them all.
 
 export type Caller = "webapp" | "orders" | "blog" | "next" | "nobody";
 

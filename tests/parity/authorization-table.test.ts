@@ -1,5 +1,6 @@
 // Who may do what, on Tulle's proxy and on a stock Envoy: every row of the tables is called at a sidecar of each kind
-// by workloads with certificates of their own, and has one expected outcome for both, down to the policy that the log names.
+// by workloads with certificates of their own, and has one expected outcome for both, down to the policy that the log
+// names.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { ConnectionOptions } from "node:tls";

@@ -1,5 +1,5 @@
-// An external authorizer as an application of the parity mesh, over HTTP and over gRPC: it judges by the word at the end of the
-// request's path. It stands by itself, as the back ends do; its gRPC is as much as that takes.
+// An external authorizer as an application of the parity mesh, over HTTP and over gRPC: it judges by the word at the
+// end of the request's path. It stands by itself, as the back ends do; its gRPC is as much as that takes.
 import http from "node:http";
 import http2 from "node:http2";
 

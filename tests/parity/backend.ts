@@ -1,5 +1,5 @@
-// The back end of the parity table: answers with what it received, and misbehaves on request. Runs as an ordinary workload
-// (HOST, PORT); where node:http is too well-behaved for a row, the row's bytes go straight to the socket.
+// The back end of the parity table: answers with what it received, and misbehaves on request. Runs as an ordinary
+// workload (HOST, PORT); where node:http is too well-behaved for a row, the row's bytes go straight to the socket.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 
 const version = process.env["VERSION"] ?? "unknown";

@@ -40,8 +40,8 @@ export interface Call {
   /** One for each request in `bytes`: it decides whether an answer has a body. */
   readonly methods: readonly string[];
   /**
-   * `%KEY%` becomes a name for this call on this proxy, `%FROM%` the client's address, `%ECHO_V1%` and `%ECHO_V2%` addresses
-   * of back ends.
+   * `%KEY%` becomes a name for this call on this proxy, `%FROM%` the client's address, `%ECHO_V1%` and `%ECHO_V2%`
+   * addresses of back ends.
    */
   readonly bytes: string;
   /** Sent after the first complete head of an answer. */

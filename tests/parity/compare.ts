@@ -1,5 +1,5 @@
-// What of two outcomes must be equal: everything but values that differ from one run to the next on the same proxy, and the
-// names and addresses of the two pods. That a masked value is there is still compared.
+// What of two outcomes must be equal: everything but values that differ from one run to the next on the same proxy, and
+// the names and addresses of the two pods. That a masked value is there is still compared.
 import { type AccessLogLine, withoutPort } from "./access-log-line.ts";
 import type { Call } from "./call.ts";
 import type { Outcome, Pod, Proxy } from "./parity-mesh.ts";

@@ -1,5 +1,5 @@
-// AuthorizationPolicies of the action CUSTOM, end to end on Tulle's proxy and on a stock Envoy, at a gateway and in front of an
-// application: the mesh's configuration names the authorizers, a policy says who is asked about what.
+// AuthorizationPolicies of the action CUSTOM, end to end on Tulle's proxy and on a stock Envoy, at a gateway and in
+// front of an application: the mesh's configuration names the authorizers, a policy says who is asked about what.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -225,7 +225,10 @@ describe("policies that ask an authorizer, on both proxies", () => {
   }
 });
 
-/** Envoy logs the cluster that a refused request would have gone to; Tulle has not looked for it (differences-from-envoy.md). */
+/**
+ * Envoy logs the cluster that a refused request would have gone to; Tulle has not looked for it
+ * (differences-from-envoy.md).
+ */
 function withoutCluster({ outcome, lines }: Trace): Trace {
   return { outcome, lines: lines.map((line) => ({ ...line, cluster: "(any)" })) };
 }

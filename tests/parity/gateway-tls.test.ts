@@ -1,5 +1,5 @@
-// TLS at a gateway, on Tulle's proxy and on a stock Envoy with the same resources: which certificate is shown for which name, whose
-// clients are let in, what passes through, and what happens while a Secret changes.
+// TLS at a gateway, on Tulle's proxy and on a stock Envoy with the same resources: which certificate is shown for which
+// name, whose clients are let in, what passes through, and what happens while a Secret changes.
 import assert from "node:assert/strict";
 import { createHash, createPublicKey, X509Certificate } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

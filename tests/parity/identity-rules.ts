@@ -1,5 +1,5 @@
-// Policies on who the calling workload is, and the calls that they allow or deny. Each rule is for paths of its own, so that one
-// table holds them all; a caller without identity speaks plain text.
+// Policies on who the calling workload is, and the calls that they allow or deny. Each rule is for paths of its own, so
+// that one table holds them all; a caller without identity speaks plain text.
 
 export interface Identity {
   readonly namespace: string;

@@ -1,5 +1,6 @@
-// An application ends kept connections when it has waited long enough. Its sidecar, of either kind, gives them up before it does: a request
-// that met such an end would be 503, since nobody could tell whether the application had taken it.
+// An application ends kept connections when it has waited long enough. Its sidecar, of either kind, gives them up
+// before it does: a request that met such an end would be 503, since nobody could tell whether the application had
+// taken it.
 import assert from "node:assert/strict";
 import { createServer, type Server, type Socket } from "node:net";
 import { after, before, describe, test } from "node:test";

@@ -1,4 +1,5 @@
-// Numbers of two packages that have to agree: the control plane hears of an issuer's key twice before anything is signed with it.
+// Numbers of two packages that have to agree: the control plane hears of an issuer's key twice before anything is
+// signed with it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keySetLifeMs, loadConfig } from "@tulle/authorization-server";

@@ -1,5 +1,5 @@
-// A client on 127.0.0.1, as everybody's is on a laptop: an Envoy may take that address for one of its own network. What such a client
-// says in headers by which Envoys speak to each other is believed by neither proxy.
+// A client on 127.0.0.1, as everybody's is on a laptop: an Envoy may take that address for one of its own network. What
+// such a client says in headers by which Envoys speak to each other is believed by neither proxy.
 import { type Call, type Expected, type Role, type Row, rows } from "./call.ts";
 
 /** Headers that steer a proxy, or that tell the next hop what a proxy has seen. */

@@ -1,5 +1,5 @@
-// One request to a proxy of a meshed table, in plain text or over TLS with whatever certificate the row wants, and what became
-// of it.
+// One request to a proxy of a meshed table, in plain text or over TLS with whatever certificate the row wants, and what
+// became of it.
 import { connect as connectPlain, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import type { WorkloadPem } from "../tools/workload-secrets.ts";

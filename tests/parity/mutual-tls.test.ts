@@ -1,5 +1,6 @@
-// Mutual TLS between proxies of both kinds: who is let in at which port, what the application is told of the caller, and what a
-// caller makes of a server that is not who it should be. Every row has one expectation, whatever proxy is at either end.
+// Mutual TLS between proxies of both kinds: who is let in at which port, what the application is told of the caller,
+// and what a caller makes of a server that is not who it should be. Every row has one expectation, whatever proxy is at
+// either end.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { ConnectionOptions } from "node:tls";

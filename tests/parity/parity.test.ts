@@ -1,5 +1,6 @@
-// Tulle's proxy and a stock Envoy, driven by the same control plane with the same resources, answer the same calls alike.
-// The mesh is `mesh/`, the calls are in the tables beside this file; `/server_info` proves which proxy stood in each pod.
+// Tulle's proxy and a stock Envoy, driven by the same control plane with the same resources, answer the same calls
+// alike. The mesh is `mesh/`, the calls are in the tables beside this file; `/server_info` proves which proxy stood in
+// each pod.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../tools/processes.ts";

@@ -1,5 +1,5 @@
-// Peers that are not who they should be, on both sides of both proxies: the handshake ends, one counter tells why, and where a
-// request waited its log line does too.
+// Peers that are not who they should be, on both sides of both proxies: the handshake ends, one counter tells why, and
+// where a request waited its log line does too.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, describe, test } from "node:test";

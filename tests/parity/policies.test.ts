@@ -1,5 +1,6 @@
-// The same policies on Tulle's proxy and on a stock Envoy, at a gateway and in front of an application: the same calls are
-// allowed, denied and refused, in the same words. The mesh is that of the first run with the policies of `policy-rules.ts`.
+// The same policies on Tulle's proxy and on a stock Envoy, at a gateway and in front of an application: the same calls
+// are allowed, denied and refused, in the same words. The mesh is that of the first run with the policies of
+// `policy-rules.ts`.
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
@@ -240,7 +241,10 @@ async function tokenRows(role: Role): Promise<Call[]> {
   }));
 }
 
-/** Spellings of a path that a policy denies. One is resolved by Tulle's proxy alone; Envoy refuses it, by a filter that stands before the policies. */
+/**
+ * Spellings of a path that a policy denies. One is resolved by Tulle's proxy alone; Envoy refuses it, by a filter that
+ * stands before the policies.
+ */
 function pathRows(role: Role): Call[] {
   const denied: Expected = {
     status: 403,
@@ -377,7 +381,10 @@ test("a policy that is applied and deleted takes effect on both", async () => {
   }
 });
 
-/** Envoy logs the cluster that a refused request would have gone to; Tulle has not looked for it (differences-from-envoy.md). */
+/**
+ * Envoy logs the cluster that a refused request would have gone to; Tulle has not looked for it
+ * (differences-from-envoy.md).
+ */
 function withoutCluster({ outcome, lines }: Trace): Trace {
   return { outcome, lines: lines.map((line) => ({ ...line, cluster: "(any)" })) };
 }

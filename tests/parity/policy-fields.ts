@@ -1,5 +1,5 @@
-// The fields that a kind of policy has, and those that a table of policies uses, as dotted paths: a table that claims to show every
-// field is held against the kind's own schema.
+// The fields that a kind of policy has, and those that a table of policies uses, as dotted paths: a table that claims
+// to show every field is held against the kind's own schema.
 import assert from "node:assert/strict";
 import { type Kind, kindDefinitions } from "@tulle/config";
 

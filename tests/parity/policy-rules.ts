@@ -1,5 +1,5 @@
-// The policies of the parity mesh's second run, and the calls that they allow or deny. Each rule is for paths of its own, so
-// that one table holds them all; the expected answer is that of the row, whatever proxy gives it.
+// The policies of the parity mesh's second run, and the calls that they allow or deny. Each rule is for paths of its
+// own, so that one table holds them all; the expected answer is that of the row, whatever proxy gives it.
 
 /** A call below `/v1/<rule>/`. */
 export interface PolicyCall {

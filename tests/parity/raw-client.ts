@@ -1,5 +1,5 @@
-// Sends exact bytes to a proxy and reads what comes back until the connection ends: a table that holds malformed requests
-// cannot use a client that would repair them.
+// Sends exact bytes to a proxy and reads what comes back until the connection ends: a table that holds malformed
+// requests cannot use a client that would repair them.
 import { connect } from "node:net";
 
 export interface RawAnswer {
@@ -120,7 +120,10 @@ function parseBody(head: Head, method: string): Body {
   return { body, trailers: [], truncated: body.length < Number(length), rest: head.rest.slice(body.length) };
 }
 
-/** The answers in the bytes, one for each method; an answer that never came is missing, and bytes after the last are an error. */
+/**
+ * The answers in the bytes, one for each method; an answer that never came is missing, and bytes after the last are an
+ * error.
+ */
 export function parseAnswers(bytes: string, methods: readonly string[]): RawAnswer[] {
   const answers: RawAnswer[] = [];
   let rest = bytes;

@@ -28,8 +28,8 @@ export const spreads: readonly Spread[] = (["gateway", "outbound"] as const).fla
 ]);
 
 /**
- * How far a count of `total` draws may be from its mean: five standard deviations of the binomial distribution, which one
- * run in two million exceeds.
+ * How far a count of `total` draws may be from its mean: five standard deviations of the binomial distribution, which
+ * one run in two million exceeds.
  */
 export function allowedDeviation(total: number, share: number): number {
   return 5 * Math.sqrt(total * share * (1 - share));

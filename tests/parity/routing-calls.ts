@@ -1,4 +1,5 @@
-// Calls that the routing rules of `mesh/routing.yaml` steer: the same at the gateway and at the sidecar's outbound listener.
+// Calls that the routing rules of `mesh/routing.yaml` steer: the same at the gateway and at the sidecar's outbound
+// listener.
 import { type Call, type Expected, type Row, rows } from "./call.ts";
 
 const refusedDetails =

@@ -1,5 +1,5 @@
-// Signing out is not for other sites' pages nor for what a browser fetches in advance: the filter as the control plane sends it, on
-// both proxies.
+// Signing out is not for other sites' pages nor for what a browser fetches in advance: the filter as the control plane
+// sends it, on both proxies.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";

@@ -1,5 +1,5 @@
-// Where Tulle's proxy differs from Envoy on purpose: each row says what either does, and why. docs/differences-from-envoy.md has
-// the same list for people.
+// Where Tulle's proxy differs from Envoy on purpose: each row says what either does, and why.
+// docs/differences-from-envoy.md has the same list for people.
 import { type Call, type Expected, rawRows, requestBytes, type Role } from "./call.ts";
 
 export interface StricterCall {

@@ -1,5 +1,5 @@
-// One HTTPS request as a table needs it: what the server showed, how the handshake ended, what came back. A refusal is an outcome
-// here, since under TLS 1.3 a client learns of it only after it has sent its request.
+// One HTTPS request as a table needs it: what the server showed, how the handshake ended, what came back. A refusal is
+// an outcome here, since under TLS 1.3 a client learns of it only after it has sent its request.
 import { connect, type SecureVersion } from "node:tls";
 import type { TestCertificate } from "../tools/certificates.ts";
 import { parseAnswers } from "./raw-client.ts";

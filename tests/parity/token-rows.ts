@@ -1,5 +1,5 @@
-// Tokens as clients send them, good and bad, against RequestAuthentications that use every field there is: what the client is
-// answered, word for word, and what the application learns.
+// Tokens as clients send them, good and bad, against RequestAuthentications that use every field there is: what the
+// client is answered, word for word, and what the application learns.
 import { createHmac, type KeyObject } from "node:crypto";
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT } from "jose";
 

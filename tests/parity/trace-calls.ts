@@ -68,8 +68,8 @@ export interface Traces {
 }
 
 /**
- * Makes all calls on both proxies, and reads what their access logs say of them. `from` keeps the clients' addresses of two
- * tables apart: 127.<from>.x.y, or an address for all.
+ * Makes all calls on both proxies, and reads what their access logs say of them. `from` keeps the clients' addresses of
+ * two tables apart: 127.<from>.x.y, or an address for all.
  */
 export async function traceCalls(mesh: ParityMesh, calls: readonly Call[], from: number | string): Promise<Traces> {
   const results = new Map<Proxy, readonly CallResult[]>();

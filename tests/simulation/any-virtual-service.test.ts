@@ -1,5 +1,5 @@
-// Whatever VirtualServices the schema lets through, alone or together: the tables that they make are ones that Tulle's proxy
-// takes, or the resource was set aside with a finding.
+// Whatever VirtualServices the schema lets through, alone or together: the tables that they make are ones that Tulle's
+// proxy takes, or the resource was set aside with a finding.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";

@@ -1,5 +1,6 @@
-// Nothing is applied wider than it is written: whatever VirtualServices say of their clients and requests, each request of each client
-// ends at the rule that a reader of the manifests would name. The reader below knows no xDS: it takes the words one by one.
+// Nothing is applied wider than it is written: whatever VirtualServices say of their clients and requests, each request
+// of each client ends at the rule that a reader of the manifests would name. The reader below knows no xDS: it takes
+// the words one by one.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";

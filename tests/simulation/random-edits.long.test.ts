@@ -1,5 +1,5 @@
-// An hour's worth of edits, one a second, as fast as they go: whatever was written, refused and deleted on the way, the proxies
-// end in exactly the state that a fresh start on the final configuration gives.
+// An hour's worth of edits, one a second, as fast as they go: whatever was written, refused and deleted on the way, the
+// proxies end in exactly the state that a fresh start on the final configuration gives.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -61,7 +61,9 @@ async function startProxy({ xdsAddress }: RunningManifestControlPlane, name: Nod
   return runProxy({ bootstrap: result.message, logging: silent, env: {} });
 }
 
-/** Of a dump: what says when and how it came, and the way to the control plane, whose port is another after each start. */
+/**
+ * Of a dump: what says when and how it came, and the way to the control plane, whose port is another after each start.
+ */
 const unlike: readonly string[] = ["version_info", "last_updated", "static_clusters", "static_endpoint_configs"];
 
 /** What the proxy runs by, without what is unlike after each start. */

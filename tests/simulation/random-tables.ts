@@ -1,4 +1,5 @@
-// Random VirtualServices of every shape that the schema lets through, and the xDS that a sidecar and a gateway get from them.
+// Random VirtualServices of every shape that the schema lets through, and the xDS that a sidecar and a gateway get from
+// them.
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { create } from "@bufbuild/protobuf";

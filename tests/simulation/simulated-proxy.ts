@@ -1,5 +1,5 @@
-// A proxy of a golden case, compiled by Tulle's own compiler and asked about single requests: the listener, the virtual host,
-// the route and the cluster that a request would meet, without a socket.
+// A proxy of a golden case, compiled by Tulle's own compiler and asked about single requests: the listener, the virtual
+// host, the route and the cluster that a request would meet, without a socket.
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import assert from "node:assert/strict";

@@ -1,10 +1,14 @@
-// Calls walked through what the control plane makes and Tulle's proxy compiles: the table says where each one has to end.
+// Calls walked through what the control plane makes and Tulle's proxy compiles: the table says where each one has to
+// end.
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { goldenCaseNames, storedFiles } from "../golden/golden-cases.ts";
 import { type Call, type Outcome, SimulatedProxy } from "./simulated-proxy.ts";
 
-/** Clusters that speak HTTP/2 are taken for gRPC calls of the proxy's own, and it says that no request is carried to them. */
+/**
+ * Clusters that speak HTTP/2 are taken for gRPC calls of the proxy's own, and it says that no request is carried to
+ * them.
+ */
 const http2Warning = /HTTP\/2 carries gRPC calls of the proxy's own/;
 const withWarning: Readonly<Record<string, RegExp>> = {
   "http2-ports": http2Warning,

@@ -1,4 +1,5 @@
-// The folder of what tests fetch or build once: it outlives their runs, and several of them may fill it at the same time.
+// The folder of what tests fetch or build once: it outlives their runs, and several of them may fill it at the same
+// time.
 import { createHash } from "node:crypto";
 import { access, glob, readFile } from "node:fs/promises";
 import path from "node:path";

@@ -1,5 +1,5 @@
-// Certificates for tests, made by OpenSSL in a folder that ends with the call: nothing of it is kept, and no key lies in the
-// repository.
+// Certificates for tests, made by OpenSSL in a folder that ends with the call: nothing of it is kept, and no key lies
+// in the repository.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";

@@ -1,4 +1,5 @@
-// Unpacks Debian packages into a folder of the cache, for programs that should not be installed where tests run, such as a web server.
+// Unpacks Debian packages into a folder of the cache, for programs that should not be installed where tests run, such
+// as a web server.
 import { glob, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { cacheFolder, exists } from "./cache.ts";

@@ -1,4 +1,5 @@
-// Finds the programs that tests borrow from Debian (peers, load generators, browsers, databases) and installs a missing one where that is allowed.
+// Finds the programs that tests borrow from Debian (peers, load generators, browsers, databases) and installs a missing
+// one where that is allowed.
 import { access, constants, glob } from "node:fs/promises";
 import path from "node:path";
 import { lastLines, runCommand, type CommandResult } from "./run-command.ts";
@@ -46,7 +47,10 @@ export function debianTool(name: DebianToolName): Promise<string> {
   return result;
 }
 
-/** Installs the missing ones among several with one run of apt-get, which is much quicker than one run each. Never throws. */
+/**
+ * Installs the missing ones among several with one run of apt-get, which is much quicker than one run each. Never
+ * throws.
+ */
 export async function installDebianTools(names: readonly DebianToolName[]): Promise<void> {
   const missing: string[] = [];
   for (const name of names) {

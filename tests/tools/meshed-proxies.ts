@@ -1,5 +1,6 @@
-// A small mesh for tables of calls over mutual TLS: manifests through the control plane's own stages, served by ADS to real
-// proxies of both kinds, each with a certificate of its own. No agent and no supervisor: a row may have any identity it likes.
+// A small mesh for tables of calls over mutual TLS: manifests through the control plane's own stages, served by ADS to
+// real proxies of both kinds, each with a certificate of its own. No agent and no supervisor: a row may have any
+// identity it likes.
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

@@ -10,8 +10,8 @@ import { ToolUnavailable } from "./tool-unavailable.ts";
 const manifests = ["package.json", "package-lock.json"] as const;
 
 /**
- * The absolute path of a `node_modules` with the packages of a folder's `package.json` and lock file. It is made once for a state of
- * them.
+ * The absolute path of a `node_modules` with the packages of a folder's `package.json` and lock file. It is made once
+ * for a state of them.
  * @throws {ToolUnavailable}
  */
 export async function npmPackages(project: string): Promise<string> {

@@ -1,4 +1,5 @@
-// What really went over the loopback interface: tcpdump's packets, put together to the byte streams of TCP connections. Needs root.
+// What really went over the loopback interface: tcpdump's packets, put together to the byte streams of TCP connections.
+// Needs root.
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -32,7 +33,8 @@ export class PacketCapture implements AsyncDisposable {
       throw new ToolUnavailable("root", "only root may capture packets; run this test as root");
     }
     const folder = await mkdtemp(path.join(tmpdir(), "tulle-capture-"));
-    // -Z: it would give up root and then not be allowed into the folder. -B: 16 MiB, so that a busy machine loses nothing.
+    // -Z: it would give up root and then not be allowed into the folder. -B: 16 MiB, so that a busy machine loses
+    // nothing.
     const args = ["-Z", "root", "-i", "lo", "-n", "-U", "-B", "16384", "-w", path.join(folder, "lo.pcap"), filter];
     const started = await startProcess(tcpdump, args);
     await started.waitForOutput(/listening on lo/);

@@ -1,10 +1,11 @@
-// Real processes for tests: started with captured output, waited for by condition, ended by id. Nothing here sleeps for a fixed time.
+// Real processes for tests: started with captured output, waited for by condition, ended by id. Nothing here sleeps for
+// a fixed time.
 import { spawn, type ChildProcess } from "node:child_process";
 import { createServer, type ListenOptions, type Server } from "node:net";
 
 /**
- * Longer than anything takes on a machine that has several times the work it can do: only what never comes is waited for so long.
- * A test gives another limit only where that is what it is about.
+ * Longer than anything takes on a machine that has several times the work it can do: only what never comes is waited
+ * for so long. A test gives another limit only where that is what it is about.
  */
 const patienceMs = 60_000;
 
@@ -22,8 +23,8 @@ export interface WaitOptions {
 type Falsy = false | undefined | null | 0 | "";
 
 /**
- * Looks at a condition until it gives a truthy value, which is returned. A condition that throws counts as not yet met, and
- * the last reason is part of the error when time runs out.
+ * Looks at a condition until it gives a truthy value, which is returned. A condition that throws counts as not yet met,
+ * and the last reason is part of the error when time runs out.
  */
 export async function waitFor<T>(
   condition: () => T | Falsy | Promise<T | Falsy>,
@@ -232,15 +233,15 @@ function describe(exit: ProcessExit | undefined): string {
 }
 
 /**
- * Ports below those that the kernel gives to clients and to port zero (32768 and up), so that no connection of somebody else takes
- * one by chance between now and the start of the program that it is for.
+ * Ports below those that the kernel gives to clients and to port zero (32768 and up), so that no connection of somebody
+ * else takes one by chance between now and the start of the program that it is for.
  */
 const firstPort = 20_000;
 const portCount = 12_000;
 
 /**
- * A free port, for programs that cannot be told "port zero" (Envoy's and nginx's configuration files); it is this process's until
- * it ends. Prefer port zero wherever it is possible.
+ * A free port, for programs that cannot be told "port zero" (Envoy's and nginx's configuration files); it is this
+ * process's until it ends. Prefer port zero wherever it is possible.
  */
 export async function freePort(address = "127.0.0.1"): Promise<number> {
   // Each process begins elsewhere, so that few tries meet a port of another one.
@@ -264,7 +265,8 @@ const firstBlock = 240;
 const blockCount = 15 * 256;
 
 /**
- * `127.241.7`: the first three parts of loopback addresses that are this process's until it ends, for programs whose ports are fixed.
+ * `127.241.7`: the first three parts of loopback addresses that are this process's until it ends, for programs whose
+ * ports are fixed.
  */
 export async function freeAddressBlock(): Promise<string> {
   const start = Math.floor(Math.random() * blockCount);
@@ -276,7 +278,10 @@ export async function freeAddressBlock(): Promise<string> {
   throw new Error(`no free block of addresses from 127.${firstBlock} on`);
 }
 
-/** One of the processes that ask at the same time gets it: an abstract Unix socket is one's own until one's process ends, however it ends. */
+/**
+ * One of the processes that ask at the same time gets it: an abstract Unix socket is one's own until one's process
+ * ends, however it ends.
+ */
 async function isMine(thing: number | string): Promise<boolean> {
   if (process.platform !== "linux") return true;
   const holder = createServer().unref();

@@ -1,4 +1,5 @@
-// Makes a cached Python virtual environment with pinned packages, for tests that drive our servers with Python's clients.
+// Makes a cached Python virtual environment with pinned packages, for tests that drive our servers with Python's
+// clients.
 import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import path from "node:path";
@@ -10,8 +11,8 @@ import { ToolUnavailable } from "./tool-unavailable.ts";
 export const oauthClientPackages = "python/oauth-clients.txt";
 
 /**
- * The absolute path of a python3 that can import the packages of a lock file beside this one (each with its version and digests). The
- * environment is made once for a state of it.
+ * The absolute path of a python3 that can import the packages of a lock file beside this one (each with its version and
+ * digests). The environment is made once for a state of it.
  * @throws {ToolUnavailable}
  */
 export async function pythonEnvironment(lockFile: string): Promise<string> {

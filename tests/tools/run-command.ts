@@ -14,7 +14,9 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Never rejects for an unsuccessful command: a program that cannot be started at all gives code 127, as a shell would. */
+/**
+ * Never rejects for an unsuccessful command: a program that cannot be started at all gives code 127, as a shell would.
+ */
 export function runCommand(
   command: string,
   args: readonly string[],

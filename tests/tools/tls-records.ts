@@ -35,10 +35,14 @@ export function tlsRecords(bytes: Buffer): readonly TlsRecord[] {
 const serverHello = 2;
 const supportedVersions = 43;
 
-/** The version of a ServerHello: what its extension says (RFC 8446 §4.2.1), else its own field. Undefined for another message. */
+/**
+ * The version of a ServerHello: what its extension says (RFC 8446 §4.2.1), else its own field. Undefined for another
+ * message.
+ */
 export function negotiatedVersion({ type, body }: TlsRecord): number | undefined {
   if (type !== 22 || body[0] !== serverHello) return undefined;
-  // Type and length (4), version (2), random (32), session id, cipher suite (2), compression (1), length of extensions (2).
+  // Type and length (4), version (2), random (32), session id, cipher suite (2), compression (1), length of extensions
+  // (2).
   const sessionIdBytes = body[38]!;
   let at = 39 + sessionIdBytes + 3 + 2;
   while (at + 4 <= body.length) {

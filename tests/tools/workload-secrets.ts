@@ -1,5 +1,5 @@
-// Certificates of a mesh that is there for a test: an authority, what it issues, and an SDS server that hands it to a proxy on
-// a Unix socket, as the agent does.
+// Certificates of a mesh that is there for a test: an authority, what it issues, and an SDS server that hands it to a
+// proxy on a Unix socket, as the agent does.
 import assert from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import type { AuthorityMaterial } from "@tulle/identity";
@@ -56,7 +56,10 @@ export function workloadSecrets(workload: WorkloadPem): ReadonlyMap<string, Enco
   ]);
 }
 
-/** The credentials of gateways by their names, all of them the same: `kubernetes://<name>`, `kubernetes://<name>-cacert`. */
+/**
+ * The credentials of gateways by their names, all of them the same: `kubernetes://<name>`,
+ * `kubernetes://<name>-cacert`.
+ */
 export function credentials(names: Iterable<string>, workload: WorkloadPem): ReadonlyMap<string, EncodedResource> {
   return new Map(
     [...names].map((name) => [

@@ -11,7 +11,10 @@ export interface ImportTable {
 const page = "ARCHITECTURE.md";
 const marker = "<!-- imports: read by tools/tidy.ts -->";
 
-/** Reads the first table after the marker: the first column names a package, the last one what it may import ("none", or names). */
+/**
+ * Reads the first table after the marker: the first column names a package, the last one what it may import ("none", or
+ * names).
+ */
 export function readImportTable(markdown: string): ImportTable {
   const at = markdown.indexOf(marker);
   if (at < 0) return { allowed: new Map(), findings: [pageError(`the marker ${marker} is missing`)] };
@@ -65,7 +68,10 @@ function pageError(message: string): Finding {
   return { place: page, severity: "error", message };
 }
 
-/** Import statements and re-exports, imports without names, dynamic imports and types by import(), as they stand after formatting. */
+/**
+ * Import statements and re-exports, imports without names, dynamic imports and types by import(), as they stand after
+ * formatting.
+ */
 const importPatterns = [
   /(?:^|\n)\s*(?:import|export)\b(?<names>[^'"`;]*?)\bfrom\s*['"](?<specifier>[^'"]+)['"]/g,
   /(?:^|\n)\s*import\s*['"](?<specifier>[^'"]+)['"]/g,

@@ -1,5 +1,6 @@
-// The order of the folders inside a package, its rooms: read from tables in ARCHITECTURE.md, so that the page and the check cannot differ.
-// A file imports values only from its own room and from those below it; types may come from above, in circles of few files.
+// The order of the folders inside a package, its rooms: read from tables in ARCHITECTURE.md, so that the page and the
+// check cannot differ. A file imports values only from its own room and from those below it; types may come from above,
+// in circles of few files.
 import path from "node:path";
 import { importsOf } from "./import-table.ts";
 import { isHandWrittenCode, type Finding, type SourceFile } from "./source-file.ts";
@@ -75,7 +76,10 @@ function importsWithin(file: SourceFile): readonly Import[] {
     }));
 }
 
-/** The groups of files each of which leads to each other (Tarjan's strongly connected components), in the order of their names. */
+/**
+ * The groups of files each of which leads to each other (Tarjan's strongly connected components), in the order of their
+ * names.
+ */
 function findCircles(graph: ReadonlyMap<string, readonly string[]>): readonly (readonly string[])[] {
   const index = new Map<string, number>();
   const low = new Map<string, number>();

@@ -25,13 +25,17 @@ export const fileRules: readonly FileRule[] = [
   labelsAreComparedOnce,
   configurationIsReadByItsRows,
   filtersAreFolders,
+  commentsAreNarrow,
   commandsKeepToThemselves,
   pathsOfTheApiAreDeclaredOnce,
   contractOfTheApiIsLight,
   checkSizes,
 ];
 
-/** Label selectors have one meaning: `selects` and `isBehind` of packages/config/src/rules/label-selector.ts. Oracles of tests stand apart. */
+/**
+ * Label selectors have one meaning: `selects` and `isBehind` of packages/config/src/rules/label-selector.ts. Oracles of
+ * tests stand apart.
+ */
 function labelsAreComparedOnce(file: SourceFile): readonly Finding[] {
   const isExempt = file.path.endsWith("/label-selector.ts") || file.path.endsWith(".test.ts");
   if (!isHandWrittenCode(file) || isTidyItself(file) || isExempt) return [];
@@ -166,7 +170,10 @@ function generatedIsMarked(file: SourceFile): readonly Finding[] {
     : error(file, "is not as the generator wrote it; run npm run generate:xds");
 }
 
-/** The shells of ADS and the relay carry any variant of xDS: what its messages are, its own folder and its conversation know alone. */
+/**
+ * The shells of ADS and the relay carry any variant of xDS: what its messages are, its own folder and its conversation
+ * know alone.
+ */
 function variantsKeepToThemselves(file: SourceFile): readonly Finding[] {
   const isOfTests = file.path.endsWith(".test.ts") || file.path.includes("/testing/");
   const inXds = /^packages\/xds\/src\/(?!(sotw|delta|generated)\/|index\.ts)/.test(file.path);
@@ -212,6 +219,18 @@ function configurationIsReadByItsRows(file: SourceFile): readonly Finding[] {
     /\bfrom(Binary|Json)\(/,
     (match) => `"${match}": take decodeTypedConfig, which checks the fields`,
   );
+}
+
+const maxCommentColumns = 120;
+
+function commentsAreNarrow(file: SourceFile): readonly Finding[] {
+  if (!isHandWrittenCode(file)) return [];
+  return file.text.split("\n").flatMap((text, index) => {
+    const isComment = /^\s*(\/\/|\/\*|\*(\s|$))/.test(text);
+    if (!isComment || text.length <= maxCommentColumns) return [];
+    const message = `a comment of ${text.length} columns; ${maxCommentColumns} at the most`;
+    return [{ place: file.path, line: index + 1, severity: "error" as const, message }];
+  });
 }
 
 /** Beside a table of filters stand what all of them share, and folders. */

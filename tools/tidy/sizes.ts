@@ -1,5 +1,5 @@
-// Sizes of files and functions: a file past its limit is an error unless its reason stands here, a function past the soft one a place to look
-// at again.
+// Sizes of files and functions: a file past its limit is an error unless its reason stands here, a function past the
+// soft one a place to look at again.
 import { isHandWrittenCode, type Finding, type SourceFile } from "./source-file.ts";
 
 const maxFileLines = 400;
@@ -50,7 +50,10 @@ const notAFunction = new Set([
   "with",
 ]);
 
-/** Formatted code closes a function with a brace at the indentation of its start, which is all that is needed to measure it. */
+/**
+ * Formatted code closes a function with a brace at the indentation of its start, which is all that is needed to measure
+ * it.
+ */
 export function functionsOf(
   text: string,
 ): readonly { readonly name: string; readonly line: number; readonly length: number }[] {

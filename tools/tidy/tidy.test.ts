@@ -113,6 +113,7 @@ const fileCases: readonly { name: string; path?: string; text: string; expected:
     text: opening,
     expected: /a folder of its own/,
   },
+  { name: "comment past its columns", text: `${opening}// ${"a ".repeat(60)}\n`, expected: /a comment of 123 columns/ },
   { name: "file past the limit", text: opening.repeat(401), expected: /^error: 401 lines/ },
   { name: "function within the limit", text: functionOfLines(70), expected: /^$/ },
   { name: "function past the soft limit", text: functionOfLines(71), expected: /^warning: long has 71 lines/ },

@@ -1,10 +1,11 @@
-// Istio's ports of an agent: one tells the platform when a pod's proxy is ready, the other has the metrics of proxy and agent
-// together, whichever data plane it is.
+// Istio's ports of an agent: one tells the platform when a pod's proxy is ready, the other has the metrics of proxy and
+// agent together, whichever data plane it is.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { oldestMakesWay } from "@tulle/telemetry";
 import { adminRequest } from "./data-plane/admin-request.ts";
 
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
+// quickly").
 const { createServer } = process.getBuiltinModule("node:http");
 
 export const healthPort = 15_021;
@@ -12,7 +13,10 @@ export const healthPath = "/healthz/ready";
 export const metricsPort = 15_020;
 export const metricsPath = "/stats/prometheus";
 
-/** Of each port, those that have not asked yet. Any user of the machine may take them all; the oldest makes way, so that no probe is kept out. */
+/**
+ * Of each port, those that have not asked yet. Any user of the machine may take them all; the oldest makes way, so that
+ * no probe is kept out.
+ */
 const maxWaiting = 256;
 const maxConnections = 1024;
 
@@ -33,8 +37,8 @@ async function allMetrics(podAddress: string, ownMetrics: () => string): Promise
 }
 
 /**
- * Listens on the pod's address until it is disposed of; rejects if a port cannot be bound. A pod that leaves is not ready:
- * nothing new should be sent to it while its requests finish.
+ * Listens on the pod's address until it is disposed of; rejects if a port cannot be bound. A pod that leaves is not
+ * ready: nothing new should be sent to it while its requests finish.
  */
 export async function startHealthServer(
   podAddress: string,

@@ -1,5 +1,5 @@
-// The whole agent in a mesh with an authority: either data plane gets its configuration over mutual TLS and its certificate from the
-// agent's socket, and serves the renewed one after a rotation.
+// The whole agent in a mesh with an authority: either data plane gets its configuration over mutual TLS and its
+// certificate from the agent's socket, and serves the renewed one after a rotation.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type TLSSocket, connect } from "node:tls";

@@ -23,8 +23,8 @@ export interface AgentOptions {
 export const agentExitCodes = { ok: 0, failed: 1, badSettings: 2 } as const;
 
 /**
- * Runs until it is told to stop or its proxy ends; resolves with the process's exit code: 0 after a stop, 2 for settings that
- * make no sense, else the proxy's own, or 1. Problems are logged, not thrown.
+ * Runs until it is told to stop or its proxy ends; resolves with the process's exit code: 0 after a stop, 2 for
+ * settings that make no sense, else the proxy's own, or 1. Problems are logged, not thrown.
  */
 export async function runAgent(
   env: Readonly<Record<string, string | undefined>>,

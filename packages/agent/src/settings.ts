@@ -1,5 +1,5 @@
-// What the platform tells an agent about its pod, by environment variables. The table below is the whole contract between
-// `tulle up` (or an injected pod template) and `tulle agent`.
+// What the platform tells an agent about its pod, by environment variables. The table below is the whole contract
+// between `tulle up` (or an injected pod template) and `tulle agent`.
 import { isIPv4 } from "node:net";
 import path from "node:path";
 import { isSpiffeId, type SpiffeId } from "@tulle/identity";
@@ -20,7 +20,9 @@ export interface AgentSettings {
   readonly controlPlane: string;
   /** Undefined in a mesh without an authority: then nothing is encrypted, and the proxy is offered no secrets. */
   readonly identity: IdentitySettings | undefined;
-  /** Absolute; the agent's own files lie here: xds.sock, xds-state, bootstrap.json, sds.sock, workload-certificate.json. */
+  /**
+   * Absolute; the agent's own files lie here: xds.sock, xds-state, bootstrap.json, sds.sock, workload-certificate.json.
+   */
   readonly stateFolder: string;
   readonly envoyCommand: string;
   readonly concurrency: number;

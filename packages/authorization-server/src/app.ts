@@ -35,13 +35,19 @@ const maxBodyBytes = 65_536;
 const maxHeaderBytes = 32_768;
 /** Head and body of a request have come by then, or its connection ends. */
 const requestTimeoutMs = 15_000;
-/** How often it is looked which ones have not; Node's own is 30 s, so that half a request would live three times as long. */
+/**
+ * How often it is looked which ones have not; Node's own is 30 s, so that half a request would live three times as
+ * long.
+ */
 const requestCheckMs = 1000;
 const keepAliveMs = 65_000;
 // A proxy closes idle connections itself, Envoy after an hour. If the server did it first, a request that is already on
 // its way would be lost, and token requests are not repeated.
 const proxiedKeepAliveMs = 3_900_000;
-/** Connections without a request; half of a smaller limit on descriptors. The oldest makes way: who holds many keeps nobody out. */
+/**
+ * Connections without a request; half of a smaller limit on descriptors. The oldest makes way: who holds many keeps
+ * nobody out.
+ */
 const maxIdleConnections = 1024;
 
 /** What tests make shorter. */

@@ -1,5 +1,6 @@
-// One attacker without an account floods a server process in each way there is, with as many requests as a minute of a thousand a
-// second has: an owner signs in, a client redeems and another one refreshes all the while, and the store stays small.
+// One attacker without an account floods a server process in each way there is, with as many requests as a minute of a
+// thousand a second has: an owner signs in, a client redeems and another one refreshes all the while, and the store
+// stays small.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -132,8 +133,8 @@ function password(username: string, number: number, { cookie, hidden }: OpenPage
 }
 
 /**
- * Ann with a browser that is known, Bob with a new one each time, the client of a secret that redeems their codes, and a public one that
- * refreshes.
+ * Ann with a browser that is known, Bob with a new one each time, the client of a secret that redeems their codes, and
+ * a public one that refreshes.
  */
 class HonestPeople {
   readonly outcomes: string[] = [];

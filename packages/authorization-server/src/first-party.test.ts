@@ -1,4 +1,5 @@
-// Clients that nobody is asked about, consent of public clients that is remembered, and two secrets that pass for a time.
+// Clients that nobody is asked about, consent of public clients that is remembered, and two secrets that pass for a
+// time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { endPreviousSecret, replaceClientSecret, updateClient } from "./admin/clients.ts";

@@ -1,5 +1,6 @@
-// What an old ID token is still good for: prompt=none, sign-in and logout by id_token_hint, through rotations of keys and
-// in the middle of sessions of seven days; and that a hint which fits nobody ends in an error, not in a page without end.
+// What an old ID token is still good for: prompt=none, sign-in and logout by id_token_hint, through rotations of keys
+// and in the middle of sessions of seven days; and that a hint which fits nobody ends in an error, not in a page
+// without end.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TestContext } from "node:test";

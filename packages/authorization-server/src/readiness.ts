@@ -1,4 +1,5 @@
-// Whether the server can do its work now, for `/readyz`: it has keys, its database answers, takes writes, and has room for more of them.
+// Whether the server can do its work now, for `/readyz`: it has keys, its database answers, takes writes, and has room
+// for more of them.
 import { statfs } from "node:fs/promises";
 import type { ServerContext } from "./server-context.ts";
 import { writeFact } from "./store/facts.ts";

@@ -1,5 +1,6 @@
-// One test for each of the first 18 of the 37 rules that RFC 6749, 7636, 9207 and 9700 set for this server, named after it: the authorization
-// endpoint and codes. The rest stands in token-rules.test.ts. What each refusal looks like in detail is tested beside the checks.
+// One test for each of the first 18 of the 37 rules that RFC 6749, 7636, 9207 and 9700 set for this server, named after
+// it: the authorization endpoint and codes. The rest stands in token-rules.test.ts. What each refusal looks like in
+// detail is tested beside the checks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {

@@ -1,5 +1,6 @@
-// The description that this server was begun with, line by line: each line that demands something, by its number and words, has a check
-// against a real server process over HTTP. Where the RFCs demand more, `rules.test.ts` and `token-rules.test.ts` have it.
+// The description that this server was begun with, line by line: each line that demands something, by its number and
+// words, has a check against a real server process over HTTP. Where the RFCs demand more, `rules.test.ts` and
+// `token-rules.test.ts` have it.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";

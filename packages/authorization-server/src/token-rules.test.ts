@@ -1,5 +1,5 @@
-// One test for each of the rules 19 to 37 that RFC 6749, 7636, 9207 and 9700 set for this server, named after it: PKCE and the token endpoint.
-// What each refusal looks like in detail is tested beside the checks.
+// One test for each of the rules 19 to 37 that RFC 6749, 7636, 9207 and 9700 set for this server, named after it: PKCE
+// and the token endpoint. What each refusal looks like in detail is tested beside the checks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {

@@ -20,7 +20,10 @@ const tables = [
   "src/token/client-credentials-checks.ts",
 ];
 
-/** In this order, until one fails: the first two guard most rows, and the others may wait a minute for what does not come. */
+/**
+ * In this order, until one fails: the first two guard most rows, and the others may wait a minute for what does not
+ * come.
+ */
 const tests = [
   "src/rules.test.ts",
   "src/token-rules.test.ts",

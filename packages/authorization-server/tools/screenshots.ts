@@ -1,6 +1,6 @@
-// Takes pictures of every page in light and dark, on a desktop and on a phone, into the folder that is given:
-// `node packages/authorization-server/tools/screenshots.ts FOLDER [LANGUAGE…]`. For people who change the pages. It says which pages are
-// wider than their window.
+// Takes pictures of every page in light and dark, on a desktop and on a phone, into the folder that is given: `node
+// packages/authorization-server/tools/screenshots.ts FOLDER [LANGUAGE…]`. For people who change the pages. It says
+// which pages are wider than their window.
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { chromium } from "playwright-core";

@@ -1,5 +1,6 @@
-// Messages of sock_diag(7): the question for one socket of TCP by its addresses, and the kernel's answer. Numbers are in the machine's
-// own byte order, which is little-endian on all machines that Tulle runs on, but for addresses and ports.
+// Messages of sock_diag(7): the question for one socket of TCP by its addresses, and the kernel's answer. Numbers are
+// in the machine's own byte order, which is little-endian on all machines that Tulle runs on, but for addresses and
+// ports.
 
 /** NETLINK_SOCK_DIAG, the protocol of the netlink socket. */
 export const sockDiagProtocol = 4;

@@ -1,7 +1,9 @@
 // An address as the kernel takes it: 4 or 16 bytes in network order.
 import net from "node:net";
 
-/** An IPv4 address that is written as one of IPv6 gives its four bytes. Undefined for what is no address, or has a zone. */
+/**
+ * An IPv4 address that is written as one of IPv6 gives its four bytes. Undefined for what is no address, or has a zone.
+ */
 export function addressBytes(ip: string): Uint8Array | undefined {
   if (net.isIPv4(ip)) return Uint8Array.from(ip.split("."), Number);
   return net.isIPv6(ip) && !ip.includes("%") ? shortForm(longAddressBytes(ip)) : undefined;

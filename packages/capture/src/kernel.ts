@@ -1,5 +1,5 @@
-// The calls of the C library that Node does not offer, by `node:ffi`: all of them are in this file. The library is loaded by the first
-// call (2.5 ms, 2.1 MB), so that a process that needs none pays nothing.
+// The calls of the C library that Node does not offer, by `node:ffi`: all of them are in this file. The library is
+// loaded by the first call (2.5 ms, 2.1 MB), so that a process that needs none pays nothing.
 
 type CallsOf<T> = { readonly [Name in keyof T]: (...args: readonly unknown[]) => number | bigint };
 
@@ -31,7 +31,10 @@ const socketRaw = 3;
 const socketCloseOnExec = 0o2000000;
 const doNotWait = 0x40;
 
-/** A netlink(7) socket, which talks to the kernel alone. Answers its descriptor, or undefined where this process gets none. */
+/**
+ * A netlink(7) socket, which talks to the kernel alone. Answers its descriptor, or undefined where this process gets
+ * none.
+ */
 export function openNetlink(protocol: number): number | undefined {
   try {
     const descriptor = calls().socket(addressFamilyNetlink, socketRaw | socketCloseOnExec, protocol);
@@ -46,7 +49,10 @@ export function sendMessage(descriptor: number, message: Uint8Array): boolean {
   return Number(calls().send(descriptor, message, BigInt(message.length), 0)) === message.length;
 }
 
-/** The length of the message that is there, written to the beginning of `into`; undefined when there is none. Never waits. */
+/**
+ * The length of the message that is there, written to the beginning of `into`; undefined when there is none. Never
+ * waits.
+ */
 export function receiveMessage(descriptor: number, into: Uint8Array): number | undefined {
   const length = Number(calls().recv(descriptor, into, BigInt(into.length), doNotWait));
   return length < 0 ? undefined : length;

@@ -1,5 +1,5 @@
-// Which processes have a socket open, and which of them belong together, by /proc (proc(5)). A process sees the open files of those of
-// its own user, and root those of all.
+// Which processes have a socket open, and which of them belong together, by /proc (proc(5)). A process sees the open
+// files of those of its own user, and root those of all.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { addressText } from "./ip-address.ts";
 import { listenersInTable } from "./socket-table.ts";
@@ -26,7 +26,10 @@ function processRow(pid: number): ProcessRow | undefined {
   return { pid, parent: Number(parent), group: Number(group), session: Number(session) };
 }
 
-/** The leader and what it has started, as far as that is known by parent, process group or session; itself without looking when it is alone. */
+/**
+ * The leader and what it has started, as far as that is known by parent, process group or session; itself without
+ * looking when it is alone.
+ */
 export function familyOf(leader: number, all: readonly ProcessRow[]): readonly number[] {
   const family = new Set([leader]);
   for (const { pid, group, session } of all) if (group === leader || session === leader) family.add(pid);
@@ -45,7 +48,10 @@ export function holdersOf(inode: number, pids: Iterable<number>): readonly numbe
   );
 }
 
-/** `address:port` of each socket at which one of the processes listens, in the order of the ports, as far as their open files may be seen. */
+/**
+ * `address:port` of each socket at which one of the processes listens, in the order of the ports, as far as their open
+ * files may be seen.
+ */
 export function listeningPlaces(pids: Iterable<number>): readonly string[] {
   const links = new Set(
     [...pids].flatMap((pid) => namesIn(`/proc/${pid}/fd`).map((descriptor) => linkOf(`/proc/${pid}/fd/${descriptor}`))),
@@ -62,7 +68,10 @@ export function environmentOf(pid: number): ReadonlyMap<string, string> {
   return new Map(variables.map((variable) => variable.split(/=(.*)/s) as [string, string]));
 }
 
-/** The command line in one short and printable line, whatever its program may have written there; empty when it may not be seen. */
+/**
+ * The command line in one short and printable line, whatever its program may have written there; empty when it may not
+ * be seen.
+ */
 export function commandOf(pid: number): string {
   const command = textOf(`/proc/${pid}/cmdline`)
     .replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, " ")

@@ -1,4 +1,5 @@
-// Whose socket it is, asked of the running kernel about real sockets in every state, both ways: by one question and by the whole table.
+// Whose socket it is, asked of the running kernel about real sockets in every state, both ways: by one question and by
+// the whole table.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readlinkSync } from "node:fs";

@@ -1,8 +1,8 @@
-// Whose socket it is, of those on this machine: at the other end of a connection, or behind an address that is about to be called.
-// Nothing in a loopback address tells one user's program from another's; the kernel does.
+// Whose socket it is, of those on this machine: at the other end of a connection, or behind an address that is about to
+// be called. Nothing in a loopback address tells one user's program from another's; the kernel does.
 //
-// The kernel is asked for the one socket (NETLINK_SOCK_DIAG, sock_diag(7)), which costs the same however many there are: 10 to 15 µs,
-// where reading the table of all of them takes 20 ms with 20,000 connections.
+// The kernel is asked for the one socket (NETLINK_SOCK_DIAG, sock_diag(7)), which costs the same however many there
+// are: 10 to 15 µs, where reading the table of all of them takes 20 ms with 20,000 connections.
 import { addressBytes, isSameAddress } from "./ip-address.ts";
 import {
   decodeAnswer,
@@ -30,8 +30,8 @@ export interface OwnedSocket {
 }
 
 /**
- * - `nobody`: there is no such socket, or no process has it: it has been closed, or nobody has accepted it yet, or it is in
- *   another network namespace.
+ * - `nobody`: there is no such socket, or no process has it: it has been closed, or nobody has accepted it yet, or it
+ *   is in another network namespace.
  * - `unknown`: this system does not tell (it is not Linux).
  */
 export type SocketOwner = OwnedSocket | "nobody" | "unknown";

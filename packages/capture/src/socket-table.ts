@@ -1,5 +1,5 @@
-// The kernel's table of TCP sockets as text (proc_net_tcp(5)): the slow way to whose socket it is, for a process that may not ask the
-// kernel for a single one. A table of 20,000 connections takes 20 ms to read.
+// The kernel's table of TCP sockets as text (proc_net_tcp(5)): the slow way to whose socket it is, for a process that
+// may not ask the kernel for a single one. A table of 20,000 connections takes 20 ms to read.
 import { readFileSync } from "node:fs";
 import { isSameAddress } from "./ip-address.ts";
 import { tcpState, type SocketAnswer, type WireEnd } from "./inet-diag.ts";

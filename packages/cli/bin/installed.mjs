@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The tulle command of an installed package: runs the command under the Node that was installed with it, whatever Node started it.
-// Plain JavaScript for any Node from 18 on.
+// The tulle command of an installed package: runs the command under the Node that was installed with it, whatever Node
+// started it. Plain JavaScript for any Node from 18 on.
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";

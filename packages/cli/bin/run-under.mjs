@@ -1,10 +1,12 @@
-// Puts another Node in the place of the one that was started: both launchers of `tulle` are for any Node from 18 on, and what they
-// lead to is for the pinned one alone.
+// Puts another Node in the place of the one that was started: both launchers of `tulle` are for any Node from 18 on,
+// and what they lead to is for the pinned one alone.
 import { spawn } from "node:child_process";
 import os from "node:os";
 import process from "node:process";
 
-/** Runs `script` with the arguments of this process. Returns only where a second process is needed, which it waits for. */
+/**
+ * Runs `script` with the arguments of this process. Returns only where a second process is needed, which it waits for.
+ */
 export function runUnder(node, script) {
   const args = [...process.execArgv, script, ...process.argv.slice(2)];
   // Newer runtimes can become the pinned one in place, without a process that only waits.

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The tulle command of a clone: sets the clone up if need be, then runs the command under the pinned Node, whatever Node started it.
-// Plain JavaScript for any Node from 18 on; under the pinned Node there is no second process.
+// The tulle command of a clone: sets the clone up if need be, then runs the command under the pinned Node, whatever
+// Node started it. Plain JavaScript for any Node from 18 on; under the pinned Node there is no second process.
 import fs from "node:fs";
 import module from "node:module";
 import path from "node:path";
@@ -19,7 +19,8 @@ const wasSetUp = isSetUp();
 if (!wasSetUp) await setUpOrExit();
 
 if (wasSetUp && process.execPath === fs.realpathSync(pinnedNode)) {
-  // Compiled code and stripped types are kept between runs; a folder that cannot be written only makes the start slower.
+  // Compiled code and stripped types are kept between runs; a folder that cannot be written only makes the start
+  // slower.
   module.enableCompileCache(path.join(here, "..", "..", "..", "node_modules", ".cache", "compile"));
   process.argv[1] = main;
   await import(main);

@@ -1,4 +1,5 @@
-// Every command of `tulle`, in the order of `tulle --help`. The table is all that the frame knows of a command before it is asked for.
+// Every command of `tulle`, in the order of `tulle --help`. The table is all that the frame knows of a command before
+// it is asked for.
 import type { CommandRow } from "./command/command-module.ts";
 
 const run = "Run a mesh on this machine";

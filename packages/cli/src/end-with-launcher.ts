@@ -1,5 +1,5 @@
-// Under another Node than the pinned one `bin/tulle.mjs` waits in a process of its own. Whoever kills that one, with SIGKILL too, means
-// this one: a pipe from there tells.
+// Under another Node than the pinned one `bin/tulle.mjs` waits in a process of its own. Whoever kills that one, with
+// SIGKILL too, means this one: a pipe from there tells.
 import { Socket } from "node:net";
 
 /** The launcher's variable: descriptor of a pipe that closes when the launcher is gone. */

@@ -1,5 +1,5 @@
-// The help of every command and sub-command on terminals of three widths: found by the table of commands, so that a new one is looked
-// at by itself.
+// The help of every command and sub-command on terminals of three widths: found by the table of commands, so that a new
+// one is looked at by itself.
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import path from "node:path";

@@ -1,4 +1,5 @@
-// The entry of `tulle`: this process's streams and environment become a command context; everything else is in run-cli.ts.
+// The entry of `tulle`: this process's streams and environment become a command context; everything else is in
+// run-cli.ts.
 import { enableCompileCache, registerHooks } from "node:module";
 import { endWithLauncher } from "./end-with-launcher.ts";
 import { compileCacheFolder, packagesUrl } from "./command/installation.ts";

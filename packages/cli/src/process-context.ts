@@ -19,7 +19,8 @@ export function processContext(): CommandContext {
     get stdin() {
       return process.stdin;
     },
-    // Not `isTTY`: that is undefined on a pipe, which picocolors takes for "find out", and on CI it then writes colours.
+    // Not `isTTY`: that is undefined on a pipe, which picocolors takes for "find out", and on CI it then writes
+    // colours.
     isTerminal: isatty(process.stdout.fd) && process.env["TERM"] !== "dumb",
     // A getter too: the window may be made narrower while a command runs.
     get columns() {

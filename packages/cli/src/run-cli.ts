@@ -1,5 +1,5 @@
-// The frame around every command: finds the row of the table, loads that one file, lets commander parse, and turns what went
-// wrong into a message and an exit status.
+// The frame around every command: finds the row of the table, loads that one file, lets commander parse, and turns what
+// went wrong into a message and an exit status.
 import { Command, CommanderError } from "commander";
 import { CommandFailure, exitCodes, type ExitCode } from "./command/command-failure.ts";
 import type { CommandContext, CommandRow } from "./command/command-module.ts";

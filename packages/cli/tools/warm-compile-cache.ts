@@ -1,5 +1,5 @@
-// Compiles everything once when a clone is set up, so that its first `tulle up` is as quick as the others: a dozen processes would
-// otherwise strip types and compile the same files at the same moment.
+// Compiles everything once when a clone is set up, so that its first `tulle up` is as quick as the others: a dozen
+// processes would otherwise strip types and compile the same files at the same moment.
 import { enableCompileCache, flushCompileCache } from "node:module";
 import { compileCacheFolder, packagesUrl } from "../src/command/installation.ts";
 

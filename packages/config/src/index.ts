@@ -1,4 +1,6 @@
-/** `@tulle/config`: the mesh's resources – their schemas and types, loading, checking and analysing them, and the store. */
+/**
+ * `@tulle/config`: the mesh's resources – their schemas and types, loading, checking and analysing them, and the store.
+ */
 export type { Finding, FindingCode, Place, Severity } from "./findings/finding.ts";
 export { findingCodes, findingPages } from "./findings/finding.ts";
 export type {

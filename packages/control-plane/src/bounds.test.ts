@@ -1,5 +1,5 @@
-// What the control plane bounds, with a client that goes beyond each: it is refused with words, and others are served on.
-// docs/control-plane.md lists the limits.
+// What the control plane bounds, with a client that goes beyond each: it is refused with words, and others are served
+// on. docs/control-plane.md lists the limits.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import http from "node:http";

@@ -1,5 +1,5 @@
-// gRPC's own client for Python, which takes a stream that ends without a status for one that ended well: whoever is turned away has
-// to be told by status and words.
+// gRPC's own client for Python, which takes a stream that ends without a status for one that ended well: whoever is
+// turned away has to be told by status and words.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

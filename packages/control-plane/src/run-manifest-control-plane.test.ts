@@ -1,4 +1,5 @@
-// A whole control plane with a proxy that speaks ADS: which change sends which type, what a refusal does, and the HTTP API.
+// A whole control plane with a proxy that speaks ADS: which change sends which type, what a refusal does, and the HTTP
+// API.
 import assert from "node:assert/strict";
 import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

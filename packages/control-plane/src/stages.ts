@@ -1,5 +1,5 @@
-// The entry `@tulle/control-plane/stages`: the pure stages of a configuration change, for tests, simulation and commands that
-// explain what a proxy would be told.
+// The entry `@tulle/control-plane/stages`: the pure stages of a configuration change, for tests, simulation and
+// commands that explain what a proxy would be told.
 export { buildEndpoints } from "./snapshot/build-endpoints.ts";
 export { buildSnapshot, type SnapshotOptions } from "./snapshot/build-snapshot.ts";
 export type { ResourceReader } from "./snapshot/resource-reader.ts";

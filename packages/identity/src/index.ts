@@ -1,5 +1,5 @@
-// The public face of the identity package: who a workload is, how it proves it, and who vouches for it. Workload tokens have an
-// entry of their own (`@tulle/identity/workload-token`), because sidecars carry tokens without reading them.
+// The public face of the identity package: who a workload is, how it proves it, and who vouches for it. Workload tokens
+// have an entry of their own (`@tulle/identity/workload-token`), because sidecars carry tokens without reading them.
 export { isSpiffeId, parseSpiffeId, type SpiffeId, spiffeIdText } from "./spiffe-id.ts";
 export { trustDomainProblem } from "./trust-domain.ts";
 export { writeSecretFile } from "./secret-file.ts";

@@ -15,8 +15,8 @@ export function pemText(label: string, der: Uint8Array): string {
 }
 
 /**
- * All blocks of a text, in order; text around them is explanation (RFC 7468 §2). Undefined when a block is not closed or
- * holds anything but canonical base64: what is half readable must not be half trusted.
+ * All blocks of a text, in order; text around them is explanation (RFC 7468 §2). Undefined when a block is not closed
+ * or holds anything but canonical base64: what is half readable must not be half trusted.
  */
 export function parsePem(text: string): readonly PemBlock[] | undefined {
   const blocks: PemBlock[] = [];

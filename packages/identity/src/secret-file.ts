@@ -1,12 +1,14 @@
-// Keys and other secrets on disk: readable by their owner alone, and either the old or the new content, whatever dies when.
+// Keys and other secrets on disk: readable by their owner alone, and either the old or the new content, whatever dies
+// when.
 import { randomBytes } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { makeOwnFolder } from "./own/own-folder.ts";
 
 /**
- * Replaces a file's content in one step. Its folder is made where it is missing, and is this user's alone (`makeOwnFolder`). The file has
- * the given mode (0600 unless told) whatever the umask, and never a wider one, because it is made under another name and renamed.
+ * Replaces a file's content in one step. Its folder is made where it is missing, and is this user's alone
+ * (`makeOwnFolder`). The file has the given mode (0600 unless told) whatever the umask, and never a wider one, because
+ * it is made under another name and renamed.
  */
 export async function writeSecretFile(file: string, content: string, mode = 0o600): Promise<void> {
   const folder = path.dirname(file);

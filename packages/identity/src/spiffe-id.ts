@@ -32,7 +32,10 @@ export function isSpiffeId(id: SpiffeId): boolean {
   );
 }
 
-/** The URI of an id. @throws {TypeError} for parts that may not stand in one: no text is ever made that parses to another id. */
+/**
+ * The URI of an id. @throws {TypeError} for parts that may not stand in one: no text is ever made that parses to
+ * another id.
+ */
 export function spiffeIdText(id: SpiffeId): string {
   if (!isSpiffeId(id)) throw new TypeError(`no SPIFFE id: ${JSON.stringify(id)}`);
   return `spiffe://${id.trustDomain}/ns/${id.namespace}/sa/${id.serviceAccount}`;

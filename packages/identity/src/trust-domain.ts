@@ -1,5 +1,5 @@
-// Trust domains: the part of a SPIFFE id that names who vouches for it (SPIFFE-ID §2.1). Configuration is checked with this
-// before anything is signed in its name.
+// Trust domains: the part of a SPIFFE id that names who vouches for it (SPIFFE-ID §2.1). Configuration is checked with
+// this before anything is signed in its name.
 
 const allowed = /^[a-z0-9._-]+$/;
 

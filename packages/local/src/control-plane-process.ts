@@ -66,8 +66,8 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
 }
 
 /**
- * Whether every one of `proxies` (`<pod>.<namespace>`) is connected and has acknowledged, or refused, all that follows from what the
- * store holds now.
+ * Whether every one of `proxies` (`<pod>.<namespace>`) is connected and has acknowledged, or refused, all that follows
+ * from what the store holds now.
  */
 export async function allAcknowledged(api: ApiClient, proxies: readonly string[]): Promise<boolean> {
   // Asked first: what is gathered and not declared yet shows in no proxy's state.

@@ -1,4 +1,5 @@
-// The authority of a user's machine on disk: made once however many start at once, kept, and readable by its owner alone.
+// The authority of a user's machine on disk: made once however many start at once, kept, and readable by its owner
+// alone.
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

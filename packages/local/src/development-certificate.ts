@@ -1,5 +1,6 @@
-// The certificate for `https://localhost`: an authority of this user's, which a person can trust once for all folders, and a Secret
-// that any Gateway may name. The authority's key never leaves its file; the certificate's own key lives as long as its Secret.
+// The certificate for `https://localhost`: an authority of this user's, which a person can trust once for all folders,
+// and a Secret that any Gateway may name. The authority's key never leaves its file; the certificate's own key lives as
+// long as its Secret.
 import { randomBytes } from "node:crypto";
 import { link, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
@@ -43,8 +44,8 @@ export function developmentRootFile(env: Environment): string {
 }
 
 /**
- * The authority there is, or a new one. Several supervisors may start at once: the file appears whole, and whoever comes second
- * takes what is there. @throws when the folder cannot be written, or holds something else
+ * The authority there is, or a new one. Several supervisors may start at once: the file appears whole, and whoever
+ * comes second takes what is there. @throws when the folder cannot be written, or holds something else
  */
 export async function openDevelopmentAuthority(env: Environment, nowMs: number): Promise<DevelopmentAuthority> {
   const file = path.join(developmentAuthorityFolder(env), "authority.pem");
@@ -106,8 +107,8 @@ export class DevelopmentCertificate {
   }
 
   /**
-   * Puts the Secret into the mesh unless it is fresh, or a person's own stands in its place. Never rejects: what has no certificate
-   * for localhost runs all the same.
+   * Puts the Secret into the mesh unless it is fresh, or a person's own stands in its place. Never rejects: what has no
+   * certificate for localhost runs all the same.
    */
   publish(nowMs = Date.now()): Promise<void> {
     this.#publishing = this.#publishing.then(() => this.#publish(nowMs));

@@ -1,4 +1,5 @@
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
+// quickly").
 const { request } = process.getBuiltinModule("node:http");
 // GET of a page of one of our own processes.
 

@@ -1,5 +1,5 @@
-// What other processes may know of a running instance: `DIR/.tulle/instance.json`, and the user's registry, which lists the instances
-// of this user whatever folder they run in. Neither is believed where another user may have written it.
+// What other processes may know of a running instance: `DIR/.tulle/instance.json`, and the user's registry, which lists
+// the instances of this user whatever folder they run in. Neither is believed where another user may have written it.
 import { lstat, readdir, rm } from "node:fs/promises";
 import { createHash } from "node:crypto";
 import os from "node:os";
@@ -58,7 +58,8 @@ function instanceFile(stateDir: string): string {
 }
 
 /**
- * Where the control plane of an instance is asked, by its owner alone. Told by the folder, never by what is written in it.
+ * Where the control plane of an instance is asked, by its owner alone. Told by the folder, never by what is written in
+ * it.
  * @throws {NotOwn}
  */
 export function apiSocketPath(stateDir: string, env: Readonly<Record<string, string | undefined>>): string {
@@ -115,7 +116,8 @@ export async function readInstance(dir: string): Promise<Instance | undefined> {
 }
 
 /**
- * Every live instance of this user. Entries of ended ones are removed on the way; `onRefused` is told of what is not believed, and why.
+ * Every live instance of this user. Entries of ended ones are removed on the way; `onRefused` is told of what is not
+ * believed, and why.
  * @throws {NotOwn} where the list itself is another user's
  */
 export async function liveInstances(

@@ -2,8 +2,8 @@
 import { readFile } from "node:fs/promises";
 
 /**
- * Field 22 of `/proc/<pid>/stat` (proc(5): starttime, in clock ticks since boot); undefined when no such process runs or it
- * is a zombie. Where there is no /proc, a process that can be signalled counts as the one that was meant.
+ * Field 22 of `/proc/<pid>/stat` (proc(5): starttime, in clock ticks since boot); undefined when no such process runs
+ * or it is a zombie. Where there is no /proc, a process that can be signalled counts as the one that was meant.
  */
 export async function processStartTime(processId: number): Promise<string | undefined> {
   const stat = await readFile(`/proc/${processId}/stat`, "utf8").catch(() => undefined);

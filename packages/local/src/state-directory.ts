@@ -1,4 +1,5 @@
-// The folder `DIR/.tulle`: who may use it, and what lies where. It holds state and logs, nothing that a person has to edit.
+// The folder `DIR/.tulle`: who may use it, and what lies where. It holds state and logs, nothing that a person has to
+// edit.
 import { closeSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { makeOwnFolder, removeSocketFolder } from "@tulle/identity/own";

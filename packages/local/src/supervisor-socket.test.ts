@@ -1,4 +1,5 @@
-// Who may be signalled: the process that listens on the socket in the state directory, as long as it does, and no other.
+// Who may be signalled: the process that listens on the socket in the state directory, as long as it does, and no
+// other.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";

@@ -1,5 +1,6 @@
-// How `tulle down` finds the supervisor that it may signal: not by what a file says, but by who listens on the socket in the state
-// directory. The kernel tells, and a process that holds a connection open is no other one that got its number.
+// How `tulle down` finds the supervisor that it may signal: not by what a file says, but by who listens on the socket
+// in the state directory. The kernel tells, and a process that holds a connection open is no other one that got its
+// number.
 import { chmodSync, rmSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { findSocketPath, makeSocketPath, NotOwn, ownUid, userName } from "@tulle/identity/own";
@@ -77,7 +78,10 @@ export class FoundSupervisor implements Disposable {
     return undefined;
   }
 
-  /** To this very process: while its end of the connection is open, its number is nobody else's. One that has just ended gets none. */
+  /**
+   * To this very process: while its end of the connection is open, its number is nobody else's. One that has just ended
+   * gets none.
+   */
   signal(signal: NodeJS.Signals): void {
     if (!this.isConnected) return;
     try {

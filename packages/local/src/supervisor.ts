@@ -1,4 +1,5 @@
-// `tulle up` without its terminal: takes a folder, runs its control plane and, through the reconciler, its pods, until it is told to stop.
+// `tulle up` without its terminal: takes a folder, runs its control plane and, through the reconciler, its pods, until
+// it is told to stop.
 import path from "node:path";
 import { ApiClient } from "@tulle/config";
 import { apiSocketName } from "@tulle/config/api";
@@ -228,8 +229,9 @@ export class Supervisor {
   }
 
   /**
-   * Resolves when all pods that can run here are ready, every proxy serves what it has acknowledged and one request through each
-   * published port has come back. @throws when that does not happen in time, or a published port cannot be had
+   * Resolves when all pods that can run here are ready, every proxy serves what it has acknowledged and one request
+   * through each published port has come back. @throws when that does not happen in time, or a published port cannot be
+   * had
    */
   async ready(signal: AbortSignal): Promise<Instance> {
     const reconciler = this.#reconciler;

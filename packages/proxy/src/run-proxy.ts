@@ -1,5 +1,5 @@
-// Starts a whole proxy in this process from a bootstrap: static resources, subscriptions, admin interface. `tulle proxy`
-// and the agent both run it.
+// Starts a whole proxy in this process from a bootstrap: static resources, subscriptions, admin interface. `tulle
+// proxy` and the agent both run it.
 import { hostname } from "node:os";
 import { type LogLevel, type LogSink, Logging, MetricRegistry } from "@tulle/telemetry";
 import { beforeEachSlice, connectAds, systemClock as streamClock, xdsMethods } from "@tulle/xds";
@@ -37,11 +37,13 @@ export interface ProxyOptions {
   /** Levels of single loggers, such as `{ http: "debug" }`. */
   readonly componentLogLevels?: Readonly<Record<string, LogLevel>>;
   readonly logSink?: LogSink;
-  /** What `%ENVIRONMENT(X)%`, `TULLE_LISTEN_FDS` and `TULLE_PEER_METADATA` are read from; `process.env` unless given. */
+  /**
+   * What `%ENVIRONMENT(X)%`, `TULLE_LISTEN_FDS` and `TULLE_PEER_METADATA` are read from; `process.env` unless given.
+   */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /**
-   * Ports, the admin interface's among them, that only programs of this process's own user may connect to: on loopback every
-   * user of the machine could speak in the workload's name otherwise.
+   * Ports, the admin interface's among them, that only programs of this process's own user may connect to: on loopback
+   * every user of the machine could speak in the workload's name otherwise.
    */
   readonly ownUserPorts?: ReadonlySet<number>;
   /** `127.16.4.0/22`: at hosts there only programs of this process's own user are talked to, for the same reason. */
@@ -57,7 +59,9 @@ export interface RunningProxy {
   readonly adminAddress: { readonly ip: string; readonly port: number } | undefined;
   /** Resolves when everything that was subscribed at the start has come (or timed out) and listeners accept. */
   readonly ready: Promise<void>;
-  /** Resolves with the process's exit code once the proxy has closed, whether asked by a caller or by `/quitquitquit`. */
+  /**
+   * Resolves with the process's exit code once the proxy has closed, whether asked by a caller or by `/quitquitquit`.
+   */
   readonly ended: Promise<number>;
   /** Real addresses of the listeners, by name. */
   listenerAddresses(): ReadonlyMap<string, readonly { readonly ip: string; readonly port: number }[]>;

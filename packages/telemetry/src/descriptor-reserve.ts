@@ -1,16 +1,21 @@
-// Keeps descriptors back for what an accepted connection will need: its way to a host, the admin pages, a certificate's file. Without
-// it libuv would close clients in silence once there is none left, and requests of those who came before would fail.
+// Keeps descriptors back for what an accepted connection will need: its way to a host, the admin pages, a certificate's
+// file. Without it libuv would close clients in silence once there is none left, and requests of those who came before
+// would fail.
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import type { Logger } from "./log.ts";
 import { Trouble } from "./trouble.ts";
 
-/** For upstream connections of those who are connected, for the admin pages and for files; of small limits an eighth. */
+/**
+ * For upstream connections of those who are connected, for the admin pages and for files; of small limits an eighth.
+ */
 const mostReserved = 64;
 /** Somebody who leaves makes place for one: this long without a refusal is the end of the shortage. */
 const calmAfterMs = 10_000;
 
-/** How many descriptors this process may have open (Linux); Node raises the soft limit to the hard one when it starts. */
+/**
+ * How many descriptors this process may have open (Linux); Node raises the soft limit to the hard one when it starts.
+ */
 export function descriptorLimit(): number {
   try {
     const soft = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1];

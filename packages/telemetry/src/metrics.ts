@@ -15,7 +15,9 @@ export interface MetricDescription {
   readonly name: string;
   readonly help?: string;
   readonly labels?: Labels;
-  /** Name in Envoy's stats tree, such as `cluster.a.upstream_rq_total`; only metrics that have one appear in `/stats`. */
+  /**
+   * Name in Envoy's stats tree, such as `cluster.a.upstream_rq_total`; only metrics that have one appear in `/stats`.
+   */
   readonly statName?: string;
 }
 

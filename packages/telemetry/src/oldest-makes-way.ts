@@ -1,4 +1,5 @@
-// Bounds the connections of an HTTP server without keeping anybody out: who holds many and asks nothing loses them to who comes next.
+// Bounds the connections of an HTTP server without keeping anybody out: who holds many and asks nothing loses them to
+// who comes next.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 

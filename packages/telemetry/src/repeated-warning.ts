@@ -1,4 +1,5 @@
-// A warning in words of somebody else, such as why a stream has ended: the same words are told once a minute, other words at most once a second.
+// A warning in words of somebody else, such as why a stream has ended: the same words are told once a minute, other
+// words at most once a second.
 import type { LogFields, Logger } from "./log.ts";
 
 const sameEveryMs = 60_000;
@@ -23,7 +24,9 @@ export class RepeatedWarning {
     this.#nowMs = nowMs;
   }
 
-  /** Whether it was told; then `times` is added to the fields where it has come more than once since it was told last. */
+  /**
+   * Whether it was told; then `times` is added to the fields where it has come more than once since it was told last.
+   */
   tell(message: string, fields: LogFields): boolean {
     const words = `${message} ${JSON.stringify(fields)}`;
     const nowMs = this.#nowMs();

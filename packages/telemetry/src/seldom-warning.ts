@@ -1,4 +1,5 @@
-// A warning about something that others can make happen as often as they like: told at most once a second, with how often it was.
+// A warning about something that others can make happen as often as they like: told at most once a second, with how
+// often it was.
 import type { LogFields, Logger } from "./log.ts";
 
 const tellEveryMs = 1000;

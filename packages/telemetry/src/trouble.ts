@@ -1,4 +1,5 @@
-// Something that fails again and again for one reason, such as a disk that is full: said once when it begins, and once when it is over.
+// Something that fails again and again for one reason, such as a disk that is full: said once when it begins, and once
+// when it is over.
 import type { LogFields, Logger } from "./log.ts";
 
 export class Trouble {

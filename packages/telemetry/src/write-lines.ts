@@ -1,12 +1,12 @@
-// Writes log lines to a descriptor so that a disk which is full, or a reader that has gone, never ends the process: what cannot be
-// written is lost, and how much was lost is said as soon as something can be written again.
+// Writes log lines to a descriptor so that a disk which is full, or a reader that has gone, never ends the process:
+// what cannot be written is lost, and how much was lost is said as soon as something can be written again.
 import { writeSync } from "node:fs";
 
 type WriteSync = (descriptor: number, text: string) => number;
 
 /**
- * A line is written before the call returns, as whoever reads a log after a crash expects. (`process.stderr` of a file throws an
- * error event when the disk is full, which ends the process, and never writes again.)
+ * A line is written before the call returns, as whoever reads a log after a crash expects. (`process.stderr` of a file
+ * throws an error event when the disk is full, which ends the process, and never writes again.)
  */
 export function lineWriter(descriptor: number, write: WriteSync = writeSync): (line: string) => void {
   let lostLines = 0;

@@ -1,5 +1,5 @@
-// What a proxy and the ADS client say to each other. The proxy subscribes, is handed one response at a time, and gives a
-// verdict on it; the client turns verdicts into ACK and NACK and keeps the stream alive.
+// What a proxy and the ADS client say to each other. The proxy subscribes, is handed one response at a time, and gives
+// a verdict on it; the client turns verdicts into ACK and NACK and keeps the stream alive.
 import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
 import type { BackOffLimits } from "./back-off.ts";
 import type { Clock } from "./clock.ts";
@@ -16,8 +16,9 @@ export interface ResourceError {
 }
 
 /**
- * What the consumer gets of each type: the message, but of RDS its bytes. A route configuration may hold ten thousand routes: decoded
- * at once they were 24 MB of objects that lived for as long as it took to compile them, and garbage collections of 10 to 20 ms.
+ * What the consumer gets of each type: the message, but of RDS its bytes. A route configuration may hold ten thousand
+ * routes: decoded at once they were 24 MB of objects that lived for as long as it took to compile them, and garbage
+ * collections of 10 to 20 ms.
  */
 export type ReceivedMessages = {
   readonly [T in ResourceTypeName]: T extends "RDS" ? Uint8Array : ResourceMessages[T];
@@ -34,8 +35,8 @@ export type AdsResponse = {
     /** Content hash of each resource, as control planes of Tulle compute it too. */
     readonly versions: ReadonlyMap<string, string>;
     /**
-     * To be deleted. CDS and LDS: names of earlier responses that this one leaves out, none where `errors` are. All types: what had a
-     * time to live that is over; such a removal stands alone.
+     * To be deleted. CDS and LDS: names of earlier responses that this one leaves out, none where `errors` are. All
+     * types: what had a time to live that is over; such a removal stands alone.
      */
     readonly removed: readonly string[];
     readonly errors: readonly ResourceError[];
@@ -62,13 +63,13 @@ export type AdsClientState =
 export interface AdsClientHandlers {
   /**
    * Apply the valid resources, keep the previous version of the others, and name these. Responses come strictly one
-   * after another: the next one waits for this verdict. Subscriptions changed meanwhile are sent before the ACK, as Envoy
-   * does. Rejecting the promise refuses the whole response with the error's message.
+   * after another: the next one waits for this verdict. Subscriptions changed meanwhile are sent before the ACK, as
+   * Envoy does. Rejecting the promise refuses the whole response with the error's message.
    */
   onResponse(response: AdsResponse): Verdict | Promise<Verdict>;
   /**
-   * Whether the consumer goes on with this version of the resource: then it is not even decoded. Control planes send all clusters
-   * and all listeners for each change of one.
+   * Whether the consumer goes on with this version of the resource: then it is not even decoded. Control planes send
+   * all clusters and all listeners for each change of one.
    */
   holds?(type: ResourceTypeName, name: string, version: string): boolean;
   onState?(state: AdsClientState): void;
@@ -79,7 +80,10 @@ export interface AdsClientHandlers {
 /** `http://host:port`, `https://host:port` (with TLS) or `unix:/path`. */
 export type AdsTarget = string;
 
-/** One try to open the stream: of who has clusters, TLS and connections of its own. Returns at once and reports by events. */
+/**
+ * One try to open the stream: of who has clusters, TLS and connections of its own. Returns at once and reports by
+ * events.
+ */
 export type OpenByteStream = (events: ByteStreamEvents) => ByteStream;
 
 export interface AdsClient {

@@ -279,8 +279,8 @@ async function decodeResources(
 }
 
 /**
- * Decoded bytes are views, and a resource lives for as long as it does not change: by views of its response it would keep all
- * the others, in a thousand responses a thousand times. What is most of its response may keep the rest.
+ * Decoded bytes are views, and a resource lives for as long as it does not change: by views of its response it would
+ * keep all the others, in a thousand responses a thousand times. What is most of its response may keep the rest.
  */
 function ownBytes(value: Uint8Array): Uint8Array {
   return value.byteLength * 2 > value.buffer.byteLength ? value : new Uint8Array(value);

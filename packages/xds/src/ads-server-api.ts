@@ -59,8 +59,8 @@ export interface AdsConnection {
   readonly connectedAtMs: number;
   /**
    * Declares all resources of `type` that the proxy should have, subscribed or not (the server picks what it subscribes
-   * to). Calls of one event-loop turn form one push: they are sent together, in make-before-break order. `existing` is how many of
-   * them there are whatever the proxy asks for; it bounds what it may ask for.
+   * to). Calls of one event-loop turn form one push: they are sent together, in make-before-break order. `existing` is
+   * how many of them there are whatever the proxy asks for; it bounds what it may ask for.
    */
   set(type: ResourceTypeName, resources: ReadonlyMap<string, EncodedResource>, existing?: number): void;
   /** What was declared counts at once, though it is sent at the end of the turn. */
@@ -109,7 +109,10 @@ export interface Rejection {
   readonly offenders: readonly RejectedResource[];
 }
 
-/** Implemented by the control plane. A handler that throws ends that stream with INTERNAL; its stack is the disconnection's reason. */
+/**
+ * Implemented by the control plane. A handler that throws ends that stream with INTERNAL; its stack is the
+ * disconnection's reason.
+ */
 export interface AdsServerHandlers {
   /** The first request has arrived, so that the node is known. */
   onConnect(connection: AdsConnection): void;
@@ -137,7 +140,10 @@ export type AdsAddress = { readonly host: string; readonly port: number } | { re
 export interface AdsServerLimits {
   /** Streams over all connections; one more gets RESOURCE_EXHAUSTED. */
   readonly maxStreams: number;
-  /** Of TCP: connections whose handshake is not done, without TLS those that have called nothing yet; the oldest is closed for one more. */
+  /**
+   * Of TCP: connections whose handshake is not done, without TLS those that have called nothing yet; the oldest is
+   * closed for one more.
+   */
   readonly maxHandshakes: number;
   /** With TLS: connections of clients that have shown no certificate; the oldest is closed for one more. */
   readonly maxUnproven: number;
@@ -177,8 +183,8 @@ export interface AdsServerOptions {
   /** Take streams of the SDS service beside those of ADS. */
   readonly secretHandlers?: AdsServerHandlers;
   /**
-   * Asked once the node is known: why this client may not have what it asks for, undefined when it may. The words go to the client,
-   * the stream ends with PERMISSION_DENIED, and no handler hears of it.
+   * Asked once the node is known: why this client may not have what it asks for, undefined when it may. The words go to
+   * the client, the stream ends with PERMISSION_DENIED, and no handler hears of it.
    */
   readonly refusal?: (connection: Pick<AdsConnection, "peer" | "peerIdentity" | "node">) => string | undefined;
   /** Asked when a stream opens, before it has brought a byte. */

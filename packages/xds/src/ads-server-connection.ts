@@ -126,8 +126,8 @@ export class AdsServerConnection<
   }
 
   /**
-   * What is asked for is kept, and may cost an answer each. Beyond twice the most that there has been, nobody needs more than
-   * `maxSpareNames`: those leave room for what has gone while the proxy was away.
+   * What is asked for is kept, and may cost an answer each. Beyond twice the most that there has been, nobody needs
+   * more than `maxSpareNames`: those leave room for what has gone while the proxy was away.
    */
   #asksForTooMuch(request: Request): boolean {
     const { maxSpareNames } = this.#limits;

@@ -1,5 +1,5 @@
-// Joins handlers of opaque unary calls to gRPC's server. Each call is a stream of one message here, so that what a client can hold
-// open, and for how long, is bounded from its first byte on.
+// Joins handlers of opaque unary calls to gRPC's server. Each call is a stream of one message here, so that what a
+// client can hold open, and for how long, is bounded from its first byte on.
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import type { Refusal } from "./ads-server-api.ts";
 import type { TlsPeer } from "./tls-listener.ts";

@@ -27,7 +27,10 @@ export interface ByteStream {
 export interface ByteStreamLimits {
   readonly connectTimeoutMs: number;
   readonly maxMessageBytes: number;
-  /** Pings over TCP, so that a control plane whose machine is gone is noticed. gRPC in Go refuses them below five minutes. */
+  /**
+   * Pings over TCP, so that a control plane whose machine is gone is noticed. gRPC in Go refuses them below five
+   * minutes.
+   */
   readonly keepAliveIntervalMs: number;
   readonly keepAliveTimeoutMs: number;
 }
@@ -50,8 +53,8 @@ export interface ByteStreamOptions {
 }
 
 /**
- * Opens `http://host:port`, `https://host:port` or `unix:/path`; returns at once and reports by events. gRPC's own reconnection is not used:
- * one call, one connection, so that back-off is decided in one place only.
+ * Opens `http://host:port`, `https://host:port` or `unix:/path`; returns at once and reports by events. gRPC's own
+ * reconnection is not used: one call, one connection, so that back-off is decided in one place only.
  */
 export function openByteStream(
   target: AdsTarget,

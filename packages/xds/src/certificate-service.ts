@@ -1,5 +1,5 @@
-// Istio's certificate service over gRPC (istio/api security/v1alpha1/ca.proto): how a workload asks for its certificate, and
-// how the authority is asked.
+// Istio's certificate service over gRPC (istio/api security/v1alpha1/ca.proto): how a workload asks for its
+// certificate, and how the authority is asked.
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { AdsTarget } from "./ads-client-api.ts";
 import { callUnary } from "./call-unary.ts";

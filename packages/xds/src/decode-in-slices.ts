@@ -1,6 +1,6 @@
-// Decodes a large message with pauses: a route configuration of ten thousand routes takes a tenth of a second, in which a proxy
-// would serve nobody. What is cut is the list of fields; encodings that follow each other merge into one message
-// (protobuf's encoding guide, "last one wins", lists append).
+// Decodes a large message with pauses: a route configuration of ten thousand routes takes a tenth of a second, in which
+// a proxy would serve nobody. What is cut is the list of fields; encodings that follow each other merge into one
+// message (protobuf's encoding guide, "last one wins", lists append).
 import {
   type DescField,
   type DescMessage,

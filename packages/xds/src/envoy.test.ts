@@ -1,5 +1,5 @@
-// A stock Envoy driven by the ADS server: it takes clusters, endpoints, listeners and routes, proxies a request, and its
-// refusals are understood.
+// A stock Envoy driven by the ADS server: it takes clusters, endpoints, listeners and routes, proxies a request, and
+// its refusals are understood.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { createServer as createHttpServer, request as httpRequest } from "node:http";

@@ -1,5 +1,5 @@
-// A TCP server whose newcomers, the connections that have not shown yet that they are worth a place, are a few, for a short time. The
-// oldest makes way for one more: whoever holds many and says nothing keeps nobody out.
+// A TCP server whose newcomers, the connections that have not shown yet that they are worth a place, are a few, for a
+// short time. The oldest makes way for one more: whoever holds many and says nothing keeps nobody out.
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 

@@ -1,4 +1,5 @@
-// The message schema of each resource type. Apart from resource-types.ts, because loading them costs a tenth of a second.
+// The message schema of each resource type. Apart from resource-types.ts, because loading them costs a tenth of a
+// second.
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { GenMessage } from "./hydrate.ts";
 import { ClusterSchema } from "./generated/envoy/config/cluster/v3/cluster_pb.ts";

@@ -1,5 +1,5 @@
-// How long resources live that were sent with a time to live (service.discovery.v3.Resource.ttl): each response that names one of them, with
-// or without its content, begins its time anew.
+// How long resources live that were sent with a time to live (service.discovery.v3.Resource.ttl): each response that
+// names one of them, with or without its content, begins its time anew.
 import type { Clock } from "./clock.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 

@@ -1,5 +1,5 @@
-// The table of xDS resource types: everything that the state machines, the relay and the status pages need to know about
-// a type. It holds no message schemas (resource-schemas.ts does), so that a process that only relays loads none.
+// The table of xDS resource types: everything that the state machines, the relay and the status pages need to know
+// about a type. It holds no message schemas (resource-schemas.ts does), so that a process that only relays loads none.
 import type { Cluster } from "./generated/envoy/config/cluster/v3/cluster_pb.ts";
 import type { TypedExtensionConfig } from "./generated/envoy/config/core/v3/extension_pb.ts";
 import type { ClusterLoadAssignment } from "./generated/envoy/config/endpoint/v3/endpoint_pb.ts";
@@ -30,8 +30,9 @@ export interface ResourceType {
    */
   readonly fullState: boolean;
   /**
-   * One resource a response, unless there are very many to send at once. Envoy stops at the first bad RDS or EDS resource of a response, and its EDS rejection names
-   * none: alone in its response, a resource can neither hold up its neighbours nor hide behind them.
+   * One resource a response, unless there are very many to send at once. Envoy stops at the first bad RDS or EDS
+   * resource of a response, and its EDS rejection names none: alone in its response, a resource can neither hold up its
+   * neighbours nor hide behind them.
    */
   readonly oneResourcePerResponse: boolean;
   /** Whether an empty list in the first request means "everything" (xDS protocol, "How the client specifies…"). */

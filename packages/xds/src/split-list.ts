@@ -1,9 +1,11 @@
-// Takes a message apart at one of its lists without decoding it: a route configuration of ten thousand routes is then read one
-// route at a time, with pauses between them, and nothing of it but its bytes is kept.
+// Takes a message apart at one of its lists without decoding it: a route configuration of ten thousand routes is then
+// read one route at a time, with pauses between them, and nothing of it but its bytes is kept.
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 
 export interface SplitMessage {
-  /** The message without the list; encodings that follow each other merge into one message (protobuf's encoding guide). */
+  /**
+   * The message without the list; encodings that follow each other merge into one message (protobuf's encoding guide).
+   */
   readonly rest: Uint8Array;
   /** The encoded elements; views of the message's own bytes. */
   readonly elements: readonly Uint8Array[];

@@ -1,5 +1,5 @@
-// The TLS side of a gRPC server. gRPC's own shows a call neither the client's chain nor a certificate that OpenSSL did not like,
-// so connections are accepted and judged here, and those that are good are handed over.
+// The TLS side of a gRPC server. gRPC's own shows a call neither the client's chain nor a certificate that OpenSSL did
+// not like, so connections are accepted and judged here, and those that are good are handed over.
 import type { X509Certificate } from "node:crypto";
 import { constants } from "node:crypto";
 import type { Socket } from "node:net";
@@ -34,7 +34,9 @@ export interface TlsListenerOptions {
   readonly maxConnections: number;
   /** Connections whose handshake is not done. The oldest makes room: who says nothing keeps nobody out. */
   readonly maxHandshakes: number;
-  /** Clients without a certificate at once. The oldest makes room, so that whoever holds the places keeps nobody out. */
+  /**
+   * Clients without a certificate at once. The oldest makes room, so that whoever holds the places keeps nobody out.
+   */
   readonly maxUnproven: number;
   /** Whether a connection that was just accepted is closed. */
   readonly refuses: (socket: Socket) => boolean;
@@ -42,7 +44,10 @@ export interface TlsListenerOptions {
 }
 
 export class TlsListener {
-  /** Its newcomers are those before the end of their handshake; the TLS server ends those that take too long, and says so. */
+  /**
+   * Its newcomers are those before the end of their handshake; the TLS server ends those that take too long, and says
+   * so.
+   */
   readonly #listening: GuardedListener;
   /** Listens nowhere: what is accepted is handed to it. */
   readonly #server: Server;
@@ -159,8 +164,9 @@ export class TlsListener {
 }
 
 /**
- * A connection lives no longer than the certificate that opened it, or a workload that is not given a new one would keep what it has.
- * The whole connection ends, because a client such as Envoy would open its next stream on the same one.
+ * A connection lives no longer than the certificate that opened it, or a workload that is not given a new one would
+ * keep what it has. The whole connection ends, because a client such as Envoy would open its next stream on the same
+ * one.
  */
 function endAt(socket: TLSSocket, untilMs: number): void {
   let timer: NodeJS.Timeout;
@@ -179,8 +185,8 @@ function contextOptions({ privateKeyPem, certChainPem, clientRootsPem }: ServerT
     cert: certChainPem,
     ca: clientRootsPem,
     minVersion: minTlsVersion,
-    // A resumed session brings the leaf alone, without the authorities between it and the root (RFC 8446 §2.2): it could not
-    // be judged again, and streams that live for days gain nothing from it.
+    // A resumed session brings the leaf alone, without the authorities between it and the root (RFC 8446 §2.2): it
+    // could not be judged again, and streams that live for days gain nothing from it.
     secureOptions: constants.SSL_OP_NO_TICKET,
   };
 }

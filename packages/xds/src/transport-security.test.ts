@@ -1,4 +1,5 @@
-// The gRPC transport over TLS: who may connect, what a call sees of its client, and credentials that change under live streams.
+// The gRPC transport over TLS: who may connect, what a call sees of its client, and credentials that change under live
+// streams.
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { type TestContext, test } from "node:test";

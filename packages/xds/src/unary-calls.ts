@@ -29,5 +29,7 @@ export type UnaryAnswer =
   | { readonly ok: true; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly status: GrpcStatusName; readonly details: string };
 
-/** By the method's path, `/package.Service/Method`. A handler that rejects is answered with INTERNAL, without its words. */
+/**
+ * By the method's path, `/package.Service/Method`. A handler that rejects is answered with INTERNAL, without its words.
+ */
 export type UnaryHandlers = Readonly<Record<string, (call: UnaryCall) => Promise<UnaryAnswer>>>;

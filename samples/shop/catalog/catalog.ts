@@ -1,4 +1,5 @@
-// The catalog's answers: items as JSON, prices that can be changed, and a fault switch that makes a share of the requests fail.
+// The catalog's answers: items as JSON, prices that can be changed, and a fault switch that makes a share of the
+// requests fail.
 import type { Handler } from "../serve.ts";
 import { methodIs, pathOf, readBody, sendJson, sendText } from "../serve.ts";
 import { items, type Item } from "./items.ts";

@@ -1,5 +1,5 @@
-// The client application. Its credentials lie in a file that the authorization server's `--demo` has written; it may come
-// into being after this program has started.
+// The client application. Its credentials lie in a file that the authorization server's `--demo` has written; it may
+// come into being after this program has started.
 import { readFileSync } from "node:fs";
 import { serve } from "../serve.ts";
 import { createClientApplication } from "./client.ts";

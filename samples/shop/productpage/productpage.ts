@@ -81,7 +81,8 @@ function sendProducts(response: ServerResponse, catalog: CatalogAnswer, id: stri
   sendJson(response, item === undefined ? 404 : 200, item ?? { error: `no product has the id ${id}` });
 }
 
-// A name in a cookie, nothing more: it shows a page that differs by user. Real logins are the authorization server's work.
+// A name in a cookie, nothing more: it shows a page that differs by user. Real logins are the authorization server's
+// work.
 async function login(request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (!methodIs(request, response, "GET", "POST")) return;
   if (request.method !== "POST") return sendHtml(response, 200, loginPage());

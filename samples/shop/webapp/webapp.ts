@@ -33,7 +33,10 @@ export function createWebapp(options: WebappOptions): Handler {
   };
 }
 
-/** What a change says, and the token of whoever asks for it: the catalog decides about both. Undefined when it is too long. */
+/**
+ * What a change says, and the token of whoever asks for it: the catalog decides about both. Undefined when it is too
+ * long.
+ */
 async function readChange(
   request: IncomingMessage,
 ): Promise<{ method: string; body: string; headers: Record<string, string> } | undefined> {

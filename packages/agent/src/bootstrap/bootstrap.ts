@@ -57,7 +57,8 @@ export function bootstrapDocument(settings: AgentSettings, sockets: AgentSockets
   const overAds = (): object => ({
     ads: {},
     resource_api_version: "V3",
-    // A proxy without clusters or listeners is not ready, however long it takes; by default Envoy would go on after 15 s.
+    // A proxy without clusters or listeners is not ready, however long it takes; by default Envoy would go on after 15
+    // s.
     initial_fetch_timeout: "0s",
   });
   return {

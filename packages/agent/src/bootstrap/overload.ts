@@ -1,5 +1,5 @@
-// When a proxy gives requests and connections up, because of the memory that it was given or of connections beyond counting
-// (Envoy: OverloadManager).
+// When a proxy gives requests and connections up, because of the memory that it was given or of connections beyond
+// counting (Envoy: OverloadManager).
 import { typeUrl } from "./type-url.ts";
 
 // Envoy asks for a limit, and warns without one.

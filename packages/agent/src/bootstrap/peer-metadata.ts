@@ -1,6 +1,6 @@
 // What a proxy tells the proxies that it calls about its workload, for the labels of their metrics. It travels in the
-// header `x-envoy-peer-metadata`, which routes fill with `%ENVIRONMENT(TULLE_PEER_METADATA)%`: the agent sets that variable
-// for the proxy, so that routes need not differ from proxy to proxy.
+// header `x-envoy-peer-metadata`, which routes fill with `%ENVIRONMENT(TULLE_PEER_METADATA)%`: the agent sets that
+// variable for the proxy, so that routes need not differ from proxy to proxy.
 import type { AgentSettings } from "../settings.ts";
 
 /** The environment variable that the control plane's routes name. */

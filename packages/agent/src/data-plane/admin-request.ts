@@ -1,7 +1,8 @@
 // One request to a proxy's admin interface, for its readiness and for draining it.
 import { adminPort } from "../bootstrap/bootstrap.ts";
 
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
+// quickly").
 const { request } = process.getBuiltinModule("node:http");
 
 const adminTimeoutMs = 1_000;

@@ -19,7 +19,10 @@ export type SigningAnswer =
   | { readonly ok: true; readonly chainPem: string; readonly rootsPem: string }
   | {
       readonly ok: false;
-      /** - `credentials`: the authority believes the token or the certificate no more. - `other`: anything else, such as an authority that cannot be reached. */
+      /**
+       * - `credentials`: the authority believes the token or the certificate no more. - `other`: anything else, such as
+       *   an authority that cannot be reached.
+       */
       readonly kind: "credentials" | "other";
       readonly reason: string;
     };

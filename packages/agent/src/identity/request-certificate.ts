@@ -1,4 +1,5 @@
-// One try for a certificate: a new key, a request signed with it, the authority's answer, and a look at whether it is what was asked for.
+// One try for a certificate: a new key, a request signed with it, the authority's answer, and a look at whether it is
+// what was asked for.
 import { readFile } from "node:fs/promises";
 import {
   checkWorkloadCertificate,
@@ -47,8 +48,8 @@ export async function requestCertificate(request: CertificateRequest): Promise<C
 }
 
 /**
- * The token first: the platform stops rewriting it when the pod is gone, while a certificate could renew itself for ever. The
- * certificate stands in where there is no token, or none that the authority believes.
+ * The token first: the platform stops rewriting it when the pod is gone, while a certificate could renew itself for
+ * ever. The certificate stands in where there is no token, or none that the authority believes.
  */
 async function signWithEither(
   { sign, tokenFile, current, now }: CertificateRequest,

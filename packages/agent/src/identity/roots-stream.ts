@@ -1,5 +1,5 @@
-// The agent's own stream to the control plane: it brings the mesh's roots when they change, long before the next certificate
-// would, so that no workload meets a peer under a root that it has not heard of.
+// The agent's own stream to the control plane: it brings the mesh's roots when they change, long before the next
+// certificate would, so that no workload meets a peer under a root that it has not heard of.
 import { type AdsClient, type Verdict, connectAds } from "@tulle/xds";
 import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { Secret } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
@@ -9,7 +9,9 @@ import { rootsSecret } from "./secrets.ts";
 import { parseRoots } from "./trusted-roots.ts";
 import type { WorkloadIdentity } from "./workload-identity.ts";
 
-/** The first roots came with the certificate a moment ago, and a proxy that starts has better uses for the processor. */
+/**
+ * The first roots came with the certificate a moment ago, and a proxy that starts has better uses for the processor.
+ */
 const beginAfterMs = 3_000;
 
 export interface RootsStreamOptions {

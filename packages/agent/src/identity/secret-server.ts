@@ -1,5 +1,6 @@
-// The agent's SDS server: hands key, chain and roots to the proxy beside it, and pushes new ones to every stream when they change.
-// A proxy takes what came last for new connections and lets old ones live on, so that nothing is cut by a rotation.
+// The agent's SDS server: hands key, chain and roots to the proxy beside it, and pushes new ones to every stream when
+// they change. A proxy takes what came last for new connections and lets old ones live on, so that nothing is cut by a
+// rotation.
 import type { Logger } from "@tulle/telemetry";
 import { type AdsConnection, type EncodedResource, serveAds } from "@tulle/xds";
 import type { WorkloadIdentity } from "./workload-identity.ts";

@@ -1,4 +1,5 @@
-// The agent's identity with everything around it: a control plane over TLS on one side, a proxy's secret streams on the other.
+// The agent's identity with everything around it: a control plane over TLS on one side, a proxy's secret streams on the
+// other.
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { stat } from "node:fs/promises";

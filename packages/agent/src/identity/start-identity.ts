@@ -1,5 +1,5 @@
-// Gives the agent its workload's identity: the trusted roots, the certificate that is asked for, and the socket that serves both
-// to the proxy.
+// Gives the agent its workload's identity: the trusted roots, the certificate that is asked for, and the socket that
+// serves both to the proxy.
 import path from "node:path";
 import { create } from "@bufbuild/protobuf";
 import type { Logging } from "@tulle/telemetry";
@@ -29,7 +29,9 @@ export interface IdentityStart {
   readonly logging: Logging;
 }
 
-/** Resolves when the socket serves; the certificate comes later. @throws when there are no roots to trust, or no socket */
+/**
+ * Resolves when the socket serves; the certificate comes later. @throws when there are no roots to trust, or no socket
+ */
 export async function startIdentity(start: IdentityStart): Promise<RunningIdentity> {
   const { settings, identity, socketPath, stop, logging } = start;
   const { rootsFile, tokenFile, spiffeId } = identity;

@@ -1,5 +1,5 @@
-// The roots that a workload starts with: a file of the platform. Later ones come from the control plane itself, with each
-// certificate and by a stream of their own.
+// The roots that a workload starts with: a file of the platform. Later ones come from the control plane itself, with
+// each certificate and by a stream of their own.
 import { readFile } from "node:fs/promises";
 import { parseCertificates } from "@tulle/identity";
 

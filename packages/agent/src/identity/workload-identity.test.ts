@@ -1,5 +1,5 @@
-// How a workload comes by its certificate, keeps it and renews it: against a real authority that is asked without a network, with
-// the clock in hand.
+// How a workload comes by its certificate, keeps it and renews it: against a real authority that is asked without a
+// network, with the clock in hand.
 import assert from "node:assert/strict";
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";

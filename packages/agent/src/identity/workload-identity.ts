@@ -1,5 +1,6 @@
-// The workload's identity while its agent lives: obtained, kept over restarts, renewed at half life, and handed to whoever
-// follows it. The times are decided by identity's renewal machine; here is what it is fed with, and what its states make happen.
+// The workload's identity while its agent lives: obtained, kept over restarts, renewed at half life, and handed to
+// whoever follows it. The times are decided by identity's renewal machine; here is what it is fed with, and what its
+// states make happen.
 import {
   checkWorkloadCertificate,
   type ExpiryLevel,
@@ -37,8 +38,8 @@ export interface WorkloadIdentityOptions {
 }
 
 /**
- * The time of day, because that is what a peer compares a certificate with: a machine that slept, or whose clock was set, has
- * certificates that are older than its uptime says.
+ * The time of day, because that is what a peer compares a certificate with: a machine that slept, or whose clock was
+ * set, has certificates that are older than its uptime says.
  */
 const wallClock: Clock = {
   nowMs: () => Date.now(),
@@ -238,7 +239,8 @@ export class WorkloadIdentity {
     if (current === undefined) return;
     const checked = checkWorkloadCertificate({ ...current, rootsPem: pem }, this.#clock.nowMs());
     if (!checked.ok) {
-      // What peers make of it is lost already; what is served goes on until there is a new one, which brings the roots along.
+      // What peers make of it is lost already; what is served goes on until there is a new one, which brings the roots
+      // along.
       this.#options.log.warning(`the present certificate is not good under the new roots: ${checked.message}`);
       this.#step({ type: "unusable" });
       return;

@@ -1,5 +1,6 @@
-// A control plane that lies, in front of both who listen to one: Tulle's proxy by itself, and the agent's relay with a proxy behind it. Whatever it
-// says, the last good configuration stays, the next try comes after a pause, and an honest control plane is heard again.
+// A control plane that lies, in front of both who listen to one: Tulle's proxy by itself, and the agent's relay with a
+// proxy behind it. Whatever it says, the last good configuration stays, the next try comes after a pause, and an honest
+// control plane is heard again.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { type TestContext, describe, test } from "node:test";
@@ -252,7 +253,8 @@ for (const [who, listens] of [
         const details = (): string => `${server.streams.length} streams, ${JSON.stringify(log)}`;
         await waitFor(() => server.streams.length === 4, { what: "three tries", details });
         assert.equal(held(), 1);
-        // Each pause is at least half of 200 ms, doubled for each try. Timers are never early, but count whole milliseconds.
+        // Each pause is at least half of 200 ms, doubled for each try. Timers are never early, but count whole
+        // milliseconds.
         const pauses = server.openedAtMs.map((atMs, index) => atMs - server.openedAtMs[index - 1]!);
         assert.ok(pauses[1]! > 98 && pauses[2]! > 98, pauses.join());
         server.answer = better;

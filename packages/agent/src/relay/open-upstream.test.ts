@@ -1,4 +1,5 @@
-// The relay's stream to a control plane with TLS: it waits for a certificate, shows the newest, and says why it was turned away.
+// The relay's stream to a control plane with TLS: it waits for a certificate, shows the newest, and says why it was
+// turned away.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";

@@ -1,5 +1,5 @@
-// Opens the relay's stream to the control plane: at once in a mesh without an authority, else as soon as the workload has a
-// certificate to show, and with the newest one.
+// Opens the relay's stream to the control plane: at once in a mesh without an authority, else as soon as the workload
+// has a certificate to show, and with the newest one.
 import type { WorkloadCertificate } from "@tulle/identity";
 import { type ByteStream, type ByteStreamEvents, type XdsVariant, openByteStream } from "@tulle/xds";
 import { clientTls } from "../identity/client-tls.ts";
@@ -25,8 +25,8 @@ export function openUpstream(
 }
 
 /**
- * `waiting` for the first certificate → `open`, the stream itself → `closed`. While it waits nothing is reported: the session counts
- * as connecting, and answers what it is asked from the saved state once its patience ends.
+ * `waiting` for the first certificate → `open`, the stream itself → `closed`. While it waits nothing is reported: the
+ * session counts as connecting, and answers what it is asked from the saved state once its patience ends.
  */
 class CertifiedStream implements ByteStream {
   readonly #stopFollowing: () => void;

@@ -2,15 +2,12 @@
 // conversation remembers what the proxy asks for and has accepted, and the session has it step in while there is no
 // control plane.
 //
-// The session is in one of these states:
-//   connecting  a stream to the control plane is being opened     → `live` by its opening, `offline` by its failing
-//   live        requests and responses pass                       → `offline` by the stream's end, `connecting` by `renew`
-//   offline     back-off runs; what the proxy asks for and was
-//               not answered comes from the saved state            → `connecting` by time
-//   closed      the proxy has gone
-// A request that nobody has answered for `graceMs` is answered from the saved state in any of them, and those after
-// it at once, until the control plane says something: one that accepts connections and is silent must not hold up a
-// start.
+// The session is in one of these states: connecting  a stream to the control plane is being opened     → `live` by its
+// opening, `offline` by its failing live        requests and responses pass                       → `offline` by the
+// stream's end, `connecting` by `renew` offline     back-off runs; what the proxy asks for and was not answered comes
+// from the saved state            → `connecting` by time closed      the proxy has gone A request that nobody has
+// answered for `graceMs` is answered from the saved state in any of them, and those after it at once, until the control
+// plane says something: one that accepts connections and is silent must not hold up a start.
 import { type BackOffLimits, type ByteStream, type ByteStreamEvents, type Clock, backOffMs } from "@tulle/xds";
 import type { Conversation } from "./conversation.ts";
 

@@ -1,4 +1,5 @@
-// The relay between a real ADS client and a real ADS server: a control plane that dies, comes back, or is not there at all.
+// The relay between a real ADS client and a real ADS server: a control plane that dies, comes back, or is not there at
+// all.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";

@@ -162,7 +162,10 @@ function renewOnRotation(identity: RelayIdentity, sessions: ReadonlySet<RelaySes
   });
 }
 
-/** A control plane that ends each stream is told of once: neither that it does so again, nor that it was there for a moment. */
+/**
+ * A control plane that ends each stream is told of once: neither that it does so again, nor that it was there for a
+ * moment.
+ */
 class StateLog {
   readonly #options: RelayOptions;
   readonly #warning: RepeatedWarning;

@@ -1,5 +1,5 @@
-// The last good state of a pod's proxy on disk: every resource that the proxy has acknowledged. A proxy that starts while
-// its control plane is away is served from it.
+// The last good state of a pod's proxy on disk: every resource that the proxy has acknowledged. A proxy that starts
+// while its control plane is away is served from it.
 import { createHash } from "node:crypto";
 import { readFileSync, renameSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
@@ -19,8 +19,8 @@ export interface SavedType {
 export type SavedState = ReadonlyMap<ResourceTypeName, SavedType>;
 
 /**
- * The file: one line `tulle-xds-state <format> <SHA-256 of the rest> <bytes of the rest>`, then JSON, in which resources
- * stand by type and name in base64. Another format number is another build's, and is not read.
+ * The file: one line `tulle-xds-state <format> <SHA-256 of the rest> <bytes of the rest>`, then JSON, in which
+ * resources stand by type and name in base64. Another format number is another build's, and is not read.
  */
 const formatNumber = 1;
 const header = /^tulle-xds-state (\d+) ([0-9a-f]{64}) (\d+)$/;
@@ -41,7 +41,9 @@ export type LoadedState =
   /** Cut short, edited, of another build or of another node; it was set aside under `keptAs`. */
   | { readonly kind: "refused"; readonly reason: string; readonly keptAs: string };
 
-/** Reads a pod's state. Never throws for what the file holds: a proxy without saved state waits for its control plane. */
+/**
+ * Reads a pod's state. Never throws for what the file holds: a proxy without saved state waits for its control plane.
+ */
 export function loadState(path: string, nodeId: string): LoadedState {
   let bytes: Buffer;
   try {

@@ -9,7 +9,10 @@ export interface StateKeeperOptions {
   readonly nodeId: string;
   readonly initial: SavedState;
   readonly clock: Clock;
-  /** A disk that is full or read-only takes nothing from the traffic: it is told once, and tried again with the next change or after a while. */
+  /**
+   * A disk that is full or read-only takes nothing from the traffic: it is told once, and tried again with the next
+   * change or after a while.
+   */
   readonly log: Pick<Logger, "error" | "info">;
   /** Endpoints may change many times a second; the disk need not. */
   readonly minIntervalMs?: number;
@@ -58,7 +61,9 @@ export class StateKeeper {
     this.#set(type, { ...saved, resources: new Map(kept) });
   }
 
-  /** Resolves when all changes so far are on disk, or could not be written; nothing is tried again by itself after that. */
+  /**
+   * Resolves when all changes so far are on disk, or could not be written; nothing is tried again by itself after that.
+   */
   async flush(): Promise<void> {
     this.#isDirty ||= this.#hasFailed;
     this.#cancel();

@@ -1,5 +1,5 @@
-// A control plane that no library keeps honest: HTTP/2 of Node, behind which a test answers streams with whatever it likes, and which knows
-// when each connection came.
+// A control plane that no library keeps honest: HTTP/2 of Node, behind which a test answers streams with whatever it
+// likes, and which knows when each connection came.
 import http2 from "node:http2";
 import type net from "node:net";
 import type { TestContext } from "node:test";

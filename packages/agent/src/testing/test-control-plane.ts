@@ -1,4 +1,5 @@
-// A control plane in a test's own process: xDS and certificate requests over TLS, by the real transport and a real authority.
+// A control plane in a test's own process: xDS and certificate requests over TLS, by the real transport and a real
+// authority.
 import { generateKey, privateKeyPem, spiffeIdText, verifyPeer } from "@tulle/identity";
 import {
   type AdsConnection,

@@ -1,4 +1,5 @@
-// Administration of clients, on the store itself: also while the server runs, which reads a client anew for each request.
+// Administration of clients, on the store itself: also while the server runs, which reads a client anew for each
+// request.
 import { recordAdministration } from "../audit/audit-log.ts";
 import { digest, newSecret } from "../crypto/secrets.ts";
 import { signingAlgorithms } from "../keys/jwt.ts";

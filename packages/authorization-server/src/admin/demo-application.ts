@@ -1,5 +1,5 @@
-// The application of `--demo`, in the server itself: `/demo` begins a sign-in as any client would, and its callback redeems the code and shows
-// what came. It is there only while the demo client's redirect URI is this one.
+// The application of `--demo`, in the server itself: `/demo` begins a sign-in as any client would, and its callback
+// redeems the code and shows what came. It is there only while the demo client's redirect URI is this one.
 import { decodeJwt } from "jose";
 import { readCookieValue } from "../http/cookies.ts";
 import { newSecret } from "../crypto/secrets.ts";

@@ -24,7 +24,10 @@ export interface Demo {
   readonly redirectUri: string;
 }
 
-/** Makes both once; a later start with the same data directory finds their secrets in the file, and moves the client's addresses to those it was given now. */
+/**
+ * Makes both once; a later start with the same data directory finds their secrets in the file, and moves the client's
+ * addresses to those it was given now.
+ */
 export async function makeDemo(server: ServerContext): Promise<Demo> {
   const { config, database, passwords } = server;
   const file = demoFile(config);
@@ -77,7 +80,10 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
   return demo;
 }
 
-/** The client of a gateway that signs browsers in. Its addresses are always those of now, since nothing else is kept of it. */
+/**
+ * The client of a gateway that signs browsers in. Its addresses are always those of now, since nothing else is kept of
+ * it.
+ */
 async function makeGatewayClient(server: ServerContext, existing: Client | undefined): Promise<readonly string[]> {
   const { config, database } = server;
   const { demoGatewayRedirectUris: redirectUris } = config;

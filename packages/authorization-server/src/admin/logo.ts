@@ -1,5 +1,5 @@
-// The picture of an application, as an administrator gives it: a small PNG or JPEG by its own bytes, whatever its name says. No SVG, which
-// can hold scripts and addresses, and nothing that grows huge when it is unpacked.
+// The picture of an application, as an administrator gives it: a small PNG or JPEG by its own bytes, whatever its name
+// says. No SVG, which can hold scripts and addresses, and nothing that grows huge when it is unpacked.
 
 const maxLogoBytes = 32_768;
 const maxLogoPixels = 1024;

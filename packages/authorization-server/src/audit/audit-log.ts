@@ -1,7 +1,7 @@
 // The audit log: why something was refused, and what was allowed, with the error id that the requester saw. An event is
 // a log line at once and a row soon after: rows are written in the background, so that a refusal costs its requester no
-// commit and an unreachable database cannot stop refusals. Refusals that are repeated are one row with a count. No event ever
-// holds a secret.
+// commit and an unreachable database cannot stop refusals. Refusals that are repeated are one row with a count. No
+// event ever holds a secret.
 import type { Logger } from "@tulle/telemetry";
 import type { Counter } from "@tulle/telemetry";
 import { newErrorId, newOrderedId } from "../crypto/secrets.ts";

@@ -1,5 +1,5 @@
-// Which refusals are one event that is repeated: whoever asks a thousand times a second for what he does not get fills neither the
-// audit log nor the log. Of one network only so many different ones are told apart, and of all together.
+// Which refusals are one event that is repeated: whoever asks a thousand times a second for what he does not get fills
+// neither the audit log nor the log. Of one network only so many different ones are told apart, and of all together.
 import type { AuditEvent } from "./audit-log.ts";
 import { networkOf } from "../http/client-address.ts";
 

@@ -248,7 +248,10 @@ async function mayAnswer(transaction: Transaction, { userId, id }: Session): Pro
   return (await holdUser(transaction, userId)) && (await isSessionKept(transaction, id));
 }
 
-/** What the owner has just answered, or what a trusted client is given in the owner's place; undefined where the grant says it already. */
+/**
+ * What the owner has just answered, or what a trusted client is given in the owner's place; undefined where the grant
+ * says it already.
+ */
 function newAnswer(
   { allowed }: AuthorizationStep,
   { draft, grant }: Situation,

@@ -1,5 +1,5 @@
-// The owner chooses among the scopes that a client asks for; what is chosen is what the code, the tokens, refreshes and later requests
-// have, and nobody gets more by asking otherwise.
+// The owner chooses among the scopes that a client asks for; what is chosen is what the code, the tokens, refreshes and
+// later requests have, and nobody gets more by asking otherwise.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TestContext } from "node:test";

@@ -1,4 +1,5 @@
-// Which scopes an owner can leave out of what a client asks for (RFC 6749 §3.3: what is granted may be less), and what remains then.
+// Which scopes an owner can leave out of what a client asks for (RFC 6749 §3.3: what is granted may be less), and what
+// remains then.
 import type { Grant } from "../store/grants.ts";
 import type { AuthorizeDraft } from "./draft.ts";
 

@@ -1,5 +1,5 @@
-// Answers that travel through the browser to the client's redirect URI: in its query (RFC 6749 §4.1.2), or as a form where
-// the client asks for it.
+// Answers that travel through the browser to the client's redirect URI: in its query (RFC 6749 §4.1.2), or as a form
+// where the client asks for it.
 import type { Answer } from "../http/messages.ts";
 import { found } from "../http/messages.ts";
 import { formPostPage } from "../pages/form-post-page.ts";

@@ -1,5 +1,5 @@
-// Consents and codes that meet other changes of the same owner: two at a time lose nothing, and none outlives what has ended the session
-// behind it.
+// Consents and codes that meet other changes of the same owner: two at a time lose nothing, and none outlives what has
+// ended the session behind it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { updateClient } from "../admin/clients.ts";

@@ -1,4 +1,5 @@
-// The sign-in page. What it is for travels with it, tied to the browser's secret: nothing is kept of who only looks at it.
+// The sign-in page. What it is for travels with it, tied to the browser's secret: nothing is kept of who only looks at
+// it.
 import { isWantedSubject } from "./owner-state.ts";
 import type { Situation } from "./situation.ts";
 import { newSecret } from "../crypto/secrets.ts";

@@ -1,4 +1,5 @@
-// Where an authorization request stands when its path is walked: what has come, and what is known of it and of its owner.
+// Where an authorization request stands when its path is walked: what has come, and what is known of it and of its
+// owner.
 import type { EndpointRequest } from "../http/messages.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import type { Grant } from "../store/grants.ts";

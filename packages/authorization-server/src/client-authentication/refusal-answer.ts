@@ -7,7 +7,9 @@ import type { ServerContext } from "../server-context.ts";
 
 export interface RefusalStyle {
   readonly endpoint: string;
-  /** Whether invalid_client is 401 with a challenge; the seed's token endpoint says 400 (strict mode: 401 after Basic). */
+  /**
+   * Whether invalid_client is 401 with a challenge; the seed's token endpoint says 400 (strict mode: 401 after Basic).
+   */
   readonly unauthorizedStatus: boolean;
 }
 

@@ -1,5 +1,6 @@
-// A client that failed to authenticate (RFC 6749 §2.3.1): counted by client and network, and slowed down after some failures. Only the
-// failure waits: a secret has 256 bits, cannot be guessed, and costs one digest to compare, so the right one always passes.
+// A client that failed to authenticate (RFC 6749 §2.3.1): counted by client and network, and slowed down after some
+// failures. Only the failure waits: a secret has 256 bits, cannot be guessed, and costs one digest to compare, so the
+// right one always passes.
 import { networkOf } from "../http/client-address.ts";
 import { refuse } from "../protocol/refusal.ts";
 import type { Refusal } from "../protocol/refusal.ts";

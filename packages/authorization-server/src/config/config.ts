@@ -334,7 +334,10 @@ export function issuerProblem(issuer: string): string | undefined {
   return undefined;
 }
 
-/** How long readers of the key set keep it: the `max-age` that it is sent with, and what a control plane of the mesh waits. */
+/**
+ * How long readers of the key set keep it: the `max-age` that it is sent with, and what a control plane of the mesh
+ * waits.
+ */
 export const keySetLifeMs = 300_000;
 
 function checkTogether(config: Config, problems: string[], storeOnly: boolean): void {

@@ -1,5 +1,5 @@
-// What `--help` prints: every setting of the table, each flag on a line of its own with its meaning below, so that it reads
-// alike in narrow and wide terminals.
+// What `--help` prints: every setting of the table, each flag on a line of its own with its meaning below, so that it
+// reads alike in narrow and wide terminals.
 import type { Setting } from "./settings.ts";
 import { environmentName, settings } from "./settings.ts";
 

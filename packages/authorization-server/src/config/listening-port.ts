@@ -1,5 +1,5 @@
-// Whether the server can listen where it was told to, found out before anything is made: keys, a store and a demo would be left behind by a start
-// that ends there.
+// Whether the server can listen where it was told to, found out before anything is made: keys, a store and a demo would
+// be left behind by a start that ends there.
 import { once } from "node:events";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";

@@ -1,6 +1,6 @@
-// Passwords that everybody tries first: the 3,000 most frequent ones of 8 characters and more in Django's list of common passwords
-// (5.2.19, django/contrib/auth/common-passwords.txt.gz; made by Royce Williams from the passwords of known breaches), in lower case.
-// Its licence:
+// Passwords that everybody tries first: the 3,000 most frequent ones of 8 characters and more in Django's list of
+// common passwords (5.2.19, django/contrib/auth/common-passwords.txt.gz; made by Royce Williams from the passwords of
+// known breaches), in lower case. Its licence:
 //
 // Copyright (c) Django Software Foundation and individual contributors.
 // All rights reserved.

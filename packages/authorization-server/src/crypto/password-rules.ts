@@ -1,5 +1,6 @@
-// Which passwords are taken, wherever one is set: long enough, and none that is guessed first (NIST SP 800-63B §3.1.1.2: a list of common
-// ones, and words of the account itself; no rules about kinds of characters, which make passwords worse).
+// Which passwords are taken, wherever one is set: long enough, and none that is guessed first (NIST SP 800-63B
+// §3.1.1.2: a list of common ones, and words of the account itself; no rules about kinds of characters, which make
+// passwords worse).
 import { maxPasswordCharacters } from "./passwords.ts";
 
 export const minPasswordCharacters = 8;

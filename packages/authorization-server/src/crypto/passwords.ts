@@ -65,8 +65,8 @@ export function passwordHasher(cost: PasswordCost, limits: QueueLimits = default
 }
 
 /**
- * Each name in turn, so that who asks a hundred times at once waits for himself; and the two lines in turn, so that a crowd from as
- * many sites as may wait keeps no owner out of a browser that is known.
+ * Each name in turn, so that who asks a hundred times at once waits for himself; and the two lines in turn, so that a
+ * crowd from as many sites as may wait keeps no owner out of a browser that is known.
  */
 class FairQueue {
   readonly #concurrent: number;

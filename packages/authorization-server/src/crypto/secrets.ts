@@ -30,8 +30,8 @@ export function newId(): string {
 }
 
 /**
- * A public identifier whose first 8 characters are the time, so that rows made together lie together in their index; the
- * other 80 bits are random.
+ * A public identifier whose first 8 characters are the time, so that rows made together lie together in their index;
+ * the other 80 bits are random.
  */
 export function newOrderedId(nowMs: number): string {
   const bytes = Buffer.alloc(16);

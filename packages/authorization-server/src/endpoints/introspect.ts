@@ -1,4 +1,5 @@
-// Token introspection (RFC 7662), for the client that a token was issued to and for the resource servers it is meant for.
+// Token introspection (RFC 7662), for the client that a token was issued to and for the resource servers it is meant
+// for.
 import { authenticateClient } from "../client-authentication/authenticate.ts";
 import { refusalAnswer } from "../client-authentication/refusal-answer.ts";
 import type { Answer, EndpointRequest } from "../http/messages.ts";

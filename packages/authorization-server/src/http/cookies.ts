@@ -1,5 +1,6 @@
-// The cookies: which browser this is, which sign-in it has, and whose browser it is known to be. All are host-only, HttpOnly and
-// limited to the issuer's path; under https their names carry the prefix that makes browsers insist on that.
+// The cookies: which browser this is, which sign-in it has, and whose browser it is known to be. All are host-only,
+// HttpOnly and limited to the issuer's path; under https their names carry the prefix that makes browsers insist on
+// that.
 import type { Config } from "../config/config.ts";
 
 /** Of the cookie `browser`; each sign-in page begins it anew. */

@@ -1,5 +1,5 @@
-// A browser in which somebody has signed in is known by a sealed cookie: guesses from elsewhere at its owner's password never make it
-// wait (OWASP, "Slow down online guessing attacks with device cookies").
+// A browser in which somebody has signed in is known by a sealed cookie: guesses from elsewhere at its owner's password
+// never make it wait (OWASP, "Slow down online guessing attacks with device cookies").
 import { hkdfSync } from "node:crypto";
 import { seal, unseal } from "../crypto/sealing.ts";
 import { newId } from "../crypto/secrets.ts";

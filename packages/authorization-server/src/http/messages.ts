@@ -1,4 +1,5 @@
-// Requests and answers as the endpoints see them: plain values, so that an endpoint is a function and HTTP is an adapter.
+// Requests and answers as the endpoints see them: plain values, so that an endpoint is a function and HTTP is an
+// adapter.
 import type { IncomingHttpHeaders } from "node:http";
 
 export interface EndpointRequest {

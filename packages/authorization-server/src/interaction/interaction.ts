@@ -1,4 +1,5 @@
-// The pages between a sign-in and its answer: showing the step that is due, and consenting. A step is always worked out anew from the stored request and the present state; a page carries no state of its own.
+// The pages between a sign-in and its answer: showing the step that is due, and consenting. A step is always worked out
+// anew from the stored request and the present state; a page carries no state of its own.
 import type { AuthorizationStep, Situation } from "../authorize/situation.ts";
 import { addressOf, answerAuthorization, currentSession, situationOf } from "../authorize/authorize.ts";
 import { allowedScope } from "../authorize/choice-of-scopes.ts";
@@ -41,7 +42,10 @@ function stepOf(
   return { request, parameters: interaction.parameters, interaction, allowed };
 }
 
-/** The end after a no, where the browser has stayed (applications that are no web pages) or has come back; else that it has expired. */
+/**
+ * The end after a no, where the browser has stayed (applications that are no web pages) or has come back; else that it
+ * has expired.
+ */
 async function overPage(server: ServerContext, request: EndpointRequest, id: string): Promise<Answer> {
   const browserSecret = readCookie(server.config, request.headers.cookie, "browser");
   if (browserSecret === undefined) return expiredPage(server, request);

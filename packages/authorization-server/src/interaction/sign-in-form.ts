@@ -1,5 +1,5 @@
-// GET and POST /sign-in: who signs in for an authorization request, or on the way to the owner's own page. Only who has signed in
-// leaves something behind.
+// GET and POST /sign-in: who signs in for an authorization request, or on the way to the owner's own page. Only who has
+// signed in leaves something behind.
 import { addressOf, currentSession, situationOf } from "../authorize/authorize.ts";
 import type { Situation } from "../authorize/situation.ts";
 import { readCookie, setCookie } from "../http/cookies.ts";

@@ -1,6 +1,7 @@
-// Checking a password. Guesses are counted by account and network together, and more widely by each alone; a browser that the owner
-// has signed in with before has a counter of its own, so that guesses from elsewhere never keep the owner out. An attempt is counted
-// before it is verified, so that parallel guesses cannot slip through, and answered in the same time for unknown names.
+// Checking a password. Guesses are counted by account and network together, and more widely by each alone; a browser
+// that the owner has signed in with before has a counter of its own, so that guesses from elsewhere never keep the
+// owner out. An attempt is counted before it is verified, so that parallel guesses cannot slip through, and answered in
+// the same time for unknown names.
 import type { Asker } from "../crypto/passwords.ts";
 import { maxPasswordCharacters } from "../crypto/passwords.ts";
 import { networkOf, siteOf } from "../http/client-address.ts";

@@ -49,8 +49,8 @@ export interface VerifiedJwt {
 }
 
 /**
- * What tells our two kinds of JWTs apart, whatever `typ` an audience wants: each access token names its client (RFC 9068
- * §2.2), no ID token does.
+ * What tells our two kinds of JWTs apart, whatever `typ` an audience wants: each access token names its client (RFC
+ * 9068 §2.2), no ID token does.
  */
 export function isAccessToken({ claims }: VerifiedJwt): boolean {
   return typeof claims["client_id"] === "string";

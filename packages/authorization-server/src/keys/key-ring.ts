@@ -100,8 +100,8 @@ export class KeyRing {
   }
 
   /**
-   * In a store that has just learned an algorithm, the first key of it is published before it signs; until then the other
-   * algorithm goes on.
+   * In a store that has just learned an algorithm, the first key of it is published before it signs; until then the
+   * other algorithm goes on.
    */
   sign(algorithm: SigningAlgorithm, type: JwtType, claims: JwtClaims): string {
     const key = this.#active.get(algorithm) ?? this.#active.values().next().value;

@@ -1,7 +1,7 @@
 // Signing keys in the store, private halves sealed. States of a key, of which each algorithm has its own succession:
 // next (published, not signing) → active (activated_at set) → published (retired_at set: every token that it signed can
-// still be checked) → hints (no longer published: what it signed is still known here, while a session that it told of may
-// live) → removed. A key that is retired can sign no more: its private half is erased.
+// still be checked) → hints (no longer published: what it signed is still known here, while a session that it told of
+// may live) → removed. A key that is retired can sign no more: its private half is erased.
 import { generateKeyPair } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 import { promisify } from "node:util";

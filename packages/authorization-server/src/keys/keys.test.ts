@@ -1,4 +1,5 @@
-// Signing keys: their succession, their two lives, their secrecy, and that other implementations agree on what they sign.
+// Signing keys: their succession, their two lives, their secrecy, and that other implementations agree on what they
+// sign.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -68,7 +68,8 @@ export function stepsDue(keys: readonly StoredKey[], policy: KeyPolicy, nowMs: n
   const lives: KeyLives = { tokenLifeMs: policy.tokenLifeMs, hintLifeMs: policy.hintLifeMs };
   for (const algorithm of signingAlgorithms) {
     const { active, next, retired } = successionOf(keys, algorithm);
-    // The first keys of a store sign at once. An algorithm that is new to a store is published first, like any next key.
+    // The first keys of a store sign at once. An algorithm that is new to a store is published first, like any next
+    // key.
     const isFirst = keys.length === 0;
     const isPublished = next !== undefined && nowMs - next.createdAtMs >= policy.publishAheadMs;
     const isDue = active === undefined || nowMs - active.activatedAtMs! >= policy.rotationMs;
@@ -95,7 +96,9 @@ function longest(a: KeyLives, b: KeyLives): KeyLives {
   };
 }
 
-/** An operator's wish: what is next signs now, for each algorithm that the store has, with the lives of its predecessor. */
+/**
+ * An operator's wish: what is next signs now, for each algorithm that the store has, with the lives of its predecessor.
+ */
 export function stepsToRotate(keys: readonly StoredKey[]): readonly KeyStep[] {
   const steps: KeyStep[] = [];
   for (const algorithm of signingAlgorithms) {

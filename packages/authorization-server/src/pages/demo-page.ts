@@ -1,4 +1,5 @@
-// Where the sign-in of `--demo` ends: what an application gets, as its developer would see it. In English alone, as answers of the protocol are.
+// Where the sign-in of `--demo` ends: what an application gets, as its developer would see it. In English alone, as
+// answers of the protocol are.
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import type { Html } from "./html.ts";

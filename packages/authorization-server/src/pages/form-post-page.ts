@@ -1,5 +1,5 @@
-// An answer to a client as a form that the browser posts (OAuth 2.0 Form Post Response Mode). The page submits itself; a
-// browser without scripts shows its button.
+// An answer to a client as a form that the browser posts (OAuth 2.0 Form Post Response Mode). The page submits itself;
+// a browser without scripts shows its button.
 import type { Answer } from "../http/messages.ts";
 import type { ServerContext } from "../server-context.ts";
 import { html } from "./html.ts";

@@ -1,5 +1,5 @@
-// HTML by tagged template: every value is escaped unless it is HTML already. Types are checked by the compiler, which no
-// template language does.
+// HTML by tagged template: every value is escaped unless it is HTML already. Types are checked by the compiler, which
+// no template language does.
 
 export class Html {
   readonly text: string;

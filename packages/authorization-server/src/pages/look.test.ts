@@ -1,5 +1,5 @@
-// An application's name, colour and picture on the pages that lead to it: readable whatever was chosen, and no way in for what is not a
-// colour, not a picture, or not a name.
+// An application's name, colour and picture on the pages that lead to it: readable whatever was chosen, and no way in
+// for what is not a colour, not a picture, or not a name.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";

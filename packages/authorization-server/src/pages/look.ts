@@ -1,5 +1,6 @@
-// What an application looks like on the pages that lead to it. Its colour is moved towards black or white until everything written in it,
-// or on it, can be read (WCAG 2.2, 1.4.3), in light and in dark; its logo lies in the page itself, so that nobody learns who looks at it.
+// What an application looks like on the pages that lead to it. Its colour is moved towards black or white until
+// everything written in it, or on it, can be read (WCAG 2.2, 1.4.3), in light and in dark; its logo lies in the page
+// itself, so that nobody learns who looks at it.
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 

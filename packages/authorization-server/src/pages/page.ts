@@ -23,8 +23,9 @@ export interface Page {
   /** The one script of the page; the others have none. Without it the page does all that it is for. */
   readonly script?: string;
   /**
-   * `Cross-Origin-Opener-Policy: same-origin`, for a page that no application leads to. Applications open sign-in and logout in a window of
-   * their own and hear from their callback page through its opener, which any value but `unsafe-none` would cut off.
+   * `Cross-Origin-Opener-Policy: same-origin`, for a page that no application leads to. Applications open sign-in and
+   * logout in a window of their own and hear from their callback page through its opener, which any value but
+   * `unsafe-none` would cut off.
    */
   readonly keepsNoOpener?: true;
 }

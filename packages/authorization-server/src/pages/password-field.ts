@@ -1,4 +1,5 @@
-// The field of a password, and the button that shows what was typed: there only where scripts run, in room that is kept for it.
+// The field of a password, and the button that shows what was typed: there only where scripts run, in room that is kept
+// for it.
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import type { Texts } from "./texts.ts";

@@ -1,5 +1,5 @@
-// In which language a page speaks to who reads it: as the request asked (`ui_locales`), else as the browser says, else as the server's
-// settings do. What the request asked for goes on in the addresses of the pages that follow.
+// In which language a page speaks to who reads it: as the request asked (`ui_locales`), else as the browser says, else
+// as the server's settings do. What the request asked for goes on in the addresses of the pages that follow.
 import type { EndpointRequest } from "../http/messages.ts";
 import { isForm } from "../http/messages.ts";
 import { Parameters } from "../protocol/parameters.ts";
@@ -11,7 +11,10 @@ import { Html, html } from "./html.ts";
 
 export interface Speech {
   readonly texts: Texts;
-  /** `ui_locales=de` for the addresses of the next pages, where the request asked for it and not the browser; else empty. */
+  /**
+   * `ui_locales=de` for the addresses of the next pages, where the request asked for it and not the browser; else
+   * empty.
+   */
   readonly asked: string;
 }
 

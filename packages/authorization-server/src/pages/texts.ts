@@ -1,5 +1,5 @@
-// Every word that a person reads on our pages, as patterns: `{client}` stands where the page puts its value. A language is one object of
-// this type, so that none can leave a message out.
+// Every word that a person reads on our pages, as patterns: `{client}` stands where the page puts its value. A language
+// is one object of this type, so that none can leave a message out.
 import type { OAuthError } from "../protocol/refusal.ts";
 
 /** By the plural categories of the language (Unicode TR 35); `{count}` is the number, in the language's digits. */

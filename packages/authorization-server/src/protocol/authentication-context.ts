@@ -1,5 +1,5 @@
-// What ID tokens say of how somebody signed in (OpenID Connect Core §2): a password and nothing else, so `amr` and `acr` are facts of
-// the server and no choice of the client.
+// What ID tokens say of how somebody signed in (OpenID Connect Core §2): a password and nothing else, so `amr` and
+// `acr` are facts of the server and no choice of the client.
 import type { Config } from "../config/config.ts";
 
 /** RFC 8176 §2. */

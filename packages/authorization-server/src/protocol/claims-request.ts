@@ -1,4 +1,5 @@
-// The `claims` parameter (OpenID Connect Core §5.5): single claims that a client asks for, in the ID token or at userinfo.
+// The `claims` parameter (OpenID Connect Core §5.5): single claims that a client asks for, in the ID token or at
+// userinfo.
 
 export interface ClaimRequest {
   readonly essential: boolean;

@@ -12,14 +12,19 @@ export interface RedirectUriOwner extends RedirectUriRules {
   readonly nativeClient: boolean;
 }
 
-/** An https address of the network, which nobody but its owner answers; a loopback address is whoever's who listens there. */
+/**
+ * An https address of the network, which nobody but its owner answers; a loopback address is whoever's who listens
+ * there.
+ */
 export function isClaimedHttps(redirectUri: string): boolean {
   const { protocol, hostname } = new URL(redirectUri);
   const isLoopback = hostname === "localhost" || hostname.endsWith(".localhost") || /^127\.|^\[::1\]$/.test(hostname);
   return protocol === "https:" && !isLoopback;
 }
 
-/** Why `text` cannot be registered, in words for its developer; undefined when it can (RFC 6749 §3.1.2, RFC 9700 §2.6). */
+/**
+ * Why `text` cannot be registered, in words for its developer; undefined when it can (RFC 6749 §3.1.2, RFC 9700 §2.6).
+ */
 export function redirectUriProblem(text: string, rules: RedirectUriOwner): string | undefined {
   // oxlint-disable-next-line no-control-regex -- controls, spaces and raw non-ASCII are no URI characters
   if (/[\x00-\x20\x7f-\uffff"<>\\^`{|}]/.test(text)) return "has a character that a URI cannot hold";

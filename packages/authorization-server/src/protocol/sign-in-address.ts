@@ -1,4 +1,5 @@
-// Where somebody signs in, and for which request: the address carries it, so that nothing is kept for who has not signed in.
+// Where somebody signs in, and for which request: the address carries it, so that nothing is kept for who has not
+// signed in.
 
 /** No line of a request is longer than this, so that every proxy passes it. */
 const maxAddressCharacters = 12_000;

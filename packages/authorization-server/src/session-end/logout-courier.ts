@@ -1,7 +1,7 @@
-// Tells clients that a session has ended (OpenID Connect Back-Channel Logout 1.0 §2.5), away from every request: takes what is due from
-// the store, tries a few times, and writes into the audit log what could not be delivered. The addresses are an administrator's; what
-// comes back is a status and nothing else, so that neither a slow nor an endless answer, nor one that leads elsewhere, does more than
-// use up its own time.
+// Tells clients that a session has ended (OpenID Connect Back-Channel Logout 1.0 §2.5), away from every request: takes
+// what is due from the store, tries a few times, and writes into the audit log what could not be delivered. The
+// addresses are an administrator's; what comes back is a status and nothing else, so that neither a slow nor an endless
+// answer, nor one that leads elsewhere, does more than use up its own time.
 import type { ServerContext } from "../server-context.ts";
 import type { Client } from "../store/clients.ts";
 import { findClient } from "../store/clients.ts";
@@ -54,7 +54,9 @@ export class LogoutCourier {
     await this.turn();
   }
 
-  /** Sends what is due, as far as there is room, and waits for none of it. Deliveries that end together share one look. */
+  /**
+   * Sends what is due, as far as there is room, and waits for none of it. Deliveries that end together share one look.
+   */
   async turn(): Promise<void> {
     this.#looksAgain = true;
     this.#looking ??= this.#look().finally(() => (this.#looking = undefined));

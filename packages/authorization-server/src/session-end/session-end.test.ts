@@ -1,5 +1,5 @@
-// What applications hear when a session ends: logout tokens that a foreign library accepts, from a server on a real port, whichever
-// way the session ends; clients that do not answer; and refresh tokens that end with it.
+// What applications hear when a session ends: logout tokens that a foreign library accepts, from a server on a real
+// port, whichever way the session ends; clients that do not answer; and refresh tokens that end with it.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { RequestListener } from "node:http";

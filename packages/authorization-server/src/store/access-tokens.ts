@@ -65,8 +65,8 @@ export async function revokeTokenId(transaction: Transaction, id: string, expire
 }
 
 /**
- * Whether a token that has not expired is still in force: not revoked itself, of a client in use, and of an authorization
- * that is there and not revoked. A deleted client or user takes its authorizations along.
+ * Whether a token that has not expired is still in force: not revoked itself, of a client in use, and of an
+ * authorization that is there and not revoked. A deleted client or user takes its authorizations along.
  */
 export async function isTokenInForce(
   reader: Reader,

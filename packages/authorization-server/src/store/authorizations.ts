@@ -128,7 +128,9 @@ export async function revokeAuthorization(transaction: Transaction, id: string, 
   );
 }
 
-/** What a client is given for as long as somebody is signed in, and codes that would tell it of a session that is over. */
+/**
+ * What a client is given for as long as somebody is signed in, and codes that would tell it of a session that is over.
+ */
 export async function revokeWithSession(transaction: Transaction, sessionId: string, userId: string): Promise<void> {
   await transaction.run(
     `UPDATE authorizations SET revoked_at = ?, revoked_because = 'session ended'

@@ -37,9 +37,15 @@ export interface Client {
   readonly idTokenAlgorithm: SigningAlgorithm | undefined;
   /** Its ID tokens carry what userinfo would tell it (Core §5.4 leaves that to the server). */
   readonly claimsInIdToken: boolean;
-  /** Where the server tells it that a session of one of its users has ended (OpenID Connect Back-Channel Logout 1.0 §2.2). */
+  /**
+   * Where the server tells it that a session of one of its users has ended (OpenID Connect Back-Channel Logout 1.0
+   * §2.2).
+   */
   readonly backchannelLogoutUri: string | undefined;
-  /** Its refresh tokens end with the sign-in that they came from; otherwise they outlive it, which is what offline_access means. */
+  /**
+   * Its refresh tokens end with the sign-in that they came from; otherwise they outlive it, which is what
+   * offline_access means.
+   */
   readonly refreshEndsWithSession: boolean;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | undefined;

@@ -78,8 +78,9 @@ export interface ConsentGiven {
 }
 
 /**
- * Adds what was just answered, by the owner or in the owner's place for a trusted client, to what was answered before, unless that has expired. Whoever takes back a scope that was allowed ends
- * what was given with it. The transaction holds the user (`holdUser`): of two answers the later one adds to the earlier one.
+ * Adds what was just answered, by the owner or in the owner's place for a trusted client, to what was answered before,
+ * unless that has expired. Whoever takes back a scope that was allowed ends what was given with it. The transaction
+ * holds the user (`holdUser`): of two answers the later one adds to the earlier one.
  */
 export async function rememberConsent(transaction: Transaction, consent: ConsentGiven): Promise<Grant> {
   const before = await findGrant(transaction, consent.userId, consent.clientId);

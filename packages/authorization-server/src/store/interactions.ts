@@ -1,5 +1,6 @@
-// An authorization request that waits for its owner's consent, or that the owner has just signed in for. Bound to the browser, so that
-// its address is worth nothing in another one. Before somebody has signed in nothing is kept: whoever has no account adds no row.
+// An authorization request that waits for its owner's consent, or that the owner has just signed in for. Bound to the
+// browser, so that its address is worth nothing in another one. Before somebody has signed in nothing is kept: whoever
+// has no account adds no row.
 import { digest, newSecret } from "../crypto/secrets.ts";
 import type { Reader, Transaction } from "./database.ts";
 

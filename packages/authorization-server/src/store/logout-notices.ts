@@ -1,9 +1,12 @@
-// What clients have still to be told: that a session has ended. A row is written with the end itself, by whichever process ends it, and
-// goes when its client has heard of it or will not hear. Who takes a row puts it off to its next try first, so that of several
-// processes one tries, and another one does if that process dies.
+// What clients have still to be told: that a session has ended. A row is written with the end itself, by whichever
+// process ends it, and goes when its client has heard of it or will not hear. Who takes a row puts it off to its next
+// try first, so that of several processes one tries, and another one does if that process dies.
 import type { Reader, Transaction } from "./database.ts";
 
-/** Of one client: the store must not fill up because it does not answer. The courier removes what is beyond, at each of its rounds. */
+/**
+ * Of one client: the store must not fill up because it does not answer. The courier removes what is beyond, at each of
+ * its rounds.
+ */
 export const maxQueuedOfClient = 5000;
 /** Tries at one client at a time, so that a slow one does not hold up the others. */
 export const maxNoticesOfClient = 4;
@@ -47,8 +50,8 @@ export async function trimLogoutNotices(transaction: Transaction): Promise<Reado
 }
 
 /**
- * The oldest of each client, those first that wait for the oldest ones, of `clients` clients at most. It goes from client to client and to
- * their first rows by the index, so that a long queue costs no more than a short one.
+ * The oldest of each client, those first that wait for the oldest ones, of `clients` clients at most. It goes from
+ * client to client and to their first rows by the index, so that a long queue costs no more than a short one.
  */
 export async function dueLogoutNotices(reader: Reader, clients: number): Promise<readonly LogoutNotice[]> {
   const waiting = await reader.all<{ client_id: string }>(

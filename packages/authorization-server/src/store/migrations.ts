@@ -179,8 +179,8 @@ CREATE INDEX audit_events_expiry ON audit_events (expires_at);
   {
     version: 2,
     name: "two lives of signing keys",
-    // Running servers lengthen the lives of live keys to what they need; retired ones keep those of a server with default
-    // settings, 7 days of sessions among them, or what they had if that was longer.
+    // Running servers lengthen the lives of live keys to what they need; retired ones keep those of a server with
+    // default settings, 7 days of sessions among them, or what they had if that was longer.
     sql: `
 ALTER TABLE signing_keys ADD COLUMN token_life BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE signing_keys ADD COLUMN hint_life BIGINT NOT NULL DEFAULT 0;

@@ -18,14 +18,19 @@ const tables: ReadonlyArray<readonly [table: string, key: string]> = [
   ["audit_events", "id"],
 ];
 
-/** Goes on until nothing is due, and nothing beyond its limit; requests come first between two steps. `isIdle`: then freed space goes back to the disk. */
+/**
+ * Goes on until nothing is due, and nothing beyond its limit; requests come first between two steps. `isIdle`: then
+ * freed space goes back to the disk.
+ */
 export async function purgeAll(database: Database, { isIdle }: { readonly isIdle: boolean }): Promise<void> {
   while ((await purgeExpired(database, stepRows)) > 0) await setImmediate();
   while (await trimThrottles(database)) await setImmediate();
   if (isIdle) await database.compact();
 }
 
-/** Deletes at most `rowsPerTable` expired rows of each table; answers how many went. Nothing to delete costs no commit. */
+/**
+ * Deletes at most `rowsPerTable` expired rows of each table; answers how many went. Nothing to delete costs no commit.
+ */
 export async function purgeExpired(database: Database, rowsPerTable: number): Promise<number> {
   const due = await database.read(async (reader) => {
     const found: (readonly [string, string])[] = [];

@@ -1,5 +1,5 @@
-// Fifty times SIGKILL under load: whatever was acknowledged is still there after the restart, no code redeems twice, and
-// the database is sound. And once in the middle of telling a client that a session has ended.
+// Fifty times SIGKILL under load: whatever was acknowledged is still there after the restart, no code redeems twice,
+// and the database is sound. And once in the middle of telling a client that a session has ended.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";

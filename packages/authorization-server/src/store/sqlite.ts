@@ -40,7 +40,8 @@ export function openSqlite(options: SqliteOptions): Database {
   writer.exec("PRAGMA auto_vacuum = INCREMENTAL");
   const mode = pragma(writer, "journal_mode = WAL");
   if (mode !== "wal") throw new Error(`SQLite at ${options.path} is in journal mode ${mode}, needed is wal`);
-  // A checkpoint stops the loop for a moment: better one in 6 MB of log, which is what it takes of the disk, than one in SQLite's 4.
+  // A checkpoint stops the loop for a moment: better one in 6 MB of log, which is what it takes of the disk, than one
+  // in SQLite's 4.
   writer.exec(
     "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA wal_autocheckpoint = 1500",
   );

@@ -33,7 +33,10 @@ export const clientSecretThrottle: ThrottlePolicy = {
   forgetMs: 5 * 60_000,
 };
 
-/** Rows of all accounts and networks together, about 2 MB: who has a network of IPv6 has 65,536 that count by themselves. */
+/**
+ * Rows of all accounts and networks together, about 2 MB: who has a network of IPv6 has 65,536 that count by
+ * themselves.
+ */
 export const maxThrottles = 10_000;
 const trimStepRows = 1000;
 
@@ -97,8 +100,8 @@ export async function forgetFailures(transaction: Transaction, { subject }: Thro
 }
 
 /**
- * Deletes some of what is beyond the limit, and answers whether there was anything. Who failed least goes first, so that no crowd of
- * single failures makes anybody forget the guesses at one account.
+ * Deletes some of what is beyond the limit, and answers whether there was anything. Who failed least goes first, so
+ * that no crowd of single failures makes anybody forget the guesses at one account.
  */
 export async function trimThrottles(database: Database): Promise<boolean> {
   const row = await database.read((reader) => reader.get<{ n: number }>("SELECT count(*) AS n FROM throttles"));

@@ -115,8 +115,8 @@ export async function deleteUser(transaction: Transaction, id: string): Promise<
 }
 
 /**
- * Makes every other transaction that holds or changes this user wait until the end of this one. False where the user is gone or disabled.
- * Whoever holds sessions or grants too holds the user first, so that no two wait for each other.
+ * Makes every other transaction that holds or changes this user wait until the end of this one. False where the user is
+ * gone or disabled. Whoever holds sessions or grants too holds the user first, so that no two wait for each other.
  */
 export async function holdUser(transaction: Transaction, id: string): Promise<boolean> {
   const sql = "UPDATE users SET disabled_at = disabled_at WHERE id = ? AND disabled_at IS NULL";

@@ -73,8 +73,10 @@ export class Browser {
     throw new Error("too many redirects");
   }
 
-  /** Submits the form of a page whose action matches, with its hidden fields and the boxes that are ticked, but for those that the
-   * owner unticks. */
+  /**
+   * Submits the form of a page whose action matches, with its hidden fields and the boxes that are ticked, but for
+   * those that the owner unticks.
+   */
   async submit(
     page: Visit,
     action: RegExp,

@@ -1,5 +1,5 @@
-// An attacker's load: requests over kept connections, as many a second as the server answers. Written on plain sockets, since a
-// client that reads all of each answer would need more of the machine than the server under attack.
+// An attacker's load: requests over kept connections, as many a second as the server answers. Written on plain sockets,
+// since a client that reads all of each answer would need more of the machine than the server under attack.
 import { connect } from "node:net";
 import type { Socket } from "node:net";
 

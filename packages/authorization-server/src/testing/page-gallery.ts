@@ -1,4 +1,5 @@
-// Every page that a person can meet, made from the same few names: for tests that look at all of them, and for the pictures.
+// Every page that a person can meet, made from the same few names: for tests that look at all of them, and for the
+// pictures.
 import type { Answer, EndpointRequest } from "../http/messages.ts";
 import { accountPage } from "../pages/account-page.ts";
 import { consentPage } from "../pages/consent-page.ts";

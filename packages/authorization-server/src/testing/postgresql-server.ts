@@ -1,5 +1,5 @@
-// A real PostgreSQL server for one test file, under Debian's own user for it where the test runs as root, in a folder of
-// its own on a free port.
+// A real PostgreSQL server for one test file, under Debian's own user for it where the test runs as root, in a folder
+// of its own on a free port.
 import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";

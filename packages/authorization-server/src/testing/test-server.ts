@@ -117,8 +117,8 @@ export const repeatedKeyPair: MakeKeyPair = (algorithm) => {
 let schemas = 0;
 
 /**
- * The whole suite runs over PostgreSQL too: `store/postgresql-suite.long.test.ts` names a server in the environment, and
- * each test gets a schema of its own there.
+ * The whole suite runs over PostgreSQL too: `store/postgresql-suite.long.test.ts` names a server in the environment,
+ * and each test gets a schema of its own there.
  */
 async function postgresqlForTest(nowMs: () => number): Promise<Database | undefined> {
   const url = process.env["TULLE_TEST_POSTGRESQL"];

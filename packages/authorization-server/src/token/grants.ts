@@ -89,7 +89,8 @@ async function aboutUser(
     client.claimsInIdToken || idTokenClaims.length > 0 || scope.some((token) => !standardScopes.includes(token));
   const user = wanted ? await findUser(transaction, userId) : undefined;
   if (user === undefined) return { inAccessToken: {}, inIdToken: {} };
-  // The parameter `claims` says where a claim is told, never that it may be: that is what the owner has allowed by scope.
+  // The parameter `claims` says where a claim is told, never that it may be: that is what the owner has allowed by
+  // scope.
   const told = Object.entries(identityClaims(user, scope));
   const inIdToken = told.filter(([name]) => client.claimsInIdToken || idTokenClaims.includes(name));
   return { inAccessToken: ownClaims(user, scope), inIdToken: Object.fromEntries(inIdToken) };

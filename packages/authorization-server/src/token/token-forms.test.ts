@@ -1,5 +1,5 @@
-// What clients and resource servers have as defaults: algorithm and type of tokens by client and by audience, claims about
-// the user where they are wanted, `scope` in every token answer, and userinfo for tokens that are meant for it.
+// What clients and resource servers have as defaults: algorithm and type of tokens by client and by audience, claims
+// about the user where they are wanted, `scope` in every token answer, and userinfo for tokens that are meant for it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from "jose";

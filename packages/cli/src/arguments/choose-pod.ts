@@ -1,4 +1,5 @@
-// Which pod a person means, alike for every command that takes one: its name or how it begins, `<pod>.<namespace>`, `deploy/<name>`.
+// Which pod a person means, alike for every command that takes one: its name or how it begins, `<pod>.<namespace>`,
+// `deploy/<name>`.
 import { CommandFailure } from "../command/command-failure.ts";
 import type { CommandContext } from "../command/command-module.ts";
 

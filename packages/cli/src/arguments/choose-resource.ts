@@ -1,4 +1,5 @@
-// Which Service or Deployment a person means, alike for every command that takes one: its name, or `<name>.<namespace>`.
+// Which Service or Deployment a person means, alike for every command that takes one: its name, or
+// `<name>.<namespace>`.
 import type { Deployment, Service } from "@tulle/config";
 import { CommandFailure } from "../command/command-failure.ts";
 

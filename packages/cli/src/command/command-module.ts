@@ -1,21 +1,18 @@
 // The contract between the frame and a command: one file or folder a command in `commands/`, one row in `commands.ts`.
 //
-// A command's file exports `register(command, context)`. The frame has made `command` (name and summary come from the row in
-// `commands.ts`) and loads the file only when that command, or its help, is asked for; so a file may import what it needs at
-// the top. `register` adds arguments, options, sub-commands, examples and the action:
+// A command's file exports `register(command, context)`. The frame has made `command` (name and summary come from the
+// row in `commands.ts`) and loads the file only when that command, or its help, is asked for; so a file may import what
+// it needs at the top. `register` adds arguments, options, sub-commands, examples and the action:
 //
-//   export function register(command: Command, context: CommandContext): void {
-//     addInstanceOption(command);                       // --dir, where the command talks to a running instance
-//     addOutputOption(command);                         // -o json|yaml, where there is data
-//     addExamples(command, [["tulle pods -o json", "everything, for a program"]]);
-//     command.argument("[name]", "…").action(async (name: string | undefined, options: InstanceOption & OutputOption) => {
-//       const instance = await context.instance(options);
-//       context.printData(data, options.output, () => "text for people\n");
-//     });
-//   }
+//   export function register(command: Command, context: CommandContext): void { addInstanceOption(command);
+//   // --dir, where the command talks to a running instance addOutputOption(command);                         // -o
+//   json|yaml, where there is data addExamples(command, [["tulle pods -o json", "everything, for a program"]]);
+//   command.argument("[name]", "…").action(async (name: string | undefined, options: InstanceOption & OutputOption) =>
+//   { const instance = await context.instance(options); context.printData(data, options.output, () => "text for
+//   people\n"); }); }
 //
-// An action that returns ended well (exit status 0). What goes wrong is thrown as a `CommandFailure`; any other error is
-// a bug and shown with its stack. Output goes through `context`, never through `console` or `process`.
+// An action that returns ended well (exit status 0). What goes wrong is thrown as a `CommandFailure`; any other error
+// is a bug and shown with its stack. Output goes through `context`, never through `console` or `process`.
 import type { Command } from "commander";
 import type { Instance } from "@tulle/local/instance";
 

@@ -38,8 +38,8 @@ function quoted(file: string): string {
 }
 
 /**
- * The text with that name for `tulle` wherever a command is written out. Prose about Tulle, and the name at the start of a
- * message, stay.
+ * The text with that name for `tulle` wherever a command is written out. Prose about Tulle, and the name at the start
+ * of a message, stay.
  */
 export function withCommandName(text: string, name: string, commands: readonly string[]): string {
   if (name === plain) return text;

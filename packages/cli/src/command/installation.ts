@@ -1,4 +1,5 @@
-// Where this installation of Tulle lies: the entry that child processes are started with, and the folder for compiled code.
+// Where this installation of Tulle lies: the entry that child processes are started with, and the folder for compiled
+// code.
 import { existsSync, readFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -17,7 +18,9 @@ export function cloneScript(): string | undefined {
   return existsSync(script) ? script : undefined;
 }
 
-/** Shared by all of Tulle's processes; it can be deleted at any time. An installed package may belong to somebody else. */
+/**
+ * Shared by all of Tulle's processes; it can be deleted at any time. An installed package may belong to somebody else.
+ */
 export const compileCacheFolder = import.meta.dirname.includes(`${path.sep}node_modules${path.sep}`)
   ? path.join(process.env["XDG_CACHE_HOME"] || path.join(os.homedir(), ".cache"), "tulle", "compile")
   : path.join(repository, "node_modules", ".cache", "compile");

@@ -21,7 +21,8 @@ export function register(command: Command, context: CommandContext): void {
     // Node keeps compiled code when a process ends well; an agent mostly runs until the machine is shut down.
     setTimeout(flushCompileCache, flushAfterMs).unref();
     const code = await runAgent(context.env);
-    // A part that did not end must not keep an agent alive that has: its supervisor waits for the end to start the next one.
+    // A part that did not end must not keep an agent alive that has: its supervisor waits for the end to start the next
+    // one.
     process.exit(code);
   });
 }

@@ -1,4 +1,5 @@
-// `tulle apply -f`: adds or changes resources of a running instance. A bad resource is left out, the others are applied.
+// `tulle apply -f`: adds or changes resources of a running instance. A bad resource is left out, the others are
+// applied.
 import type { Command } from "commander";
 import path from "node:path";
 import { placesOf, type Finding, type MeshResource } from "@tulle/config";
@@ -58,8 +59,8 @@ async function apply(options: ApplyOptions, context: CommandContext): Promise<vo
 }
 
 /**
- * The resource was taken and is in force, and what it refers to may come with the next `apply`: a warning here, as nobody would
- * refuse it on Kubernetes, and an error to `tulle analyze`.
+ * The resource was taken and is in force, and what it refers to may come with the next `apply`: a warning here, as
+ * nobody would refuse it on Kubernetes, and an error to `tulle analyze`.
  */
 function inForce(finding: Finding): Finding {
   return finding.severity === "error" ? { ...finding, severity: "warning" } : finding;
@@ -68,8 +69,8 @@ function inForce(finding: Finding): Finding {
 const folderAnnotation = "local.tulle.io/folder";
 
 /**
- * Local commands are relative to the manifest, and whoever runs the Deployment has only the object: it carries the folder. Not
- * that of the instance, which needs no telling: what its own files say is to stay theirs.
+ * Local commands are relative to the manifest, and whoever runs the Deployment has only the object: it carries the
+ * folder. Not that of the instance, which needs no telling: what its own files say is to stay theirs.
  */
 function withFolder(resource: MeshResource, instance: Instance): MeshResource {
   const file = placesOf(resource)?.file;

@@ -1,4 +1,5 @@
-// `tulle control-plane`: the control plane as a process of its own. `tulle up` starts one; so does whoever runs Envoy elsewhere.
+// `tulle control-plane`: the control plane as a process of its own. `tulle up` starts one; so does whoever runs Envoy
+// elsewhere.
 import path from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { runManifestControlPlane } from "@tulle/control-plane";

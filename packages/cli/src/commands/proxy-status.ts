@@ -47,7 +47,10 @@ function namedProxy(proxy: string): { readonly name: string; readonly namespace:
   return { name: proxy.slice(0, dot), namespace: proxy.slice(dot + 1) };
 }
 
-/** The table, and below it who has no certificate, and the reasons of what is refused. `columns` is the width of the terminal, if there is one. */
+/**
+ * The table, and below it who has no certificate, and the reasons of what is refused. `columns` is the width of the
+ * terminal, if there is one.
+ */
 export function statusText(rows: readonly ProxySync[], columns: number | undefined): string {
   if (rows.length === 0) return "No proxies are connected.\n";
   const reasons = rows.flatMap((row) =>
@@ -68,7 +71,10 @@ export function statusText(rows: readonly ProxySync[], columns: number | undefin
   return layout(rows, columns) + below;
 }
 
-/** Istio's five spaces between columns; two where the terminal is narrower, and one proxy a paragraph where even that is too wide. */
+/**
+ * Istio's five spaces between columns; two where the terminal is narrower, and one proxy a paragraph where even that is
+ * too wide.
+ */
 function layout(rows: readonly ProxySync[], columns: number | undefined): string {
   const cells = rows.map((row) => [
     row.proxy,

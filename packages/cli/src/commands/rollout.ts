@@ -16,8 +16,8 @@ interface RolloutOptions extends InstanceOption {
 type RestartOptions = RolloutOptions & { readonly container?: string };
 type StatusOptions = RolloutOptions & { readonly timeout: number };
 
-// The annotations are the local platform's (packages/local/src/reconcile/pod-resource.ts); loading its package for two names would
-// double this command's start.
+// The annotations are the local platform's (packages/local/src/reconcile/pod-resource.ts); loading its package for two
+// names would double this command's start.
 const restartAnnotation = "local.tulle.io/restarted-at";
 const proxyRestartAnnotation = "local.tulle.io/proxy-restarted-at";
 const proxyContainers = ["proxy", "istio-proxy"];

@@ -8,7 +8,10 @@ import { processStartTime, registerInstance, writeInstance, type Instance } from
 import { chooseInstance, type InstanceChoice } from "./choose-instance.ts";
 import { CommandFailure, exitCodes } from "../command/command-failure.ts";
 
-/** Folders a and b with a live instance, c with a dead one, d with none, and further live ones; this process plays the supervisor. */
+/**
+ * Folders a and b with a live instance, c with a dead one, d with none, and further live ones; this process plays the
+ * supervisor.
+ */
 async function world(
   t: TestContext,
   live: readonly string[],

@@ -1,5 +1,5 @@
-// Which instance a command is about, in the documented order; what cannot be decided is an error that lists the choices. What another
-// user may have written is no instance, and the reason is told.
+// Which instance a command is about, in the documented order; what cannot be decided is an error that lists the
+// choices. What another user may have written is no instance, and the reason is told.
 import { realpathSync } from "node:fs";
 import path from "node:path";
 import { findStateUpwards, liveInstances, NotOwn, readInstance, type Instance } from "@tulle/local/instance";
@@ -53,7 +53,10 @@ async function choose(choice: InstanceChoice): Promise<Instance> {
   );
 }
 
-/** Past folders whose `.tulle` holds something else, that of an ended instance, of an authorization server, or is another user's. */
+/**
+ * Past folders whose `.tulle` holds something else, that of an ended instance, of an authorization server, or is
+ * another user's.
+ */
 async function findLiveUpwards(from: string, onRefused: (reason: string) => void): Promise<Instance | undefined> {
   for (let start = from; ;) {
     const dir = await findStateUpwards(start);

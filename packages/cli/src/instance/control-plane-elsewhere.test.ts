@@ -1,4 +1,5 @@
-// A control plane that is named by the environment: asked by TLS, sent the token once it is known, and refused in words otherwise.
+// A control plane that is named by the environment: asked by TLS, sent the token once it is known, and refused in words
+// otherwise.
 import assert from "node:assert/strict";
 import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";

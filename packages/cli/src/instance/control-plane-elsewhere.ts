@@ -1,5 +1,5 @@
-// A control plane that another machine runs, or another user: named by the environment, asked by TLS, and sent the token once it has
-// shown whose it is.
+// A control plane that another machine runs, or another user: named by the environment, asked by TLS, and sent the
+// token once it has shown whose it is.
 import { readFileSync } from "node:fs";
 import type { Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "../command/command-failure.ts";

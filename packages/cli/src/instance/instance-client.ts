@@ -4,8 +4,8 @@ import { apiSocketPath, NotOwn, type Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "../command/command-failure.ts";
 
 /**
- * By the Unix socket of the instance's folder, or to another machine by TLS. Never to a port of this machine, which anybody may have
- * taken. @throws {CommandFailure}
+ * By the Unix socket of the instance's folder, or to another machine by TLS. Never to a port of this machine, which
+ * anybody may have taken. @throws {CommandFailure}
  */
 export function connect(instance: Instance): ApiClient {
   try {

@@ -17,7 +17,10 @@ function formatTable(header: readonly string[], rows: readonly (readonly string[
     .join("");
 }
 
-/** What others have named themselves stays in its cell: it ends no line, and steers no terminal that the output comes to later. */
+/**
+ * What others have named themselves stays in its cell: it ends no line, and steers no terminal that the output comes to
+ * later.
+ */
 function printableCells(rows: readonly (readonly string[])[]): readonly (readonly string[])[] {
   return rows.map((row) => row.map((cell) => printable(cell)));
 }
@@ -34,8 +37,8 @@ export interface FittingOptions {
 }
 
 /**
- * The table. Where the terminal is narrower than that: each row's title on a line of its own above its other columns; and
- * where even that is too wide, one paragraph a row, with a line for each other column.
+ * The table. Where the terminal is narrower than that: each row's title on a line of its own above its other columns;
+ * and where even that is too wide, one paragraph a row, with a line for each other column.
  */
 export function formatFitting(
   header: readonly string[],

@@ -5,8 +5,8 @@ import type { CommandContext } from "../command/command-module.ts";
 import { wrapBehind, wrapText } from "./wrap-text.ts";
 
 /**
- * One text a finding, most serious first. Findings that say the same twice are shown once. `told` are codes whose page was named
- * before; who shows findings one by one keeps it.
+ * One text a finding, most serious first. Findings that say the same twice are shown once. `told` are codes whose page
+ * was named before; who shows findings one by one keeps it.
  */
 export function renderFindings(
   findings: readonly Finding[],

@@ -7,7 +7,9 @@ const comment = "  # ";
 /** A description that has less room beside its term stands below it. */
 const leastRoom = 30;
 
-/** Breaks `text` so that no line is longer than `columns`, but for words that are. Further lines begin with `indent`. */
+/**
+ * Breaks `text` so that no line is longer than `columns`, but for words that are. Further lines begin with `indent`.
+ */
 export function wrapText(text: string, columns: number | undefined, indent = ""): string {
   if (columns === undefined || textWidth(text) <= columns) return text;
   const lines: string[] = [];
@@ -31,8 +33,8 @@ export function wrapBehind(before: string, text: string, columns: number | undef
 }
 
 /**
- * Each line for itself. Indented lines are examples and lists, to be copied as they are; what an example is for stands above it, as
- * a comment of a shell.
+ * Each line for itself. Indented lines are examples and lists, to be copied as they are; what an example is for stands
+ * above it, as a comment of a shell.
  */
 export function wrapLines(text: string, columns: number | undefined): string {
   const lines = text.split("\n").map((line) => {

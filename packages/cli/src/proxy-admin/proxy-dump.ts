@@ -181,7 +181,9 @@ export function addressText({ socket_address: socket, pipe }: AddressDump = {}):
   return { host: pipe === undefined ? "-" : `unix:${pipe.path}`, port: "-" };
 }
 
-/** `catalog.shop` from `/apis/…/namespaces/shop/virtual-service/catalog`, as Istio's tables show it; empty without one. */
+/**
+ * `catalog.shop` from `/apis/…/namespaces/shop/virtual-service/catalog`, as Istio's tables show it; empty without one.
+ */
 export function configName({ metadata }: { readonly metadata?: IstioMetadata }): string {
   const [, namespace, name] =
     /\/namespaces\/([^/]+)\/[^/]+\/([^/]+)$/.exec(metadata?.filter_metadata?.istio?.config ?? "") ?? [];

@@ -1,5 +1,5 @@
-// Every command that shows something, on terminals of three widths, against a shop that runs. Commands are found by their table: a new
-// one has to say here how it is typed, or why not.
+// Every command that shows something, on terminals of three widths, against a shop that runs. Commands are found by
+// their table: a new one has to say here how it is typed, or why not.
 import assert from "node:assert/strict";
 import { Command } from "commander";
 import { exitCodes } from "../command/command-failure.ts";

@@ -1,6 +1,6 @@
 /**
- * The analysis stage: what is wrong among resources that are each fine by themselves. One analyzer a file, all of them in the
- * table below; they only look, and what they find never stops the rest.
+ * The analysis stage: what is wrong among resources that are each fine by themselves. One analyzer a file, all of them
+ * in the table below; they only look, and what they find never stops the rest.
  */
 import { browserLogins } from "./browser-logins.ts";
 import { claimRouting } from "./claim-routing.ts";

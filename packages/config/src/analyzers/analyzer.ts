@@ -16,7 +16,10 @@ export interface AnalyzeOptions {
   readonly nowMs?: number;
   /** Whether workloads get certificates; unknown when missing. */
   readonly hasAuthority?: boolean;
-  /** What is left of refused documents: they are there for all that refers to them, and their own references are looked at. */
+  /**
+   * What is left of refused documents: they are there for all that refers to them, and their own references are looked
+   * at.
+   */
   readonly drafts?: readonly MeshResource[];
 }
 
@@ -106,8 +109,8 @@ export class AnalyzedMesh {
   }
 
   /**
-   * Names for the pods of a Gateway, by which Gateways on the same pods find each other. Where a selector chooses no pod that is
-   * known, those with an equal one will be on the same pods.
+   * Names for the pods of a Gateway, by which Gateways on the same pods find each other. Where a selector chooses no
+   * pod that is known, those with an equal one will be on the same pods.
    */
   podsOf(gateway: Gateway): readonly string[] {
     const known = this.#podsOf.get(gateway);
@@ -139,7 +142,9 @@ export function injectionOf(mesh: AnalyzedMesh, { namespace, labels, annotations
   return spec.containers.length > 1 ? "sidecar" : "gateway";
 }
 
-/** Whose pods are all gateways: its ports are for clients outside, whom a gateway answers in whatever it speaks itself. */
+/**
+ * Whose pods are all gateways: its ports are for clients outside, whom a gateway answers in whatever it speaks itself.
+ */
 export function isOfGateways(mesh: AnalyzedMesh, service: Service): boolean {
   const behind = mesh.workloads.filter((workload) => isBehind(service, workload));
   return behind.length > 0 && behind.every((workload) => injectionOf(mesh, workload) === "gateway");

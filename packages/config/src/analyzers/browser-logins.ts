@@ -1,6 +1,6 @@
 /**
- * IST0101, IST0132, IST0167, TUL0009: a BrowserLogin's gateways, Secret and Service exist, its hosts have pages, and its own two paths
- * are taken from nobody. A sign-in that holds for nothing looks like protection and is none.
+ * IST0101, IST0132, IST0167, TUL0009: a BrowserLogin's gateways, Secret and Service exist, its hosts have pages, and
+ * its own two paths are taken from nobody. A sign-in that holds for nothing looks like protection and is none.
  */
 import { secretValue } from "../kinds/secret.ts";
 import { nearestName } from "../findings/nearest-name.ts";

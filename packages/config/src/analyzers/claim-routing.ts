@@ -1,6 +1,6 @@
 /**
- * IST0149: routes by claims of a token work where the gateway checks tokens: a RequestAuthentication has to hold for each of
- * its workloads, or no request would ever have claims. A VirtualService for the mesh may have no such route.
+ * IST0149: routes by claims of a token work where the gateway checks tokens: a RequestAuthentication has to hold for
+ * each of its workloads, or no request would ever have claims. A VirtualService for the mesh may have no such route.
  */
 import { policyHolds, policyScope } from "../rules/policy-scope.ts";
 import { resolveGateway } from "../rules/resolve-host.ts";

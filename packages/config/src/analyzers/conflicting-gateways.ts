@@ -1,4 +1,6 @@
-/** IST0145: two Gateways on the same pods claim one host on one port, or one port for plain HTTP and for something else. */
+/**
+ * IST0145: two Gateways on the same pods claim one host on one port, or one port for plain HTTP and for something else.
+ */
 import type { Gateway } from "../kinds/resource.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
 

@@ -1,6 +1,6 @@
 /**
- * IST0109: two VirtualServices for sidecars claim one host. Sidecars follow only one of them; at gateways several may share
- * a host, so those are left alone.
+ * IST0109: two VirtualServices for sidecars claim one host. Sidecars follow only one of them; at gateways several may
+ * share a host, so those are left alone.
  */
 import { exportedTo, exportsOverlap } from "../rules/export-to.ts";
 import { meshConfigOf } from "../mesh-config/mesh-config.ts";

@@ -1,6 +1,7 @@
 /**
- * IST0167: rules about requests at ports that have none. There a rule of ALLOW that asks about requests is left out, and one of
- * the other actions is judged without what it asks, so that it denies or marks more than it says (as in Istio).
+ * IST0167: rules about requests at ports that have none. There a rule of ALLOW that asks about requests is left out,
+ * and one of the other actions is judged without what it asks, so that it denies or marks more than it says (as in
+ * Istio).
  */
 import { headerOfKey } from "../kinds/authorization-keys.ts";
 import { policyHolds, policyScope } from "../rules/policy-scope.ts";

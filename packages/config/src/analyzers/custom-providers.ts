@@ -1,6 +1,6 @@
 /**
- * IST0101: an AuthorizationPolicy of the action CUSTOM whose provider nobody knows, and a provider whose Service is not there: what
- * the policy matches is denied. IST0133: a second configuration of the mesh, which is not read.
+ * IST0101: an AuthorizationPolicy of the action CUSTOM whose provider nobody knows, and a provider whose Service is not
+ * there: what the policy matches is denied. IST0133: a second configuration of the mesh, which is not read.
  */
 import { isMeshConfig, meshConfigKey, meshConfigMap, meshConfigOf, providerHost } from "../mesh-config/mesh-config.ts";
 import { nearestName } from "../findings/nearest-name.ts";

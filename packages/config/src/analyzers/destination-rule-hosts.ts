@@ -1,6 +1,6 @@
 /**
- * IST0101: a DestinationRule is about a service that exists. Only a warning, unlike a route's destination: a rule without its
- * service does nothing, but it breaks nothing either.
+ * IST0101: a DestinationRule is about a service that exists. Only a warning, unlike a route's destination: a rule
+ * without its service does nothing, but it breaks nothing either.
  */
 import type { Analyzer } from "./analyzer.ts";
 import { suggestHost } from "./destinations.ts";

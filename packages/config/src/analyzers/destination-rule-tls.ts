@@ -1,6 +1,7 @@
 /**
- * TLS of DestinationRules that does not protect, or cannot work. IST0128, IST0129: the server is not checked. IST0113: the rule
- * and the PeerAuthentication of a workload behind its host contradict each other. IST0133: a Secret for sidecars, which get none.
+ * TLS of DestinationRules that does not protect, or cannot work. IST0128, IST0129: the server is not checked. IST0113:
+ * the rule and the PeerAuthentication of a workload behind its host contradict each other. IST0133: a Secret for
+ * sidecars, which get none.
  */
 import { modeOfPort, mutualTlsModes, peerAuthenticationScope } from "../rules/mutual-tls-mode.ts";
 import type { ClientTls, DestinationRule, Service } from "../kinds/resource.ts";

@@ -1,6 +1,6 @@
 /**
- * IST0101, IST0112: where the routes of a VirtualService lead. The host is a service of the mesh, the subset is named by a
- * DestinationRule of that host, and the port is one of the service's.
+ * IST0101, IST0112: where the routes of a VirtualService lead. The host is a service of the mesh, the subset is named
+ * by a DestinationRule of that host, and the port is one of the service's.
  */
 import { exportedTo, exportsOverlap } from "../rules/export-to.ts";
 import { meshConfigOf } from "../mesh-config/mesh-config.ts";

@@ -1,6 +1,6 @@
 /**
- * IST0101, IST0161: the Secrets that Gateways name are there, hold what their mode needs, and have not expired. They are looked for
- * where the gateway's pods run. IST0138: two Gateways of the same pods show one certificate.
+ * IST0101, IST0161: the Secrets that Gateways name are there, hold what their mode needs, and have not expired. They
+ * are looked for where the gateway's pods run. IST0138: two Gateways of the same pods show one certificate.
  */
 import { authoritiesSuffix, authorityCredential, localhostSecret, serverCredential } from "../kinds/credentials.ts";
 import type { ReadCredential } from "../kinds/credentials.ts";

@@ -1,6 +1,6 @@
 /**
- * IST0101, IST0162: a Gateway chooses pods that exist, and each of its ports is a port of the Service in front of them –
- * nobody could reach it otherwise.
+ * IST0101, IST0162: a Gateway chooses pods that exist, and each of its ports is a port of the Service in front of them
+ * – nobody could reach it otherwise.
  */
 import type { Gateway } from "../kinds/resource.ts";
 import { isBehind } from "../rules/label-selector.ts";

@@ -1,6 +1,7 @@
 /**
- * TUL0001: ports that speak HTTP/2. Tulle's proxy takes their clusters for calls of its own, to authorizers, and carries no requests
- * to them yet; a stock Envoy does. Clients of a gateway meet its listener, whatever its Service calls the port.
+ * TUL0001: ports that speak HTTP/2. Tulle's proxy takes their clusters for calls of its own, to authorizers, and
+ * carries no requests to them yet; a stock Envoy does. Clients of a gateway meet its listener, whatever its Service
+ * calls the port.
  */
 import { portProtocol } from "../rules/port-protocol.ts";
 import { type Analyzer, isOfGateways } from "./analyzer.ts";

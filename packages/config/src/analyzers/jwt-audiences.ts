@@ -1,6 +1,6 @@
 /**
- * TUL0006: without `audiences` a workload takes every token of the issuer, those meant for another service and ID tokens
- * included: proxies do not look at a token's type (`typ`, RFC 9068 §2.1).
+ * TUL0006: without `audiences` a workload takes every token of the issuer, those meant for another service and ID
+ * tokens included: proxies do not look at a token's type (`typ`, RFC 9068 §2.1).
  */
 import type { Analyzer } from "./analyzer.ts";
 

@@ -1,6 +1,6 @@
 /**
- * TUL0012: a program of this machine waits for the ConfigMaps and Secrets that its variables come from, as a container of Kubernetes does;
- * a variable of a source that is not read here is left out.
+ * TUL0012: a program of this machine waits for the ConfigMaps and Secrets that its variables come from, as a container
+ * of Kubernetes does; a variable of a source that is not read here is left out.
  */
 import type { Container } from "../kinds/pod-spec.ts";
 import { secretKeys } from "../kinds/secret.ts";

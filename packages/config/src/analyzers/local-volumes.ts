@@ -1,6 +1,6 @@
 /**
- * TUL0013: a program of this machine sees its files. Nothing can be mounted for one program alone without a mount namespace, so that what a volume
- * would hold has to be given in another way.
+ * TUL0013: a program of this machine sees its files. Nothing can be mounted for one program alone without a mount
+ * namespace, so that what a volume would hold has to be given in another way.
  */
 import type { Analyzer } from "./analyzer.ts";
 

@@ -1,7 +1,7 @@
 /**
- * TUL0005: in loopback mode nothing catches connections, so that applications reach services through their proxy alone: HTTP as
- * they are used to, other protocols through a tunnel that they ask it for, and datagrams not at all. Ports of
- * a gateway are for clients outside.
+ * TUL0005: in loopback mode nothing catches connections, so that applications reach services through their proxy alone:
+ * HTTP as they are used to, other protocols through a tunnel that they ask it for, and datagrams not at all. Ports of a
+ * gateway are for clients outside.
  */
 import { isHttp, portProtocol } from "../rules/port-protocol.ts";
 import { type Analyzer, isOfGateways } from "./analyzer.ts";

@@ -1,6 +1,6 @@
 /**
- * IST0167: what needs certificates, in a mesh whose workloads get none. Nothing is encrypted there, and connections carry no
- * identity: a condition on the calling workload is met by nobody, and its opposite by everybody.
+ * IST0167: what needs certificates, in a mesh whose workloads get none. Nothing is encrypted there, and connections
+ * carry no identity: a condition on the calling workload is met by nobody, and its opposite by everybody.
  */
 import type { AuthorizationRule } from "../kinds/resource.ts";
 import type { Path } from "../findings/places.ts";

@@ -1,6 +1,6 @@
 /**
- * IST0103: a running pod that should have a sidecar and has none – mostly because it was started before its namespace was
- * labelled.
+ * IST0103: a running pod that should have a sidecar and has none – mostly because it was started before its namespace
+ * was labelled.
  */
 import { decideInjection } from "../rules/decide-injection.ts";
 import type { Pod } from "../kinds/resource.ts";
@@ -36,7 +36,10 @@ export const missingProxies: Analyzer = {
   },
 };
 
-/** On Kubernetes the proxy is among the containers, on one machine only among their states. A pod without states is young. */
+/**
+ * On Kubernetes the proxy is among the containers, on one machine only among their states. A pod without states is
+ * young.
+ */
 function hasProxy({ spec, status }: Pod): boolean {
   const containers = [...spec.containers, ...(spec.initContainers ?? []), ...(status?.containerStatuses ?? [])];
   return status?.containerStatuses === undefined || containers.some(({ name }) => name === proxyContainer);

@@ -1,6 +1,6 @@
 /**
- * IST0102: a namespace with workloads says whether they get a sidecar. IST0123: it says so once, or at least the same by every
- * label.
+ * IST0102: a namespace with workloads says whether they get a sidecar. IST0123: it says so once, or at least the same
+ * by every label.
  */
 import type { Namespace } from "../kinds/resource.ts";
 import type { Analyzer, Discovery, Workload } from "./analyzer.ts";
@@ -9,7 +9,10 @@ import type { Analyzer, Discovery, Workload } from "./analyzer.ts";
 const wordLabels = ["tulle-injection", "istio-injection"];
 /** The first that is there decides. */
 const namespaceLabels = [...wordLabels, "istio.io/rev"];
-/** The second is Istio's word for meshes without sidecars; it says nothing here, and something else than the others there. */
+/**
+ * The second is Istio's word for meshes without sidecars; it says nothing here, and something else than the others
+ * there.
+ */
 const otherLabels = ["istio.io/rev", "istio.io/dataplane-mode"];
 const podLabels = ["sidecar.tulle.io/inject", "sidecar.istio.io/inject", "istio.io/rev"];
 const templateAnnotations = ["inject.tulle.io/templates", "inject.istio.io/templates"];

@@ -1,6 +1,6 @@
 /**
- * PeerAuthentications that do less than they say. IST0167: one with a selector in a root namespace, one for gateways alone, a
- * mode for a port that no chosen workload has. TUL0008: of two for the same workloads, the older one counts.
+ * PeerAuthentications that do less than they say. IST0167: one with a selector in a root namespace, one for gateways
+ * alone, a mode for a port that no chosen workload has. TUL0008: of two for the same workloads, the older one counts.
  */
 import { rootNamespaces } from "../rules/policy-scope.ts";
 import { peerAuthenticationScope } from "../rules/mutual-tls-mode.ts";

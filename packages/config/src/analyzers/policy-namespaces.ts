@@ -1,6 +1,6 @@
 /**
- * IST0101: the namespaces of callers that an AuthorizationPolicy names are there. Only a warning: the policy holds without them,
- * and matches nobody by that name.
+ * IST0101: the namespaces of callers that an AuthorizationPolicy names are there. Only a warning: the policy holds
+ * without them, and matches nobody by that name.
  */
 import { nearestName } from "../findings/nearest-name.ts";
 import type { AuthorizationPolicy } from "../kinds/resource.ts";

@@ -1,6 +1,6 @@
 /**
- * IST0127, IST0167: a security policy is for workloads that exist, and a proxy is there to enforce it. A policy that reaches
- * nothing looks like protection and is none.
+ * IST0127, IST0167: a security policy is for workloads that exist, and a proxy is there to enforce it. A policy that
+ * reaches nothing looks like protection and is none.
  */
 import { policyHolds, policyScope, rootNamespaces } from "../rules/policy-scope.ts";
 import type { AuthorizationPolicy, PeerAuthentication, RequestAuthentication } from "../kinds/resource.ts";

@@ -1,6 +1,6 @@
 /**
- * IST0173: a subset that a DestinationRule names has pods among those of the Service. Only a warning: the rule comes first when a
- * version is rolled out, and nothing breaks before a route leads there.
+ * IST0173: a subset that a DestinationRule names has pods among those of the Service. Only a warning: the rule comes
+ * first when a version is rolled out, and nothing breaks before a route leads there.
  */
 import { isBehind, selects } from "../rules/label-selector.ts";
 import type { Analyzer } from "./analyzer.ts";

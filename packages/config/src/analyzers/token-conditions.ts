@@ -1,6 +1,6 @@
 /**
- * IST0167: conditions on the request's token where nothing checks tokens. Proxies know the claims of checked tokens alone, so
- * that such a condition is met by nobody and its opposite by everybody.
+ * IST0167: conditions on the request's token where nothing checks tokens. Proxies know the claims of checked tokens
+ * alone, so that such a condition is met by nobody and its opposite by everybody.
  */
 import { policyHolds, policyScope } from "../rules/policy-scope.ts";
 import type { AuthorizationPolicy } from "../kinds/resource.ts";

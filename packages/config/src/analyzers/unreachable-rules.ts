@@ -1,6 +1,6 @@
 /**
- * IST0130, IST0131: routes and conditions that no request ever reaches, because one before them takes all that they could
- * take.
+ * IST0130, IST0131: routes and conditions that no request ever reaches, because one before them takes all that they
+ * could take.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { StringMatch } from "../kinds/http-route.ts";
@@ -76,7 +76,10 @@ function isCovered(later: Match, earlier: Match): boolean {
   );
 }
 
-/** Whether every request that `later` takes is one that `earlier` takes: each condition of `earlier` follows from `later`. */
+/**
+ * Whether every request that `later` takes is one that `earlier` takes: each condition of `earlier` follows from
+ * `later`.
+ */
 function isHttpCovered(later: HttpMatch, earlier: HttpMatch): boolean {
   return (Object.keys(earlier) as (keyof HttpMatch)[]).every((field) => {
     // Names of conditions change nothing.

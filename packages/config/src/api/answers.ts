@@ -1,4 +1,7 @@
-/** What the endpoints of api.ts answer, as it travels. Words with underscores are Istio's, for programs that read its pages. */
+/**
+ * What the endpoints of api.ts answer, as it travels. Words with underscores are Istio's, for programs that read its
+ * pages.
+ */
 import type { Finding } from "../findings/finding.ts";
 import type { PlaceTable } from "../findings/places.ts";
 import type { Kind } from "../kinds/kinds.ts";
@@ -47,8 +50,8 @@ export type WatchEvent =
   | { readonly type: "bookmark"; readonly resourceVersion: number };
 
 /**
- * Body of a PUT. `resource` is the manifest as parsed (not yet checked: the server does). `places` makes the findings point
- * into the user's file, now and later. A bare manifest (an object with `apiVersion`) is accepted too.
+ * Body of a PUT. `resource` is the manifest as parsed (not yet checked: the server does). `places` makes the findings
+ * point into the user's file, now and later. A bare manifest (an object with `apiVersion`) is accepted too.
  */
 export interface ApplyRequest {
   readonly resource: unknown;
@@ -67,8 +70,8 @@ export interface FindingsResponse {
 }
 
 /**
- * Body of every answer from 400 on: 400 bad request, 401 no or wrong token, 404 no such object or kind, 410 `resourceVersion`
- * too old (list again), 413 body too large, 422 the resource is not valid (`findings` says why).
+ * Body of every answer from 400 on: 400 bad request, 401 no or wrong token, 404 no such object or kind, 410
+ * `resourceVersion` too old (list again), 413 body too large, 422 the resource is not valid (`findings` says why).
  */
 export interface ErrorResponse {
   readonly error: { readonly code: number; readonly message: string };
@@ -77,7 +80,10 @@ export interface ErrorResponse {
 
 export interface AuthorityStatus {
   readonly trustDomain: string;
-  /** - `steady`. - `introducing`: new roots are trusted, the old authority signs. - `retiring`: the new one signs, old roots are trusted. */
+  /**
+   * - `steady`. - `introducing`: new roots are trusted, the old authority signs. - `retiring`: the new one signs, old
+   *   roots are trusted.
+   */
   readonly phase: "steady" | "introducing" | "retiring";
   /** RFC 3339; missing in a steady phase. */
   readonly phaseEnds?: string;

@@ -1,6 +1,7 @@
 /**
- * Client of the control plane's HTTP API: what the command line and the local platform read and write resources with. It asks by the
- * Unix socket of the state directory, or by TLS with the token: nothing of the mesh goes to whoever may have taken a port.
+ * Client of the control plane's HTTP API: what the command line and the local platform read and write resources with.
+ * It asks by the Unix socket of the state directory, or by TLS with the token: nothing of the mesh goes to whoever may
+ * have taken a port.
  */
 import type { IncomingMessage, RequestOptions } from "node:http";
 import { endpoints } from "./api.ts";
@@ -16,7 +17,8 @@ import type { DeleteOptions } from "../store/store.ts";
 import { ResourceWatch } from "./resource-watch.ts";
 import type { ResourceWatchOptions } from "./resource-watch.ts";
 
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
+// quickly").
 const { request: httpRequest } = process.getBuiltinModule("node:http");
 
 /** Longest answer that is read; a list of 20,000 pods is about 30 MB. */
@@ -81,7 +83,9 @@ export class ApiClient {
     return found as ResourceOf<K> | undefined;
   }
 
-  /** Creates or replaces. `resource` may be unchecked: the server checks it, and a bad one is answered with `rejected`. */
+  /**
+   * Creates or replaces. `resource` may be unchecked: the server checks it, and a bad one is answered with `rejected`.
+   */
   async apply(resource: MeshResource, places: PlaceTable | undefined = placesOf(resource)): Promise<ApplyAnswer> {
     const { kind, metadata } = resource;
     const body: ApplyRequest = places === undefined ? { resource } : { resource, places };
@@ -94,7 +98,9 @@ export class ApiClient {
     }
   }
 
-  /** The deleted resource; undefined when there was none. A pod that runs leaves in good order first, unless `atOnce`. */
+  /**
+   * The deleted resource; undefined when there was none. A pod that runs leaves in good order first, unless `atOnce`.
+   */
   async delete(key: ResourceKey, { atOnce = false }: DeleteOptions = {}): Promise<MeshResource | undefined> {
     const gracePeriodSeconds = atOnce ? 0 : undefined;
     return (await unlessMissing(this.call(endpoints.deleteResource, { ...key, gracePeriodSeconds })))?.resource;
@@ -105,14 +111,16 @@ export class ApiClient {
   }
 
   /**
-   * Follows the resources of `kinds`: first all that are there, then every change, across reconnections and lost history.
-   * Close it when done.
+   * Follows the resources of `kinds`: first all that are there, then every change, across reconnections and lost
+   * history. Close it when done.
    */
   watch(kinds: readonly Kind[], options: ResourceWatchOptions): ResourceWatch {
     return new ResourceWatch(this, kinds, options);
   }
 
-  /** Sends a request and gives the answer once its head is there. Used by the watch, which reads the body as it comes. */
+  /**
+   * Sends a request and gives the answer once its head is there. Used by the watch, which reads the body as it comes.
+   */
   open(
     method: string,
     path: string,

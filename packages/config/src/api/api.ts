@@ -1,6 +1,7 @@
 /**
- * The control plane's HTTP API (port 15014), one declaration an endpoint. The server's table of routes and every caller's paths and types
- * come from here, so that they cannot drift apart. A web page may import it: it needs nothing of Node's.
+ * The control plane's HTTP API (port 15014), one declaration an endpoint. The server's table of routes and every
+ * caller's paths and types come from here, so that they cannot drift apart. A web page may import it: it needs nothing
+ * of Node's.
  */
 import type {
   ApplyRequest,

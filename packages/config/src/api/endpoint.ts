@@ -1,6 +1,6 @@
 /**
- * The language in which api.ts says what the HTTP API has: an endpoint is a method, a path, what may be asked, and what is answered. Plain
- * data and types, so that a server, a program of Node's and a web page read the same.
+ * The language in which api.ts says what the HTTP API has: an endpoint is a method, a path, what may be asked, and what
+ * is answered. Plain data and types, so that a server, a program of Node's and a web page read the same.
  */
 
 /** One JSON value. */

@@ -1,9 +1,10 @@
 /**
- * Follows resources of the control plane over its watch endpoint and keeps a copy of them. It hides reconnections and lost
- * history: whatever happens to the connection, the listener sees a sequence of changes from the state it knows.
+ * Follows resources of the control plane over its watch endpoint and keeps a copy of them. It hides reconnections and
+ * lost history: whatever happens to the connection, the listener sees a sequence of changes from the state it knows.
  *
- * States: `listing` (reads all objects, tells the differences) → `watching` (reads events) → on a broken connection `waiting`
- * (jittered back-off), then `watching` from the last version, or `listing` when the server no longer has it → `closed`.
+ * States: `listing` (reads all objects, tells the differences) → `watching` (reads events) → on a broken connection
+ * `waiting` (jittered back-off), then `watching` from the last version, or `listing` when the server no longer has it →
+ * `closed`.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { bookmarkIntervalMs, endpoints } from "./api.ts";

@@ -2,14 +2,20 @@
 
 /** Values of one document. */
 export const maxDocumentValues = 200_000;
-/** Of those, values that aliases stand for: a text of a few hundred characters, which is read beside other work, is not to cost more. */
+/**
+ * Of those, values that aliases stand for: a text of a few hundred characters, which is read beside other work, is not
+ * to cost more.
+ */
 export const maxAliasedValues = 20_000;
 /** Deepest nesting; the deepest schema needs 14. */
 export const maxDocumentDepth = 64;
 /** As text. A request to the API is no larger, and neither is an object in Kubernetes. */
 export const maxDocumentCharacters = 3 * 1024 * 1024;
 
-/** What is too much of a value that came as JSON; undefined when nothing is. Without recursion, since its depth is what is asked. */
+/**
+ * What is too much of a value that came as JSON; undefined when nothing is. Without recursion, since its depth is what
+ * is asked.
+ */
 export function beyondBounds(document: unknown): string | undefined {
   const waiting: { readonly value: unknown; readonly depth: number }[] = [{ value: document, depth: 0 }];
   let values = 0;

@@ -75,7 +75,9 @@ function lower(message: string): string {
   return message.charAt(0).toLowerCase() + message.slice(1);
 }
 
-/** A key that was pasted with the wrong indentation must not stand in a message, which goes to logs and to every reader. */
+/**
+ * A key that was pasted with the wrong indentation must not stand in a message, which goes to logs and to every reader.
+ */
 const secretDocument = /\bkind["']?\s*:\s*["']?Secret\b|-----BEGIN/;
 
 function quoted(line: string): string {

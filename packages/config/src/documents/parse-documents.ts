@@ -1,6 +1,6 @@
 /**
- * The text of a file → its documents as plain values, each with the place of every value. YAML and JSON (which YAML contains)
- * take the same way. Syntax errors become findings that say what is wrong, where, and what to do.
+ * The text of a file → its documents as plain values, each with the place of every value. YAML and JSON (which YAML
+ * contains) take the same way. Syntax errors become findings that say what is wrong, where, and what to do.
  */
 import { LineCounter, isAlias, isMap, isNode, isScalar, isSeq, parseDocument, visit } from "yaml";
 import type { Alias, Document, Node, Pair, YAMLError, YAMLMap } from "yaml";
@@ -70,8 +70,9 @@ function decode(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * Cuts at document markers before anything is parsed, so that an unclosed quote or bracket ends with its document. `---` and
- * `...` at the beginning of a line are markers wherever they stand, even inside a quoted text (YAML 1.2, rule c-forbidden).
+ * Cuts at document markers before anything is parsed, so that an unclosed quote or bracket ends with its document.
+ * `---` and `...` at the beginning of a line are markers wherever they stand, even inside a quoted text (YAML 1.2, rule
+ * c-forbidden).
  */
 function splitDocuments(text: string): readonly Chunk[] {
   let chunk: Chunk = { lines: [], firstLine: 1, hasContent: false };
@@ -109,7 +110,8 @@ function parseOne(text: string, file: string, firstLine: number): ParsedDocument
     const { line, col } = counter.linePos(offset);
     return { file, line: Math.max(line, 1) + firstLine - 1, column: Math.max(col, 1) };
   };
-  // The positions are our own. So is the search for keys that are there twice: the parser compares each with all before it.
+  // The positions are our own. So is the search for keys that are there twice: the parser compares each with all before
+  // it.
   const document = parseDocument(text, {
     lineCounter: counter,
     prettyErrors: false,

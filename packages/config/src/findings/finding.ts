@@ -1,10 +1,11 @@
 /**
- * A finding: one thing to tell the user about one resource, with the place in the user's file where it stands. Every stage
- * of a configuration change answers with findings instead of throwing, so that one bad resource never stops the others.
+ * A finding: one thing to tell the user about one resource, with the place in the user's file where it stands. Every
+ * stage of a configuration change answers with findings instead of throwing, so that one bad resource never stops the
+ * others.
  */
 /**
- * How an object is known, whatever its API group and version. `kind` is text because findings also speak of kinds that the
- * mesh does not know. The namespace is '' for kinds without one.
+ * How an object is known, whatever its API group and version. `kind` is text because findings also speak of kinds that
+ * the mesh does not know. The namespace is '' for kinds without one.
  */
 export interface ResourceKey {
   readonly kind: string;

@@ -4,8 +4,8 @@
 const maxComparedLength = 128;
 
 /**
- * The candidate nearest to `name` by edits (insert, remove, replace, swap of neighbours), case and `_`/`-` aside; undefined
- * when none is near enough to be meant: at most one edit for each three letters.
+ * The candidate nearest to `name` by edits (insert, remove, replace, swap of neighbours), case and `_`/`-` aside;
+ * undefined when none is near enough to be meant: at most one edit for each three letters.
  */
 export function nearestName(name: string, candidates: Iterable<string>): string | undefined {
   if (name.length > maxComparedLength) return undefined;

@@ -1,13 +1,16 @@
 /**
- * Where each value of a resource was written. Resources stay plain data (they are compared, serialised and sent), so their
- * places lie beside them: a table by JSON pointer, found through the object's identity.
+ * Where each value of a resource was written. Resources stay plain data (they are compared, serialised and sent), so
+ * their places lie beside them: a table by JSON pointer, found through the object's identity.
  */
 import type { Place } from "./finding.ts";
 
 /** The way to a value within a resource: names of fields, and places in lists. */
 export type Path = readonly (string | number)[];
 
-/** Positions of one resource: JSON pointer (RFC 6901) of a value → its [line, column]. Plain JSON, it travels with `apply`. */
+/**
+ * Positions of one resource: JSON pointer (RFC 6901) of a value → its [line, column]. Plain JSON, it travels with
+ * `apply`.
+ */
 export interface PlaceTable {
   readonly file: string;
   readonly at: Readonly<Record<string, readonly [line: number, column: number]>>;

@@ -1,13 +1,15 @@
 /**
- * A finding as lines of text, in the layout that istioctl's users know: severity and code, the resource with its place, the
- * message; below it, indented, what to do.
+ * A finding as lines of text, in the layout that istioctl's users know: severity and code, the resource with its place,
+ * the message; below it, indented, what to do.
  */
 import type { Finding } from "./finding.ts";
 
 /** Marks the severity. */
 type ColorOf = (severity: Finding["severity"], text: string) => string;
 
-/** `Error [IST0101] (VirtualService shop/catalog rules/02.yaml:12:7) host "catalgo" not found`, then the hint, indented. */
+/**
+ * `Error [IST0101] (VirtualService shop/catalog rules/02.yaml:12:7) host "catalgo" not found`, then the hint, indented.
+ */
 export function renderFinding(finding: Finding, colorOf?: ColorOf): string {
   const { severity, code, message, suggestion } = finding;
   const label = `${severity.charAt(0).toUpperCase()}${severity.slice(1)}`;

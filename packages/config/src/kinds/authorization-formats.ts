@@ -1,4 +1,7 @@
-/** The texts of an AuthorizationPolicy: values with a `*` at one end, paths and their templates, ports, ranges, accounts. */
+/**
+ * The texts of an AuthorizationPolicy: values with a `*` at one end, paths and their templates, ports, ranges,
+ * accounts.
+ */
 import type { Format } from "../schema/formats.ts";
 import { dnsLabel, nonEmpty, quote } from "../schema/formats.ts";
 import { isIpBlock } from "../schema/ip-block.ts";

@@ -1,6 +1,6 @@
 /**
- * BrowserLogin: pages of a gateway that people have to sign in for, at which OpenID provider. Its words are those of Envoy
- * Gateway's SecurityPolicy.oidc where it has them.
+ * BrowserLogin: pages of a gateway that people have to sign in for, at which OpenID provider. Its words are those of
+ * Envoy Gateway's SecurityPolicy.oidc where it has them.
  */
 import { boolean, defaulted, enumeration, list, object, optional, required, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";

@@ -1,6 +1,6 @@
 /**
- * ConfigMap: texts of applications, which the mesh does not look at, but for one of a root namespace that holds the configuration of
- * the mesh.
+ * ConfigMap: texts of applications, which the mesh does not look at, but for one of a root namespace that holds the
+ * configuration of the mesh.
  */
 import { boolean, map, object, optional, required, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";

@@ -1,6 +1,6 @@
 /**
- * What gateways read out of Secrets, by the keys and names that Istio reads them by, and how Secrets are shown to those who may
- * not know them.
+ * What gateways read out of Secrets, by the keys and names that Istio reads them by, and how Secrets are shown to those
+ * who may not know them.
  */
 import { authorityNames, keyPairNames, secretValue } from "./secret.ts";
 import type { MeshResource, Secret } from "./resource.ts";

@@ -1,5 +1,6 @@
 /**
- * What is known of a kind besides its fields: its names on the command line, the API versions it is served in, its scope, whose it is and what it affects.
+ * What is known of a kind besides its fields: its names on the command line, the API versions it is served in, its
+ * scope, whose it is and what it affects.
  */
 import type { Schema } from "../schema/schema.ts";
 
@@ -10,18 +11,21 @@ export interface KindDefinition<K extends string, T> {
   /** Every `apiVersion` under which manifests may hold the kind. */
   readonly apiVersions: readonly string[];
   readonly scope: "Namespaced" | "Cluster";
-  /** What the control plane makes anew when a resource of the kind changes. Endpoints and pods come and go without a route changing. */
+  /**
+   * What the control plane makes anew when a resource of the kind changes. Endpoints and pods come and go without a
+   * route changing.
+   */
   readonly affects: "routing" | "endpoints" | "secrets" | "nothing";
   /**
-   * Whose the resources are. What the platform writes that runs the pods, it writes often, no analyzer speaks of it, and it lives as
-   * long as that platform.
+   * Whose the resources are. What the platform writes that runs the pods, it writes often, no analyzer speaks of it,
+   * and it lives as long as that platform.
    */
   readonly writtenBy: "user" | "platform";
   /** Everything but `apiVersion` and `kind`. */
   readonly schema: Schema<T>;
   /**
-   * What a field that nobody knows means. The mesh's own kinds refuse it, as Istio does. Kubernetes grows fields that are
-   * not the mesh's business, so there it is only pointed out.
+   * What a field that nobody knows means. The mesh's own kinds refuse it, as Istio does. Kubernetes grows fields that
+   * are not the mesh's business, so there it is only pointed out.
    */
   readonly unknownField: "error" | "warning";
   readonly description: string;

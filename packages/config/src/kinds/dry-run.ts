@@ -1,4 +1,7 @@
-/** The annotation that makes an AuthorizationPolicy a trial: Istio refuses values that are no truth values, and every other kind. */
+/**
+ * The annotation that makes an AuthorizationPolicy a trial: Istio refuses values that are no truth values, and every
+ * other kind.
+ */
 import type { Report } from "../schema/schema.ts";
 import { quote } from "../schema/formats.ts";
 import { dryRunAnnotations } from "../rules/policy-scope.ts";

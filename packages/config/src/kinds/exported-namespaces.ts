@@ -2,7 +2,10 @@
 import type { Report } from "../schema/schema.ts";
 import { quote } from "../schema/formats.ts";
 
-/** Rules of Istio's validation (validateExportTo); `.` and the resource's own namespace are the same, which is not known here. */
+/**
+ * Rules of Istio's validation (validateExportTo); `.` and the resource's own namespace are the same, which is not known
+ * here.
+ */
 export function exportsFit({ exportTo = [] }: { readonly exportTo?: readonly string[] }, report: Report): void {
   exportTo.forEach((entry, index) => {
     if (exportTo.indexOf(entry) !== index)

@@ -181,7 +181,9 @@ function versionsFit({ minProtocolVersion, maxProtocolVersion }: ServerTlsFields
   report({ path: ["maxProtocolVersion"], message: `the newest version is older than ${oldest}` });
 }
 
-/** Envoy refuses a check of names without an authority: anybody could write any name into a certificate of their own. */
+/**
+ * Envoy refuses a check of names without an authority: anybody could write any name into a certificate of their own.
+ */
 function namesAreVouchedFor({ mode, subjectAltNames = [] }: ServerTlsFields, report: Report): void {
   if (mode === "SIMPLE" && subjectAltNames.length > 0) {
     report({

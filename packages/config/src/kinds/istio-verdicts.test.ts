@@ -1,6 +1,6 @@
 /**
- * What Istio 1.31 takes and what it refuses (its CRDs and its admission webhook together, asked one by one), so that manifests mean
- * the same to both.
+ * What Istio 1.31 takes and what it refuses (its CRDs and its admission webhook together, asked one by one), so that
+ * manifests mean the same to both.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,6 +1,6 @@
 /**
- * A kind's schema as an OpenAPI v3 schema in the structural form that Kubernetes asks of CRDs: the same description that
- * checks manifests here lets the API server check them there.
+ * A kind's schema as an OpenAPI v3 schema in the structural form that Kubernetes asks of CRDs: the same description
+ * that checks manifests here lets the API server check them there.
  */
 import { kindDefinitions } from "./kinds.ts";
 import type { Kind } from "./kinds.ts";

@@ -1,6 +1,6 @@
 /**
- * The one table of kinds. A new kind is a file beside this one and a row here; types, validation, JSON Schema, the command
- * line and the HTTP API follow from it.
+ * The one table of kinds. A new kind is a file beside this one and a row here; types, validation, JSON Schema, the
+ * command line and the HTTP API follow from it.
  */
 import { authorizationPolicy } from "./authorization-policy.ts";
 import { browserLogin } from "./browser-login.ts";
@@ -19,8 +19,9 @@ import { serviceAccount } from "./service-account.ts";
 import { virtualService } from "./virtual-service.ts";
 
 /**
- * In the order in which they are applied, so that nothing refers to what is not there yet: traffic to a subset, for one, begins after
- * the DestinationRule that names it, and a workload after the policies that guard it. Deletion goes the other way.
+ * In the order in which they are applied, so that nothing refers to what is not there yet: traffic to a subset, for
+ * one, begins after the DestinationRule that names it, and a workload after the policies that guard it. Deletion goes
+ * the other way.
  */
 export const kindDefinitions = {
   Namespace: namespace,
@@ -48,7 +49,10 @@ export function isKind(name: string): name is Kind {
   return Object.hasOwn(kindDefinitions, name);
 }
 
-/** The kind that a person means by `name`: kind, plural or short name, in any case (`vs`, `virtualservices`, `VirtualService`). */
+/**
+ * The kind that a person means by `name`: kind, plural or short name, in any case (`vs`, `virtualservices`,
+ * `VirtualService`).
+ */
 export function findKind(name: string): Kind | undefined {
   const wanted = name.toLowerCase();
   return kinds.find((kind) => {

@@ -1,6 +1,6 @@
 /**
- * The metadata that every object carries, as Kubernetes defines it. Labels and annotations decide injection, selection and
- * subsets, so they are checked; bookkeeping of the API server is let through.
+ * The metadata that every object carries, as Kubernetes defines it. Labels and annotations decide injection, selection
+ * and subsets, so they are checked; bookkeeping of the API server is let through.
  */
 import { integer, list, map, object, optional, required, string } from "../schema/schema.ts";
 import type { Infer } from "../schema/schema.ts";

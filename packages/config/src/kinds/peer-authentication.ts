@@ -1,4 +1,7 @@
-/** PeerAuthentication: whether a workload's ports ask their callers for a certificate. Field list of Istio 1.31 (security.istio.io). */
+/**
+ * PeerAuthentication: whether a workload's ports ask their callers for a certificate. Field list of Istio 1.31
+ * (security.istio.io).
+ */
 import { enumeration, defaulted, map, object, optional, required, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { selectedLabelKey, selectedLabelValue } from "../schema/label-formats.ts";

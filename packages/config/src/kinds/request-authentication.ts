@@ -106,7 +106,10 @@ function oneKeySource(rule: ObjectValue<typeof jwtRuleFields>, report: Report): 
   }
 }
 
-/** Envoy's filter takes such claims at the top of a token alone. A policy that denies one of the words would deny nothing. */
+/**
+ * Envoy's filter takes such claims at the top of a token alone. A policy that denies one of the words would deny
+ * nothing.
+ */
 function claimsAtTheTop({ spaceDelimitedClaims = [] }: ObjectValue<typeof jwtRuleFields>, report: Report): void {
   spaceDelimitedClaims.forEach((claim, index) => {
     if (!claim.includes(".")) return;

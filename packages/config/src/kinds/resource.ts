@@ -1,6 +1,6 @@
 /**
- * `MeshResource`: every object that the mesh knows, as a union told apart by `kind`. The types come from the schemas; what
- * is typed as present is present, because only checked objects become resources.
+ * `MeshResource`: every object that the mesh knows, as a union told apart by `kind`. The types come from the schemas;
+ * what is typed as present is present, because only checked objects become resources.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { ResourceKey } from "../findings/finding.ts";

@@ -1,6 +1,7 @@
 /**
- * Secret: certificates and keys that gateways show to clients, and the authorities that clients are checked against. Nothing of
- * its content may come into a finding: the fields are marked, and the rules speak of keys of the mapping alone.
+ * Secret: certificates and keys that gateways show to clients, and the authorities that clients are checked against.
+ * Nothing of its content may come into a finding: the fields are marked, and the rules speak of keys of the mapping
+ * alone.
  */
 import { boolean, map, object, optional, required, secret as concealed, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";

@@ -1,4 +1,7 @@
-/** What AuthorizationPolicies and RequestAuthentications are told about themselves: each rule of Istio's validation, with its place. */
+/**
+ * What AuthorizationPolicies and RequestAuthentications are told about themselves: each rule of Istio's validation,
+ * with its place.
+ */
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";

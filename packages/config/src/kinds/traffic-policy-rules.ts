@@ -140,7 +140,9 @@ export function regionsFit(failover: NonNullable<Locality["failover"]>, report: 
   });
 }
 
-/** `region`, `region/zone` or `region/zone/sub-zone`, of which the last part may be `*`; none may be a part of another. */
+/**
+ * `region`, `region/zone` or `region/zone/sub-zone`, of which the last part may be `*`; none may be a part of another.
+ */
 function reportOverlap(localities: readonly string[], path: readonly (string | number)[], report: Report): void {
   const seen: string[][] = [];
   for (const locality of localities) {

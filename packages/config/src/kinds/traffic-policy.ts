@@ -1,4 +1,7 @@
-/** Traffic policy of a DestinationRule: load balancing, connection pools, outlier detection, TLS. Field list of Istio 1.31. */
+/**
+ * Traffic policy of a DestinationRule: load balancing, connection pools, outlier detection, TLS. Field list of Istio
+ * 1.31.
+ */
 import {
   boolean,
   defaulted,

@@ -1,6 +1,6 @@
 /**
- * Kinds of Istio's API that nothing reads yet. Manifests may hold them, and a finding says what a mesh without them does: where
- * that is more than was written, the finding is an error. docs/istio-api.md is made of this.
+ * Kinds of Istio's API that nothing reads yet. Manifests may hold them, and a finding says what a mesh without them
+ * does: where that is more than was written, the finding is an error. docs/istio-api.md is made of this.
  */
 
 export interface UnreadKind {

@@ -1,6 +1,6 @@
 /**
- * Reads manifests for a process that has others to serve meanwhile: small folders at once, large ones on a thread of their own.
- * A megabyte of YAML takes seconds to read, however it is written.
+ * Reads manifests for a process that has others to serve meanwhile: small folders at once, large ones on a thread of
+ * their own. A megabyte of YAML takes seconds to read, however it is written.
  */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Reads manifests: folders and files of YAML (several documents a file) and JSON become resources and findings. A document
- * that cannot be read never stops the others.
+ * Reads manifests: folders and files of YAML (several documents a file) and JSON become resources and findings. A
+ * document that cannot be read never stops the others.
  */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";

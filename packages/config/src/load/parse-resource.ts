@@ -1,6 +1,6 @@
 /**
- * From a parsed document to a `MeshResource`: finds the kind, checks the API version and the fields, and tells what is wrong
- * with places. A document with an error gives no resource; one with warnings does.
+ * From a parsed document to a `MeshResource`: finds the kind, checks the API version and the fields, and tells what is
+ * wrong with places. A document with an error gives no resource; one with warnings does.
  */
 import { findingCodes } from "../findings/finding.ts";
 import type { Finding, FindingCode, Severity } from "../findings/finding.ts";
@@ -66,8 +66,8 @@ function checkFields(
   const checked = check(schema.node, body, { unknownField });
   const findings = checked.problems.map((problem) => finding(key, places, problem));
   if (checked.failed) return { findings, ...(key !== undefined && { draft: draftOf(kind, document, places) }) };
-  // A status is what others say of the object (`get -o yaml` shows it); it is not part of what a person applies. Only pods
-  // have one that the mesh reads.
+  // A status is what others say of the object (`get -o yaml` shows it); it is not part of what a person applies. Only
+  // pods have one that the mesh reads.
   return { resource: resourceOf(kind, apiVersion, checked.value, places), findings };
 }
 
@@ -120,7 +120,8 @@ function checkKind(kind: unknown, apiVersion: unknown): ProblemAt | undefined {
   const nearest = known.includes(kind) ? undefined : nearestName(kind, known);
   return {
     code: "TUL0003",
-    // Nothing else of these groups is called nearly like that: somebody meant a kind of the mesh, and it would be missing.
+    // Nothing else of these groups is called nearly like that: somebody meant a kind of the mesh, and it would be
+    // missing.
     severity: nearest !== undefined && isOwnGroup(apiVersion) ? "error" : "warning",
     path: ["kind"],
     message: `${kind.slice(0, 80)} is not a kind that the mesh reads; the resource is left out`,

@@ -1,6 +1,6 @@
 /**
- * MeshConfig: what holds for the mesh as a whole, as Istio has it: YAML under the key `mesh` of the ConfigMap `tulle` or `istio` in a
- * root namespace. Field list of Istio 1.31 (mesh/v1alpha1).
+ * MeshConfig: what holds for the mesh as a whole, as Istio has it: YAML under the key `mesh` of the ConfigMap `tulle`
+ * or `istio` in a root namespace. Field list of Istio 1.31 (mesh/v1alpha1).
  */
 import { rootNamespaces } from "../rules/policy-scope.ts";
 import { parseDocuments } from "../documents/parse-documents.ts";
@@ -103,8 +103,8 @@ const extensionProvider = object(
 const exportTo = list(string(exportedNamespace));
 
 /**
- * Codes, tokens and hints of sign-ins (RFC 6749, RFC 7009, RFC 8628, RFC 9126, OpenID Connect, SAML 2.0 bindings), which stand in queries
- * for as long as a page loads and in logs for good.
+ * Codes, tokens and hints of sign-ins (RFC 6749, RFC 7009, RFC 8628, RFC 9126, OpenID Connect, SAML 2.0 bindings),
+ * which stand in queries for as long as a page loads and in logs for good.
  */
 export const defaultRedactedParameters: readonly string[] =
   `access_token assertion client_assertion client_secret code code_verifier device_code id_token
@@ -164,7 +164,9 @@ const notYetFields: ReadonlySet<string> = new Set(
   serviceEntryVisibility`.split(/\s+/),
 );
 
-/** Fields of Istio's that narrow what is read, or say where policies for all are, with what a mesh without them does. */
+/**
+ * Fields of Istio's that narrow what is read, or say where policies for all are, with what a mesh without them does.
+ */
 const narrowingFields: ReadonlyMap<string, string> = new Map([
   ["discoverySelectors", "resources of every namespace are read"],
   ["rootNamespace", `policies for all workloads are those of ${rootNamespaces.join(" and ")}`],

@@ -1,5 +1,5 @@
-// Whether a pod gets a sidecar, by the rules of Istio's webhook, in both spellings of every name. Whoever starts pods, and the
-// analysis that misses a sidecar, ask here.
+// Whether a pod gets a sidecar, by the rules of Istio's webhook, in both spellings of every name. Whoever starts pods,
+// and the analysis that misses a sidecar, ask here.
 
 export interface InjectionInput {
   readonly namespace: string;
@@ -14,7 +14,10 @@ export type Injection = "sidecar" | "gateway" | "none";
 /** Namespaces of the platform itself are never injected (Istio: `IgnoredNamespaces`). */
 const ignoredNamespaces = new Set(["kube-system", "kube-public", "kube-node-lease", "local-path-storage"]);
 
-/** Order: host network and platform namespaces never; a disabled namespace never; the pod's own word; the namespace's label. */
+/**
+ * Order: host network and platform namespaces never; a disabled namespace never; the pod's own word; the namespace's
+ * label.
+ */
 export function decideInjection(input: InjectionInput): Injection {
   if (input.hostNetwork || ignoredNamespaces.has(input.namespace)) return "none";
   const ofNamespace =

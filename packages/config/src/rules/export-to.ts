@@ -1,6 +1,6 @@
 /**
- * For whom a resource is: `exportTo` of VirtualServices and DestinationRules, and the annotation of Services that says the same.
- * Analysis and the control plane ask here alike.
+ * For whom a resource is: `exportTo` of VirtualServices and DestinationRules, and the annotation of Services that says
+ * the same. Analysis and the control plane ask here alike.
  */
 
 /** Set on a Service: namespaces, joined by commas (Istio's name, and the same under ours). */

@@ -1,6 +1,6 @@
 /**
- * JSON Web Key Sets (RFC 7517) as proxies take them: public keys alone, and only those that a proxy can use. Envoy refuses
- * a whole listener for a set without any.
+ * JSON Web Key Sets (RFC 7517) as proxies take them: public keys alone, and only those that a proxy can use. Envoy
+ * refuses a whole listener for a set without any.
  */
 import { createPublicKey } from "node:crypto";
 import { isMapping } from "../schema/check.ts";
@@ -23,7 +23,9 @@ const commonMembers = ["kty", "kid", "alg", "use"] as const;
 
 export type JsonWebKeySet = { readonly text: string; readonly keys: number } | { readonly problem: string };
 
-/** `text` with the usable public keys alone, as JSON; what is wrong when there are none. Private members never go on. */
+/**
+ * `text` with the usable public keys alone, as JSON; what is wrong when there are none. Private members never go on.
+ */
 export function parseKeySet(text: string): JsonWebKeySet {
   let document: unknown;
   try {

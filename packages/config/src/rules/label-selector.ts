@@ -1,6 +1,6 @@
 /**
- * Label selectors, as Kubernetes means them: the one place that compares labels with what is asked of them. Analysis, the control
- * plane, the local platform and the command line ask here alike.
+ * Label selectors, as Kubernetes means them: the one place that compares labels with what is asked of them. Analysis,
+ * the control plane, the local platform and the command line ask here alike.
  */
 
 export type Labels = Readonly<Record<string, string>>;
@@ -20,7 +20,10 @@ interface Labelled {
   readonly labels: Labels;
 }
 
-/** Whether the workload is one of those behind the Service. A Service that selects by no label has none: somebody else writes its endpoints. */
+/**
+ * Whether the workload is one of those behind the Service. A Service that selects by no label has none: somebody else
+ * writes its endpoints.
+ */
 export function isBehind({ metadata, spec: { selector = {} } }: Selecting, { namespace, labels }: Labelled): boolean {
   return metadata.namespace === namespace && Object.keys(selector).length > 0 && selects(selector, labels);
 }

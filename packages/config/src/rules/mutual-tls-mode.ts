@@ -1,6 +1,6 @@
 /**
- * Which mode of mutual TLS holds for the ports of a workload: port, else workload, else namespace, else mesh, else PERMISSIVE.
- * Analysis and the control plane ask here alike.
+ * Which mode of mutual TLS holds for the ports of a workload: port, else workload, else namespace, else mesh, else
+ * PERMISSIVE. Analysis and the control plane ask here alike.
  */
 import { selects } from "./label-selector.ts";
 import { rootNamespaces } from "./policy-scope.ts";
@@ -42,8 +42,8 @@ function setMode(mode: MutualTlsMode | "UNSET" | undefined): MutualTlsMode | und
 }
 
 /**
- * `policies` stand oldest first: of two for the same workloads the older one counts. A policy with a selector in a root namespace
- * is for nobody (Istio: ComposePeerAuthentication).
+ * `policies` stand oldest first: of two for the same workloads the older one counts. A policy with a selector in a root
+ * namespace is for nobody (Istio: ComposePeerAuthentication).
  */
 export function mutualTlsModes(
   policies: readonly PeerAuthenticationScope[],

@@ -1,5 +1,5 @@
-// What a pod's annotation `proxy.istio.io/config` says of its own proxy (Istio: ProxyConfig, in YAML). Whoever starts the proxy
-// asks here.
+// What a pod's annotation `proxy.istio.io/config` says of its own proxy (Istio: ProxyConfig, in YAML). Whoever starts
+// the proxy asks here.
 import { parseDocuments } from "../documents/parse-documents.ts";
 import { isMapping } from "../schema/check.ts";
 import { parseDuration } from "../schema/duration.ts";

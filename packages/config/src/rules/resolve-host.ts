@@ -12,10 +12,11 @@ export function serviceHost(name: string, namespace: string): string {
 }
 
 /**
- * The full name of the host that a resource of `namespace` writes as `host`: `catalog` (in that namespace), `catalog.shop`,
- * `catalog.shop.svc` and `catalog.shop.svc.cluster.local` mean the same service. A name of two labels could as well be a host
- * on the internet, so it is the service only if `isService` knows that service (asked with the full name). Everything else –
- * wildcards, addresses, outside hosts – stays as it is, in lower case and without a trailing dot.
+ * The full name of the host that a resource of `namespace` writes as `host`: `catalog` (in that namespace),
+ * `catalog.shop`, `catalog.shop.svc` and `catalog.shop.svc.cluster.local` mean the same service. A name of two labels
+ * could as well be a host on the internet, so it is the service only if `isService` knows that service (asked with the
+ * full name). Everything else – wildcards, addresses, outside hosts – stays as it is, in lower case and without a
+ * trailing dot.
  */
 export function resolveHost(host: string, namespace: string, isService: (fullName: string) => boolean): string {
   const name = host.toLowerCase().replace(/\.$/, "");
@@ -38,8 +39,8 @@ export function parseServiceHost(host: string): { readonly name: string; readonl
 }
 
 /**
- * What an entry of a VirtualService's `gateways` means: `mesh`, or the Gateway as `<namespace>/<name>`. A name with dots is
- * Istio's older spelling `<name>.<namespace>`.
+ * What an entry of a VirtualService's `gateways` means: `mesh`, or the Gateway as `<namespace>/<name>`. A name with
+ * dots is Istio's older spelling `<name>.<namespace>`.
  */
 export function resolveGateway(reference: string, namespace: string): string {
   if (reference === "mesh") return "mesh";

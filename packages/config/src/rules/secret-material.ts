@@ -1,6 +1,6 @@
 /**
- * PEM of Secrets as far as configuration has to know it: whether it can be read, whether a key belongs to its certificate, and
- * until when certificates hold. The messages never repeat what they are about.
+ * PEM of Secrets as far as configuration has to know it: whether it can be read, whether a key belongs to its
+ * certificate, and until when certificates hold. The messages never repeat what they are about.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { KeyObject } from "node:crypto";

@@ -24,7 +24,10 @@ export interface Checked {
   readonly problems: readonly Problem[];
 }
 
-/** Problems of each severity that are told of one document; a file that is something else altogether would give thousands. */
+/**
+ * Problems of each severity that are told of one document; a file that is something else altogether would give
+ * thousands.
+ */
 export const maxProblems = 50;
 
 export function check(node: Node, value: unknown, options: { readonly unknownField: "error" | "warning" }): Checked {

@@ -17,7 +17,9 @@ const unitNs: Readonly<Record<string, number>> = {
 // The longest unit first, or "ms" would be read as "m".
 const piece = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/y;
 
-/** Milliseconds of a duration text (fractions possible); undefined when the text is no duration. Negative ones are none. */
+/**
+ * Milliseconds of a duration text (fractions possible); undefined when the text is no duration. Negative ones are none.
+ */
 export function parseDuration(text: string): number | undefined {
   if (text === "0") return 0;
   if (text === "" || text.length > 64) return undefined;

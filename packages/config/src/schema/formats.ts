@@ -1,7 +1,5 @@
-/**
- * The string formats that resources use, each checked as Istio and Kubernetes check it. A format says in a sentence what is
- * wrong with a value; the caller adds the field and the place.
- */
+// The string formats that resources use, each checked as Istio and Kubernetes check it. A format says in a sentence
+// what is wrong with a value; the caller adds the field and the place.
 import { isIP } from "node:net";
 import { RE2JS } from "re2js";
 import { parseDuration } from "./duration.ts";
@@ -117,7 +115,7 @@ export const wildcardHost: Format = {
   check: (value) => (isIP(value) > 0 ? undefined : wildcardName.check(value)),
 };
 
-/** A server name, or the host of a VirtualService: also the name that proxies send through gateways of other networks. */
+/** A server name, or the host of a VirtualService: also the name that proxies send through other networks' gateways. */
 export const serverNameHost: Format = {
   ...wildcardHost,
   check: (value) => (/^outbound_\.\d+_\.[^_]*_\.[A-Za-z]/.test(value) ? undefined : wildcardHost.check(value)),
@@ -159,7 +157,10 @@ export const gatewayHost: Format = {
   jsonSchema: { minLength: 1 },
 };
 
-/** A reference to a Gateway from a VirtualService: `mesh`, `<name>`, `<namespace>/<name>`, or `<name>.<namespace>` as of old. */
+/**
+ * A reference to a Gateway from a VirtualService: `mesh`, `<name>`, `<namespace>/<name>`, or `<name>.<namespace>` as of
+ * old.
+ */
 export const gatewayReference: Format = {
   name: "gateway reference",
   description: '"mesh", the name of a Gateway, or "<namespace>/<name>"',
@@ -269,7 +270,10 @@ const retryConditions: ReadonlySet<string> = new Set([
   "unavailable",
 ]);
 
-/** Envoy's retry conditions joined by commas; a bare status code is one too (Istio turns it into `retriable-status-codes`). */
+/**
+ * Envoy's retry conditions joined by commas; a bare status code is one too (Istio turns it into
+ * `retriable-status-codes`).
+ */
 export const retryOn: Format = {
   name: "retry conditions",
   description: `comma-separated: ${[...retryConditions].join(", ")}, or a status code`,
@@ -317,7 +321,7 @@ export function isClaim(name: string): boolean {
   return routedClaim(name) !== undefined;
 }
 
-/** The claim of `@request.auth.claims.a.b` or `@request.auth.claims[a][b]`, outermost first; undefined for any other name. */
+/** The claim of `@request.auth.claims.a.b` or `@request.auth.claims[a][b]`, outermost first; else undefined. */
 export function routedClaim(name: string): readonly string[] | undefined {
   const [, points, brackets] = /^@request\.auth\.claims(?:((?:\.[^.]+)+)|((?:\[[^[\]]+\])+))$/.exec(name) ?? [];
   if (points !== undefined) return points.slice(1).split(".");

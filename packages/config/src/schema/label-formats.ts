@@ -1,5 +1,6 @@
 /**
- * The formats of labels and of selectors by labels: what Kubernetes takes of the one, and what Istio checks of the other.
+ * The formats of labels and of selectors by labels: what Kubernetes takes of the one, and what Istio checks of the
+ * other.
  */
 import { describe, dnsSubdomain, quote, type Format } from "./formats.ts";
 

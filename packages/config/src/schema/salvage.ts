@@ -1,6 +1,7 @@
 /**
- * What is left of a refused document: its parts that are fine, as the types promise them. It is never applied. Analysis reads it, so
- * that one slip neither hides what else is wrong with the resource nor makes all that refers to it look lost.
+ * What is left of a refused document: its parts that are fine, as the types promise them. It is never applied. Analysis
+ * reads it, so that one slip neither hides what else is wrong with the resource nor makes all that refers to it look
+ * lost.
  */
 import { isMapping } from "./check.ts";
 import type { Node, ObjectNode } from "./schema.ts";

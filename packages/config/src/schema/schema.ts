@@ -14,14 +14,17 @@ import type { Format } from "./formats.ts";
  * What using a field does today. All fields are checked alike.
  * - `implemented`: it takes effect.
  * - `notImplemented`: it is accepted and has no effect, or only the one that is named: a warning where it is used.
- * - `narrows`: it says whom, where or when the resource is for, and is not honoured. Without it the resource would hold for more
- *   than is written, so that the resource is refused: an error where it is used.
+ * - `narrows`: it says whom, where or when the resource is for, and is not honoured. Without it the resource would hold
+ *   for more than is written, so that the resource is refused: an error where it is used.
  *
  * docs/istio-api.md is made of this.
  */
 export type FieldStatus = "implemented" | "notImplemented" | "narrows";
 
-/** How a rule of an object tells what it found; `path` is relative to that object, the code is IST0106 unless given, which alone is an error by itself. */
+/**
+ * How a rule of an object tells what it found; `path` is relative to that object, the code is IST0106 unless given,
+ * which alone is an error by itself.
+ */
 export type Report = (problem: {
   readonly path?: Path;
   readonly message: string;
@@ -84,7 +87,10 @@ export interface FieldNode {
   readonly required: boolean;
   readonly status: FieldStatus;
   readonly description: string;
-  /** What a field that is not implemented does, after its name; of one that narrows, what the resource would do without it. */
+  /**
+   * What a field that is not implemented does, after its name; of one that narrows, what the resource would do without
+   * it.
+   */
   readonly effect?: string;
   /** Of a field that narrows: values that mean the same as no field. */
   readonly saysNothing?: readonly unknown[];
@@ -210,8 +216,8 @@ export function notYet<T>(schema: Schema<T>, description: string, effect = "has 
 }
 
 /**
- * A field of Istio's that narrows what the resource is for and is not honoured yet: using it is an error, since `otherwise` the
- * resource would be applied wider than it is written.
+ * A field of Istio's that narrows what the resource is for and is not honoured yet: using it is an error, since
+ * `otherwise` the resource would be applied wider than it is written.
  */
 export function narrowing<T>(
   schema: Schema<T>,

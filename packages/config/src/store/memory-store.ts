@@ -1,6 +1,6 @@
 /**
- * The store in memory: what files and `tulle apply` are kept in, and what tests use. It numbers every change, keeps the last
- * ones so that a watcher may go on where it stopped, and tells listeners in batches.
+ * The store in memory: what files and `tulle apply` are kept in, and what tests use. It numbers every change, keeps the
+ * last ones so that a watcher may go on where it stopped, and tells listeners in batches.
  */
 import type { Finding } from "../findings/finding.ts";
 import { type Kind, kindDefinitions } from "../kinds/kinds.ts";
@@ -23,8 +23,8 @@ export interface MemoryStoreOptions {
   readonly analyze?: (resources: readonly MeshResource[], options: Drafts) => readonly Finding[];
   readonly historyChanges?: number;
   /**
-   * The version before the first change. The default is the time in microseconds, so that a version from before a restart
-   * is older than everything here, and its holder is told to list anew instead of missing changes.
+   * The version before the first change. The default is the time in microseconds, so that a version from before a
+   * restart is older than everything here, and its holder is told to list anew instead of missing changes.
    */
   readonly initialResourceVersion?: number;
 }
@@ -111,7 +111,10 @@ export class MemoryStore implements Store {
     return previous;
   }
 
-  /** What loading found about documents that did not become resources, or did so with a warning. Replaces the earlier list. */
+  /**
+   * What loading found about documents that did not become resources, or did so with a warning. Replaces the earlier
+   * list.
+   */
   setLoadFindings(findings: readonly Finding[], drafts: readonly MeshResource[] = []): void {
     this.#loadFindings = findings;
     this.#drafts = drafts;

@@ -1,6 +1,6 @@
 /**
- * The store: where the mesh's resources are read and watched. Memory, files and a Kubernetes informer all fit it, because
- * reads are synchronous (from a cache) and only writes travel.
+ * The store: where the mesh's resources are read and watched. Memory, files and a Kubernetes informer all fit it,
+ * because reads are synchronous (from a cache) and only writes travel.
  */
 import type { Finding } from "../findings/finding.ts";
 import type { Kind } from "../kinds/kinds.ts";
@@ -60,13 +60,20 @@ export interface Store {
   get<K extends Kind>(kind: K, namespace: string, name: string): ResourceOf<K> | undefined;
   /** Tells `listener` of every later change. */
   watch(listener: StoreListener): Unwatch;
-  /** The changes after `resourceVersion`, or undefined when they are no longer kept: the reader has to list again (410 Gone). */
+  /**
+   * The changes after `resourceVersion`, or undefined when they are no longer kept: the reader has to list again (410
+   * Gone).
+   */
   changesSince(resourceVersion: number): readonly StoreChange[] | undefined;
-  /** Creates or replaces. Resolves once watchers know. An apply that changes nothing gives no new version. @throws {StoreRefusal} */
+  /**
+   * Creates or replaces. Resolves once watchers know. An apply that changes nothing gives no new version. @throws
+   * {StoreRefusal}
+   */
   apply(resource: MeshResource): Promise<ApplyResult>;
   /**
-   * Resolves to the deleted resource; undefined when there was none. A pod that somebody runs is only marked: it leaves in good
-   * order, and whoever runs it deletes it `atOnce` when it is gone (as in Kubernetes, with a grace period of 0). @throws {StoreRefusal}
+   * Resolves to the deleted resource; undefined when there was none. A pod that somebody runs is only marked: it leaves
+   * in good order, and whoever runs it deletes it `atOnce` when it is gone (as in Kubernetes, with a grace period of
+   * 0). @throws {StoreRefusal}
    */
   delete(key: ResourceKey, options?: DeleteOptions): Promise<MeshResource | undefined>;
   /** All there is to say about the resources: what loading found, and what analysis finds now. */

@@ -1,7 +1,8 @@
 // The HTTP side of every way into the API, with the limits that each of its connections has.
 import type { RequestListener, Server } from "node:http";
 
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
+// quickly").
 const { createServer } = process.getBuiltinModule("node:http");
 
 export const apiLimits = {
@@ -32,7 +33,8 @@ export function apiServer(handler: RequestListener, limits: ApiLimits = apiLimit
 /** One that listens nowhere itself: connections are handed to it, by the event "connection". */
 export function handedApiServer(handler: RequestListener, limits: ApiLimits = apiLimits): Server {
   const server = apiServer(handler, limits);
-  // With this event Node begins to look at the times of a server's connections; without it none ever ends a half-sent request.
+  // With this event Node begins to look at the times of a server's connections; without it none ever ends a half-sent
+  // request.
   server.emit("listening");
   return server;
 }

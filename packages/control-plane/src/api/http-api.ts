@@ -1,5 +1,6 @@
-// The control plane's HTTP API: the checks that every request passes on the way to its route, and the three ways in: the Unix socket
-// of the state directory's owner, TLS on TCP (15014) with the token, and TCP in the clear, where little is answered and nothing asked.
+// The control plane's HTTP API: the checks that every request passes on the way to its route, and the three ways in:
+// the Unix socket of the state directory's owner, TLS on TCP (15014) with the token, and TCP in the clear, where little
+// is answered and nothing asked.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { chmodSync, rmSync } from "node:fs";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";

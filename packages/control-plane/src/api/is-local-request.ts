@@ -1,5 +1,5 @@
-// Keeps web pages out of the API: a browser will carry a page's request to a loopback address, under the page's own origin, or
-// under a host name that the page's owner has pointed there (DNS rebinding).
+// Keeps web pages out of the API: a browser will carry a page's request to a loopback address, under the page's own
+// origin, or under a host name that the page's owner has pointed there (DNS rebinding).
 import type { IncomingHttpHeaders } from "node:http";
 import { BlockList } from "node:net";
 
@@ -8,8 +8,8 @@ loopback.addSubnet("127.0.0.0", 8, "ipv4");
 loopback.addAddress("::1", "ipv6");
 
 /**
- * Whether Host and Origin, where they are, name this machine: `localhost`, a loopback address, or the address that the server
- * listens on.
+ * Whether Host and Origin, where they are, name this machine: `localhost`, a loopback address, or the address that the
+ * server listens on.
  */
 export function isLocalRequest(headers: IncomingHttpHeaders, ownHost: string): boolean {
   if (headers.host === undefined || !isLocalHost(`http://${headers.host}`, ownHost)) return false;

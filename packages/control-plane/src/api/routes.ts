@@ -1,4 +1,5 @@
-// The endpoints of @tulle/config's api.ts with a handler each: TypeScript refuses a missing one, and one with another answer.
+// The endpoints of @tulle/config's api.ts with a handler each: TypeScript refuses a missing one, and one with another
+// answer.
 import type { IncomingMessage } from "node:http";
 import { type Endpoint, type Events, fixedPart, type Json, type Text } from "@tulle/config/api";
 import type { EventStream } from "./event-stream.ts";
@@ -48,7 +49,10 @@ export function routesOf<Group extends Readonly<Record<string, Endpoint>>>(
   return Object.entries(group).map(([name, endpoint]) => ({ endpoint, handle: handlers[name]! as Handler<ApiReply> }));
 }
 
-/** All that share the fixed part of their paths with `pathname`: what does not fit behind it, their handlers refuse with words. */
+/**
+ * All that share the fixed part of their paths with `pathname`: what does not fit behind it, their handlers refuse with
+ * words.
+ */
 export function routesOn(routes: readonly ApiRoute[], pathname: string): readonly ApiRoute[] {
   return routes.filter(({ endpoint: { path } }) => {
     const fixed = fixedPart(path);

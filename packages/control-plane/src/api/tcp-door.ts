@@ -1,5 +1,5 @@
-// The API's TCP port: the first byte of a connection tells TLS from HTTP in the clear. Whoever has not shown the token yet is one of a
-// few, for a short time, and makes way for newcomers: another user's idle connections keep nobody out.
+// The API's TCP port: the first byte of a connection tells TLS from HTTP in the clear. Whoever has not shown the token
+// yet is one of a few, for a short time, and makes way for newcomers: another user's idle connections keep nobody out.
 import { constants } from "node:crypto";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -13,14 +13,18 @@ export interface TcpDoorOptions {
   /** The control plane's own certificate; undefined in a mesh without an authority: then there is no TLS here. */
   readonly credentials: ServerTlsCredentials | undefined;
   readonly onPlain: RequestListener;
-  /** `admit` is called when the request has shown the token: its connection may stay. False where too many stay already. */
+  /**
+   * `admit` is called when the request has shown the token: its connection may stay. False where too many stay already.
+   */
   readonly onTls: (request: IncomingMessage, response: ServerResponse, admit: () => boolean) => void;
   /** Kept for the Unix socket, for files, and for the proxies. */
   readonly descriptors: DescriptorReserve;
 }
 
 export const tcpLimits = {
-  /** Connections that have shown no token; of small limits on descriptors an eighth. The oldest makes way for one more. */
+  /**
+   * Connections that have shown no token; of small limits on descriptors an eighth. The oldest makes way for one more.
+   */
   maxUnproven: 256,
   /** From the connection's begin to the end of its answer, or to a request with the token. */
   unprovenLifeMs: 10_000,

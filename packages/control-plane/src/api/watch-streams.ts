@@ -1,4 +1,5 @@
-// Open watches: newline-delimited events to each watcher, from the version that it knows, with bookmarks while it is quiet.
+// Open watches: newline-delimited events to each watcher, from the version that it knows, with bookmarks while it is
+// quiet.
 import { type Kind, type Store, type StoreChange } from "@tulle/config";
 import { bookmarkIntervalMs, type WatchEvent } from "@tulle/config/api";
 import { ApiFailure } from "./api-failure.ts";

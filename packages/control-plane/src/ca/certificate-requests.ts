@@ -1,4 +1,5 @@
-// The authority's desk: one certificate request comes in over gRPC, and a certificate or a reason goes out. Both are written down.
+// The authority's desk: one certificate request comes in over gRPC, and a certificate or a reason goes out. Both are
+// written down.
 import { type SigningRefusal, spiffeIdText } from "@tulle/identity";
 import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
 import type { Logger, SeldomWarnings } from "@tulle/telemetry";

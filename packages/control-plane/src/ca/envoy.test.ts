@@ -1,4 +1,5 @@
-// A stock Envoy that connects by itself, with its certificate in files: it is served over mutual TLS, and takes the roots over SDS.
+// A stock Envoy that connects by itself, with its certificate in files: it is served over mutual TLS, and takes the
+// roots over SDS.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";

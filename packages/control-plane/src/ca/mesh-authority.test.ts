@@ -1,5 +1,5 @@
-// The authority through time: phases of a change of root on the wire, the control plane's own certificate, and what is said before an
-// authority ends. The clock is moved by hand.
+// The authority through time: phases of a change of root on the wire, the control plane's own certificate, and what is
+// said before an authority ends. The clock is moved by hand.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import path from "node:path";

@@ -1,5 +1,5 @@
-// The mesh's authority as the control plane keeps it: opened from the state directory, moved from phase to phase, watched for its
-// expiry, and the source of the control plane's own certificate.
+// The mesh's authority as the control plane keeps it: opened from the state directory, moved from phase to phase,
+// watched for its expiry, and the source of the control plane's own certificate.
 import { access, readFile } from "node:fs/promises";
 import path from "node:path";
 import {
@@ -130,8 +130,8 @@ export class MeshAuthority {
 
   /**
    * Begins the change to a new root, or to what the user's folder holds now. Resolves to whether anything changed.
-   * @throws {RotationRefused} while a change is under way, when the folder is no good, or, unless forced, when the old root would go
-   * before certificates under it have ended
+   * @throws {RotationRefused} while a change is under way, when the folder is no good, or, unless forced, when the old
+   * root would go before certificates under it have ended
    */
   async rotateRoot(times: Partial<RotationTimes> = {}, { force = false } = {}): Promise<boolean> {
     const { overlapMs = Infinity } = times;

@@ -1,5 +1,5 @@
-// What a control plane needs to hand out identities, opened together: its authority, the key that workload tokens are signed
-// with, and what is counted of both.
+// What a control plane needs to hand out identities, opened together: its authority, the key that workload tokens are
+// signed with, and what is counted of both.
 import path from "node:path";
 import { openWorkloadTokenKey, type WorkloadTokenKey, workloadTokenKeyFile } from "@tulle/identity/workload-token";
 import type { Logger, MetricRegistry } from "@tulle/telemetry";

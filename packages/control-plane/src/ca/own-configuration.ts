@@ -9,8 +9,8 @@ import type { KnownPods } from "./known-pods.ts";
 export type Asking = Pick<AdsConnection, "peer" | "peerIdentity" | "node">;
 
 /**
- * Of one pod's proxy and agent: each has one or two. A network that fails leaves dead ones behind, which are noticed only after minutes; the
- * pod that comes again is not to wait for that.
+ * Of one pod's proxy and agent: each has one or two. A network that fails leaves dead ones behind, which are noticed
+ * only after minutes; the pod that comes again is not to wait for that.
  */
 export const maxStreamsPerPod = 8;
 /** Streams of an identity whose first request has not said yet of which pod they are. */
@@ -19,9 +19,9 @@ const maxUnnamedStreams = 8;
 const withCertificateOnly = "this port serves workloads that show their certificate";
 
 /**
- * For `AdsServerOptions.admission` of the port with TLS. Before its first request a stream says nothing of its pod: what one identity
- * may open goes by how many pods it has, so that no workload takes the streams of all others. Of one pod's the oldest makes way (`PodStreams`):
- * this bound is only met by streams that ask for nothing.
+ * For `AdsServerOptions.admission` of the port with TLS. Before its first request a stream says nothing of its pod:
+ * what one identity may open goes by how many pods it has, so that no workload takes the streams of all others. Of one
+ * pod's the oldest makes way (`PodStreams`): this bound is only met by streams that ask for nothing.
  */
 export function workloadsOnly(pods: KnownPods, metrics: CaMetrics): (opening: StreamOpening) => Refusal | undefined {
   return ({ peerIdentity, openStreams }) => {

@@ -13,7 +13,10 @@ export type ProvenCaller =
   | { readonly ok: true; readonly identity: SpiffeId; readonly by: "token" | "certificate" }
   | {
       readonly ok: false;
-      /** - `UNAUTHENTICATED`: the proof is worth nothing. - `PERMISSION_DENIED`: it is good, and no pod is known that it could be of. */
+      /**
+       * - `UNAUTHENTICATED`: the proof is worth nothing. - `PERMISSION_DENIED`: it is good, and no pod is known that it
+       *   could be of.
+       */
       readonly status: "UNAUTHENTICATED" | "PERMISSION_DENIED";
       /** Holds nothing of the token: it goes to the caller and into the log. */
       readonly message: string;

@@ -1,4 +1,5 @@
-// The port with TLS as workloads meet it: who gets a certificate, who may connect, whose configuration they get, and roots that change.
+// The port with TLS as workloads meet it: who gets a certificate, who may connect, whose configuration they get, and
+// roots that change.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,5 @@
-// The port with TLS (15012): ADS and SDS for workloads that have proved who they are, and certificates for those that are about to.
+// The port with TLS (15012): ADS and SDS for workloads that have proved who they are, and certificates for those that
+// are about to.
 import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
 import { type Logger, SeldomWarnings } from "@tulle/telemetry";
 import {

@@ -1,5 +1,5 @@
-// SDS streams of agents: the roots that workloads are to trust, as the secret `ROOTCA`, at once and at each change. Certificates of
-// a new root appear only after everyone has had time to hear of it here.
+// SDS streams of agents: the roots that workloads are to trust, as the secret `ROOTCA`, at once and at each change.
+// Certificates of a new root appear only after everyone has had time to hear of it here.
 import { create } from "@bufbuild/protobuf";
 import { type AdsConnection, type AdsServerHandlers, type EncodedResource, encodeResource } from "@tulle/xds";
 import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";

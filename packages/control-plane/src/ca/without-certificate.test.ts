@@ -1,5 +1,6 @@
-// Proxies without an agent on the port without TLS of a mesh with certificates: a stock Envoy and Tulle's own. They start, speak plain
-// text to who takes it, and tell their client where mutual TLS is asked for, to whom they never open a connection.
+// Proxies without an agent on the port without TLS of a mesh with certificates: a stock Envoy and Tulle's own. They
+// start, speak plain text to who takes it, and tell their client where mutual TLS is asked for, to whom they never open
+// a connection.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";

@@ -1,4 +1,5 @@
-// Fetches of key sets from a server of this process: what is taken, what is refused, and which addresses are never asked.
+// Fetches of key sets from a server of this process: what is taken, what is refused, and which addresses are never
+// asked.
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import http from "node:http";

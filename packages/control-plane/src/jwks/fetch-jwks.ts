@@ -1,5 +1,5 @@
-// One fetch of an issuer's keys over HTTP(S), bounded in time and size. What comes back is a key set with public keys alone, or
-// the reason why there is none; nothing of an answer that is no key set is shown to anyone.
+// One fetch of an issuer's keys over HTTP(S), bounded in time and size. What comes back is a key set with public keys
+// alone, or the reason why there is none; nothing of an answer that is no key set is shown to anyone.
 import { lookup } from "node:dns/promises";
 import type http from "node:http";
 import https from "node:https";
@@ -12,10 +12,13 @@ import { isFetchableAddress } from "./fetchable-address.ts";
 import { connectInMesh, type MeshClient } from "./mesh-connection.ts";
 import type { SocketEndpoint } from "./mesh-endpoint.ts";
 
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
+// quickly").
 const plainHttp = process.getBuiltinModule("node:http");
 
-/** Key sets and discovery documents have a few kilobytes; a listener with a larger set would be a burden on every proxy. */
+/**
+ * Key sets and discovery documents have a few kilobytes; a listener with a larger set would be a burden on every proxy.
+ */
 const maxBodyBytes = 262_144;
 
 export type FetchedJwks = { readonly jwks: string } | { readonly problem: string };
@@ -90,7 +93,9 @@ async function fetchText(text: string, mesh: MeshAccess, signal: AbortSignal): P
   }
 }
 
-/** The address that is checked is the one that is connected to: a name that changes its mind meanwhile changes nothing. */
+/**
+ * The address that is checked is the one that is connected to: a name that changes its mind meanwhile changes nothing.
+ */
 async function resolve(url: URL, resolveMeshHost: ResolveMeshHost, signal: AbortSignal): Promise<SocketEndpoint> {
   const inMesh = resolveMeshHost(url);
   if (inMesh === "none") throw new Error(`${url.hostname} has no ready endpoint for the port`);

@@ -1,5 +1,5 @@
-// Which addresses the control plane fetches keys from. A policy's author names the URL, so that it must not become a way to
-// what only this machine may ask: metadata services of clouds above all.
+// Which addresses the control plane fetches keys from. A policy's author names the URL, so that it must not become a
+// way to what only this machine may ask: metadata services of clouds above all.
 import { BlockList, isIP } from "node:net";
 
 /** Loopback and private addresses stay: an issuer of the mesh, or of the laptop, is at one. */

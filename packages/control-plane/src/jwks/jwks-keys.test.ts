@@ -1,4 +1,5 @@
-// When keys are fetched, how long they serve, and what is told of those that are not to be had; on a clock that the test moves.
+// When keys are fetched, how long they serve, and what is told of those that are not to be had; on a clock that the
+// test moves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";

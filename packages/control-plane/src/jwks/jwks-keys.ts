@@ -1,5 +1,5 @@
-// The keys of token issuers: fetched as soon as a policy names them, refreshed while the last ones still serve, tried again soon
-// after a failure. Whoever builds a snapshot reads what is there and never waits.
+// The keys of token issuers: fetched as soon as a policy names them, refreshed while the last ones still serve, tried
+// again soon after a failure. Whoever builds a snapshot reads what is there and never waits.
 import { findingCodes, formatPath, type Finding, type Path } from "@tulle/config";
 import type { Logger } from "@tulle/telemetry";
 import type { Clock } from "@tulle/xds";
@@ -135,7 +135,10 @@ export class JwksKeys {
     );
   }
 
-  /** What may answer now though it did not before, such as an issuer of the mesh whose endpoints have changed, is asked at once. */
+  /**
+   * What may answer now though it did not before, such as an issuer of the mesh whose endpoints have changed, is asked
+   * at once.
+   */
   askAgain(mayAnswer: (url: string) => boolean): void {
     for (const [key, set] of this.#sets) {
       if (set.problem === undefined || set.isFetching || !mayAnswer(set.location.url)) continue;

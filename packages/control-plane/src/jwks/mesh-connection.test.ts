@@ -1,4 +1,5 @@
-// Keys of an issuer behind a sidecar that takes mutual TLS alone: fetched with the control plane's certificate, from nobody else.
+// Keys of an issuer behind a sidecar that takes mutual TLS alone: fetched with the control plane's certificate, from
+// nobody else.
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import http from "node:http";

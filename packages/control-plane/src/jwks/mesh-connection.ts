@@ -1,5 +1,5 @@
-// A connection to an endpoint that takes mutual TLS, made as a sidecar would make it, with the control plane's own certificate: so
-// that a STRICT issuer needs no exception for those who fetch its keys.
+// A connection to an endpoint that takes mutual TLS, made as a sidecar would make it, with the control plane's own
+// certificate: so that a STRICT issuer needs no exception for those who fetch its keys.
 import { type PeerCertificate, type TLSSocket, connect } from "node:tls";
 import { identifyPeer, spiffeIdText } from "@tulle/identity";
 import { meshHttp1Alpn } from "../names/mesh-alpn.ts";

@@ -1,4 +1,5 @@
-// An issuer that is a Service of the mesh: nothing but the mesh knows its name, so its keys are fetched from an endpoint.
+// An issuer that is a Service of the mesh: nothing but the mesh knows its name, so its keys are fetched from an
+// endpoint.
 import type { EndpointSnapshot, MeshService, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
 import { servicePortKey } from "../snapshot/mesh-snapshot.ts";
 import { sniName } from "../names/resource-names.ts";

@@ -1,5 +1,5 @@
-// What an OpenID provider says of itself (OpenID Connect Discovery 1.0 §3): where browsers sign in and out, where codes are redeemed.
-// Nothing is believed of it that would send people, or a client's secret, somewhere unsafe.
+// What an OpenID provider says of itself (OpenID Connect Discovery 1.0 §3): where browsers sign in and out, where codes
+// are redeemed. Nothing is believed of it that would send people, or a client's secret, somewhere unsafe.
 
 export interface ProviderEndpoints {
   readonly authorizationEndpoint?: string;

@@ -11,7 +11,10 @@ export function outboundClusterName(hostname: string, port: number, subset = "")
   return `outbound|${port}|${subset}|${hostname}`;
 }
 
-/** A cluster's name as a TLS server name, by which gateways pass connections on: `|` may not stand in one (Istio: BuildDNSSrvSubsetKey). */
+/**
+ * A cluster's name as a TLS server name, by which gateways pass connections on: `|` may not stand in one (Istio:
+ * BuildDNSSrvSubsetKey).
+ */
 export function sniName(hostname: string, port: number, subset = ""): string {
   return `outbound_.${port}_.${subset}_.${hostname}`;
 }

@@ -1,5 +1,6 @@
-// What a proxy sees of the mesh as a client: Services, routes and rules that are exported to its namespace and are meant for its
-// labels. Nothing behind this file looks at `exportTo`, `sourceLabels`, `sourceNamespace` and `workloadSelector` again.
+// What a proxy sees of the mesh as a client: Services, routes and rules that are exported to its namespace and are
+// meant for its labels. Nothing behind this file looks at `exportTo`, `sourceLabels`, `sourceNamespace` and
+// `workloadSelector` again.
 import { selects } from "@tulle/config";
 import { isExportedTo, type HttpRoute, type TcpRoute, type TlsRoute } from "@tulle/config";
 import type { MeshDestinationRule, MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
@@ -51,7 +52,10 @@ function exportedOnes<T extends MeshService | MeshVirtualService>(
   return all.filter(({ exportedTo }) => isExportedTo(exportedTo, namespace));
 }
 
-/** A namespace always follows its own rules, whomever they are exported to (Istio: namespaceLocal); a selector is about it alone. */
+/**
+ * A namespace always follows its own rules, whomever they are exported to (Istio: namespaceLocal); a selector is about
+ * it alone.
+ */
 function rulesFor(rules: readonly MeshDestinationRule[], client: Client): readonly MeshDestinationRule[] {
   const isFor = ({ namespace, exportedTo, workloadSelector }: MeshDestinationRule): boolean => {
     const isOwn = namespace === client.namespace;
@@ -80,8 +84,8 @@ function asksForClients({ match = [] }: HttpRoute | TlsRoute | TcpRoute): boolea
 }
 
 /**
- * The route with those of its matches that are for the client; undefined where none is. All conditions of a match have to hold: Istio
- * drops those on clients where the match names gateways.
+ * The route with those of its matches that are for the client; undefined where none is. All conditions of a match have
+ * to hold: Istio drops those on clients where the match names gateways.
  */
 function routeFor<R extends HttpRoute | TlsRoute | TcpRoute>(route: R, client: Client): R | undefined {
   const { match = [] } = route;

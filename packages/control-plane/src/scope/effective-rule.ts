@@ -16,8 +16,8 @@ interface RuleIndex {
 const indexes = new WeakMap<readonly MeshDestinationRule[], RuleIndex>();
 
 /**
- * Of the rules that the client sees, those of its namespace come first, then those of the Service's, then those of a root namespace;
- * within one, the narrowest host wins (Istio: PushContext.destinationRule).
+ * Of the rules that the client sees, those of its namespace come first, then those of the Service's, then those of a
+ * root namespace; within one, the narrowest host wins (Istio: PushContext.destinationRule).
  */
 export function effectiveRule(
   rules: readonly MeshDestinationRule[],
@@ -55,8 +55,8 @@ function hostIndex(rules: readonly MeshDestinationRule[]): HostIndex<EffectiveRu
 }
 
 /**
- * Several rules of a namespace for the same host count as one: the first one's policy, the subsets of all. One that selects the client
- * stands alone before those for everybody (Istio: SidecarScope.DestinationRule).
+ * Several rules of a namespace for the same host count as one: the first one's policy, the subsets of all. One that
+ * selects the client stands alone before those for everybody (Istio: SidecarScope.DestinationRule).
  */
 function merged(all: readonly MeshDestinationRule[]): EffectiveRule {
   const selector = JSON.stringify(all.find(({ workloadSelector }) => workloadSelector !== undefined)?.workloadSelector);

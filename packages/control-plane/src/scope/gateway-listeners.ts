@@ -1,5 +1,6 @@
-// Gateway servers that take connections (HTTPS, TLS, TCP) → the filter chains of each port, as Istio's gateway builder makes them:
-// one for each server that ends TLS, one for each `tls` match where connections pass, one for each Service in AUTO_PASSTHROUGH.
+// Gateway servers that take connections (HTTPS, TLS, TCP) → the filter chains of each port, as Istio's gateway builder
+// makes them: one for each server that ends TLS, one for each `tls` match where connections pass, one for each Service
+// in AUTO_PASSTHROUGH.
 import { hostCovers, serverCredentialNames, type TcpRoute, type TlsRoute } from "@tulle/config";
 import type { MeshGatewayServer } from "../snapshot/mesh-snapshot.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
@@ -102,7 +103,10 @@ function serverChains(placed: PlacedServer, picture: GatewayPicture): readonly G
   }
 }
 
-/** Undefined where the certificate is one that this gateway has not: its own, of the mesh, or a Secret's that it is not sent. */
+/**
+ * Undefined where the certificate is one that this gateway has not: its own, of the mesh, or a Secret's that it is not
+ * sent.
+ */
 function chainTls(
   { tls }: MeshGatewayServer,
   { trustDomain, minimumTls, withoutCertificate }: GatewayPicture,
@@ -183,8 +187,8 @@ function passthroughChains(placed: PlacedServer, picture: GatewayPicture): reado
 }
 
 /**
- * Proxies of another mesh say by their server name which port and subset they want, and do TLS with the workload itself: nothing
- * here can read or change what passes (Istio: builtAutoPassthroughFilterChains).
+ * Proxies of another mesh say by their server name which port and subset they want, and do TLS with the workload
+ * itself: nothing here can read or change what passes (Istio: builtAutoPassthroughFilterChains).
  */
 function autoPassthroughChains(server: MeshGatewayServer, picture: GatewayPicture): readonly GatewayTcpChain[] {
   const hosts = hostNames(server);

@@ -1,5 +1,6 @@
-// What a gateway does with connections before there is any request in them: which certificate is shown for which name, and which
-// connections pass through as they are. Plain data, so that its key tells whether a listener has to be made anew.
+// What a gateway does with connections before there is any request in them: which certificate is shown for which name,
+// and which connections pass through as they are. Plain data, so that its key tells whether a listener has to be made
+// anew.
 import type { GatewayServerTls, TlsVersion } from "../snapshot/mesh-snapshot.ts";
 
 /** A port of the pod whose servers end TLS, or pass connections on. */

@@ -1,10 +1,10 @@
-// A value with the key that its content makes. Stages behind `scope` take nothing else, so that whatever they depend on is in
-// the key: what a cache finds by it cannot be out of date.
+// A value with the key that its content makes. Stages behind `scope` take nothing else, so that whatever they depend on
+// is in the key: what a cache finds by it cannot be out of date.
 import { hash } from "node:crypto";
 
 /**
- * Data that JSON text tells apart. A Map, a Date or a function has a text that leaves its content out, and two of them with
- * different content would have one key: the compiler refuses them.
+ * Data that JSON text tells apart. A Map, a Date or a function has a text that leaves its content out, and two of them
+ * with different content would have one key: the compiler refuses them.
  */
 type PlainData<T> = T extends string | number | boolean | null | undefined
   ? T

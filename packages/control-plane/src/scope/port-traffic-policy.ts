@@ -1,5 +1,6 @@
-// A DestinationRule's policy for one port of one subset: the rule's own, then the subset's over it, each with its settings of
-// the port in place of the others (Istio: MergeTrafficPolicy; what a port's settings leave out has its default).
+// A DestinationRule's policy for one port of one subset: the rule's own, then the subset's over it, each with its
+// settings of the port in place of the others (Istio: MergeTrafficPolicy; what a port's settings leave out has its
+// default).
 import type { TrafficPolicy } from "@tulle/config";
 import type { EffectiveRule } from "./proxy-view.ts";
 import type { MeshSubset } from "../snapshot/mesh-snapshot.ts";

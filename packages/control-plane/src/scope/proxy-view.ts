@@ -1,6 +1,6 @@
-// What one proxy depends on, and nothing else. A view has three sections: `clusters` and `routes` are the same for many proxies
-// (all sidecars of a namespace), `own` is this proxy's. Each has a key made of its content, so that equal sections are translated
-// once, and each is all that its translation sees.
+// What one proxy depends on, and nothing else. A view has three sections: `clusters` and `routes` are the same for many
+// proxies (all sidecars of a namespace), `own` is this proxy's. Each has a key made of its content, so that equal
+// sections are translated once, and each is all that its translation sees.
 import type { MutualTlsMode, PathNormalization, PortProtocol, TrafficPolicy } from "@tulle/config";
 import type { MeshAuthorizer } from "../snapshot/authorizers.ts";
 import type { LoginProvider, MeshBrowserLogin } from "../snapshot/browser-logins.ts";
@@ -27,7 +27,9 @@ interface WorkloadClusters {
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string;
   readonly minimumTls?: TlsVersion;
-  /** See `Proxy.withoutCertificate`: nothing may name a secret, and nothing is sent in the clear to who refuses that. */
+  /**
+   * See `Proxy.withoutCertificate`: nothing may name a secret, and nothing is sent in the clear to who refuses that.
+   */
   readonly withoutCertificate?: true;
   readonly services: readonly ScopedService[];
 }
@@ -46,7 +48,10 @@ export interface SidecarRoutes {
   readonly virtualServices: readonly MeshVirtualService[];
   /** See `MeshSnapshot.registryOnly`. */
   readonly registryOnly?: true;
-  /** Clusters that a proxy without a certificate cannot reach: their requests are answered with the reason. Missing without any. */
+  /**
+   * Clusters that a proxy without a certificate cannot reach: their requests are answered with the reason. Missing
+   * without any.
+   */
   readonly refusedClusters?: readonly string[];
 }
 
@@ -72,7 +77,9 @@ export interface GatewayPortServer {
 /** Where the gateway workloads with equal labels can send: only Services that a route leads to. */
 export interface GatewayClusters extends WorkloadClusters {
   readonly type: "router";
-  /** Hosts of Services that clients of other meshes reach by their TLS alone (AUTO_PASSTHROUGH); missing without any. */
+  /**
+   * Hosts of Services that clients of other meshes reach by their TLS alone (AUTO_PASSTHROUGH); missing without any.
+   */
   readonly autoPassthrough?: readonly string[];
   /** Of sign-ins whose token endpoint is outside the mesh; missing without any. */
   readonly tokenProviders?: readonly LoginProvider[];

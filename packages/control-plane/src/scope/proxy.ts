@@ -35,7 +35,10 @@ export interface Proxy {
   readonly podPorts: readonly PodPort[];
   /** Ports that the proxy has to bind itself; one that inherited its sockets sends none. */
   readonly publishedPorts: readonly PublishedPort[];
-  /** It came in the clear: it has no certificate to show, and nobody beside it who would serve one. Never said by the node itself. */
+  /**
+   * It came in the clear: it has no certificate to show, and nobody beside it who would serve one. Never said by the
+   * node itself.
+   */
   readonly withoutCertificate?: true;
 }
 

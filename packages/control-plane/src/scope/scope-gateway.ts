@@ -1,5 +1,5 @@
-// (snapshot, gateway) → view: the Gateways that select the workload, the VirtualServices bound to them, and the Services that
-// these lead to.
+// (snapshot, gateway) → view: the Gateways that select the workload, the VirtualServices bound to them, and the
+// Services that these lead to.
 import { selects } from "@tulle/config";
 import { hostCovers } from "@tulle/config";
 import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
@@ -100,7 +100,10 @@ function gatewaySecurity(
   return { security: { ...(own.security ?? { jwtRules: [], policies: [] }), logins } };
 }
 
-/** Secrets of sign-ins go to no proxy without a certificate: to it all of them are as if their provider were not known yet. */
+/**
+ * Secrets of sign-ins go to no proxy without a certificate: to it all of them are as if their provider were not known
+ * yet.
+ */
 function loginsOf(
   snapshot: MeshSnapshot,
   gateways: ReadonlySet<string>,
@@ -166,7 +169,10 @@ function httpsRouteName(gateway: Pick<MeshGateway, "name" | "namespace">, server
   return `https.${server.port}.${server.portName ?? ""}.${gateway.name}.${gateway.namespace}`;
 }
 
-/** A Gateway speaks of the ports of its workload's Service; a port that no such Service has is the pod's own (as in Istio). */
+/**
+ * A Gateway speaks of the ports of its workload's Service; a port that no such Service has is the pod's own (as in
+ * Istio).
+ */
 function gatewayTargetPort(snapshot: MeshSnapshot, group: GatewayGroup, port: number): number {
   for (const service of servicesOf(snapshot, group)) {
     const match = service.ports.find((each) => each.number === port);

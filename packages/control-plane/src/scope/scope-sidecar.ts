@@ -73,8 +73,8 @@ export function scopedService(
 }
 
 /**
- * Two VirtualServices for the same host in the mesh cannot both be right: the earlier one has it (Istio does the same), and
- * analysis tells the owner of the later one (IST0109).
+ * Two VirtualServices for the same host in the mesh cannot both be right: the earlier one has it (Istio does the same),
+ * and analysis tells the owner of the later one (IST0109).
  */
 function meshVirtualServices(all: readonly MeshVirtualService[]): readonly MeshVirtualService[] {
   const taken = new Set<string>();

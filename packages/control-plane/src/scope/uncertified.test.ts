@@ -1,4 +1,5 @@
-// What a proxy without a certificate is refused: by policies of the servers, as far as their workloads have proxies, and by rules.
+// What a proxy without a certificate is refused: by policies of the servers, as far as their workloads have proxies,
+// and by rules.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadText, MemoryStore } from "@tulle/config";

@@ -1,5 +1,6 @@
-// What a proxy without a certificate of the mesh can reach: it came in the clear, and there is no agent beside it that would serve
-// one by SDS. It speaks plain text where that is taken; what is to be encrypted by the mesh is refused, and never sent in the clear.
+// What a proxy without a certificate of the mesh can reach: it came in the clear, and there is no agent beside it that
+// would serve one by SDS. It speaks plain text where that is taken; what is to be encrypted by the mesh is refused, and
+// never sent in the clear.
 import { outboundClusterName } from "../names/resource-names.ts";
 import { portTrafficPolicy } from "./port-traffic-policy.ts";
 import { type MeshPort, type MeshSubset, servicePortKey } from "../snapshot/mesh-snapshot.ts";

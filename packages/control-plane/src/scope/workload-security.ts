@@ -1,4 +1,5 @@
-// (snapshot, proxy) → the policies that hold for its workload. Nothing at all when none does, so that such a view stays as it is.
+// (snapshot, proxy) → the policies that hold for its workload. Nothing at all when none does, so that such a view stays
+// as it is.
 import { policyHolds, type PolicyScope, rootNamespaces } from "@tulle/config";
 import type { MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
 import type { Proxy } from "./proxy.ts";

@@ -1,5 +1,5 @@
-// Stands between the store and the snapshot: a resource that would spoil a route table is set aside with a finding, and its
-// last good version goes on in its place.
+// Stands between the store and the snapshot: a resource that would spoil a route table is set aside with a finding, and
+// its last good version goes on in its place.
 import { keyOf, keyText, type Finding, type Kind, type MeshResource, type ResourceOf, type Store } from "@tulle/config";
 import type { ResourceReader } from "../snapshot/resource-reader.ts";
 import { checkedKinds, checkResource } from "../snapshot/check-resource.ts";

@@ -1,9 +1,12 @@
-// What a proxy gets for a cluster that there is not: no endpoints. Everyone who asks for the same name gets the same resource.
+// What a proxy gets for a cluster that there is not: no endpoints. Everyone who asks for the same name gets the same
+// resource.
 import { create } from "@bufbuild/protobuf";
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 
-/** Names are the client's invention: beyond this many all are forgotten here, and made anew for whoever still needs one. */
+/**
+ * Names are the client's invention: beyond this many all are forgotten here, and made anew for whoever still needs one.
+ */
 export const maxSharedNames = 8192;
 
 export class EmptyEndpoints {

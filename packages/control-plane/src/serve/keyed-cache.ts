@@ -1,5 +1,5 @@
-// What a pure function made of sections, by their keys. The function sees the section and nothing else, so that nothing else can
-// change what it should have made.
+// What a pure function made of sections, by their keys. The function sees the section and nothing else, so that nothing
+// else can change what it should have made.
 import type { Keyed } from "../scope/keyed.ts";
 
 export class KeyedCache<Section, Result> {

@@ -1,5 +1,6 @@
-// What the sign-ins of gateways keep secret, as SDS resources: the client's secret out of a Secret, and the secret that seals the
-// browsers' cookies, which is derived from one of this control plane, so that it is the same after every restart.
+// What the sign-ins of gateways keep secret, as SDS resources: the client's secret out of a Secret, and the secret that
+// seals the browsers' cookies, which is derived from one of this control plane, so that it is the same after every
+// restart.
 import { hkdfSync, randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { rootNamespaces, secretValue, type Store } from "@tulle/config";
@@ -25,8 +26,8 @@ export class LoginSecrets {
   }
 
   /**
-   * For a gateway that has proved to run in `namespace`: one of the login's own, or one of the mesh's. Labels alone make a pod a
-   * gateway, so that any other namespace could have one.
+   * For a gateway that has proved to run in `namespace`: one of the login's own, or one of the mesh's. Labels alone
+   * make a pod a gateway, so that any other namespace could have one.
    */
   find(resourceName: string, namespace: string): EncodedResource | undefined {
     const named = secretOfLogin(resourceName);

@@ -1,4 +1,5 @@
-// The newest picture of the mesh: watches the store, gathers changes, and builds the part of the picture that they touch.
+// The newest picture of the mesh: watches the store, gathers changes, and builds the part of the picture that they
+// touch.
 import { kindDefinitions, type MeshResource, type Store, type StoreChange } from "@tulle/config";
 import type { Clock } from "@tulle/xds";
 import { buildEndpoints } from "../snapshot/build-endpoints.ts";

@@ -1,5 +1,5 @@
-// The stage `serve`: declares to the ADS server what each connected proxy should have. It sends nothing itself: the server
-// compares versions and sends what changed, in make-before-break order.
+// The stage `serve`: declares to the ADS server what each connected proxy should have. It sends nothing itself: the
+// server compares versions and sends what changed, in make-before-break order.
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "@tulle/telemetry";
 import type { AdsConnection, AdsServerHandlers, EncodedResource, Rejection, Subscription } from "@tulle/xds";
@@ -220,9 +220,9 @@ export class Pusher implements AdsServerHandlers {
   }
 
   /**
-   * The endpoints of the view, and those of clusters that the proxy still waits for though they have left it: an Envoy holds
-   * back its answer to CDS until every new cluster has its endpoints (Envoy: ClusterManagerInitHelper). What was there stays as
-   * it was, for requests on their way; what never was, is empty.
+   * The endpoints of the view, and those of clusters that the proxy still waits for though they have left it: an Envoy
+   * holds back its answer to CDS until every new cluster has its endpoints (Envoy: ClusterManagerInitHelper). What was
+   * there stays as it was, for requests on their way; what never was, is empty.
    */
   #declareEndpoints(entry: Entry, view: ProxyView): void {
     const { cache, mesh } = this.#options;
@@ -237,8 +237,8 @@ export class Pusher implements AdsServerHandlers {
   }
 
   /**
-   * Secrets of the namespace that the gateway's certificate names, and none on a stream without one: what a node says of itself
-   * opens nothing. What is not there is waited for, and what is gone stays with the proxy, as SDS has it.
+   * Secrets of the namespace that the gateway's certificate names, and none on a stream without one: what a node says
+   * of itself opens nothing. What is not there is waited for, and what is gone stays with the proxy, as SDS has it.
    */
   #declareSecrets(entry: Entry): void {
     const { connection, wantedSecrets } = entry;
@@ -267,8 +267,8 @@ export class Pusher implements AdsServerHandlers {
 }
 
 /**
- * A node says itself that it is a gateway. That a Gateway has chosen its pod is said by others, by labels that the store has of it:
- * without that any workload of a gateway's namespace could fetch its keys.
+ * A node says itself that it is a gateway. That a Gateway has chosen its pod is said by others, by labels that the
+ * store has of it: without that any workload of a gateway's namespace could fetch its keys.
  */
 function reasonForNoSecrets({ connection, view }: Entry): string | undefined {
   if (connection.peerIdentity === undefined) return "it has shown no certificate";

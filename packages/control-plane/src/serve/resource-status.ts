@@ -20,7 +20,9 @@ export function rejectionsOf(key: ResourceKey, connected: readonly ConnectedProx
   );
 }
 
-/** What proxies refuse now, told at the resources that it was made of; one finding for all proxies that say the same. */
+/**
+ * What proxies refuse now, told at the resources that it was made of; one finding for all proxies that say the same.
+ */
 export function refusalFindings(
   connected: readonly ConnectedProxy[],
   placeOf: (key: ResourceKey) => Place | undefined,

@@ -1,4 +1,5 @@
-// Secrets over ADS and over the HTTP API: which gateway gets which, that a new one is sent alone, and that nobody else sees a value.
+// Secrets over ADS and over the HTTP API: which gateway gets which, that a new one is sent alone, and that nobody else
+// sees a value.
 import assert from "node:assert/strict";
 import { readdir, stat } from "node:fs/promises";
 import path from "node:path";

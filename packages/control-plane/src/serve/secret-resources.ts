@@ -1,5 +1,5 @@
-// Secrets as SDS resources: looked up when a gateway asks by name, encoded once for each version of a Secret, and kept apart from
-// everything that is translated, so that a new certificate is sent alone.
+// Secrets as SDS resources: looked up when a gateway asks by name, encoded once for each version of a Secret, and kept
+// apart from everything that is translated, so that a new certificate is sent alone.
 import { create } from "@bufbuild/protobuf";
 import { authoritiesSuffix, authorityCredential, type Secret, serverCredential, type Store } from "@tulle/config";
 import { type EncodedResource, encodeResource } from "@tulle/xds";
@@ -16,8 +16,8 @@ export class SecretResources {
   }
 
   /**
-   * What `kubernetes://<name>`, `kubernetes://<name>-cacert` or the same with `<namespace>/` mean to a gateway of `namespace`.
-   * Undefined for a Secret that is not there, holds no such thing, or lies in another namespace.
+   * What `kubernetes://<name>`, `kubernetes://<name>-cacert` or the same with `<namespace>/` mean to a gateway of
+   * `namespace`. Undefined for a Secret that is not there, holds no such thing, or lies in another namespace.
    */
   find(resourceName: string, namespace: string): EncodedResource | undefined {
     if (!resourceName.startsWith(credentialScheme)) return undefined;
@@ -32,7 +32,9 @@ export class SecretResources {
     return byName.get(resourceName);
   }
 
-  /** Authorities are a Secret of their own, or stand beside the certificate (Istio: CredentialsController.GetCaCert). */
+  /**
+   * Authorities are a Secret of their own, or stand beside the certificate (Istio: CredentialsController.GetCaCert).
+   */
   #secret(name: string, namespace: string): Secret | undefined {
     const exact = this.#store.get("Secret", namespace, name);
     if (exact !== undefined || !name.endsWith(authoritiesSuffix)) return exact;

@@ -1,5 +1,5 @@
-// The two ports that a control plane serves xDS on: one for whoever may connect, and one with TLS for workloads that show their
-// certificate, or ask for it.
+// The two ports that a control plane serves xDS on: one for whoever may connect, and one with TLS for workloads that
+// show their certificate, or ask for it.
 import { descriptorLimit, descriptorOf, type DescriptorReserve } from "@tulle/telemetry";
 import {
   type AdsServerLimits,

@@ -1,4 +1,5 @@
-// Clients that xDS turns away: each is counted, and told of once in a while, since whoever is turned away may come back at once.
+// Clients that xDS turns away: each is counted, and told of once in a while, since whoever is turned away may come back
+// at once.
 import type { Logger } from "@tulle/telemetry";
 import type { Clock, Refusal } from "@tulle/xds";
 import type { ControlPlaneMetrics } from "./metrics.ts";

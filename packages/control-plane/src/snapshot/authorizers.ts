@@ -1,5 +1,5 @@
-// Extension providers of the mesh's configuration that authorize requests → their part of the snapshot. One whose Service is not
-// there is left out: policies that name it deny what they match.
+// Extension providers of the mesh's configuration that authorize requests → their part of the snapshot. One whose
+// Service is not there is left out: policies that name it deny what they match.
 import { parseDuration, providerHost } from "@tulle/config";
 import type { GrpcAuthorizerProvider, HttpAuthorizerProvider, MeshConfig } from "@tulle/config";
 import type { MeshService } from "./mesh-snapshot.ts";

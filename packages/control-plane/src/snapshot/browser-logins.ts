@@ -1,4 +1,5 @@
-// BrowserLogins → their part of the snapshot: gateways and Services by full names, endpoints as the resource or the issuer says.
+// BrowserLogins → their part of the snapshot: gateways and Services by full names, endpoints as the resource or the
+// issuer says.
 import { parseDuration, resolveGateway, resolveHost } from "@tulle/config";
 import type { BrowserLogin, StringMatch } from "@tulle/config";
 import type { MeshService } from "./mesh-snapshot.ts";
@@ -93,7 +94,10 @@ function withoutMissing(provider: ProviderFields): ProviderFields {
   return Object.fromEntries(Object.entries(provider).filter(([, value]) => value !== undefined)) as ProviderFields;
 }
 
-/** A resource that names the two needed endpoints is complete: without an end of sessions, signing out is the gateway's affair. */
+/**
+ * A resource that names the two needed endpoints is complete: without an end of sessions, signing out is the gateway's
+ * affair.
+ */
 function providerLocation(
   { issuer, authorizationEndpoint, tokenEndpoint, backend }: ProviderFields,
   namespace: string,

@@ -1,5 +1,5 @@
-// EndpointSlices and Pods → EndpointSnapshot: which addresses stand behind each port of each Service right now, and what the
-// mesh knows of the pod at each of them.
+// EndpointSlices and Pods → EndpointSnapshot: which addresses stand behind each port of each Service right now, and
+// what the mesh knows of the pod at each of them.
 import { modeOfPort, type MutualTlsMode, mutualTlsModes, type MutualTlsModes, serviceNameLabel } from "@tulle/config";
 import type { EndpointSlice, Pod } from "@tulle/config";
 import type { ResourceReader } from "./resource-reader.ts";
@@ -78,8 +78,8 @@ function mutualTlsOfPods({ trustDomain, peerAuthentications = [] }: SnapshotPart
 }
 
 /**
- * Who made the pod: the Deployment behind its ReplicaSet (whose name ends in the hash that is the pod's label too), another
- * owner, else the pod itself (Istio: GetWorkloadMetaFromPod).
+ * Who made the pod: the Deployment behind its ReplicaSet (whose name ends in the hash that is the pod's label too),
+ * another owner, else the pod itself (Istio: GetWorkloadMetaFromPod).
  */
 export function workloadName({ metadata }: Pick<Pod, "metadata">): string {
   const owner = metadata.ownerReferences?.[0];

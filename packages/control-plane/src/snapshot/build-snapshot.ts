@@ -1,4 +1,5 @@
-// store → MeshSnapshot: pure, and the only place that reads user resources for routing. What it is given has been checked.
+// store → MeshSnapshot: pure, and the only place that reads user resources for routing. What it is given has been
+// checked.
 import {
   exportedTo,
   meshConfigOf,

@@ -1,5 +1,5 @@
-// What no schema can see and a proxy would refuse: such a resource would take the whole route table or listener with it, so
-// that it is found here, before it is merged with its neighbours.
+// What no schema can see and a proxy would refuse: such a resource would take the whole route table or listener with
+// it, so that it is found here, before it is merged with its neighbours.
 import { RE2JS } from "re2js";
 import { findingCodes, formatPath, keyOf, placeOf } from "@tulle/config";
 import type {
@@ -17,8 +17,9 @@ import type {
 const maxTotalWeight = 4_294_967_295;
 
 /**
- * Longest program of a regular expression, as the JavaScript port of RE2 counts it. Envoys take 32,768 steps of RE2 in C++
- * (the agent sets Istio's re2.max_program_size.error_level), which makes up to eight of one: `\PL{20}` has 22 here, 164 there.
+ * Longest program of a regular expression, as the JavaScript port of RE2 counts it. Envoys take 32,768 steps of RE2 in
+ * C++ (the agent sets Istio's re2.max_program_size.error_level), which makes up to eight of one: `\PL{20}` has 22 here,
+ * 164 there.
  */
 const maxRegexProgram = 32_768 / 8;
 

@@ -25,7 +25,9 @@ export class HostIndex<T> {
       .sort((a, b) => b.pattern.length - a.pattern.length);
   }
 
-  /** What the narrowest pattern that covers `host` stands for: the exact one, else the wildcard with the longest suffix. */
+  /**
+   * What the narrowest pattern that covers `host` stands for: the exact one, else the wildcard with the longest suffix.
+   */
   find(host: string): T | undefined {
     return this.#exact.get(host) ?? this.#wildcards.find(({ pattern }) => hostCovers(pattern, host))?.item;
   }

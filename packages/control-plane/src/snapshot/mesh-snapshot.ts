@@ -1,5 +1,5 @@
-// The frozen picture of the mesh that every later stage reads: names resolved, ports typed, order settled. Endpoints are a
-// picture of their own, so that an endpoint that comes or goes never rebuilds a route.
+// The frozen picture of the mesh that every later stage reads: names resolved, ports typed, order settled. Endpoints
+// are a picture of their own, so that an endpoint that comes or goes never rebuilds a route.
 import type { AuthorizationPolicy, AuthorizationRule, GatewayServer, HttpRoute, JwtRule } from "@tulle/config";
 import type { PolicyScope, TcpRoute, TlsRoute } from "@tulle/config";
 import type { PathNormalization, PeerAuthenticationScope, PortProtocol, TrafficPolicy } from "@tulle/config";
@@ -62,7 +62,10 @@ export interface MeshVirtualService {
   readonly gateways: readonly string[];
   /** As written, with the hosts of destinations made full names. */
   readonly http: readonly HttpRoute[];
-  /** Routes of connections; destinations by full name, gateways of matches by `namespace/name`. Missing when there are none. */
+  /**
+   * Routes of connections; destinations by full name, gateways of matches by `namespace/name`. Missing when there are
+   * none.
+   */
   readonly tls?: readonly TlsRoute[];
   readonly tcp?: readonly TcpRoute[];
   /** Namespaces whose proxies follow it; missing for all. */
@@ -101,7 +104,9 @@ export interface MeshAuthorizationPolicy extends PolicyScope {
 /** Where the keys of an issuer are to be had. */
 export interface JwksLocation {
   readonly url: string;
-  /** The URL is that of the issuer's discovery document, which names that of the keys (OpenID Connect Discovery 1.0 §4). */
+  /**
+   * The URL is that of the issuer's discovery document, which names that of the keys (OpenID Connect Discovery 1.0 §4).
+   */
   readonly isDiscovery: boolean;
 }
 

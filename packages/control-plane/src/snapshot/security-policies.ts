@@ -1,5 +1,5 @@
-// AuthorizationPolicies and RequestAuthentications → their part of the snapshot: scopes settled, each issuer's keys at hand or
-// the place to fetch them from.
+// AuthorizationPolicies and RequestAuthentications → their part of the snapshot: scopes settled, each issuer's keys at
+// hand or the place to fetch them from.
 import { isDryRun, parseDuration, parseKeySet, policyScope } from "@tulle/config";
 import type { AuthorizationPolicy, JwtRule, RequestAuthentication } from "@tulle/config";
 import type { JwksLocation, MeshAuthorizationPolicy, MeshJwtRule } from "./mesh-snapshot.ts";

@@ -1,5 +1,6 @@
-// EndpointSlices and Pods → the identities behind each Service: the SPIFFE ids that its callers accept. Pods count before they
-// are ready and after they have begun to leave, so that clusters stay as they are while instances of a workload come and go.
+// EndpointSlices and Pods → the identities behind each Service: the SPIFFE ids that its callers accept. Pods count
+// before they are ready and after they have begun to leave, so that clusters stay as they are while instances of a
+// workload come and go.
 import { serviceNameLabel } from "@tulle/config";
 import type { ResourceReader } from "./resource-reader.ts";
 

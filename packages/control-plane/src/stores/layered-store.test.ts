@@ -1,4 +1,5 @@
-// Files below, applied resources above: what is seen, what survives a restart, and what an error in a file leaves standing.
+// Files below, applied resources above: what is seen, what survives a restart, and what an error in a file leaves
+// standing.
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
-// The store of a control plane without Kubernetes: the user's folder of manifests below, what was applied over the API above
-// it. An applied resource beats the folder's until it is deleted; pods and endpoints live as long as whoever runs them.
+// The store of a control plane without Kubernetes: the user's folder of manifests below, what was applied over the API
+// above it. An applied resource beats the folder's until it is deleted; pods and endpoints live as long as whoever runs
+// them.
 import path from "node:path";
 import { readFile, writeFile, mkdir } from "node:fs/promises";
 import {
@@ -109,8 +110,9 @@ export class LayeredStore implements Store {
   }
 
   /**
-   * Kept on disk before it takes effect. Applying just what a file says gives the object back to its file. Pods and endpoints take
-   * effect even where the disk is full: whoever runs them writes them anew to a control plane that has lost them.
+   * Kept on disk before it takes effect. Applying just what a file says gives the object back to its file. Pods and
+   * endpoints take effect even where the disk is full: whoever runs them writes them anew to a control plane that has
+   * lost them.
    */
   async apply(given: MeshResource): Promise<ApplyResult> {
     const key = keyText(keyOf(given));
@@ -185,7 +187,9 @@ export class LayeredStore implements Store {
     await Promise.all([...goneKeys.map((key) => this.#merged.delete(key)), this.#merged.applyAll(changed)]);
   }
 
-  /** A control plane that its owner starts again goes on where it stopped, whatever its first start was told to forget. */
+  /**
+   * A control plane that its owner starts again goes on where it stopped, whatever its first start was told to forget.
+   */
   async #forgetOthers({ stateDirectory, runtimeOwner, fresh }: LayeredStoreOptions): Promise<void> {
     const file = path.join(stateDirectory, "runtime-owner");
     const goesOn = (await readFile(file, "utf8").catch(() => undefined)) === runtimeOwner;
@@ -202,7 +206,9 @@ function isOnNode(resource: MeshResource): boolean {
   return resource.kind === "Pod" && resource.spec.nodeName !== undefined;
 }
 
-/** Whoever writes a pod's state must not undo that it was deleted: the mark stays for as long as the pod is this one. */
+/**
+ * Whoever writes a pod's state must not undo that it was deleted: the mark stays for as long as the pod is this one.
+ */
 function keepMark(given: MeshResource, present: MeshResource | undefined): MeshResource {
   const deletionTimestamp = present?.metadata.deletionTimestamp;
   if (deletionTimestamp === undefined || given.kind !== "Pod" || given.metadata.uid !== present?.metadata.uid)

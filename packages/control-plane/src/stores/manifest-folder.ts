@@ -1,5 +1,5 @@
-// The folder of manifests that the user edits: loaded at the start and again after every change, with the last good version of
-// whatever cannot be read now.
+// The folder of manifests that the user edits: loaded at the start and again after every change, with the last good
+// version of whatever cannot be read now.
 import { type FSWatcher, watch } from "node:fs";
 import path from "node:path";
 import { type Finding, keyOf, keyText, loadPathsApart, type MeshResource, placesOf } from "@tulle/config";
@@ -9,7 +9,9 @@ import { Debounce } from "../serve/debounce.ts";
 
 /** Editors write a file in several steps, and a checkout writes many files. */
 const reloadTimes = { quietMs: 50, maxMs: 1_000 };
-/** After a change that could not be taken at all, for want of memory or threads: nobody tells when there is some again. */
+/**
+ * After a change that could not be taken at all, for want of memory or threads: nobody tells when there is some again.
+ */
 const retryMs = 2_000;
 
 export interface ManifestFolderOptions {
@@ -87,7 +89,9 @@ export class ManifestFolder {
   }
 }
 
-/** What is there now, and of what is not: the last good version where an error, not the user's eraser, is the reason. */
+/**
+ * What is there now, and of what is not: the last good version where an error, not the user's eraser, is the reason.
+ */
 export function mergeLastGood(
   before: ReadonlyMap<string, MeshResource>,
   loaded: readonly MeshResource[],

@@ -1,4 +1,5 @@
-// Resources that were applied over the API, one file each in a folder of the state directory, so that they survive a restart.
+// Resources that were applied over the API, one file each in a folder of the state directory, so that they survive a
+// restart.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import {
@@ -36,7 +37,10 @@ export class Overlay {
     this.#folder = folder;
   }
 
-  /** Everything kept, in the order in which it came to be; a file that cannot be read any more is set aside with a finding. */
+  /**
+   * Everything kept, in the order in which it came to be; a file that cannot be read any more is set aside with a
+   * finding.
+   */
   async load(): Promise<OverlayContent> {
     const names = (await readdir(this.#folder).catch(() => [])).filter((name) => name.endsWith(".json")).sort();
     const resources: { readonly number: number; readonly resource: MeshResource }[] = [];
@@ -110,7 +114,8 @@ async function setAside(file: string): Promise<string> {
   );
 }
 
-// Kinds, namespaces and names are DNS names or single words once checked; encoding keeps anything else inside the folder.
+// Kinds, namespaces and names are DNS names or single words once checked; encoding keeps anything else inside the
+// folder.
 function fileNameOf({ kind, namespace, name }: ResourceKey): string {
   return `${[namespace, name, kind].map(encodeURIComponent).join("~")}.json`;
 }

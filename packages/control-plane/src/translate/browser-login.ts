@@ -1,5 +1,6 @@
-// A BrowserLogin → Envoy's oauth2 filter at the gateway: switched off in the list of filters, switched on by the virtual hosts of
-// its gateways, and passing what is none of its pages. What matches too much asks for sign-in; nothing else is a mistake here.
+// A BrowserLogin → Envoy's oauth2 filter at the gateway: switched off in the list of filters, switched on by the
+// virtual hosts of its gateways, and passing what is none of its pages. What matches too much asks for sign-in; nothing
+// else is a mistake here.
 import { createHash } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
@@ -97,8 +98,8 @@ export function enabledLogins(logins: readonly MeshBrowserLogin[]): { [filter: s
 }
 
 /**
- * Routes before all others of a virtual host. The filter answers at its own two paths, and runs only where there is a route; while
- * it is unknown where people sign in, the pages are closed rather than open.
+ * Routes before all others of a virtual host. The filter answers at its own two paths, and runs only where there is a
+ * route; while it is unknown where people sign in, the pages are closed rather than open.
  */
 export function loginRoutes(logins: readonly MeshBrowserLogin[]): readonly Route[] {
   return logins.flatMap((login) => {
@@ -189,7 +190,10 @@ function atSameHost(path: string): string {
   return `%REQ(x-forwarded-proto)%://%REQ(:authority)%${path.replaceAll("%", "%%")}`;
 }
 
-/** Two sign-ins at one host must not share cookies; by the prefix browsers take them from that host alone (RFC 6265bis §4.1.3). */
+/**
+ * Two sign-ins at one host must not share cookies; by the prefix browsers take them from that host alone (RFC 6265bis
+ * §4.1.3).
+ */
 function cookieNames(login: LoginName): Record<string, string> {
   const suffix = createHash("sha256").update(`${login.namespace}/${login.name}`).digest("hex").slice(0, 8);
   return {
@@ -209,7 +213,10 @@ function exactPath(path: string) {
   } as const;
 }
 
-/** Nothing where all pages are the login's. The pages are matched as routes match them, so that no spelling lies between. */
+/**
+ * Nothing where all pages are the login's. The pages are matched as routes match them, so that no spelling lies
+ * between.
+ */
 function otherPages(login: MeshBrowserLogin): HeaderMatcher[] {
   const authority = authorityExpression(login);
   const others = authority === undefined ? [] : [pseudoHeader(":authority", authority, true)];

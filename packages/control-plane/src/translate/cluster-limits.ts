@@ -1,5 +1,5 @@
-// The limits of a DestinationRule → those of a cluster: connection pool, circuit breakers, retry budget, outlier detection
-// (Istio: applyConnectionPool, applyOutlierDetection).
+// The limits of a DestinationRule → those of a cluster: connection pool, circuit breakers, retry budget, outlier
+// detection (Istio: applyConnectionPool, applyOutlierDetection).
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { parseDuration } from "@tulle/config";
 import type { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
@@ -18,7 +18,10 @@ type Limits = Pick<
 
 /** Istio's mesh default (connectTimeout). */
 export const defaultConnectTimeoutMs = 10_000;
-/** The mesh limits nothing unless it is told to; Envoy's own defaults would cut at 1024 (Istio: getDefaultCircuitBreakerThresholds). */
+/**
+ * The mesh limits nothing unless it is told to; Envoy's own defaults would cut at 1024 (Istio:
+ * getDefaultCircuitBreakerThresholds).
+ */
 const noLimit = 4_294_967_295;
 
 export function clusterLimits(policy: PortTrafficPolicy): Limits {
@@ -31,7 +34,8 @@ export function clusterLimits(policy: PortTrafficPolicy): Limits {
       ? {}
       : {
           outlierDetection,
-          // Few endpoints make a Service here: without a word to the contrary the healthy ones alone are used, however few.
+          // Few endpoints make a Service here: without a word to the contrary the healthy ones alone are used, however
+          // few.
           commonLbConfig: { healthyPanicThreshold: { value: policy.outlierDetection?.minHealthPercent ?? 0 } },
         }),
     ...(tcp?.tcpKeepalive === undefined

@@ -1,4 +1,5 @@
-// Where TLS begins at a gateway's servers: those with the workload's own certificate follow the mesh, the others the Gateway alone.
+// Where TLS begins at a gateway's servers: those with the workload's own certificate follow the mesh, the others the
+// Gateway alone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TlsParameters_TlsProtocol as TlsProtocol } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/common_pb";

@@ -1,5 +1,5 @@
-// The TLS of a Gateway's server as Envoy's DownstreamTlsContext, as Istio's BuildListenerTLSContext makes it. Secrets are named, and
-// served by SDS over the gateway's own stream; files are read by the proxy itself.
+// The TLS of a Gateway's server as Envoy's DownstreamTlsContext, as Istio's BuildListenerTLSContext makes it. Secrets
+// are named, and served by SDS over the gateway's own stream; files are read by the proxy itself.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { authoritiesSuffix, serverCredentialNames, usableCipherSuites } from "@tulle/config";
 import {
@@ -22,8 +22,8 @@ type ValidationContext = MessageInitShape<typeof CertificateValidationContextSch
 type OwnCertificateTls = Exclude<GatewayChainTls, { readonly mode: "ISTIO_MUTUAL" }>;
 
 /**
- * What HTTPS clients are offered. Istio offers `h2` too: Tulle's proxy does not speak it to its clients yet, and both data planes
- * get the same, so that none promises what it cannot keep.
+ * What HTTPS clients are offered. Istio offers `h2` too: Tulle's proxy does not speak it to its clients yet, and both
+ * data planes get the same, so that none promises what it cannot keep.
  */
 export const gatewayHttpAlpn: readonly string[] = ["http/1.1"];
 

@@ -1,5 +1,6 @@
-// Refuses what Envoy leaves of `/x/%2e%2e;/admin`. It takes parameters off dot segments before it reads escapes and backslashes, so that
-// `/x/..;/admin` goes on, which servers of Java read as `/admin`, past every rule for that path. Tulle's proxy has resolved it by then.
+// Refuses what Envoy leaves of `/x/%2e%2e;/admin`. It takes parameters off dot segments before it reads escapes and
+// backslashes, so that `/x/..;/admin` goes on, which servers of Java read as `/admin`, past every rule for that path.
+// Tulle's proxy has resolved it by then.
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { type PermissionSchema, RBAC_Action } from "@tulle/xds/envoy/config/rbac/v3/rbac_pb";

@@ -109,14 +109,15 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort, 
 }
 
 /**
- * Without a range Envoy takes 127.0.0.1 and private networks for internal where the field is set, and versions before 1.33 do
- * where it is not. Nobody connects from this address.
+ * Without a range Envoy takes 127.0.0.1 and private networks for internal where the field is set, and versions before
+ * 1.33 do where it is not. Nobody connects from this address.
  */
 const noInternalAddress = { cidrRanges: [{ addressPrefix: "0.0.0.0", prefixLen: 32 }] };
 
 /**
- * Clients are outside: their address is the connection's, and what they say in `x-envoy-*` and client-certificate headers is
- * dropped. No address counts as internal, loopback included, or a laptop's own clients could steer retries and time limits.
+ * Clients are outside: their address is the connection's, and what they say in `x-envoy-*` and client-certificate
+ * headers is dropped. No address counts as internal, loopback included, or a laptop's own clients could steer retries
+ * and time limits.
  */
 export function gatewayConnectionManager(statPrefix: string, routeName: string, own: OwnSettings): Any {
   return pack(HttpConnectionManagerSchema, {
@@ -132,7 +133,10 @@ export function gatewayConnectionManager(statPrefix: string, routeName: string, 
   });
 }
 
-/** Where the path stands in the log; Envoy has no way to leave single parameters out, and leaves the query out as a whole. */
+/**
+ * Where the path stands in the log; Envoy has no way to leave single parameters out, and leaves the query out as a
+ * whole.
+ */
 const loggedPath = "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%";
 const loggedPathWithoutQuery = "%REQ_WITHOUT_QUERY(X-ENVOY-ORIGINAL-PATH?:PATH)%";
 

@@ -18,7 +18,10 @@ const notImplementedBody = { case: "inlineString", value: "this route's action i
 
 export interface RouteContext {
   readonly services: ReadonlyMap<string, MeshService>;
-  /** Port of the virtual host: what a condition on the port means, and where a destination with several ports names none. */
+  /**
+   * Port of the virtual host: what a condition on the port means, and where a destination with several ports names
+   * none.
+   */
   readonly port: number;
   /** Those that requests to the virtual host come through; `mesh` for sidecars. */
   readonly gateways: readonly string[];
@@ -149,7 +152,10 @@ function forward(
   });
 }
 
-/** A destination without a port takes its Service's only one, else that of the virtual host (Istio: GetDestinationCluster). */
+/**
+ * A destination without a port takes its Service's only one, else that of the virtual host (Istio:
+ * GetDestinationCluster).
+ */
 function destinationPort({ destination }: WeightedDestination, { services, port }: RouteContext): number {
   if (destination.port !== undefined) return destination.port.number;
   const ports = services.get(destination.host)?.ports ?? [];

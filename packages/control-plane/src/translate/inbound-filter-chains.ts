@@ -1,5 +1,5 @@
-// The filter chains of a sidecar's inbound port, by its mode of mutual TLS: which connections it takes, and how it tells them
-// apart (Istio: getFilterChainMatchOptions). HTTP and TCP ports share this; their network filters differ.
+// The filter chains of a sidecar's inbound port, by its mode of mutual TLS: which connections it takes, and how it
+// tells them apart (Istio: getFilterChainMatchOptions). HTTP and TCP ports share this; their network filters differ.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type Filter,
@@ -22,16 +22,17 @@ export interface InboundChains extends Partial<Pick<Listener, "listenerFiltersTi
 }
 
 /**
- * Who sends nothing for this long at a TCP port waits for the server to speak first, as clients of databases do: that is no TLS.
- * Istio's own default is to wait for ever.
+ * Who sends nothing for this long at a TCP port waits for the server to speak first, as clients of databases do: that
+ * is no TLS. Istio's own default is to wait for ever.
  */
 const silenceMs = 5000;
 
 type ChainInit = MessageInitShape<typeof FilterChainSchema> & { $typeName?: never };
 
 /**
- * `filters` are those of every chain. A connection that no chain matches is closed: plain text at a STRICT port, and at an HTTP
- * port TLS that is not the mesh's, since the port has said that it speaks HTTP. At a TCP port foreign TLS is the application's.
+ * `filters` are those of every chain. A connection that no chain matches is closed: plain text at a STRICT port, and at
+ * an HTTP port TLS that is not the mesh's, since the port has said that it speaks HTTP. At a TCP port foreign TLS is
+ * the application's.
  */
 export function inboundFilterChains(
   protocol: "http" | "tcp",

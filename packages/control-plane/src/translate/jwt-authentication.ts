@@ -1,5 +1,5 @@
-// RequestAuthentications → envoy.filters.http.jwt_authn: a request with a bad token is refused, one without any goes on, for
-// AuthorizationPolicies to judge (Istio: convertToEnvoyJwtConfig).
+// RequestAuthentications → envoy.filters.http.jwt_authn: a request with a bad token is refused, one without any goes
+// on, for AuthorizationPolicies to judge (Istio: convertToEnvoyJwtConfig).
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import {
@@ -20,8 +20,9 @@ export const payloadKey = "payload";
 const wordLists = ["permission", "scope"];
 
 /**
- * The key set of an issuer whose keys have not been fetched yet: no token passes. A provider needs some key, so this is a point
- * of P-256 that nobody knows the logarithm of: its x is the first SHA-256 of "tulle: no keys yet <n>" that is on the curve.
+ * The key set of an issuer whose keys have not been fetched yet: no token passes. A provider needs some key, so this is
+ * a point of P-256 that nobody knows the logarithm of: its x is the first SHA-256 of "tulle: no keys yet <n>" that is
+ * on the curve.
  */
 export const noKeysYet = JSON.stringify({
   keys: [
@@ -81,8 +82,8 @@ function provider(rule: ScopedJwtRule, { clearsRouteCache }: JwtAuthenticationOp
 }
 
 /**
- * One issuer: its token is good or there is none. Several: one of them takes the token, or each of them finds none at its
- * places – which alone would refuse a token of the one where the other looks for its own.
+ * One issuer: its token is good or there is none. Several: one of them takes the token, or each of them finds none at
+ * its places – which alone would refuse a token of the one where the other looks for its own.
  */
 function requirement(names: readonly string[]): RequirementInit {
   const good = names.map((name): RequirementInit => ({ requiresType: { case: "providerName", value: name } }));

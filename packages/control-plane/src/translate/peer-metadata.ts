@@ -1,5 +1,5 @@
-// The header that tells the metrics of the called proxy who is calling. Each proxy fills it from its own environment, so that
-// the route table stays the same for all proxies of a namespace.
+// The header that tells the metrics of the called proxy who is calling. Each proxy fills it from its own environment,
+// so that the route table stays the same for all proxies of a namespace.
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   HeaderValueOption_HeaderAppendAction,

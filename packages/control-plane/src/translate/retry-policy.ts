@@ -8,7 +8,10 @@ import { durationOfMs, pack } from "./messages.ts";
 const defaultRetryOn = "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes";
 const defaultAttempts = 2;
 
-/** Of inbound routes: repeats nothing that the application may have begun (Istio from 1.24: ENABLE_INBOUND_RETRY_POLICY). */
+/**
+ * Of inbound routes: repeats nothing that the application may have begun (Istio from 1.24:
+ * ENABLE_INBOUND_RETRY_POLICY).
+ */
 export const retryBeforeRequest: RetryPolicy = create(RetryPolicySchema, {
   retryOn: "reset-before-request",
   numRetries: 2,

@@ -47,7 +47,9 @@ function claimsAndFields(headers: Readonly<Record<string, StringMatch>>) {
   };
 }
 
-/** On what the gateway's own check of tokens has left (Istio: translateMetadataMatch); `{}` asks for the claim alone. */
+/**
+ * On what the gateway's own check of tokens has left (Istio: translateMetadataMatch); `{}` asks for the claim alone.
+ */
 function claimMatcher(headerName: string, value: StringMatch): MetadataMatch {
   const claim = routedClaim(headerName);
   // Parsing takes no other name, and without its condition the route would hold for everybody.

@@ -1,6 +1,7 @@
-// Signing out is a GET, as Envoy's oauth2 filter has it, and browsers make GETs that nobody asked for: another site's page leads
-// there, and what a link points at is fetched in advance. Those are refused before the filter sees them, by what browsers say of
-// their requests (Fetch Metadata, Sec-Purpose and its older names). Programs and old browsers say nothing and pass.
+// Signing out is a GET, as Envoy's oauth2 filter has it, and browsers make GETs that nobody asked for: another site's
+// page leads there, and what a link points at is fetched in advance. Those are refused before the filter sees them, by
+// what browsers say of their requests (Fetch Metadata, Sec-Purpose and its older names). Programs and old browsers say
+// nothing and pass.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { RBAC_Action } from "@tulle/xds/envoy/config/rbac/v3/rbac_pb";
@@ -17,7 +18,9 @@ const signs: readonly { readonly header: string; readonly regex: string }[] = [
   { header: "x-moz", regex: "(?i:prefetch)" },
 ];
 
-/** An RBAC filter that refuses such requests for `path`, at the hosts of `authority` (a regular expression) or at all. */
+/**
+ * An RBAC filter that refuses such requests for `path`, at the hosts of `authority` (a regular expression) or at all.
+ */
 export function signOutGuard(path: string, authority: HeaderMatcher | undefined): Any {
   const atPath = {
     rule: {

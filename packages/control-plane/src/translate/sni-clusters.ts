@@ -1,5 +1,6 @@
-// Clusters of an AUTO_PASSTHROUGH server: one for each port and subset of its Services, under the server name that asks for it. What
-// they carry is TLS already, between a proxy of another mesh and the workload (Istio: buildOutboundSniDnatClusters).
+// Clusters of an AUTO_PASSTHROUGH server: one for each port and subset of its Services, under the server name that asks
+// for it. What they carry is TLS already, between a proxy of another mesh and the workload (Istio:
+// buildOutboundSniDnatClusters).
 import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { sniName } from "../names/resource-names.ts";
 import { type OutboundCluster, translateOutboundCluster } from "./translate-clusters.ts";

@@ -1,5 +1,5 @@
-// Where connections go once their chain is chosen, at gateways and at workloads' ports: past the policies to the TCP proxy, with
-// one cluster or several by weight.
+// Where connections go once their chain is chosen, at gateways and at workloads' ports: past the policies to the TCP
+// proxy, with one cluster or several by weight.
 import { create } from "@bufbuild/protobuf";
 import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { TcpProxySchema } from "@tulle/xds/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb";

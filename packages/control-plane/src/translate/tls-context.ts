@@ -1,5 +1,6 @@
-// TLS contexts as a proxy gets them: which secrets it presents, whom it believes, which versions it speaks. No key material
-// passes here: contexts name secrets, and the agent (or, for gateways, this control plane) serves those by SDS.
+// TLS contexts as a proxy gets them: which secrets it presents, whom it believes, which versions it speaks. No key
+// material passes here: contexts name secrets, and the agent (or, for gateways, this control plane) serves those by
+// SDS.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { isIP } from "node:net";
 import {
@@ -31,7 +32,9 @@ import {
 import type { TlsVersion } from "../snapshot/mesh-snapshot.ts";
 import { adsConfigSource, noTimeout, pack } from "./messages.ts";
 
-/** The workload's own certificate and key, and the roots of its trust domain, as the agent names them (Istio's names). */
+/**
+ * The workload's own certificate and key, and the roots of its trust domain, as the agent names them (Istio's names).
+ */
 export const workloadSecret = "default";
 export const rootsSecret = "ROOTCA";
 
@@ -51,8 +54,9 @@ export const meshClientAlpn: readonly string[] = [
 ];
 
 /**
- * Workloads speak TLS 1.3 among themselves unless `minimum` says otherwise. Istio begins at 1.2, for Envoys that know no better
- * as clients: they stop at 1.2 unless told (TlsParameters.tls_maximum_protocol_version), and every client of this mesh is told.
+ * Workloads speak TLS 1.3 among themselves unless `minimum` says otherwise. Istio begins at 1.2, for Envoys that know
+ * no better as clients: they stop at 1.2 unless told (TlsParameters.tls_maximum_protocol_version), and every client of
+ * this mesh is told.
  */
 const workloadMinimum: TlsVersion = "TLSV1_3";
 
@@ -65,15 +69,20 @@ export function tlsParams(minimum: TlsVersion): TlsParameters {
   });
 }
 
-/** A secret of the agent beside the proxy: `default`, `ROOTCA`. Proxies wait for it, since without it nothing may pass. */
+/**
+ * A secret of the agent beside the proxy: `default`, `ROOTCA`. Proxies wait for it, since without it nothing may pass.
+ */
 export function sdsSecretConfig(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, { name, sdsConfig: agentConfigSource() });
 }
 
-/** A secret of the control plane, by the proxy's own stream: `kubernetes://<secret>`, `kubernetes://<secret>-cacert`. */
+/**
+ * A secret of the control plane, by the proxy's own stream: `kubernetes://<secret>`, `kubernetes://<secret>-cacert`.
+ */
 export function adsSecretConfig(name: string): SdsSecretConfig {
   const { configSourceSpecifier, resourceApiVersion } = adsConfigSource();
-  // The fetch time limit stays Envoy's: a secret that nobody has must not hold back the listener's other chains for ever.
+  // The fetch time limit stays Envoy's: a secret that nobody has must not hold back the listener's other chains for
+  // ever.
   return create(SdsSecretConfigSchema, { name, sdsConfig: { configSourceSpecifier, resourceApiVersion } });
 }
 

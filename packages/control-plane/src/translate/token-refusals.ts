@@ -1,4 +1,5 @@
-// A token for another audience is refused like any bad one: RFC 6750 §3.1 has 401 for `invalid_token`, where jwt_authn answers 403.
+// A token for another audience is refused like any bad one: RFC 6750 §3.1 has 401 for `invalid_token`, where jwt_authn
+// answers 403.
 import { create } from "@bufbuild/protobuf";
 import { ExpressionFilterSchema } from "@tulle/xds/envoy/extensions/access_loggers/filters/cel/v3/cel_pb";
 import {
@@ -9,8 +10,8 @@ import type { WorkloadSecurity } from "../scope/proxy-view.ts";
 import { pack } from "./messages.ts";
 
 /**
- * Code details and not the failed status in metadata: that stays where another provider takes the request's token, and a policy's
- * own 403 after it would become 401.
+ * Code details and not the failed status in metadata: that stays where another provider takes the request's token, and
+ * a policy's own 403 after it would become 401.
  */
 const isForAnotherAudience = `response.code_details == "jwt_authn_access_denied{Audiences_in_Jwt_are_not_allowed}"`;
 

@@ -1,4 +1,5 @@
-// Services → clusters: one for each port, one more for each subset, and the two that stand for "nowhere" and "anywhere".
+// Services → clusters: one for each port, one more for each subset, and the two that stand for "nowhere" and
+// "anywhere".
 import { create } from "@bufbuild/protobuf";
 import { isHttp, type PortProtocol } from "@tulle/config";
 import {
@@ -30,7 +31,10 @@ import {
 
 const noNames = { autoSni: false, autoSanValidation: false };
 
-/** A cluster for each port and subset, as (name, service, port, subset): clusters and endpoints are made from the same list. */
+/**
+ * A cluster for each port and subset, as (name, service, port, subset): clusters and endpoints are made from the same
+ * list.
+ */
 export interface OutboundCluster {
   readonly name: string;
   readonly service: ScopedService;
@@ -121,8 +125,9 @@ function protocolOptions(
 }
 
 /**
- * Shorter than any application's patience with a kept connection (gunicorn's 2 s, the 5 s of Node, uvicorn and Apache), or a request would
- * meet one that the application is just closing: 503, since nobody can tell whether it was taken. A new one costs next to nothing here.
+ * Shorter than any application's patience with a kept connection (gunicorn's 2 s, the 5 s of Node, uvicorn and Apache),
+ * or a request would meet one that the application is just closing: 503, since nobody can tell whether it was taken. A
+ * new one costs next to nothing here.
  */
 const inboundIdleTimeoutMs = 1_000;
 
@@ -159,9 +164,9 @@ export function translateBlackHole(): Cluster {
 }
 
 /**
- * Hosts outside the mesh, by the name that the client asked for. Istio's ORIGINAL_DST knows no address behind an explicit
- * proxy. The proxy's own connections come from the pod's loopback address, from which nothing outside can be reached, so
- * that this cluster leaves the choice to the kernel.
+ * Hosts outside the mesh, by the name that the client asked for. Istio's ORIGINAL_DST knows no address behind an
+ * explicit proxy. The proxy's own connections come from the pod's loopback address, from which nothing outside can be
+ * reached, so that this cluster leaves the choice to the kernel.
  */
 export function translatePassthrough(): Cluster {
   return create(ClusterSchema, {

@@ -1,5 +1,5 @@
-// Endpoints → ClusterLoadAssignments, each endpoint with what the mesh knows of the workload behind it: the metrics of the
-// caller take their destination labels from there.
+// Endpoints → ClusterLoadAssignments, each endpoint with what the mesh knows of the workload behind it: the metrics of
+// the caller take their destination labels from there.
 import { selects } from "@tulle/config";
 import { create } from "@bufbuild/protobuf";
 import { HealthStatus } from "@tulle/xds/envoy/config/core/v3/health_check_pb";
@@ -23,7 +23,10 @@ export interface EndpointsSection {
   readonly endpoints: readonly MeshEndpoint[];
 }
 
-/** The endpoints of a cluster: those of its Service's port that carry the subset's labels, as far as the proxy can speak to them. */
+/**
+ * The endpoints of a cluster: those of its Service's port that carry the subset's labels, as far as the proxy can speak
+ * to them.
+ */
 export function endpointsOf(cluster: OutboundCluster, endpoints: EndpointSnapshot): readonly MeshEndpoint[] {
   const all = endpoints.byServicePort.get(servicePortKey(cluster.service.hostname, cluster.port.number)) ?? [];
   const { subset, reach } = cluster;
@@ -57,7 +60,9 @@ function lbEndpoint(endpoint: MeshEndpoint, clusterId: string): LbEndpoint {
   });
 }
 
-/** What the metrics of callers say of the workload, and by which socket they reach it (Envoy: transport_socket_matches). */
+/**
+ * What the metrics of callers say of the workload, and by which socket they reach it (Envoy: transport_socket_matches).
+ */
 function endpointMetadata(endpoint: MeshEndpoint, clusterId: string): Metadata {
   const { labels, tlsMode } = endpoint;
   const { filterMetadata } = istioMetadata({

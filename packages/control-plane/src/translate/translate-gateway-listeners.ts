@@ -1,5 +1,5 @@
-// A gateway's view → its listeners: ports of plain HTTP, and ports whose filter chains are told apart by the server name that the
-// client asks for.
+// A gateway's view → its listeners: ports of plain HTTP, and ports whose filter chains are told apart by the server
+// name that the client asks for.
 import { create } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";

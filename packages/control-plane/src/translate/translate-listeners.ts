@@ -37,7 +37,9 @@ export function translateOutboundListener(own: SidecarOwn): Listener {
   });
 }
 
-/** Connections that no chain takes, such as plain text at a STRICT port: no request of theirs is ever logged (as Istio). */
+/**
+ * Connections that no chain takes, such as plain text at a STRICT port: no request of theirs is ever logged (as Istio).
+ */
 const turnedAway: NonNullable<Parameters<typeof accessLog>[0]>["filter"] & object = {
   filterSpecifier: { case: "responseFlagFilter", value: { flags: ["NR"] } },
 };

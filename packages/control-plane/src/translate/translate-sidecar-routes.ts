@@ -1,5 +1,6 @@
-// Outbound side of a sidecar → the route table `http_proxy`: a virtual host for each port of each Service under all the names
-// that a client of this namespace may use, one for each other host with routes, and `allow_any` for the rest of the world.
+// Outbound side of a sidecar → the route table `http_proxy`: a virtual host for each port of each Service under all the
+// names that a client of this namespace may use, one for each other host with routes, and `allow_any` for the rest of
+// the world.
 import { create } from "@bufbuild/protobuf";
 import { hostCovers, isHttp } from "@tulle/config";
 import { type RouteConfiguration, RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
@@ -75,7 +76,10 @@ function serviceHosts(view: SidecarRoutes): NamedRoutes[] {
   });
 }
 
-/** Hosts of VirtualServices that no Service has; they are reached on port 80. Without a route they stay what they are to others. */
+/**
+ * Hosts of VirtualServices that no Service has; they are reached on port 80. Without a route they stay what they are to
+ * others.
+ */
 function otherHosts(view: SidecarRoutes): NamedRoutes[] {
   const context = routeContext(view);
   return view.virtualServices.flatMap((virtualService) =>
@@ -130,8 +134,9 @@ function domainsOf(names: readonly string[], port: number): readonly string[] {
 }
 
 /**
- * Everything else leaves the mesh (ALLOW_ANY), tunnels too: a CONNECT has no path, so that only its own matcher finds it. A
- * CONNECT to an HTTP port of the mesh finds no route, since it would go past the rules for requests. Peers outside are told nothing of the workload.
+ * Everything else leaves the mesh (ALLOW_ANY), tunnels too: a CONNECT has no path, so that only its own matcher finds
+ * it. A CONNECT to an HTTP port of the mesh finds no route, since it would go past the rules for requests. Peers
+ * outside are told nothing of the workload.
  */
 function allowAny(): VirtualHost {
   const forward = { clusterSpecifier: { case: "cluster", value: passthroughCluster } as const, timeout: noTimeout() };
@@ -158,7 +163,10 @@ function allowAny(): VirtualHost {
   });
 }
 
-/** Istio's answer where nothing but the mesh is to be reached (outboundTrafficPolicy REGISTRY_ONLY); a CONNECT has no path. */
+/**
+ * Istio's answer where nothing but the mesh is to be reached (outboundTrafficPolicy REGISTRY_ONLY); a CONNECT has no
+ * path.
+ */
 function blockAll(): VirtualHost {
   const action = { case: "directResponse", value: { status: 502 } } as const;
   const matches = [

@@ -1,5 +1,5 @@
-// The stage `translate`: a section of a view → xDS resources, encoded. Pure functions that see nothing but their section; their
-// results are kept by its key, so that proxies with equal views share one encoding.
+// The stage `translate`: a section of a view → xDS resources, encoded. Pure functions that see nothing but their
+// section; their results are kept by its key, so that proxies with equal views share one encoding.
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";

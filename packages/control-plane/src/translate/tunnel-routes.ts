@@ -1,5 +1,5 @@
-// Services whose ports are not HTTP, as sidecars reach them without interception: the client asks its proxy for a tunnel (CONNECT
-// host:port), which ends there, and the bytes go on to the Service's cluster.
+// Services whose ports are not HTTP, as sidecars reach them without interception: the client asks its proxy for a
+// tunnel (CONNECT host:port), which ends there, and the bytes go on to the Service's cluster.
 import { create } from "@bufbuild/protobuf";
 import type { TcpRoute, TlsRoute } from "@tulle/config";
 import { hostCovers } from "@tulle/config";

@@ -1,5 +1,5 @@
-// How connections to a cluster's endpoints are encrypted: as the DestinationRule says, else with the mesh's certificates
-// wherever the endpoint takes them (Istio: auto mTLS, ClusterBuilder.buildUpstreamTLSSettings).
+// How connections to a cluster's endpoints are encrypted: as the DestinationRule says, else with the mesh's
+// certificates wherever the endpoint takes them (Istio: auto mTLS, ClusterBuilder.buildUpstreamTLSSettings).
 import { create } from "@bufbuild/protobuf";
 import { type ClientTls, isHttp } from "@tulle/config";
 import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
@@ -79,8 +79,8 @@ function autoMutualTls(cluster: OutboundCluster, context: ClusterContext): Upstr
 }
 
 /**
- * Without an authority there is no certificate to show: then it stays plain text, which the finding IST0167 tells. A proxy that has
- * none in a mesh with an authority reaches no endpoint.
+ * Without an authority there is no certificate to show: then it stays plain text, which the finding IST0167 tells. A
+ * proxy that has none in a mesh with an authority reaches no endpoint.
  */
 function meshTls(cluster: OutboundCluster, context: ClusterContext, tls: ClientTls): UpstreamTls {
   const { trustDomain, withoutCertificate } = context;
@@ -146,8 +146,9 @@ function ownCertificate(tls: ClientTls, getsSecrets: boolean): Partial<TlsContex
 }
 
 /**
- * A sidecar gets no Secret (as in Istio, where it then sends plain text), nor a gateway without a certificate. It asks for a certificate that the machine
- * trusts, and shows none of its own: what the rule wants encrypted is never sent in the clear.
+ * A sidecar gets no Secret (as in Istio, where it then sends plain text), nor a gateway without a certificate. It asks
+ * for a certificate that the machine trusts, and shows none of its own: what the rule wants encrypted is never sent in
+ * the clear.
  */
 function serverCheck(tls: ClientTls, getsSecrets: boolean): TlsContext["validationContextType"] {
   const { subjectAltNames = [], credentialName, caCertificates, caCrl, insecureSkipVerify = false } = tls;

@@ -7,8 +7,8 @@ export interface AuthorityMaterial {
   readonly certificate: Certificate;
   readonly key: KeyObject;
   /**
-   * What a workload sends after its own certificate: from the signing certificate up to, and without, the root. Empty when
-   * the root itself signs.
+   * What a workload sends after its own certificate: from the signing certificate up to, and without, the root. Empty
+   * when the root itself signs.
    */
   readonly chain: readonly Certificate[];
   /** What this authority's workloads ask their peers to trust, at least one. */

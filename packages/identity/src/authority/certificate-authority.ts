@@ -1,4 +1,5 @@
-// The mesh's certificate authority: signs for proven identities, and says whom to trust, through changes of its own roots.
+// The mesh's certificate authority: signs for proven identities, and says whom to trust, through changes of its own
+// roots.
 import type { KeyObject } from "node:crypto";
 import { isIP } from "node:net";
 import { type SpiffeId, spiffeIdText } from "../spiffe-id.ts";
@@ -26,7 +27,10 @@ export interface CertificateAuthorityOptions {
   /** What a workload may ask for at most; 90 days unless told. */
   readonly maxTtlMs?: number;
   readonly now?: () => number;
-  /** Keeps a new state; the authority acts on it only when that has succeeded, so that no root is used and then forgotten. */
+  /**
+   * Keeps a new state; the authority acts on it only when that has succeeded, so that no root is used and then
+   * forgotten.
+   */
   readonly save?: (state: AuthorityState) => Promise<void>;
 }
 
@@ -77,12 +81,18 @@ export class CertificateAuthority {
     return result;
   }
 
-  /** Of a workload's certificates: of those signed since the start, and of those that asked for no life of their own before. */
+  /**
+   * Of a workload's certificates: of those signed since the start, and of those that asked for no life of their own
+   * before.
+   */
   get longestLifeMs(): number {
     return this.#longestLifeMs;
   }
 
-  /** For servers of the mesh's own: the control plane's xDS port, a gateway's `localhost`. The caller decides about the names. */
+  /**
+   * For servers of the mesh's own: the control plane's xDS port, a gateway's `localhost`. The caller decides about the
+   * names.
+   */
   issueServing(request: ServingCertificateRequest): IssuedCertificate {
     const hosts = request.hosts.map((host): SubjectAlternativeName => ({
       type: isIP(host) === 0 ? "dns" : "ip",
@@ -115,7 +125,10 @@ export class CertificateAuthority {
     return this.#change((state) => beginRotation(state, next, { introduceMs, overlapMs }, this.#now()));
   }
 
-  /** To be called at `rotationDueMs`, and at start. Resolves to whether a phase has ended: then workloads get new secrets. */
+  /**
+   * To be called at `rotationDueMs`, and at start. Resolves to whether a phase has ended: then workloads get new
+   * secrets.
+   */
   advance(): Promise<boolean> {
     return this.#change((state) => advanceRotation(state, this.#now()));
   }

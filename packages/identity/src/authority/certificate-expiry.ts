@@ -3,7 +3,8 @@ import type { Certificate } from "../x509/certificate.ts";
 
 /**
  * - `good`: nothing to do.
- * - `warning`: a workload's renewal has failed for a sixth of its life; an authority has a tenth of its life left (a year of ten).
+ * - `warning`: a workload's renewal has failed for a sixth of its life; an authority has a tenth of its life left (a
+ *   year of ten).
  * - `critical`: a workload has a tenth of its life left, an authority a fiftieth (ten weeks of ten years).
  * - `expired`: peers refuse it.
  */
@@ -26,7 +27,10 @@ const limits = {
   root: { warning: 1 / 10, critical: 1 / 50 },
 } as const;
 
-/** `startMs` is where its life is counted from: for a workload when it was obtained, because a short life may be mostly backdated. */
+/**
+ * `startMs` is where its life is counted from: for a workload when it was obtained, because a short life may be mostly
+ * backdated.
+ */
 export function certificateExpiry(
   role: CertificateExpiry["role"],
   certificate: Certificate,

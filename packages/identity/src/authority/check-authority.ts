@@ -1,4 +1,5 @@
-// Checks key, certificate, chain and roots that somebody brings along before anything is signed with them; all problems at once, by file.
+// Checks key, certificate, chain and roots that somebody brings along before anything is signed with them; all problems
+// at once, by file.
 import { keyProblem } from "../keys/key-algorithm.ts";
 import { parsePrivateKey, publicKeyInfo } from "../keys/private-key.ts";
 import { type Certificate, parseCertificates } from "../x509/certificate.ts";

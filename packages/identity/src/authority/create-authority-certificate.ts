@@ -15,7 +15,10 @@ import { backdateMs } from "./validity.ts";
 
 export interface AuthorityCertificateRequest {
   readonly organization: string;
-  /** Gets the beginning of the key's identifier appended: two authorities never share a name, so chains are never mixed up. */
+  /**
+   * Gets the beginning of the key's identifier appended: two authorities never share a name, so chains are never mixed
+   * up.
+   */
   readonly commonName: string;
   readonly key: KeyObject;
   /** How many further authorities may stand below it. */

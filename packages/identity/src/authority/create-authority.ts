@@ -17,8 +17,9 @@ export interface AuthorityOptions {
 }
 
 /**
- * The root's key is forgotten as soon as the intermediate is signed: nobody can steal what nobody has, and both live equally
- * long, so that a new intermediate always comes with a new root. @throws {TypeError} for a trust domain that is none
+ * The root's key is forgotten as soon as the intermediate is signed: nobody can steal what nobody has, and both live
+ * equally long, so that a new intermediate always comes with a new root. @throws {TypeError} for a trust domain that is
+ * none
  */
 export async function createAuthority(options: AuthorityOptions): Promise<AuthorityMaterial> {
   const {

@@ -1,5 +1,5 @@
-// The authority of one developer's machine: it vouches for `localhost` and for nothing else, so that a person can tell a browser to
-// believe it without giving anybody who steals its key the rest of the web.
+// The authority of one developer's machine: it vouches for `localhost` and for nothing else, so that a person can tell
+// a browser to believe it without giving anybody who steals its key the rest of the web.
 import { createPublicKey, type KeyObject } from "node:crypto";
 import { explicit, implicit, sequence } from "../der/der-writer.ts";
 import { oid } from "../der/object-identifiers.ts";

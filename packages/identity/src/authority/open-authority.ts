@@ -30,8 +30,8 @@ export type OpenedAuthority =
   | { readonly ok: false; readonly problems: readonly AuthorityProblem[] };
 
 /**
- * A kept authority that has become unusable is an error, never silently replaced: a new root would cut every workload off. Only
- * the user decides that, by removing the file.
+ * A kept authority that has become unusable is an error, never silently replaced: a new root would cut every workload
+ * off. Only the user decides that, by removing the file.
  */
 export async function openAuthority(options: OpenAuthorityOptions): Promise<OpenedAuthority> {
   const { stateDir, trustDomain, cacertsDir, now = Date.now } = options;

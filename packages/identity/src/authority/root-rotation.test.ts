@@ -157,7 +157,8 @@ test("nothing that is due gives the very same state", () => {
 });
 
 test("whatever changes follow each other, whoever renewed in time believes and is believed", () => {
-  // Peers fetch certificate and roots together, at least once an introduction; a certificate lives as long as the overlap.
+  // Peers fetch certificate and roots together, at least once an introduction; a certificate lives as long as the
+  // overlap.
   const event = fc.record({
     afterMs: fc.integer({ min: 0, max: 2 * hourMs }),
     to: fc.option(fc.constantFrom(0, 1, 2), { nil: undefined }),

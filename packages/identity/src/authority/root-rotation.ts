@@ -1,13 +1,14 @@
-// How an authority gives way to another one without a refused handshake: what is trusted changes before and after what signs.
+// How an authority gives way to another one without a refused handshake: what is trusted changes before and after what
+// signs.
 import type { Certificate } from "../x509/certificate.ts";
 import type { AuthorityMaterial } from "./authority-material.ts";
 
 /**
  * - `steady`: one authority signs, and its roots are trusted.
- * - `introducing`: the next roots are trusted already, the old authority still signs; ends at `signFromMs`. A certificate of
- *   the next authority would be refused by everyone who has not yet heard of its root.
- * - `retiring`: the next authority signs, the old roots are still trusted; ends at `dropAtMs`, when no certificate of the old
- *   authority is valid any more.
+ * - `introducing`: the next roots are trusted already, the old authority still signs; ends at `signFromMs`. A
+ *   certificate of the next authority would be refused by everyone who has not yet heard of its root.
+ * - `retiring`: the next authority signs, the old roots are still trusted; ends at `dropAtMs`, when no certificate of
+ *   the old authority is valid any more.
  */
 export type AuthorityState =
   | { readonly phase: "steady"; readonly signing: AuthorityMaterial }
@@ -35,9 +36,9 @@ export interface RotationTimes {
 }
 
 /**
- * Starts the change to another authority. One whose roots every peer has had time to hear of (a renewed intermediate) signs
- * at once; one that comes before a new root signs takes the place of the one that would have been next. Old roots of an
- * earlier change stay trusted until the end of this one.
+ * Starts the change to another authority. One whose roots every peer has had time to hear of (a renewed intermediate)
+ * signs at once; one that comes before a new root signs takes the place of the one that would have been next. Old roots
+ * of an earlier change stay trusted until the end of this one.
  */
 export function beginRotation(
   state: AuthorityState,

@@ -1,4 +1,5 @@
-// The agent's side of a certificate request (PKCS #10, RFC 2986): signed with the new key, as proof that the agent has it.
+// The agent's side of a certificate request (PKCS #10, RFC 2986): signed with the new key, as proof that the agent has
+// it.
 import type { KeyObject } from "node:crypto";
 import { bitString, explicit, objectIdentifier, sequence, set, smallInteger } from "../der/der-writer.ts";
 import { oid } from "../der/object-identifiers.ts";

@@ -1,4 +1,5 @@
-// Reads DER (X.690 §10) strictly: requests and certificates come from outside, and what has two readings has two identities.
+// Reads DER (X.690 §10) strictly: requests and certificates come from outside, and what has two readings has two
+// identities.
 
 /** Thrown inside a parser for bytes that are not what they should be; the parser's caller gets it as an error value. */
 export class DerError extends Error {

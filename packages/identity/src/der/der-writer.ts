@@ -1,5 +1,6 @@
-// Writes DER (X.690 §10) for certificates and requests. Hand-written because the usual X.509 libraries add 25 MB and 100 ms to
-// each sidecar, which needs only one request a day; tests compare the results with OpenSSL and with such a library.
+// Writes DER (X.690 §10) for certificates and requests. Hand-written because the usual X.509 libraries add 25 MB and
+// 100 ms to each sidecar, which needs only one request a day; tests compare the results with OpenSSL and with such a
+// library.
 
 /** One element: its identifier octet, its length, and its content in parts. */
 export function element(tag: number, ...parts: readonly Uint8Array[]): Buffer {
@@ -75,7 +76,10 @@ export function objectIdentifier(dotted: string): Buffer {
   return element(0x06, Uint8Array.from(octets));
 }
 
-/** A certificate's time: UTCTime up to 2049, GeneralizedTime from then on (RFC 5280 §4.1.2.5). Fractions of a second are cut. */
+/**
+ * A certificate's time: UTCTime up to 2049, GeneralizedTime from then on (RFC 5280 §4.1.2.5). Fractions of a second are
+ * cut.
+ */
 export function time(atMs: number): Buffer {
   const digits = new Date(atMs).toISOString().replaceAll(/[-:T]|\.\d+Z$/g, "");
   const year = Number(digits.slice(0, 4));

@@ -1,4 +1,5 @@
-// The object identifiers that certificates and requests of the mesh use (RFC 5280, RFC 2985, RFC 5480, RFC 8017, RFC 8410).
+// The object identifiers that certificates and requests of the mesh use (RFC 5280, RFC 2985, RFC 5480, RFC 8017, RFC
+// 8410).
 
 export const oid = {
   commonName: "2.5.4.3",

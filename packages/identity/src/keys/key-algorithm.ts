@@ -2,8 +2,8 @@
 import type { KeyObject } from "node:crypto";
 
 /**
- * P-256 is the default: quick to make and to verify, and known to every TLS stack. Ed25519 certificates are good between
- * Tulle's proxies, but stock Envoy (BoringSSL) does not offer them in a handshake.
+ * P-256 is the default: quick to make and to verify, and known to every TLS stack. Ed25519 certificates are good
+ * between Tulle's proxies, but stock Envoy (BoringSSL) does not offer them in a handshake.
  */
 export type KeyAlgorithm = "P-256" | "P-384" | "Ed25519" | "RSA-2048" | "RSA-3072" | "RSA-4096";
 

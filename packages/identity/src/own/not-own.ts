@@ -1,4 +1,5 @@
-// What is refused because somebody else could have put it there, or could read what we put there; with the words that say so.
+// What is refused because somebody else could have put it there, or could read what we put there; with the words that
+// say so.
 import { readFileSync } from "node:fs";
 
 /** A folder or file that does not belong to this user alone. The message is for people, and names the path. */

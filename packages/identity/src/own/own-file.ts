@@ -9,7 +9,8 @@ export interface OwnFile {
 }
 
 /**
- * Undefined where there is no file. What is looked at is the opened file, so that no other can take its place meanwhile.
+ * Undefined where there is no file. What is looked at is the opened file, so that no other can take its place
+ * meanwhile.
  * @throws {NotOwn} for another user's file, one that others may write, or what is no file
  */
 export function readOwnFile(file: string): OwnFile | undefined {

@@ -1,4 +1,5 @@
-// Folders that are one user's alone: where secrets, sockets and state lie. What another user may have made or may reach is never used.
+// Folders that are one user's alone: where secrets, sockets and state lie. What another user may have made or may reach
+// is never used.
 import {
   chmodSync,
   closeSync,
@@ -18,9 +19,10 @@ import { NotOwn, openToOthers, requireNoOtherWriter, requireOwner } from "./not-
 const folderMode = 0o700;
 
 /**
- * Makes a folder of mode 0700, whatever the umask, or takes the one there is. One of ours that others could reach is closed to them
- * first, with all that is in it; then the answer is true: what was secret there may be known.
- * @throws {NotOwn} where another user owns it, or has put something into it; the file system's error where none can be made
+ * Makes a folder of mode 0700, whatever the umask, or takes the one there is. One of ours that others could reach is
+ * closed to them first, with all that is in it; then the answer is true: what was secret there may be known.
+ * @throws {NotOwn} where another user owns it, or has put something into it; the file system's error where none can be
+ * made
  */
 export function makeOwnFolder(folder: string): boolean {
   makeMissing(path.resolve(folder));
@@ -48,7 +50,8 @@ function makeMissing(folder: string): void {
   try {
     mkdirSync(folder, { mode: folderMode });
   } catch (error) {
-    // There already, or another process of ours was faster. A file in the way stays the error of the file system that it is.
+    // There already, or another process of ours was faster. A file in the way stays the error of the file system that
+    // it is.
     if ((error as NodeJS.ErrnoException).code !== "EEXIST" || lstatSync(folder).isFile()) throw error;
   }
 }

@@ -1,4 +1,5 @@
-// Folders, files and sockets of one user: the modes they have whatever the umask and whatever was there, and what is refused in words.
+// Folders, files and sockets of one user: the modes they have whatever the umask and whatever was there, and what is
+// refused in words.
 import assert from "node:assert/strict";
 import {
   chmodSync,

@@ -1,5 +1,5 @@
-// Where the Unix sockets of a state directory lie: in it, or, where the kernel would not take so long a path, in a folder of this user
-// that the state directory's name leads to. Both ends derive it; nobody reads it from a file.
+// Where the Unix sockets of a state directory lie: in it, or, where the kernel would not take so long a path, in a
+// folder of this user that the state directory's name leads to. Both ends derive it; nobody reads it from a file.
 import { createHash } from "node:crypto";
 import { lstatSync, realpathSync, rmSync, statSync } from "node:fs";
 import os from "node:os";

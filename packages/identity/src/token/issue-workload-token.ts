@@ -1,4 +1,5 @@
-// The platform hands out short-lived tokens to the workloads that it starts; with one a workload asks for its first certificate.
+// The platform hands out short-lived tokens to the workloads that it starts; with one a workload asks for its first
+// certificate.
 import { randomUUID } from "node:crypto";
 import { SignJWT } from "jose";
 import { isSpiffeId } from "../spiffe-id.ts";
@@ -23,7 +24,9 @@ export interface WorkloadTokenRequest {
 
 const defaultLifetimeMs = 3_600_000;
 
-/** @throws {TypeError} for names that Kubernetes would not allow: with ":" in one, the subject would name somebody else */
+/**
+ * @throws {TypeError} for names that Kubernetes would not allow: with ":" in one, the subject would name somebody else
+ */
 export async function issueWorkloadToken(key: WorkloadTokenSigningKey, request: WorkloadTokenRequest): Promise<string> {
   const { identity, issuer, audience, lifetimeMs = defaultLifetimeMs, nowMs } = request;
   const { namespace, serviceAccount, pod } = identity;

@@ -1,4 +1,5 @@
-// The key behind workload tokens on platforms without a token service of their own: made once, kept in the state directory.
+// The key behind workload tokens on platforms without a token service of their own: made once, kept in the state
+// directory.
 import { createPublicKey, type KeyObject } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { calculateJwkThumbprint, exportJWK } from "jose";
@@ -24,7 +25,10 @@ export async function createWorkloadTokenKey(): Promise<WorkloadTokenSigningKey>
   return describe(await generateKey("P-256"));
 }
 
-/** Reads the PEM file, or makes it with mode 0600. A file that is there and unusable is an error: a new key voids all tokens. */
+/**
+ * Reads the PEM file, or makes it with mode 0600. A file that is there and unusable is an error: a new key voids all
+ * tokens.
+ */
 export async function openWorkloadTokenKey(file: string): Promise<OpenedWorkloadTokenKey> {
   let pem: string;
   try {

@@ -1,4 +1,5 @@
-// The bundles in real handshakes: mutual TLS 1.3 between Node's sockets, through a change of roots, and with OpenSSL's own client and server.
+// The bundles in real handshakes: mutual TLS 1.3 between Node's sockets, through a change of roots, and with OpenSSL's
+// own client and server.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,5 +1,6 @@
-// Whose certificate a leaf is: the part of a peer's verification that TLS libraries do not do. By itself it is for the hot path,
-// after a handshake that OpenSSL has found good, where walking the chain once more would cost a quarter of the handshake.
+// Whose certificate a leaf is: the part of a peer's verification that TLS libraries do not do. By itself it is for the
+// hot path, after a handshake that OpenSSL has found good, where walking the chain once more would cost a quarter of
+// the handshake.
 import { DerError } from "../der/der-reader.ts";
 import { oid } from "../der/object-identifiers.ts";
 import { parseSpiffeId, type SpiffeId } from "../spiffe-id.ts";
@@ -26,8 +27,8 @@ export interface LeafRules {
 }
 
 /**
- * The identity in the leaf (DER) of a connection whose chain, signatures and times the TLS library has verified against the
- * mesh's roots (`socket.authorized`). Everything else is for `verifyPeer`.
+ * The identity in the leaf (DER) of a connection whose chain, signatures and times the TLS library has verified against
+ * the mesh's roots (`socket.authorized`). Everything else is for `verifyPeer`.
  */
 export function identifyPeer(leaf: Uint8Array, rules: LeafRules): IdentifiedPeer {
   try {

@@ -1,15 +1,18 @@
-// When a workload asks for its next certificate: at half life, with jitter, and again and again with growing pauses when that
-// fails. A pure state machine: the agent feeds it events, does what the state says, and sleeps until `renewalDueMs`.
+// When a workload asks for its next certificate: at half life, with jitter, and again and again with growing pauses
+// when that fails. A pure state machine: the agent feeds it events, does what the state says, and sleeps until
+// `renewalDueMs`.
 import type { WorkloadCertificate } from "./workload-certificate.ts";
 
 /**
  * - `requesting`: a request is on its way; the current certificate, if there is one, serves meanwhile.
  * - `waiting`: the current certificate is in its first half; ask at `atMs`.
- * - `retrying`: the last request failed; ask again at `atMs`. The current certificate, if there is one, serves as long as it is valid.
+ * - `retrying`: the last request failed; ask again at `atMs`. The current certificate, if there is one, serves as long
+ *   as it is valid.
  *
- * Events: `due` (a timer's: begins a request when it is time), `issued`, `failed`, `rootsReplaced` (the current certificate with
- * another trust bundle; its times stay), `renewSoon` (the authority asks everyone to come again: spread over a hundredth of a life),
- * `unusable` (the current certificate is worth nothing any more, because its root is trusted no longer: begins a request at once).
+ * Events: `due` (a timer's: begins a request when it is time), `issued`, `failed`, `rootsReplaced` (the current
+ * certificate with another trust bundle; its times stay), `renewSoon` (the authority asks everyone to come again:
+ * spread over a hundredth of a life), `unusable` (the current certificate is worth nothing any more, because its root
+ * is trusted no longer: begins a request at once).
  */
 export type RenewalState =
   | { readonly phase: "requesting"; readonly current: WorkloadCertificate | undefined; readonly failures: number }
@@ -30,7 +33,10 @@ export type RenewalEvent =
   | { readonly type: "renewSoon" }
   | { readonly type: "unusable" };
 
-/** Share of the life after which to renew, and by how much that varies (Istio's SECRET_GRACE_PERIOD_RATIO and its jitter). */
+/**
+ * Share of the life after which to renew, and by how much that varies (Istio's SECRET_GRACE_PERIOD_RATIO and its
+ * jitter).
+ */
 const renewAfter = 0.5;
 const jitter = 0.01;
 const firstPauseMs = 500;
@@ -46,7 +52,9 @@ export function startRenewal(
   return stepRenewal(waitFor(current, random), { type: "due" }, nowMs, random);
 }
 
-/** The next state; the same object when the event changes nothing. An event that does not fit its phase is a late one. */
+/**
+ * The next state; the same object when the event changes nothing. An event that does not fit its phase is a late one.
+ */
 export function stepRenewal(
   state: RenewalState,
   event: RenewalEvent,
@@ -77,7 +85,10 @@ export function stepRenewal(
   }
 }
 
-/** Earlier than planned where the clock was set back: no pause is that long, and peers take no certificate of the future. */
+/**
+ * Earlier than planned where the clock was set back: no pause is that long, and peers take no certificate of the
+ * future.
+ */
 function isDue(state: Exclude<RenewalState, { phase: "requesting" }>, nowMs: number): boolean {
   if (nowMs >= state.atMs) return true;
   return state.phase === "retrying" ? state.atMs - nowMs > longestPauseMs : nowMs < state.current.leaf.notBeforeMs;
@@ -98,7 +109,9 @@ function waitFor(current: WorkloadCertificate, random: () => number): RenewalSta
   return { phase: "waiting", current, atMs: renewalTimeMs(current, random) };
 }
 
-/** Doubling pauses, each between half and all of its length, never more than a tenth of what is left of the certificate. */
+/**
+ * Doubling pauses, each between half and all of its length, never more than a tenth of what is left of the certificate.
+ */
 function retryLater(
   state: Extract<RenewalState, { phase: "requesting" }>,
   reason: string,

@@ -1,4 +1,5 @@
-// Every reason for which a peer is refused, each with a certificate made to be refused for it; OpenSSL agrees wherever it judges.
+// Every reason for which a peer is refused, each with a certificate made to be refused for it; OpenSSL agrees wherever
+// it judges.
 import assert from "node:assert/strict";
 import { createPublicKey } from "node:crypto";
 import test from "node:test";

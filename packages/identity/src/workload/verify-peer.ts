@@ -1,4 +1,5 @@
-// Who is at the other end of a TLS connection: a chain of certificates becomes a SPIFFE id, or a reason to refuse it (X509-SVID §5).
+// Who is at the other end of a TLS connection: a chain of certificates becomes a SPIFFE id, or a reason to refuse it
+// (X509-SVID §5).
 import type { SpiffeId } from "../spiffe-id.ts";
 import { type Certificate, parseCertificate, type ParsedCertificates } from "../x509/certificate.ts";
 import { type PathFailureReason, verifyPath } from "../x509/verify-path.ts";

@@ -1,4 +1,5 @@
-// A workload's identity as one immutable value: key, chain and trusted roots belong together and are only ever replaced together.
+// A workload's identity as one immutable value: key, chain and trusted roots belong together and are only ever replaced
+// together.
 import { readFile } from "node:fs/promises";
 import { type CertificateExpiry, certificateExpiry } from "../authority/certificate-expiry.ts";
 import { parsePrivateKey, publicKeyInfo } from "../keys/private-key.ts";
@@ -32,7 +33,10 @@ export type CheckedWorkloadCertificate =
   | { readonly ok: true; readonly certificate: WorkloadCertificate }
   | { readonly ok: false; readonly message: string };
 
-/** Takes only what peers would accept: the key's own certificate, valid now, with a chain that leads to one of the roots. */
+/**
+ * Takes only what peers would accept: the key's own certificate, valid now, with a chain that leads to one of the
+ * roots.
+ */
 export function checkWorkloadCertificate(parts: WorkloadCertificateParts, nowMs: number): CheckedWorkloadCertificate {
   const key = parsePrivateKey(parts.keyPem);
   if (key === undefined) return { ok: false, message: "the workload's private key is not readable" };

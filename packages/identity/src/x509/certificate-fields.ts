@@ -1,5 +1,5 @@
-// What a certificate says about names, usages and limits (RFC 5280 §4.1), read strictly and without a look at its key or signature:
-// Node shows these only as text, or not at all.
+// What a certificate says about names, usages and limits (RFC 5280 §4.1), read strictly and without a look at its key
+// or signature: Node shows these only as text, or not at all.
 import {
   DerError,
   type DerElement,

@@ -175,7 +175,8 @@ test("no bytes make the reader fail", async () => {
       for (const [at, value] of changes) if (at < length) bytes[at] = value;
       const parsed = parseCertificate(bytes);
       if (!parsed.ok) return;
-      // What is read after all must be what OpenSSL reads, too. It calls none an authority whose key usage does not allow it to sign.
+      // What is read after all must be what OpenSSL reads, too. It calls none an authority whose key usage does not
+      // allow it to sign.
       const { isCa, keyUsages } = parsed.certificate;
       assert.equal(isCa && keyUsages?.has("keyCertSign") !== false, new X509Certificate(bytes).ca);
     }),

@@ -1,4 +1,5 @@
-// A certificate as the mesh works with it: its fields as they are read here, its key and signature as OpenSSL reads them.
+// A certificate as the mesh works with it: its fields as they are read here, its key and signature as OpenSSL reads
+// them.
 import { type KeyObject, X509Certificate } from "node:crypto";
 import { DerError } from "../der/der-reader.ts";
 import { parsePem, pemText } from "../pem.ts";

@@ -1,4 +1,5 @@
-// Certificate revocation lists (RFC 5280 §5), for who has to look for a single certificate: TLS libraries look for the whole chain or not at all.
+// Certificate revocation lists (RFC 5280 §5), for who has to look for a single certificate: TLS libraries look for the
+// whole chain or not at all.
 import { type X509Certificate } from "node:crypto";
 import {
   bitStringOctets,

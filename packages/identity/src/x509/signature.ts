@@ -41,7 +41,9 @@ export function signBytes(bytes: Uint8Array, key: KeyObject): Buffer {
   return sign(algorithms.get(algorithmFor(key))!.hash, bytes, key);
 }
 
-/** Whether the key has signed the bytes; false too for an algorithm that is unknown, weak, or of another kind of key. */
+/**
+ * Whether the key has signed the bytes; false too for an algorithm that is unknown, weak, or of another kind of key.
+ */
 export function verifySignature(algorithm: string, bytes: Uint8Array, signature: Uint8Array, key: KeyObject): boolean {
   const known = algorithms.get(algorithm);
   return known?.keyType === key.asymmetricKeyType && verify(known!.hash, bytes, key, signature);

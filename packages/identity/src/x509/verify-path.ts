@@ -1,4 +1,5 @@
-// Finds the way from a certificate to a trusted root (RFC 5280 §6), for peers in a handshake and for authorities that are brought along.
+// Finds the way from a certificate to a trusted root (RFC 5280 §6), for peers in a handshake and for authorities that
+// are brought along.
 import { keyProblem } from "../keys/key-algorithm.ts";
 import type { Certificate } from "./certificate.ts";
 import { isTrustedCertificateSignature } from "./signature.ts";
@@ -93,7 +94,8 @@ function certificateFailure(certificate: Certificate, nowMs: number): Failure | 
   if (nowMs < certificate.notBeforeMs) {
     return failed("not-yet-valid", certificate, `is not valid before ${isoTime(certificate.notBeforeMs)}`);
   }
-  // RFC 5280 §4.1.2.5 counts the second of notAfter in, OpenSSL does not; a handshake would fail on OpenSSL's word anyway.
+  // RFC 5280 §4.1.2.5 counts the second of notAfter in, OpenSSL does not; a handshake would fail on OpenSSL's word
+  // anyway.
   if (nowMs >= certificate.notAfterMs) {
     return failed("expired", certificate, `expired at ${isoTime(certificate.notAfterMs)}`);
   }

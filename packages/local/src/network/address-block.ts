@@ -1,4 +1,5 @@
-// Loopback addresses: each instance has a block of 127.0.0.0/8 to itself, so that several run side by side with the same ports.
+// Loopback addresses: each instance has a block of 127.0.0.0/8 to itself, so that several run side by side with the
+// same ports.
 import { createHash } from "node:crypto";
 import { createServer, type Server } from "node:net";
 

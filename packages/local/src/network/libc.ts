@@ -1,5 +1,5 @@
-// The few C library calls that Node does not offer: a lock that the kernel drops with its holder, and listening sockets that
-// nobody polls until a child process inherits them.
+// The few C library calls that Node does not offer: a lock that the kernel drops with its holder, and listening sockets
+// that nobody polls until a child process inherits them.
 import koffi from "koffi";
 
 const library = koffi.load(null);
@@ -44,7 +44,8 @@ export class SystemCallFailed extends Error {
 }
 
 /**
- * A TCP socket that listens on `address`:`port` (IPv4) and is never accepted from in this process. Answers its descriptor.
+ * A TCP socket that listens on `address`:`port` (IPv4) and is never accepted from in this process. Answers its
+ * descriptor.
  * @throws {SystemCallFailed}
  */
 export function listeningSocket(address: string, port: number): number {

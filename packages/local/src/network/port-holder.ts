@@ -1,5 +1,5 @@
-// Who has a port, for the message that says so: a best effort, by the kernel, which tells whose every socket is, and by /proc, which
-// tells of which process only for those of the same user.
+// Who has a port, for the message that says so: a best effort, by the kernel, which tells whose every socket is, and by
+// /proc, which tells of which process only for those of the same user.
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { commandOf, holdersOf, listeningSocket, listProcesses } from "@tulle/capture";
@@ -10,8 +10,8 @@ const stateListen = "0A";
 const closedStates = ["04", "05", "06", "09", "0B"];
 
 /**
- * Whether nobody listens on `port` any more, and only connections that are closed keep it: a program that did not say SO_REUSEADDR
- * leaves them behind, for a minute at most.
+ * Whether nobody listens on `port` any more, and only connections that are closed keep it: a program that did not say
+ * SO_REUSEADDR leaves them behind, for a minute at most.
  */
 export async function isKeptByClosedConnections(address: string, port: number): Promise<boolean> {
   if (typeof listeningSocket({ ip: address, port }) === "object") return false;

@@ -1,5 +1,6 @@
-// The ports of this machine that lead into the mesh. The supervisor holds their listening sockets for as long as it lives, and
-// gateways inherit them: a gateway that restarts or is replaced finds the connections that came meanwhile in the queue.
+// The ports of this machine that lead into the mesh. The supervisor holds their listening sockets for as long as it
+// lives, and gateways inherit them: a gateway that restarts or is replaced finds the connections that came meanwhile in
+// the queue.
 import { request as requestSecurely } from "node:https";
 import { connect } from "node:net";
 import { isBehind, type Service } from "@tulle/config";
@@ -15,7 +16,8 @@ import {
 import { closeSocket, listeningSocket, SystemCallFailed } from "./libc.ts";
 import { holderText, isKeptByClosedConnections } from "./port-holder.ts";
 
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
+// quickly").
 const { request } = process.getBuiltinModule("node:http");
 
 const publishAddress = "127.0.0.1";
@@ -46,8 +48,9 @@ export class PublishedPorts {
   }
 
   /**
-   * Takes the ports that the Services ask for and lets go of those that none asks for any more. Envoy cannot inherit a socket:
-   * a port that leads to pods of which `bindsItself` is true is left to them. Answers what stands in the way of a port.
+   * Takes the ports that the Services ask for and lets go of those that none asks for any more. Envoy cannot inherit a
+   * socket: a port that leads to pods of which `bindsItself` is true is left to them. Answers what stands in the way of
+   * a port.
    */
   update(services: readonly Service[], bindsItself: (service: Service) => boolean): readonly PortProblem[] {
     this.#services = services;
@@ -87,8 +90,8 @@ export class PublishedPorts {
   }
 
   /**
-   * The option that leads around all ports that are taken, and keeps what the command line said of others: whoever types what a
-   * message says has to get through with it.
+   * The option that leads around all ports that are taken, and keeps what the command line said of others: whoever
+   * types what a message says has to get through with it.
    */
   #publishElsewhere(taken: readonly WantedPort[], used: Set<number>): string {
     const targets = new Set(taken.map(({ targetPort }) => targetPort));
@@ -131,8 +134,9 @@ export class PublishedPorts {
   }
 
   /**
-   * Resolves when a request through each port that leads to one of `pods` came back. `onWaiting` is told what is missing, each
-   * time that this is different. Where a part of the mesh cannot run (`isPartial`), nobody behind a route is an answer too.
+   * Resolves when a request through each port that leads to one of `pods` came back. `onWaiting` is told what is
+   * missing, each time that this is different. Where a part of the mesh cannot run (`isPartial`), nobody behind a route
+   * is an answer too.
    * @throws when one does not come back within the limit
    */
   async waitForAnswers(
@@ -245,8 +249,8 @@ function isFree(port: number): boolean {
 }
 
 /**
- * Whether the port leads somewhere: any answer of an application counts, a 503 too, and any of the proxy itself but that it has no
- * endpoint yet.
+ * Whether the port leads somewhere: any answer of an application counts, a 503 too, and any of the proxy itself but
+ * that it has no endpoint yet.
  */
 function answers({ address, port, protocol }: PublishedPort, isPartial: boolean): Promise<boolean> {
   if (protocol === "tcp") return accepts(address, port);

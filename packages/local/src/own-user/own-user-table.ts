@@ -1,5 +1,6 @@
-// Keeps other users of the machine away from an instance's addresses, past its proxies too: a table of nftables that refuses
-// what their programs send there. Nothing in a loopback address tells one user's program from another's; the kernel does.
+// Keeps other users of the machine away from an instance's addresses, past its proxies too: a table of nftables that
+// refuses what their programs send there. Nothing in a loopback address tells one user's program from another's; the
+// kernel does.
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 
@@ -30,10 +31,11 @@ const startTimeoutMs = 10_000;
 const rootUid = 0;
 
 /**
- * What is sent is judged by its sender's socket, whether it goes to the instance's addresses or comes from them: a connection's first packet, and
- * answers of a program that another user has put in a pod's place, wherever the caller is. Packets that belong to no open socket pass, since they
- * answer and open nothing; all but one kind. A listener that is flooded, as its owner may do by himself, accepts by cookies, which are sent
- * by no socket (tcp(7), tcp_syncookies): only a known user's listener gets a connection from there. Its callers try again.
+ * What is sent is judged by its sender's socket, whether it goes to the instance's addresses or comes from them: a
+ * connection's first packet, and answers of a program that another user has put in a pod's place, wherever the caller
+ * is. Packets that belong to no open socket pass, since they answer and open nothing; all but one kind. A listener that
+ * is flooded, as its owner may do by himself, accepts by cookies, which are sent by no socket (tcp(7), tcp_syncookies):
+ * only a known user's listener gets a connection from there. Its callers try again.
  */
 export function ownUserRules({ name, range, uid }: Pick<OwnUserTableOptions, "name" | "range" | "uid">): string {
   const users = [...new Set([rootUid, uid])].join(", ");
@@ -57,7 +59,8 @@ export async function openOwnUserTable(options: OwnUserTableOptions): Promise<Ow
   const [program = "nft", ...words] = options.nft;
   // Who is not root has no folders for the system's programs on PATH (Debian).
   const env = { ...process.env, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin` };
-  // A group of its own: Ctrl-C is for the supervisor, which closes the table last. Interactive: with its input, nft ends.
+  // A group of its own: Ctrl-C is for the supervisor, which closes the table last. Interactive: with its input, nft
+  // ends.
   const nft = spawn(program, [...words, "-i"], { detached: true, stdio: ["pipe", "pipe", "pipe"], env });
   let isClosing = false;
   let isMade = false;

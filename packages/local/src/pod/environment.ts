@@ -81,8 +81,8 @@ function appVariables(input: AppEnvironmentInput): Readonly<Record<"given" | "ow
 }
 
 /**
- * Whether a pod runs a program of this installation, such as the authorization server: its code lies beside that of the `tulle`
- * command, and was compiled when the installation was set up.
+ * Whether a pod runs a program of this installation, such as the authorization server: its code lies beside that of the
+ * `tulle` command, and was compiled when the installation was set up.
  */
 export function isPartOfTulle(
   argv: readonly string[],

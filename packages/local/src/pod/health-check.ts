@@ -4,7 +4,8 @@ import { connect } from "node:net";
 import type { Probe } from "@tulle/config";
 import type { ContainerPort } from "./pod-plan.ts";
 
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
+// quickly").
 const { request } = process.getBuiltinModule("node:http");
 
 /** Takes why an answer was not well, in a kubelet's words. */

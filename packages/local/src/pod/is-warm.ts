@@ -1,5 +1,5 @@
-// Whether a proxy serves all that it has accepted. It acknowledges clusters and listeners before it serves them: they warm until
-// their endpoints, routes and secrets have come.
+// Whether a proxy serves all that it has accepted. It acknowledges clusters and listeners before it serves them: they
+// warm until their endpoints, routes and secrets have come.
 import { getText } from "../get-text.ts";
 
 const adminPort = 15_000;

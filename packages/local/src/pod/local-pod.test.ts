@@ -11,8 +11,8 @@ import { buildPod } from "../reconcile/pod-resource.ts";
 import { LocalPod, type PodPhase, type PodSettings } from "./local-pod.ts";
 import type { ContainerPlan, PodPlan } from "./pod-plan.ts";
 
-// Both programs write what they do into one file, so that its lines tell the order. The stand-in for `tulle agent` answers the
-// health port once a file says that it may.
+// Both programs write what they do into one file, so that its lines tell the order. The stand-in for `tulle agent`
+// answers the health port once a file says that it may.
 const stage = `
 import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";

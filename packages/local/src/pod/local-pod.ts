@@ -1,16 +1,13 @@
 // One pod: a sidecar (or a gateway's proxy) and the programs beside it, in the order that loses no request.
 //
-// Phases, in this order; none is ever gone back to:
-//   `blocked`           it cannot run here; nothing is started, the problems say why
-//   `starting-proxy`    the proxy runs and is not ready yet; the programs are held
-//   `starting-app`      the programs run; not all have passed their first readiness probe
-//   `running`           all have passed it once. `ready` says whether they still do: a probe that fails or a process that ended
-//                       takes the pod out of its Services until it is well again
-//   `draining`          it is about to leave: the endpoints are withdrawn, everything still answers
-//   `stopping-app`      the programs got SIGTERM; the proxy still serves them
-//   `stopping-proxy`    the programs are gone; the proxy got SIGTERM
-//   `gone`              nothing of it runs
-// A pod without a proxy skips the proxy's phases, a gateway those of the programs.
+// Phases, in this order; none is ever gone back to: `blocked`           it cannot run here; nothing is started, the
+// problems say why `starting-proxy`    the proxy runs and is not ready yet; the programs are held `starting-app`
+// the programs run; not all have passed their first readiness probe `running`           all have passed it once.
+// `ready` says whether they still do: a probe that fails or a process that ended takes the pod out of its Services
+// until it is well again `draining`          it is about to leave: the endpoints are withdrawn, everything still
+// answers `stopping-app`      the programs got SIGTERM; the proxy still serves them `stopping-proxy`    the programs
+// are gone; the proxy got SIGTERM `gone`              nothing of it runs A pod without a proxy skips the proxy's
+// phases, a gateway those of the programs.
 import { randomUUID } from "node:crypto";
 import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
@@ -133,7 +130,10 @@ export class LocalPod implements ProgramOwner {
     return this.#phase === "running" && this.#all.every((program) => program.ready);
   }
 
-  /** Of a pod that is not ready: which probe of which container fails, and how. Undefined at first, and when nothing is known. */
+  /**
+   * Of a pod that is not ready: which probe of which container fails, and how. Undefined at first, and when nothing is
+   * known.
+   */
   get failure(): string | undefined {
     return this.ready
       ? undefined
@@ -198,8 +198,9 @@ export class LocalPod implements ProgramOwner {
   }
 
   /**
-   * Ends the proxy in good order and starts it again, the programs going on. Until it is ready the pod is out of its Services,
-   * and requests that the programs begin by themselves fail. Nothing happens to a pod that has no proxy, or does not run yet.
+   * Ends the proxy in good order and starts it again, the programs going on. Until it is ready the pod is out of its
+   * Services, and requests that the programs begin by themselves fail. Nothing happens to a pod that has no proxy, or
+   * does not run yet.
    */
   restartProxy(): Promise<void> {
     this.#proxyRestart ??= this.#restartProxy().finally(() => (this.#proxyRestart = undefined));
@@ -259,7 +260,10 @@ export class LocalPod implements ProgramOwner {
     if (!this.leaving) proxy.process.restart(terminationDrainMs(this.plan) + proxyStopGraceMs);
   }
 
-  /** Nothing new comes, and what came is answered: a program that closes its idle connections cuts none that is about to be used. */
+  /**
+   * Nothing new comes, and what came is answered: a program that closes its idle connections cuts none that is about to
+   * be used.
+   */
   async #becomeQuiet(): Promise<void> {
     await this.#listener.withdrawn(this);
     if (this.#proxy !== undefined && this.plan.injection === "sidecar")

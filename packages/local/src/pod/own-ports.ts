@@ -1,5 +1,5 @@
-// Whether it is the pod's own programs that take connections at its address. An address on loopback can be taken by anybody while the pod's program
-// is not there, so that a probe that is answered well says nothing of who answers.
+// Whether it is the pod's own programs that take connections at its address. An address on loopback can be taken by
+// anybody while the pod's program is not there, so that a probe that is answered well says nothing of who answers.
 import {
   commandOf,
   environmentOf,
@@ -30,7 +30,10 @@ export class OwnPorts {
     this.#options = options;
   }
 
-  /** Who takes connections at one of the ports without being the pod's, and what to do; undefined when nobody does, or it cannot be known. */
+  /**
+   * Who takes connections at one of the ports without being the pod's, and what to do; undefined when nobody does, or
+   * it cannot be known.
+   */
   foreignHolder(ports: readonly number[]): string | undefined {
     for (const port of ports) {
       const foreign = this.#foreignHolder(port);
@@ -65,9 +68,11 @@ export class OwnPorts {
       all.map(({ pid }: ProcessRow) => pid),
     );
     const podNames = holders.map((pid) => environmentOf(pid).get("POD_NAME"));
-    // A daemon has left its family behind; its variables tell where it comes from. Those of another user could say anything.
+    // A daemon has left its family behind; its variables tell where it comes from. Those of another user could say
+    // anything.
     if (isTrusted && podNames.includes(this.#options.podName)) return undefined;
-    // Root may do anything here, as for a container whose port it forwards; only another pod's program is in the wrong place.
+    // Root may do anything here, as for a container whose port it forwards; only another pod's program is in the wrong
+    // place.
     if (uid === rootUid && podNames.every((name) => name === undefined)) return undefined;
     const [pid] = holders;
     // A program with capabilities hides its files from its own user.

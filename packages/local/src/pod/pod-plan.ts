@@ -1,4 +1,5 @@
-// What a Deployment's pod template means on this machine: which programs run, with which ports and probes, and what stands in the way.
+// What a Deployment's pod template means on this machine: which programs run, with which ports and probes, and what
+// stands in the way.
 import { createHash } from "node:crypto";
 import {
   type Container,
@@ -63,7 +64,10 @@ export interface PodPlan {
   readonly remarks: readonly PlanProblem[];
 }
 
-/** On a Deployment: the folder that its commands are relative to. `tulle apply` writes it; without it, it is that of `tulle up`. */
+/**
+ * On a Deployment: the folder that its commands are relative to. `tulle apply` writes it; without it, it is that of
+ * `tulle up`.
+ */
 export const folderAnnotation = "local.tulle.io/folder";
 export const commandAnnotationPrefix = "local.tulle.io/command.";
 const proxyAnnotations = ["sidecar.tulle.io/proxy", "sidecar.istio.io/proxy"];
@@ -134,7 +138,10 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
   };
 }
 
-/** What a manifest may say of a container that no process of this machine is given. Variables and volumes have findings (TUL0012, TUL0013). */
+/**
+ * What a manifest may say of a container that no process of this machine is given. Variables and volumes have findings
+ * (TUL0012, TUL0013).
+ */
 const containerRemarks: readonly (readonly [field: string, suggestion: string])[] = [
   ["lifecycle", "The program gets SIGTERM when no request comes any more, and its grace period after that."],
   ["workingDir", "Programs run in the folder of their manifest."],
@@ -244,7 +251,8 @@ function parseArgv(text: string): readonly string[] | undefined {
   }
 }
 
-// Kubernetes' alphabet for generated names: no vowels, so that no words appear, and nothing that looks like something else.
+// Kubernetes' alphabet for generated names: no vowels, so that no words appear, and nothing that looks like something
+// else.
 const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789";
 
 function templateHash(value: unknown): string {
@@ -275,7 +283,8 @@ export function podName(plan: PodPlan, randomBytes: Uint8Array): string {
 }
 
 /**
- * As Kubernetes and Istio's injector label a pod: callers learn that its proxy takes mutual TLS. A template's own word counts.
+ * As Kubernetes and Istio's injector label a pod: callers learn that its proxy takes mutual TLS. A template's own word
+ * counts.
  */
 export function podLabels({ injection, labels, templateHash: hash }: PodPlan): Readonly<Record<string, string>> {
   const tlsMode = injection === "sidecar" ? { "security.istio.io/tlsMode": "istio" } : {};

@@ -29,7 +29,8 @@ export function timingOf(fields: TimingFields): ProbeTiming {
   };
 }
 
-// A start on one machine takes a fraction of a second: waiting a whole period for the first success would be most of it.
+// A start on one machine takes a fraction of a second: waiting a whole period for the first success would be most of
+// it.
 const firstPauseMs = 20;
 const pauseGrowth = 1.3;
 
@@ -38,8 +39,8 @@ export interface ProbeLoop {
 }
 
 /**
- * Runs until stopped. The verdict is unknown at first; `onVerdict` is told of each change of it, and of every further failure
- * that completes the threshold again (a liveness probe restarts its container each time).
+ * Runs until stopped. The verdict is unknown at first; `onVerdict` is told of each change of it, and of every further
+ * failure that completes the threshold again (a liveness probe restarts its container each time).
  */
 export function startProbeLoop(
   check: () => Promise<CheckResult>,

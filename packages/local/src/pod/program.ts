@@ -1,5 +1,5 @@
-// One program of a pod, a container's or the proxy, with the probes that say whether it is well. What follows from that for the pod is
-// the pod's affair (local-pod.ts).
+// One program of a pod, a container's or the proxy, with the probes that say whether it is well. What follows from that
+// for the pod is the pod's affair (local-pod.ts).
 import type { Pod } from "@tulle/config";
 import { groupListeners } from "../network/group-listeners.ts";
 import type { ProcessEnd, ProcessSpec } from "../process/supervised-process.ts";
@@ -15,8 +15,8 @@ export const proxyContainer = "istio-proxy";
 const proxyTiming = { initialDelayMs: 0, periodMs: 1000, successThreshold: 1, failureThreshold: 5 };
 
 /**
- * A failure that stands for longer is told. Programs that have only just begun refuse connections, and on a busy machine a start
- * takes seconds: none of that is a failure.
+ * A failure that stands for longer is told. Programs that have only just begun refuse connections, and on a busy
+ * machine a start takes seconds: none of that is a failure.
  */
 const defaultTellFailureAfterMs = 10_000;
 
@@ -146,7 +146,8 @@ export class Program {
     const { address } = this.#settings;
     const readiness =
       this.#checkOf(plan, plan.readinessProbe) ??
-      // Kubernetes calls a container without a probe ready at once; a port that nobody listens on yet would fail requests.
+      // Kubernetes calls a container without a probe ready at once; a port that nobody listens on yet would fail
+      // requests.
       (first === undefined ? undefined : (onFailure?: OnFailure) => tcpCheck(address, first.port, 1000, onFailure));
     this.#loops = [];
     if (readiness === undefined) {
@@ -179,7 +180,10 @@ export class Program {
     return [...this.#settings.ports, ...planned, ...(asked === undefined ? [] : [asked])];
   }
 
-  /** A readiness check that passes only where it is the pod's own programs that take connections; others are not even asked. */
+  /**
+   * A readiness check that passes only where it is the pod's own programs that take connections; others are not even
+   * asked.
+   */
   #byItself(check: Check): () => Promise<CheckResult> {
     const { address, leaders } = this.#settings;
     const own = new OwnPorts({ podName: this.#owner.name, address, leaders });

@@ -1,4 +1,5 @@
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
+// quickly").
 import type { OnFailure } from "./health-check.ts";
 const { request } = process.getBuiltinModule("node:http");
 // The probe of a pod's proxy: Istio's health port, and what the agent says there of its own end.

@@ -7,14 +7,15 @@ import type { LocalPod } from "./local-pod.ts";
 import type { PodPlan } from "./pod-plan.ts";
 
 /**
- * On loopback every user of the machine can reach a pod's ports. These are for its own programs and the person who runs it: the
- * way out of the pod, on which a caller speaks as the workload, and the proxy's admin pages.
+ * On loopback every user of the machine can reach a pod's ports. These are for its own programs and the person who runs
+ * it: the way out of the pod, on which a caller speaks as the workload, and the proxy's admin pages.
  */
 const ownUserPorts = [15_000, 15_007];
 
 /**
- * V8 would give a sidecar's short-lived objects up to 32 MB, and once it has grown to that at the start it keeps it: with this much, an
- * idle sidecar takes 30 MB less, and a request in a busy one about 5 % more CPU. A gateway, which is there once, keeps V8's own.
+ * V8 would give a sidecar's short-lived objects up to 32 MB, and once it has grown to that at the start it keeps it:
+ * with this much, an idle sidecar takes 30 MB less, and a request in a busy one about 5 % more CPU. A gateway, which is
+ * there once, keeps V8's own.
  */
 export const sidecarNodeOptions = "--max-semi-space-size=4";
 
@@ -43,8 +44,8 @@ export interface SidecarSettings {
 }
 
 /**
- * The agent's settings: `TULLE_NODE_METADATA` is the node's whole metadata (Istio's names, see `packages/control-plane/src/scope/proxy.ts`)
- * as JSON, the rest says where things are.
+ * The agent's settings: `TULLE_NODE_METADATA` is the node's whole metadata (Istio's names, see
+ * `packages/control-plane/src/scope/proxy.ts`) as JSON, the rest says where things are.
  */
 export function sidecarSpec(
   pod: LocalPod,

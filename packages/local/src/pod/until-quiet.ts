@@ -1,5 +1,5 @@
-// Waits until a sidecar has answered all that it took. Its admin page is read by the same event loop as its connections: an
-// answer without a request in it means that what had come before the question is answered too.
+// Waits until a sidecar has answered all that it took. Its admin page is read by the same event loop as its
+// connections: an answer without a request in it means that what had come before the question is answered too.
 import { getText } from "../get-text.ts";
 import { waitUntil } from "../process/wait-until.ts";
 

@@ -1,5 +1,5 @@
-// A container's own environment variables: values with $(OTHER) in them, fields of the pod (Kubernetes' downward API), and texts of
-// ConfigMaps and Secrets.
+// A container's own environment variables: values with $(OTHER) in them, fields of the pod (Kubernetes' downward API),
+// and texts of ConfigMaps and Secrets.
 import { availableParallelism, totalmem } from "node:os";
 import type { Container } from "@tulle/config";
 import { parseQuantity, quantityIn } from "./quantity.ts";
@@ -46,7 +46,10 @@ export class MissingText extends Error {
   override readonly name = "MissingText";
 }
 
-/** In Kubernetes' order, where later ones win. A source that is not read here gives none: an empty variable would be something else. */
+/**
+ * In Kubernetes' order, where later ones win. A source that is not read here gives none: an empty variable would be
+ * something else.
+ */
 export function variablesOf(container: Container, containers: readonly Container[]): readonly Variable[] {
   const all = (container.envFrom ?? []).flatMap(({ prefix = "", configMapRef, secretRef }): Variable[] => [
     ...(configMapRef === undefined ? [] : [{ prefix, from: referenceOf("ConfigMap", configMapRef) }]),
@@ -158,7 +161,9 @@ function textOf(value: string | Uint8Array, id: string): string {
   return text;
 }
 
-/** Kubernetes' rule: `$(NAME)` is a variable that is known, and stays as it is where it is not; `$$` is a dollar sign. */
+/**
+ * Kubernetes' rule: `$(NAME)` is a variable that is known, and stays as it is where it is not; `$$` is a dollar sign.
+ */
 export function expand(text: string, variables: ReadonlyMap<string, string>): string {
   return text.replaceAll(/\$(?:\$|\(([^)]*)\))/g, (all, name: string | undefined) =>
     name === undefined ? "$" : (variables.get(name) ?? all),

@@ -1,4 +1,5 @@
-// Hands each pod the token by which its agent proves who the pod is: a file for its owner alone, rewritten long before it expires.
+// Hands each pod the token by which its agent proves who the pod is: a file for its owner alone, rewritten long before
+// it expires.
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import type { WorkloadIdentityClaims, WorkloadTokenSigningKey } from "@tulle/identity/workload-token";

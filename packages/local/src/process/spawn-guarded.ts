@@ -1,8 +1,9 @@
 // Starts a program so that it cannot outlive its supervisor, however that ends.
 //
-// Each program leads a process group. Before it starts, a shell in the same group begins to read from a pipe whose other end
-// only the supervisor holds; nothing is ever written there. When the supervisor is gone, the kernel closes its end, the read
-// returns, and the shell kills the group, itself included. The guard is in place before the program runs its first instruction.
+// Each program leads a process group. Before it starts, a shell in the same group begins to read from a pipe whose
+// other end only the supervisor holds; nothing is ever written there. When the supervisor is gone, the kernel closes
+// its end, the read returns, and the shell kills the group, itself included. The guard is in place before the program
+// runs its first instruction.
 import { spawn, type ChildProcess } from "node:child_process";
 
 export interface GuardedCommand {
@@ -20,7 +21,8 @@ const guardDescriptor = 3;
 /** Where a program finds the first descriptor that it inherits. */
 export const firstInheritedDescriptor = 4;
 
-// `kill -9 -<group>` is the one spelling that dash, bash and busybox share. "$$" is the leader's process id also in the subshell; `exec` keeps that id for the program.
+// `kill -9 -<group>` is the one spelling that dash, bash and busybox share. "$$" is the leader's process id also in the
+// subshell; `exec` keeps that id for the program.
 const guardScript = `(read -r _ <&${guardDescriptor}; kill -9 "-$$") & exec "$@" ${guardDescriptor}<&-`;
 
 export interface GuardedProcess {

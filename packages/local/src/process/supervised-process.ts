@@ -1,7 +1,9 @@
-// One program that is to run until it is told to stop: started under guard, restarted with back-off, stopped with grace.
+// One program that is to run until it is told to stop: started under guard, restarted with back-off, stopped with
+// grace.
 //
-// States: `idle` (never started) → `held` (what it is made of is not there) → `running` → on an unwanted end `waiting` (back-off) → `running` again, or, with restarts
-// off, `failed`; a start may always find it `held`, until `tryAgain`. `restart` leads from `running` over `restarting` (SIGTERM sent) to `running`. `stop` leads from any state to
+// States: `idle` (never started) → `held` (what it is made of is not there) → `running` → on an unwanted end `waiting`
+// (back-off) → `running` again, or, with restarts off, `failed`; a start may always find it `held`, until `tryAgain`.
+// `restart` leads from `running` over `restarting` (SIGTERM sent) to `running`. `stop` leads from any state to
 // `stopping` (SIGTERM sent) and then `ended`; after that it never runs again.
 import { performance } from "node:perf_hooks";
 import { LogFile } from "./log-file.ts";

@@ -16,7 +16,10 @@ export class Hopeless extends Error {
 
 const pauseMs = 25;
 
-/** A condition that throws has not come true; the last reason is part of the message. @throws when time runs out or on abort */
+/**
+ * A condition that throws has not come true; the last reason is part of the message. @throws when time runs out or on
+ * abort
+ */
 export async function waitUntil(condition: () => boolean | Promise<boolean>, options: WaitUntilOptions): Promise<void> {
   const deadline = performance.now() + options.timeoutMs;
   let last = "";

@@ -1,4 +1,5 @@
-// The addresses behind each Service: what Kubernetes' endpoint slice controller does, from Services and pods to EndpointSlices.
+// The addresses behind each Service: what Kubernetes' endpoint slice controller does, from Services and pods to
+// EndpointSlices.
 import { createHash } from "node:crypto";
 import { isBehind, serviceNameLabel, type EndpointSlice, type Service } from "@tulle/config";
 import type { ContainerPort } from "../pod/pod-plan.ts";
@@ -16,7 +17,10 @@ export interface EndpointPod {
 export const managedByLabel = "endpointslice.kubernetes.io/managed-by";
 export const managedBy = "tulle-local";
 
-/** One slice for each Service and each way in which its target ports resolve: pods may give a named port different numbers. */
+/**
+ * One slice for each Service and each way in which its target ports resolve: pods may give a named port different
+ * numbers.
+ */
 export function buildEndpointSlices(services: readonly Service[], pods: readonly EndpointPod[]): EndpointSlice[] {
   return services.flatMap((service) => slicesOf(service, pods));
 }

@@ -18,8 +18,8 @@ export interface RolloutStep {
 }
 
 /**
- * Kubernetes' RollingUpdate with its default surge of a quarter (at least one pod) and nothing unavailable: old pods that
- * are not ready leave at once, ready ones only when enough others are ready.
+ * Kubernetes' RollingUpdate with its default surge of a quarter (at least one pod) and nothing unavailable: old pods
+ * that are not ready leave at once, ready ones only when enough others are ready.
  */
 export function planRollout(replicas: number, pods: readonly RolloutPod[]): RolloutStep {
   const staying = pods.filter((pod) => !pod.leaving);

@@ -8,8 +8,9 @@ import { planName, podLabels } from "../pod/pod-plan.ts";
 export const appAddressAnnotation = "local.tulle.io/app-address";
 
 /**
- * On a Pod, with the time, by whoever wants it replaced, or its proxy started again: both are done in good order. The Deployment
- * stays as its file says, which an annotation of its template (kubectl's way) would stand above from then on.
+ * On a Pod, with the time, by whoever wants it replaced, or its proxy started again: both are done in good order. The
+ * Deployment stays as its file says, which an annotation of its template (kubectl's way) would stand above from then
+ * on.
  */
 export const restartAnnotation = "local.tulle.io/restarted-at";
 export const proxyRestartAnnotation = "local.tulle.io/proxy-restarted-at";

@@ -32,8 +32,8 @@ export function parsePortMappings(text: string): readonly PortMapping[] | string
 }
 
 /**
- * The published ports that Services ask for. `overrides` (from `--publish`) replace the host port of every mapping with the
- * same target port.
+ * The published ports that Services ask for. `overrides` (from `--publish`) replace the host port of every mapping with
+ * the same target port.
  */
 export function wantedPorts(
   services: readonly Service[],

@@ -1,4 +1,5 @@
-// What the store is told of this machine: a Pod for each pod, and the EndpointSlices of the Services that they are behind.
+// What the store is told of this machine: a Pod for each pod, and the EndpointSlices of the Services that they are
+// behind.
 import type { MeshResource, Service } from "@tulle/config";
 import type { LocalPod } from "../pod/local-pod.ts";
 import { buildEndpointSlices, managedBy, managedByLabel } from "./endpoint-slices.ts";
@@ -28,7 +29,9 @@ export function publishedResources(
   ];
 }
 
-/** Whether an object in the store was written by a supervisor; manifests may hold Pods and EndpointSlices of their own. */
+/**
+ * Whether an object in the store was written by a supervisor; manifests may hold Pods and EndpointSlices of their own.
+ */
 export function isOurs(resource: MeshResource): boolean {
   return resource.kind === "Pod"
     ? resource.metadata.annotations?.[appAddressAnnotation] !== undefined

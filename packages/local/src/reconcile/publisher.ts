@@ -1,6 +1,6 @@
-// Makes the store hold the supervisor's Pods and EndpointSlices, and none of its kind besides: what differs is written, one request
-// after another, again when one fails. What counts is what the store is heard to hold, so that whatever else writes there, deletes
-// there or loses what is there is made good.
+// Makes the store hold the supervisor's Pods and EndpointSlices, and none of its kind besides: what differs is written,
+// one request after another, again when one fails. What counts is what the store is heard to hold, so that whatever
+// else writes there, deletes there or loses what is there is made good.
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { ApiError, keyOf, keyText, type ApiClient, type MeshResource, type ResourceKey } from "@tulle/config";

@@ -1,9 +1,9 @@
-// Makes the pods of this machine what the Deployments in the store say, and what the store says of pods and endpoints what is true
-// on this machine.
+// Makes the pods of this machine what the Deployments in the store say, and what the store says of pods and endpoints
+// what is true on this machine.
 //
-// One loop owns all state. Anything that happens (a resource changes, a pod's phase or readiness changes) asks for a pass;
-// a pass compares the wanted with the actual and starts or lets go of pods, then hands the resulting Pods and EndpointSlices to
-// the publisher. A pass never waits: whatever takes time asks for another pass when it is done.
+// One loop owns all state. Anything that happens (a resource changes, a pod's phase or readiness changes) asks for a
+// pass; a pass compares the wanted with the actual and starts or lets go of pods, then hands the resulting Pods and
+// EndpointSlices to the publisher. A pass never waits: whatever takes time asks for another pass when it is done.
 import { randomBytes } from "node:crypto";
 import {
   isBehind,
@@ -159,8 +159,8 @@ export class Reconciler implements PodListener {
   }
 
   /**
-   * Whether at this moment as many pods as wanted are ready, every proxy has acknowledged what is meant for it, and serves it: what
-   * was true of each a moment ago may have changed what is meant for the others.
+   * Whether at this moment as many pods as wanted are ready, every proxy has acknowledged what is meant for it, and
+   * serves it: what was true of each a moment ago may have changed what is meant for the others.
    */
   async isServing(): Promise<boolean> {
     if (!this.isConverged() || !(await this.isAcknowledged())) return false;
@@ -307,7 +307,10 @@ export class Reconciler implements PodListener {
     this.#restartProxies(own, deployment.spec.replicas);
   }
 
-  /** One after the other, and each only while as many pods as wanted are ready: with one replica there is no other to answer. */
+  /**
+   * One after the other, and each only while as many pods as wanted are ready: with one replica there is no other to
+   * answer.
+   */
   #restartProxies(pods: readonly LocalPod[], replicas: number): void {
     const ready = pods.filter((pod) => pod.ready && !pod.leaving);
     const next = ready.find(({ name }) => this.#wishes.wantsProxyRestarted(name));
@@ -318,7 +321,10 @@ export class Reconciler implements PodListener {
     });
   }
 
-  /** What somebody has written on a pod: that it is deleted (it leaves at once, and another one begins), or to be restarted. */
+  /**
+   * What somebody has written on a pod: that it is deleted (it leaves at once, and another one begins), or to be
+   * restarted.
+   */
   #takeWishes(pod: Pod): void {
     const own = this.#pods.get(pod.metadata.name);
     if (own === undefined || own.uid !== pod.metadata.uid) return;

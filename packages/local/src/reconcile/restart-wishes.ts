@@ -1,5 +1,5 @@
-// Which pods somebody wants replaced, and of which he wants the proxy started again. A wish is an annotation on a Pod: taken once,
-// and shown there until it is granted.
+// Which pods somebody wants replaced, and of which he wants the proxy started again. A wish is an annotation on a Pod:
+// taken once, and shown there until it is granted.
 import type { Pod } from "@tulle/config";
 import { proxyRestartAnnotation, restartAnnotation } from "./pod-resource.ts";
 

@@ -22,8 +22,8 @@ export interface AccessLogFileOptions {
 }
 
 /**
- * Lines become bytes one by one, while they are in the processor's caches: joined as text and turned into bytes together, they cost
- * 1 µs more of 37 a request.
+ * Lines become bytes one by one, while they are in the processor's caches: joined as text and turned into bytes
+ * together, they cost 1 µs more of 37 a request.
  *
  * States: idle (empty buffer, no timer) → waiting (lines buffered, timer set) → writing (one write in flight, lines of
  * meanwhile buffered) → idle or waiting. `/dev/stdout` and `/dev/stderr` are the process's own descriptors.
@@ -34,7 +34,9 @@ export class AccessLogFile {
   readonly #dropped: Counter;
   readonly #isOwned: boolean;
   #descriptor: number | undefined;
-  /** Descriptors that are done with, but for the write in flight: a number that is free could be a client's socket next. */
+  /**
+   * Descriptors that are done with, but for the write in flight: a number that is free could be a client's socket next.
+   */
   readonly #leaving: number[] = [];
   #buffer: Buffer = Buffer.allocUnsafeSlow(bufferBytes);
   #usedBytes = 0;
@@ -57,8 +59,8 @@ export class AccessLogFile {
   }
 
   /**
-   * Takes a whole line, line feed included; what in it are UTF-8 bytes of a head is written as they are. As many bytes as characters are
-   * ASCII: to look through each line before took 0.2 µs of 22 a request.
+   * Takes a whole line, line feed included; what in it are UTF-8 bytes of a head is written as they are. As many bytes
+   * as characters are ASCII: to look through each line before took 0.2 µs of 22 a request.
    */
   write(line: string): void {
     if (this.#usedBytes + line.length > maxBufferedBytes) {

@@ -1,5 +1,5 @@
-// The admin interface: plain HTTP on a loopback or pod address. Whoever reaches it may stop the proxy, so that a browser
-// page from elsewhere is refused even when it runs on this machine.
+// The admin interface: plain HTTP on a loopback or pod address. Whoever reaches it may stop the proxy, so that a
+// browser page from elsewhere is refused even when it runs on this machine.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { BootstrapError } from "../bootstrap/read-bootstrap.ts";
@@ -9,7 +9,8 @@ import { OwnUserGate } from "../own-user/own-user-gate.ts";
 import { foreignPageFault } from "./foreign-page.ts";
 import { adminPage, helpText } from "./pages.ts";
 
-// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start quickly").
+// Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
+// quickly").
 const { createServer } = process.getBuiltinModule("node:http");
 
 /** A form of `/logging` is short; more is not read. */

@@ -1,4 +1,5 @@
-// The admin interface beside a stock Envoy on the same bootstrap: same statuses, types and texts where both know a path.
+// The admin interface beside a stock Envoy on the same bootstrap: same statuses, types and texts where both know a
+// path.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";

@@ -1,5 +1,5 @@
-// Keeps pages of a browser on this machine away from the admin interface: those of another site by their Origin, and those
-// whose owner has pointed a name of his own here (DNS rebinding) by the Host that they then send.
+// Keeps pages of a browser on this machine away from the admin interface: those of another site by their Origin, and
+// those whose owner has pointed a name of his own here (DNS rebinding) by the Host that they then send.
 import { isIP } from "node:net";
 
 /** Undefined when the request may come from a tool or a page of our own; else what to answer. */

@@ -1,5 +1,5 @@
-// Puts clusters and endpoints in place as they come from the control plane. A cluster that is accepted warms first: it serves once its
-// endpoints (EDS) and secrets have come and its names are resolved (DNS), or the wait is over.
+// Puts clusters and endpoints in place as they come from the control plane. A cluster that is accepted warms first: it
+// serves once its endpoints (EDS) and secrets have come and its names are resolved (DNS), or the wait is over.
 import { type AdsResponse, type Clock, Pauses, type ResourceError, type Verdict } from "@tulle/xds";
 import type { ClusterLoadAssignment } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
@@ -225,8 +225,8 @@ export class AppliedClusters {
   }
 
   /**
-   * Counters of clusters that are gone go with them, or a mesh that changes would fill the registry. One look at all series for all
-   * of them: a response may remove thousands.
+   * Counters of clusters that are gone go with them, or a mesh that changes would fill the registry. One look at all
+   * series for all of them: a response may remove thousands.
    */
   #forgetMetrics(removed: readonly RuntimeCluster[]): void {
     const gone = new Set(removed.map(({ observabilityName }) => observabilityName));

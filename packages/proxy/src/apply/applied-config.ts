@@ -1,5 +1,5 @@
-// The configuration of a proxy, as far as it comes over the aggregated stream, put in place in this thread: clusters and listeners, each
-// warming until it can serve, and the slots that nothing names any more.
+// The configuration of a proxy, as far as it comes over the aggregated stream, put in place in this thread: clusters
+// and listeners, each warming until it can serve, and the slots that nothing names any more.
 import type { Clock, Verdict } from "@tulle/xds";
 import { AppliedClusters } from "./applied-clusters.ts";
 import { AppliedListeners } from "./applied-listeners.ts";

@@ -1,5 +1,6 @@
-// Puts listeners and routes in place as they come from the control plane. A listener that is accepted warms until its route configurations and
-// secrets have come, so that it never answers 404 for want of them; the version before it serves meanwhile.
+// Puts listeners and routes in place as they come from the control plane. A listener that is accepted warms until its
+// route configurations and secrets have come, so that it never answers 404 for want of them; the version before it
+// serves meanwhile.
 import { createServer } from "node:net";
 import { type AdsResponse, type Clock, Pauses, type ResourceError, type Verdict } from "@tulle/xds";
 import { type CompiledListener, compileListener } from "../listener/compile-listener.ts";

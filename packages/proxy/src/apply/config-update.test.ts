@@ -1,4 +1,5 @@
-// Subscribing and applying in two threads: all that passes between them is plain data, and requests see what came of it.
+// Subscribing and applying in two threads: all that passes between them is plain data, and requests see what came of
+// it.
 import assert from "node:assert/strict";
 import http from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,5 +1,6 @@
-// Between who subscribes and who applies: plain data both ways, so that the two may be in different threads. Responses go in, verdicts and
-// the names that are needed next come out; config-update.test.ts sends all of it through the structured clone.
+// Between who subscribes and who applies: plain data both ways, so that the two may be in different threads. Responses
+// go in, verdicts and the names that are needed next come out; config-update.test.ts sends all of it through the
+// structured clone.
 import type { AdsResponse, Verdict } from "@tulle/xds";
 
 /** What one response of the aggregated stream brings. */
@@ -9,7 +10,9 @@ export type ConfigUpdate = Extract<AdsResponse, { type: "CDS" | "EDS" | "LDS" | 
 export type ConfigStage = "clusters" | "listeners";
 
 export interface ConfigEvents {
-  /** All names of that type that what is in place asks for; those of before that are missing here are needed no more. */
+  /**
+   * All names of that type that what is in place asks for; those of before that are missing here are needed no more.
+   */
   onNeeds(type: "EDS" | "RDS", names: ReadonlySet<string>): void;
   /** Everything of that stage that has come serves, or was waited for long enough; told again after each change. */
   onWarm(stage: ConfigStage): void;

@@ -1,5 +1,6 @@
-// What happens to subscriptions, under Envoy's names: `cluster_manager.cds.update_success`, `cluster.<name>.update_rejected` and their kin,
-// and the state of the stream (`control_plane.connected_state`). Counters of single resources are made when they first count.
+// What happens to subscriptions, under Envoy's names: `cluster_manager.cds.update_success`,
+// `cluster.<name>.update_rejected` and their kin, and the state of the stream (`control_plane.connected_state`).
+// Counters of single resources are made when they first count.
 import { createHash } from "node:crypto";
 import type { Labels, MetricRegistry } from "@tulle/telemetry";
 
@@ -84,7 +85,9 @@ export class SubscriptionStats {
   }
 }
 
-/** Equal versions have equal numbers, so that two proxies can be compared. 48 bits: numbers of JSON are exact up to 53. */
+/**
+ * Equal versions have equal numbers, so that two proxies can be compared. 48 bits: numbers of JSON are exact up to 53.
+ */
 function numberOf(versionInfo: string): number {
   return createHash("sha256").update(versionInfo).digest().readUIntBE(0, 6);
 }

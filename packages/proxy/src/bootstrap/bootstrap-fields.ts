@@ -1,4 +1,5 @@
-// Rows of what a proxy is started with (config.bootstrap.v3). Listeners, clusters and secrets are checked when they are compiled.
+// Rows of what a proxy is started with (config.bootstrap.v3). Listeners, clusters and secrets are checked when they are
+// compiled.
 import { BootstrapSchema } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { checkedMessage } from "../fields/checked-message.ts";
 import { type FieldRows, noTracing, socketTuning, systemResolver } from "../fields/field-row.ts";

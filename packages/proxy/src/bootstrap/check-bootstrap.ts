@@ -1,4 +1,5 @@
-// A bootstrap and all that is static in it, looked at in one pass: whoever wrote it sees everything that is wrong at once.
+// A bootstrap and all that is static in it, looked at in one pass: whoever wrote it sees everything that is wrong at
+// once.
 import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { compileBootstrap, type ProxyBootstrap } from "./compile-bootstrap.ts";
 import { type CompileScope, detachedScope } from "../fields/compile-scope.ts";

@@ -1,5 +1,5 @@
-// The node's names from the command line (Envoy: --service-node, --service-cluster, --service-zone), in the place of the bootstrap's or where
-// it has none.
+// The node's names from the command line (Envoy: --service-node, --service-cluster, --service-zone), in the place of
+// the bootstrap's or where it has none.
 import { create } from "@bufbuild/protobuf";
 import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { LocalitySchema, NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";

@@ -1,5 +1,5 @@
-// Reads a bootstrap file, YAML or JSON, as strictly as Envoy: an unknown field is refused with its place and the nearest
-// known name.
+// Reads a bootstrap file, YAML or JSON, as strictly as Envoy: an unknown field is refused with its place and the
+// nearest known name.
 import { readFile } from "node:fs/promises";
 import { type Bootstrap, BootstrapSchema } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { formatDocumentProblem, messageFromYaml } from "@tulle/xds/json";
@@ -21,8 +21,8 @@ export class BootstrapError extends Error {
 }
 
 /**
- * `file` is only for the places in messages; `names` come from the command line. What is wrong beyond the spelling is told in
- * the same error, but for what a misspelt field may be the cause of. @throws {BootstrapError}
+ * `file` is only for the places in messages; `names` come from the command line. What is wrong beyond the spelling is
+ * told in the same error, but for what a misspelt field may be the cause of. @throws {BootstrapError}
  */
 export function parseBootstrap(text: string, file: string, names: NodeNames = {}): Bootstrap {
   const result = messageFromYaml(BootstrapSchema, text, file);
@@ -40,12 +40,18 @@ export function parseBootstrap(text: string, file: string, names: NodeNames = {}
   throw new BootstrapError([...problems.map(formatDocumentProblem), ...told.map((line) => `${file}: ${line}`)]);
 }
 
-/** An extension that this build does not know, at a place that it reads nothing of, such as a sink of statistics: the field itself is told of. */
+/**
+ * An extension that this build does not know, at a place that it reads nothing of, such as a sink of statistics: the
+ * field itself is told of.
+ */
 function isOfIgnoredExtension(path: string): boolean {
   return path.endsWith(".@type") && isIgnored(bootstrapMessage, /^[^.[]*/.exec(path)![0]);
 }
 
-/** The message in which a field stands, or an extension; empty for the document itself, where anything may follow from a mistake. */
+/**
+ * The message in which a field stands, or an extension; empty for the document itself, where anything may follow from a
+ * mistake.
+ */
 function parentOf(path: string): string {
   const field = path.replace(/(\["[^"]*"\])?\.@type$/, "");
   return field.slice(0, Math.max(0, field.lastIndexOf(".")));

@@ -1,5 +1,6 @@
-// Attributes of a request and its response by their path (docs: intro/arch_overview/advanced/attributes). Those that are not in
-// the table are refused when the configuration comes, where Envoy finds out with each request that there are none.
+// Attributes of a request and its response by their path (docs: intro/arch_overview/advanced/attributes). Those that
+// are not in the table are refused when the configuration comes, where Envoy finds out with each request that there are
+// none.
 import { requestHeader, responseHeader } from "../http/read-header.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";

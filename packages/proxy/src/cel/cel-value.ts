@@ -5,7 +5,10 @@ export interface CelHeaders {
   readonly get: (name: string) => string | undefined;
 }
 
-/** Whole numbers and others are one kind, since nothing here computes. `undefined` is CEL's error: no such field, no such overload. */
+/**
+ * Whole numbers and others are one kind, since nothing here computes. `undefined` is CEL's error: no such field, no
+ * such overload.
+ */
 export type CelValue = string | number | boolean | null | readonly CelValue[] | CelHeaders | undefined;
 
 export function isList(value: CelValue): value is readonly CelValue[] {

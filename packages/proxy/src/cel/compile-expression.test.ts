@@ -1,4 +1,5 @@
-// Expressions that are refused when they come. What the others come to is compared with Envoy in local-replies-parity.test.ts.
+// Expressions that are refused when they come. What the others come to is compared with Envoy in
+// local-replies-parity.test.ts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compileExpression } from "./compile-expression.ts";

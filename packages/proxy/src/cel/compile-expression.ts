@@ -1,5 +1,6 @@
-// A CEL expression as a function on one request: Envoy's language of conditions (extensions.access_loggers.filters.cel.v3), as
-// far as operators, functions and attributes are known here. Whatever is not is an error of the configuration.
+// A CEL expression as a function on one request: Envoy's language of conditions
+// (extensions.access_loggers.filters.cel.v3), as far as operators, functions and attributes are known here. Whatever is
+// not is an error of the configuration.
 import { type CelSubject, type ReadAttribute, attributes } from "./attributes.ts";
 import { type CelValue, areEqual, isHeaders, isList, order } from "./cel-value.ts";
 import { type BinaryOperator, type CelTree, parseExpression } from "./parse-expression.ts";

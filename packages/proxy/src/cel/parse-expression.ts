@@ -1,5 +1,5 @@
-// The text of a CEL expression as a tree (cel-spec: langdef, "Syntax"). Arithmetic, conditionals, macros, messages and raw, byte
-// or triple-quoted literals are not read.
+// The text of a CEL expression as a tree (cel-spec: langdef, "Syntax"). Arithmetic, conditionals, macros, messages and
+// raw, byte or triple-quoted literals are not read.
 
 export type CelTree =
   | { readonly type: "literal"; readonly value: string | number | boolean | null }

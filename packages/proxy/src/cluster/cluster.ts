@@ -117,7 +117,10 @@ export interface Cluster {
   readonly connectTimeoutMs: number;
   /** Close an upstream connection that has been idle so long; 0 = never. Envoy's default is one hour. */
   readonly idleTimeoutMs: number;
-  /** Life of an upstream connection, which then ends with its request; 0 = no limit (HttpProtocolOptions.max_connection_duration). */
+  /**
+   * Life of an upstream connection, which then ends with its request; 0 = no limit
+   * (HttpProtocolOptions.max_connection_duration).
+   */
   readonly maxConnectionDurationMs: number;
   /** Of one request at a host, with its answer; 0 = no limit (HttpProtocolOptions.max_stream_duration). */
   readonly maxStreamDurationMs: number;
@@ -125,18 +128,29 @@ export interface Cluster {
   readonly tcpKeepAlive: TcpKeepAlive | undefined;
   /** 0 = no limit (Envoy: HttpProtocolOptions.max_requests_per_connection). */
   readonly maxRequestsPerConnection: number;
-  /** Bytes buffered for one upstream connection before its reading pauses (per_connection_buffer_limit_bytes, 1 MiB). */
+  /**
+   * Bytes buffered for one upstream connection before its reading pauses (per_connection_buffer_limit_bytes, 1 MiB).
+   */
   readonly perConnectionBufferLimitBytes: number;
-  /** Trailers of requests and responses pass; otherwise they are read and dropped (Http1ProtocolOptions.enable_trailers). */
+  /**
+   * Trailers of requests and responses pass; otherwise they are read and dropped
+   * (Http1ProtocolOptions.enable_trailers).
+   */
   readonly enableTrailers: boolean;
-  /** Hosts are spoken to in HTTP/2. Requests that routes lead here are refused (`cluster_speaks_http2`); gRPC calls of the proxy's own are carried. */
+  /**
+   * Hosts are spoken to in HTTP/2. Requests that routes lead here are refused (`cluster_speaks_http2`); gRPC calls of
+   * the proxy's own are carried.
+   */
   readonly isHttp2: boolean;
   /** Of HTTP/2 connections; undefined = as whoever opens them thinks right. */
   readonly http2KeepAlive: Http2KeepAlive | undefined;
   /** Source address for upstream connections (upstream_bind_config), undefined = the kernel chooses. */
   readonly sourceAddress: string | undefined;
   readonly circuitBreakers: CircuitBreakerLimits;
-  /** What the circuit breakers' limits are compared with; a cluster that takes the place of another goes on with its load. */
+  /**
+   * What the circuit breakers' limits are compared with; a cluster that takes the place of another goes on with its
+   * load.
+   */
   readonly load: OfProcess<ClusterLoad>;
   /** Cluster metadata as plain JSON by filter name. */
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -148,7 +162,10 @@ export interface Cluster {
   readonly stats: OfWorker<ClusterStats>;
   /** How to speak to a host (transport_socket, transport_socket_matches); absent = plain TCP to all. */
   readonly transportOf?: ((host: Host) => UpstreamTransport) | undefined;
-  /** The server name of TLS is the request's authority (UpstreamHttpProtocolOptions.auto_sni); absent = it is configured. */
+  /**
+   * The server name of TLS is the request's authority (UpstreamHttpProtocolOptions.auto_sni); absent = it is
+   * configured.
+   */
   readonly autoServerName?: AutoServerName | undefined;
   /**
    * dynamic_forward_proxy only: the host for an authority, resolved by DNS with a bounded cache; a failure gives

@@ -1,5 +1,5 @@
-// Endpoints of STRICT_DNS and LOGICAL_DNS clusters: names are asked for again and again while the cluster lives, and the
-// last good answer is kept when a resolver fails.
+// Endpoints of STRICT_DNS and LOGICAL_DNS clusters: names are asked for again and again while the cluster lives, and
+// the last good answer is kept when a resolver fails.
 import type { Logger } from "@tulle/telemetry";
 import type { DnsLookup, DnsLookupFamily } from "./dns-lookup.ts";
 import type { EndpointDescription } from "./host-set.ts";

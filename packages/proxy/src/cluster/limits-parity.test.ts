@@ -1,6 +1,6 @@
-// Outlier detection and circuit breakers: the same scenarios through this proxy and through a stock Envoy. Each scenario has a
-// cluster of its own in front of hosts that answer as it says; what clients got, what each host saw, flags and counters are
-// compared with one another and with what is expected.
+// Outlier detection and circuit breakers: the same scenarios through this proxy and through a stock Envoy. Each
+// scenario has a cluster of its own in front of hosts that answer as it says; what clients got, what each host saw,
+// flags and counters are compared with one another and with what is expected.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";
@@ -12,7 +12,9 @@ import { freePort, waitFor } from "../../../../tests/tools/processes.ts";
 import { countersOf, type Side, startEnvoy, startOurs } from "../testing/parity-pair.ts";
 import { extension, fileAccessLog, loopback, router, staticCluster } from "../testing/envoy-json.ts";
 
-/** A status that a host always answers, `hang` for an answer that waits to be let go, `refuse` for nobody at the port. */
+/**
+ * A status that a host always answers, `hang` for an answer that waits to be let go, `refuse` for nobody at the port.
+ */
 type Behaviour = number | "hang" | "refuse";
 
 interface Outcome {
@@ -29,7 +31,10 @@ interface Scenario {
   readonly hosts: readonly Behaviour[];
   readonly cluster: object;
   readonly route?: object;
-  /** One after the other; or so many that hang at the host, then so many that wait for a connection, then the refused ones. */
+  /**
+   * One after the other; or so many that hang at the host, then so many that wait for a connection, then the refused
+   * ones.
+   */
   readonly requests:
     | { readonly inTurn: number }
     | { readonly held: number; readonly waiting: number; readonly refused: number };
@@ -426,7 +431,8 @@ async function play(index: number, side: Side, hosts: Hosts): Promise<Outcome> {
   const inTurn = async (times: number): Promise<void> => {
     for (let turn = 0; turn < times; turn += 1) {
       await request(port);
-      // Envoy ejects on its main thread, which has done so once it has answered this; a host that soon returns is not waited for.
+      // Envoy ejects on its main thread, which has done so once it has answered this; a host that soon returns is not
+      // waited for.
       if (!repeatsAfterReturn) await gaugeOf(side, index, "outlier_detection.ejections_active");
     }
     count += times;
@@ -507,7 +513,9 @@ function countBy(values: readonly string[]): Record<string, number> {
   return counts;
 }
 
-/** Which host has the first turn is each proxy's own choice: good hosts are told from bad ones, not from one another. */
+/**
+ * Which host has the first turn is each proxy's own choice: good hosts are told from bad ones, not from one another.
+ */
 function comparable(outcome: Outcome, behaviours: readonly Behaviour[]): Outcome {
   const perBehaviour = new Map<Behaviour, number[]>();
   for (const [index, behaviour] of behaviours.entries()) {

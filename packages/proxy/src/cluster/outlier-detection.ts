@@ -1,8 +1,8 @@
-// Takes hosts that keep failing out of the balancer's choice for a while, by what requests themselves see of them (Envoy:
-// OutlierDetection, `DetectorImpl`). One detector a cluster; the router tells it how each try went.
+// Takes hosts that keep failing out of the balancer's choice for a while, by what requests themselves see of them
+// (Envoy: OutlierDetection, `DetectorImpl`). One detector a cluster; the router tells it how each try went.
 //
-// A host is either in use or ejected. It is ejected for `baseEjectionTimeMs` times the number of ejections in a row, at most
-// `maxEjectionTimeMs`; each interval without an ejection takes one off that number.
+// A host is either in use or ejected. It is ejected for `baseEjectionTimeMs` times the number of ejections in a row, at
+// most `maxEjectionTimeMs`; each interval without an ejection takes one off that number.
 import type { Counter, Gauge, Logger, MetricRegistry } from "@tulle/telemetry";
 import type { Clock } from "../worker/clock.ts";
 import type { Host } from "./cluster.ts";
@@ -283,7 +283,10 @@ export class OutlierDetection {
     return true;
   }
 
-  /** Compares what the interval has shown of the hosts with one another, and with the limit (Envoy: processSuccessRateEjections). */
+  /**
+   * Compares what the interval has shown of the hosts with one another, and with the limit (Envoy:
+   * processSuccessRateEjections).
+   */
   #judgeRates(
     which: "externalRate" | "localOriginRate",
     byRate: RateCause,

@@ -1,4 +1,5 @@
-// Endpoints of several priorities: which hosts are asked, by this proxy and by a stock Envoy, while hosts of the first are well or not.
+// Endpoints of several priorities: which hosts are asked, by this proxy and by a stock Envoy, while hosts of the first
+// are well or not.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";

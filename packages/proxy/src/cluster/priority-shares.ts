@@ -1,5 +1,6 @@
-// How requests are shared among the priority levels of a cluster (Envoy: "Priority levels" and "Panic threshold" of its load balancing). A level
-// counts as whole while 100/1.4 percent of its hosts are healthy; what it lacks goes to the next.
+// How requests are shared among the priority levels of a cluster (Envoy: "Priority levels" and "Panic threshold" of its
+// load balancing). A level counts as whole while 100/1.4 percent of its hosts are healthy; what it lacks goes to the
+// next.
 
 /** ClusterLoadAssignment.Policy.overprovisioning_factor, its default. */
 export const overprovisioningPercent = 140;

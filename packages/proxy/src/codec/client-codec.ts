@@ -13,7 +13,10 @@ export interface ClientCodec {
   readonly bytesSent: number;
   /** `ip:port` of our side, undefined before the connection is up. */
   readonly localAddress: string | undefined;
-  /** So many streams may be opened beside those that are; 0 until the connection is up, and once it is given up. HTTP/1.1: one, while there is none. */
+  /**
+   * So many streams may be opened beside those that are; 0 until the connection is up, and once it is given up.
+   * HTTP/1.1: one, while there is none.
+   */
   readonly capacity: number;
   /** Needs capacity. */
   open(receiver: ResponseReceiver): RequestSender;

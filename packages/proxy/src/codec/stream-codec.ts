@@ -1,6 +1,7 @@
-// The line between codecs and everything that handles requests. A codec owns the connection (`server-codec.ts`); on it each request is a
-// stream of its own: heads, body chunks, trailers, resets with their reasons, and backpressure in both directions, with nothing of
-// HTTP/1.1 or HTTP/2 showing through. Chunks are views on a reused read buffer: who keeps one copies it.
+// The line between codecs and everything that handles requests. A codec owns the connection (`server-codec.ts`); on it
+// each request is a stream of its own: heads, body chunks, trailers, resets with their reasons, and backpressure in
+// both directions, with nothing of HTTP/1.1 or HTTP/2 showing through. Chunks are views on a reused read buffer: who
+// keeps one copies it.
 import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 
@@ -56,8 +57,8 @@ export interface ResponseSender {
   pauseRequest(): void;
   resumeRequest(): void;
   /**
-   * The stream is over with its response, whatever of the request is yet to come. HTTP/1.1 has only the end of the connection
-   * for that. That a connection shall take no further requests is another thing: `ServerCodec.drain`.
+   * The stream is over with its response, whatever of the request is yet to come. HTTP/1.1 has only the end of the
+   * connection for that. That a connection shall take no further requests is another thing: `ServerCodec.drain`.
    */
   endWithResponse(): void;
   /** True when the answer is the start of a tunnel: bytes flow raw both ways after its head. */
@@ -83,7 +84,10 @@ export interface RequestSender {
   /** Gives the stream up; HTTP/1.1 closes the connection. */
   resetStream(reason: StreamResetReason): void;
   isOverHighWatermark(): boolean;
-  /** Of a response head that has just come, or an end without one: the host may have closed before it could read the request. */
+  /**
+   * Of a response head that has just come, or an end without one: the host may have closed before it could read the
+   * request.
+   */
   mayHaveCrossed(): boolean;
   pauseResponse(): void;
   resumeResponse(): void;

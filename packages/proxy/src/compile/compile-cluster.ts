@@ -1,5 +1,5 @@
-// A cluster resource into the object that routes lead to (config.cluster.v3.Cluster). Its hosts come with it (STATIC), by
-// EDS, by DNS once it is started, or with each request (dynamic_forward_proxy).
+// A cluster resource into the object that routes lead to (config.cluster.v3.Cluster). Its hosts come with it (STATIC),
+// by EDS, by DNS once it is started, or with each request (dynamic_forward_proxy).
 import {
   type Cluster as ClusterMessage,
   Cluster_DiscoveryType as DiscoveryType,

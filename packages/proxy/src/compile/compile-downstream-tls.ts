@@ -1,4 +1,5 @@
-// The transport socket of a filter chain: plain, or TLS that ends here (extensions.transport_sockets.tls.v3.DownstreamTlsContext).
+// The transport socket of a filter chain: plain, or TLS that ends here
+// (extensions.transport_sockets.tls.v3.DownstreamTlsContext).
 import type { TransportSocket } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { FilterChain } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import {

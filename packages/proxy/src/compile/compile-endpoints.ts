@@ -93,7 +93,9 @@ function* eachEndpoint(
   }
 }
 
-/** Factor on each host's weight so that the weights of a locality add up to the locality's; 0 takes it out, as in Envoy. */
+/**
+ * Factor on each host's weight so that the weights of a locality add up to the locality's; 0 takes it out, as in Envoy.
+ */
 function localityScale(locality: LocalityLbEndpoints, endpoints: readonly LbEndpoint[]): number {
   const sum = endpoints.reduce((total, endpoint) => total + weightOf(endpoint), 0);
   return sum === 0 ? 0 : (locality.loadBalancingWeight ?? 0) / sum;

@@ -1,4 +1,5 @@
-// What a route configuration, a virtual host, a route or a weighted cluster changes of headers: each is a level, and a route's own come first.
+// What a route configuration, a virtual host, a route or a weighted cluster changes of headers: each is a level, and a
+// route's own come first.
 import type { Route as RouteMessage } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import { compileHeaderChanges, type HeaderChange } from "../fields/compile-header-changes.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";

@@ -22,7 +22,10 @@ export interface CompiledRedirect {
   location(request: RequestHead): string;
 }
 
-/** The authority without its port where a new port or a change of scheme makes that one wrong (Envoy: processRequestHost). */
+/**
+ * The authority without its port where a new port or a change of scheme makes that one wrong (Envoy:
+ * processRequestHost).
+ */
 function redirectedHost(request: RequestHead, newScheme: string, newPort: string): string {
   const host = request.authority;
   const colon = host.startsWith("[") ? host.lastIndexOf("]:") + 1 : host.lastIndexOf(":");

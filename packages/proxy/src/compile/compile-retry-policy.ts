@@ -13,7 +13,10 @@ const previousHostsName = "envoy.retry_host_predicates.previous_hosts";
 
 let last = { text: "", bits: 0 };
 
-/** Bits of `retryConditions`; tokens that Envoy does not know are without effect there too. Most routes of a mesh have the same. */
+/**
+ * Bits of `retryConditions`; tokens that Envoy does not know are without effect there too. Most routes of a mesh have
+ * the same.
+ */
 export function parseRetryOn(text: string): number {
   if (text !== last.text) last = { text, bits: bitsOf(text) };
   return last.bits;

@@ -1,4 +1,5 @@
-// Requests walked through compiled route tables: which virtual host, which route, which cluster, and the answers that a route gives itself.
+// Requests walked through compiled route tables: which virtual host, which route, which cluster, and the answers that a
+// route gives itself.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type RequestProperties } from "../testing/from-configuration.ts";

@@ -24,7 +24,10 @@ import {
 import { routeConfigurationMessage } from "./route-fields.ts";
 
 export interface RouteConfigurationOptions {
-  /** For `validate_clusters`: whether a cluster exists. An inline configuration is validated unless it says no, RDS is not. */
+  /**
+   * For `validate_clusters`: whether a cluster exists. An inline configuration is validated unless it says no, RDS is
+   * not.
+   */
   readonly clusterExists?: (name: string) => boolean;
   readonly isInline?: boolean;
 }
@@ -106,7 +109,10 @@ export function compileRouteConfiguration(
   return compiled(runAtOnce(buildRouteTable(decodedSource(message), scope, options, Place.root, problems)), problems);
 }
 
-/** The same of an encoded message, with pauses in which requests are served. What `previous` has of it already is taken from there. */
+/**
+ * The same of an encoded message, with pauses in which requests are served. What `previous` has of it already is taken
+ * from there.
+ */
 export async function compileEncodedRoutes(
   bytes: Uint8Array,
   scope: CompileScope,

@@ -1,5 +1,6 @@
-// A Secret resource into what TLS contexts and filters hold (extensions.transport_sockets.tls.v3.Secret). Keys and certificates are
-// tried here, so that a bad one is refused by name and the one before it goes on; errors never quote what is secret.
+// A Secret resource into what TLS contexts and filters hold (extensions.transport_sockets.tls.v3.Secret). Keys and
+// certificates are tried here, so that a bad one is refused by name and the one before it goes on; errors never quote
+// what is secret.
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import type {

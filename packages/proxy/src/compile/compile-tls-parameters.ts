@@ -1,5 +1,5 @@
-// TlsParameters into OpenSSL's words. Envoy's names of ciphers and curves are BoringSSL's, which share them but for the groups of equal
-// preference in brackets.
+// TlsParameters into OpenSSL's words. Envoy's names of ciphers and curves are BoringSSL's, which share them but for the
+// groups of equal preference in brackets.
 import { createSecureContext, getCiphers } from "node:tls";
 import {
   TlsParameters_TlsProtocol as TlsProtocol,

@@ -1,5 +1,5 @@
-// How a cluster speaks to its hosts: HTTP/1.1 (or HTTP/2, for calls of the proxy's own), with the limits of HttpProtocolOptions
-// (extensions.upstreams.http.v3.HttpProtocolOptions, or the older fields of Cluster).
+// How a cluster speaks to its hosts: HTTP/1.1 (or HTTP/2, for calls of the proxy's own), with the limits of
+// HttpProtocolOptions (extensions.upstreams.http.v3.HttpProtocolOptions, or the older fields of Cluster).
 import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import type {
   Http1ProtocolOptions,
@@ -83,7 +83,10 @@ function http2Options(
 
 const defaultJitterPercent = 15;
 
-/** Envoy: KeepaliveSettings; without an interval it pings only before a new stream, and a stream of ours is a connection's first. */
+/**
+ * Envoy: KeepaliveSettings; without an interval it pings only before a new stream, and a stream of ours is a
+ * connection's first.
+ */
 function http2KeepAlive(
   message: KeepaliveSettings | undefined,
   place: Place = Place.root,

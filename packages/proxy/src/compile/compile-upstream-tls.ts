@@ -64,7 +64,10 @@ function fits(has: JsonValue | undefined, wanted: JsonValue): boolean {
   return has !== undefined && JSON.stringify(has) === JSON.stringify(wanted);
 }
 
-/** Envoy keeps one session for each context by default; hosts have their own here, and connections are opened several at a time. */
+/**
+ * Envoy keeps one session for each context by default; hosts have their own here, and connections are opened several at
+ * a time.
+ */
 const defaultMaxSessions = 4;
 
 function compileTransport(socket: TransportSocket | undefined, build: Build, place: Place): UpstreamTransport {

@@ -21,7 +21,9 @@ import { RouteList, maxWalkedRoutes } from "./route-list.ts";
 import type { EncodedParts, OpenVirtualHost, VirtualHostSource } from "./route-source.ts";
 import { routeMessage, virtualHostMessage } from "./route-fields.ts";
 
-/** What every virtual host of a configuration shares. Not its message: that is views of a response, which hosts outlive. */
+/**
+ * What every virtual host of a configuration shares. Not its message: that is views of a response, which hosts outlive.
+ */
 export interface TableBuild {
   readonly mostSpecificWins: boolean;
   readonly maxDirectResponseBodyBytes: number;
@@ -67,8 +69,9 @@ interface GoodHost {
 }
 
 /**
- * One that came encoded is found good when it comes, and compiled for the first request that asks for it: a mesh's proxy is told of a
- * thousand services and calls five. All of them compiled and kept made five collections of 12 ms in each push of ten thousand routes.
+ * One that came encoded is found good when it comes, and compiled for the first request that asks for it: a mesh's
+ * proxy is told of a thousand services and calls five. All of them compiled and kept made five collections of 12 ms in
+ * each push of ten thousand routes.
  */
 export class CompiledVirtualHost {
   readonly name: string;
@@ -94,7 +97,10 @@ export class CompiledVirtualHost {
     return this.#routes.match(request, context);
   }
 
-  /** Whether `source` is what this was compiled from; from now on this one's bytes are held, and not those of a message of long ago. */
+  /**
+   * Whether `source` is what this was compiled from; from now on this one's bytes are held, and not those of a message
+   * of long ago.
+   */
   comesAgainAs(source: VirtualHostSource): boolean {
     if (this.#isCompiledAnew || !isSame(this.#source.encoded, source.encoded)) return false;
     this.#source = source;
@@ -107,8 +113,8 @@ export function isSame(before: Uint8Array | undefined, now: Uint8Array | undefin
 }
 
 /**
- * Within a request, so nothing may be thrown here: it would end the process and all that it serves. What was good when it came is good now;
- * should it be otherwise, requests for this virtual host alone get 503, and the log says why.
+ * Within a request, so nothing may be thrown here: it would end the process and all that it serves. What was good when
+ * it came is good now; should it be otherwise, requests for this virtual host alone get 503, and the log says why.
  */
 function compileLate(name: string, source: VirtualHostSource, build: TableBuild): HostRoutes {
   const problems = new Problems();

@@ -1,6 +1,6 @@
-// Whatever is taken for good by its shape is good: on bytes of every kind, compiled in full it is the same and without a problem.
-// And what our own control plane sends is known by its shape when it comes with other texts.
-// And what our own control plane sends is known by its shape when it comes with other texts.
+// Whatever is taken for good by its shape is good: on bytes of every kind, compiled in full it is the same and without
+// a problem. And what our own control plane sends is known by its shape when it comes with other texts. And what our
+// own control plane sends is known by its shape when it comes with other texts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
@@ -283,7 +283,8 @@ const shapes: readonly {
     isKnown: false,
   },
   {
-    // protobuf-es looks at no wire type of a field that it knows: it reads runtime_fraction's number as a length, and the prefix in it.
+    // protobuf-es looks at no wire type of a field that it knows: it reads runtime_fraction's number as a length, and
+    // the prefix in it.
     name: "a number in the place of a message, which takes in the text behind it",
     learned: host([field(1, field(2, "/a"), [0x48, 4], field(1, " !")), to("a")]),
     asked: host([field(1, field(2, "/a"), [0x48, 4], field(1, "''")), to("a")]),
@@ -522,7 +523,9 @@ for (const { name, next } of tables) {
   });
 }
 
-/** Every text that belongs to no shape, another one of the same kind; and whether one of them is none that may differ. */
+/**
+ * Every text that belongs to no shape, another one of the same kind; and whether one of them is none that may differ.
+ */
 function changeTexts(virtualHost: VirtualHost): { readonly hasOddText: boolean } {
   let hasOddText = false;
   const other = (text: string): string => {

@@ -1,5 +1,5 @@
-// The routes of one virtual host in their order. A long list is looked up by path, so that the ten-thousandth route costs
-// what the first one does; the order still decides.
+// The routes of one virtual host in their order. A long list is looked up by path, so that the ten-thousandth route
+// costs what the first one does; the order still decides.
 import type { RequestHead } from "../http/message.ts";
 import { type MatchContext, firstSegment, pathWithoutQuery } from "../fields/compile-route-match.ts";
 import type { CompiledRoute } from "./compile-route.ts";

@@ -1,5 +1,5 @@
-// Where the routes of a table come from: a message that stands in its listener, or the bytes of an RDS resource, which are decoded
-// one route at a time, if at all, so that what a route was decoded to is garbage before the next one comes.
+// Where the routes of a table come from: a message that stands in its listener, or the bytes of an RDS resource, which
+// are decoded one route at a time, if at all, so that what a route was decoded to is garbage before the next one comes.
 import { fromBinary } from "@bufbuild/protobuf";
 import { resourceName, splitList } from "@tulle/xds";
 import { type RouteConfiguration, RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";

@@ -1,4 +1,5 @@
-// Rows of TLS (extensions.transport_sockets.tls.v3): a rule about certificates that is not enforced must refuse the resource.
+// Rows of TLS (extensions.transport_sockets.tls.v3): a rule about certificates that is not enforced must refuse the
+// resource.
 import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import {
   DownstreamTlsContextSchema,

@@ -5,8 +5,9 @@ import type { CheckedMessage, FieldRules } from "./checked-message.ts";
 import type { Place, Problems } from "./problems.ts";
 
 /**
- * Walks the message and all messages in its fields. A field that is set and stands in no column of its row is an error at its place.
- * One that this proxy's descriptors do not know is newer than the proxy: it is ignored with a warning, where Envoy counts it.
+ * Walks the message and all messages in its fields. A field that is set and stands in no column of its row is an error
+ * at its place. One that this proxy's descriptors do not know is newer than the proxy: it is ignored with a warning,
+ * where Envoy counts it.
  */
 export function checkFields<D extends DescMessage>(
   { rules }: CheckedMessage<D>,

@@ -1,5 +1,6 @@
-// A message of Envoy's together with what becomes of each of its fields, made once from rows (field-row.ts) and the descriptor. A message
-// that can be reached through a field in use and has no row stops the program: so a new field of Envoy is never passed over in silence.
+// A message of Envoy's together with what becomes of each of its fields, made once from rows (field-row.ts) and the
+// descriptor. A message that can be reached through a field in use and has no row stops the program: so a new field of
+// Envoy is never passed over in silence.
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { FieldRow, FieldRows, WholeRow } from "./field-row.ts";
 

@@ -10,7 +10,10 @@ const knownFormatters = new Set([
   "type.googleapis.com/envoy.extensions.formatter.metadata.v3.Metadata",
 ]);
 
-/** Of a formatter that leaves queries out: the parameters, joined by commas, whose values alone are to be left out. Envoy does not read names. */
+/**
+ * Of a formatter that leaves queries out: the parameters, joined by commas, whose values alone are to be left out.
+ * Envoy does not read names.
+ */
 const redactedPrefix = "tulle.redacted_query:";
 
 /** Missing values are `-`, or nothing with `omit_empty_values`. */

@@ -1,5 +1,6 @@
-// google_grpc, Envoy's other gRPC client (config.core.v3.GrpcService.GoogleGrpc), as a cluster of our own: its address becomes the cluster's
-// endpoints, its channel credentials the cluster's TLS. So both clients verify their server by the same code.
+// google_grpc, Envoy's other gRPC client (config.core.v3.GrpcService.GoogleGrpc), as a cluster of our own: its address
+// becomes the cluster's endpoints, its channel credentials the cluster's TLS. So both clients verify their server by
+// the same code.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { anyPack } from "@bufbuild/protobuf/wkt";
 import { isIP, isIPv4 } from "node:net";
@@ -82,7 +83,10 @@ interface TargetAddress {
 const defaultPort = 443;
 const longestUnixPath = 107;
 
-/** gRPC's names (gRPC Name Resolution): `dns:///host:port`, `ipv4:a:p,b:p`, `ipv6:[a]:p`, `unix:path`, `unix:///path`, `host:port`. */
+/**
+ * gRPC's names (gRPC Name Resolution): `dns:///host:port`, `ipv4:a:p,b:p`, `ipv6:[a]:p`, `unix:path`, `unix:///path`,
+ * `host:port`.
+ */
 function readTargetUri(uri: string, place: Place, problems: Problems): TargetAddress | undefined {
   const refuse = (words: string): undefined => {
     problems.error(place, words);

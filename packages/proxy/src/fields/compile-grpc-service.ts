@@ -1,5 +1,5 @@
-// A gRPC service that a cluster leads to (config.core.v3.GrpcService.EnvoyGrpc). What would be secret, or would prove who we are, and cannot
-// be sent is an error: nobody shall believe that it went along.
+// A gRPC service that a cluster leads to (config.core.v3.GrpcService.EnvoyGrpc). What would be secret, or would prove
+// who we are, and cannot be sent is an error: nobody shall believe that it went along.
 import type { HeaderValue } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { GrpcService } from "@tulle/xds/envoy/config/core/v3/grpc_service_pb";
 import type { GrpcTarget } from "../http/grpc-target.ts";

@@ -32,7 +32,9 @@ export interface CompileScope extends FormatEnvironment {
   readonly clock: Clock;
   /** cluster_manager.upstream_bind_config of the bootstrap. */
   readonly defaultSourceAddress: string | undefined;
-  /** Clusters of the bootstrap, which streams of configuration may go to; undefined = nothing is known of a bootstrap. */
+  /**
+   * Clusters of the bootstrap, which streams of configuration may go to; undefined = nothing is known of a bootstrap.
+   */
   readonly staticClusterNames?: ReadonlySet<string> | undefined;
 }
 

@@ -1,4 +1,5 @@
-// A reference to a secret (SdsSecretConfig) into its slot: static, over the aggregated stream, or over a stream of its own, or from a file.
+// A reference to a secret (SdsSecretConfig) into its slot: static, over the aggregated stream, or over a stream of its
+// own, or from a file.
 import { existsSync } from "node:fs";
 import type { ApiConfigSource, ConfigSource } from "@tulle/xds/envoy/config/core/v3/config_source_pb";
 import type { SdsSecretConfig } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";

@@ -1,4 +1,5 @@
-// What becomes of each field of one of Envoy's messages. Rows lie beside who compiles the message; `checkedMessage` puts them together.
+// What becomes of each field of one of Envoy's messages. Rows lie beside who compiles the message; `checkedMessage`
+// puts them together.
 
 export interface FieldRow {
   /** Names of fields that are acted on, separated by white space. */

@@ -1,4 +1,5 @@
-// How access logs tell the end of a gRPC call, on this proxy and on a stock Envoy: what trailers say, else heads, else the HTTP status.
+// How access logs tell the end of a gRPC call, on this proxy and on a stock Envoy: what trailers say, else heads, else
+// the HTTP status.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";

@@ -1,5 +1,5 @@
-// Header values beyond ASCII in access logs, byte by byte beside a stock Envoy: text and JSON. Envoy writes what is no UTF-8 raw into text, so that
-// its log is none either; ours always is.
+// Header values beyond ASCII in access logs, byte by byte beside a stock Envoy: text and JSON. Envoy writes what is no
+// UTF-8 raw into text, so that its log is none either; ours always is.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";

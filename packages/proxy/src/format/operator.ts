@@ -20,7 +20,9 @@ export interface CompiledOperator {
 export interface FormatEnvironment {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly hostname: string;
-  /** Where REQ_WITHOUT_QUERY leaves out the values of these parameters alone, not the whole query; names in lower case. */
+  /**
+   * Where REQ_WITHOUT_QUERY leaves out the values of these parameters alone, not the whole query; names in lower case.
+   */
   readonly redactedParameters?: ReadonlySet<string>;
 }
 

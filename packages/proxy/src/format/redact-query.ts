@@ -1,4 +1,5 @@
-// Which parameters of a query stand in logs: codes, tokens and hints of sign-ins are as good as passwords to who reads them there.
+// Which parameters of a query stand in logs: codes, tokens and hints of sign-ins are as good as passwords to who reads
+// them there.
 
 const redactedValue = "redacted";
 
@@ -6,8 +7,8 @@ const redactedValue = "redacted";
 export function redactQuery(path: string, names: ReadonlySet<string>): string {
   const query = path.indexOf("?");
   if (query < 0) return path;
-  // Some servers part parameters by `;` as well. Whole parameters are matched, with `=` or without: to look for a `=` from each character on
-  // would cost the square of a query that has none, and strangers write queries.
+  // Some servers part parameters by `;` as well. Whole parameters are matched, with `=` or without: to look for a `=`
+  // from each character on would cost the square of a query that has none, and strangers write queries.
   const redacted = path.slice(query + 1).replace(/[^&;]+/g, (parameter) => {
     const end = parameter.indexOf("=");
     if (end < 0) return parameter;

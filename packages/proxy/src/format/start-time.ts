@@ -1,5 +1,5 @@
-// `%START_TIME%` and its kin: the default is ISO 8601 with milliseconds, else strftime specifiers and Envoy's fractions of
-// a second (`%3f`, `%6f`, `%9f`); times are UTC.
+// `%START_TIME%` and its kin: the default is ISO 8601 with milliseconds, else strftime specifiers and Envoy's fractions
+// of a second (`%3f`, `%6f`, `%9f`); times are UTC.
 
 let cachedSecond = Number.NaN;
 let cachedText = "";

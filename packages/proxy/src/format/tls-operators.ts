@@ -1,5 +1,5 @@
-// Operators of the substitution format that tell of a TLS connection, the client's or the one to a host, and of the certificates on
-// it: missing values on a plain one.
+// Operators of the substitution format that tell of a TLS connection, the client's or the one to a host, and of the
+// certificates on it: missing values on a plain one.
 import { fieldValue } from "../http/header-value.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { TlsInfo, ShownCertificateInfo } from "../tls/tls-info.ts";

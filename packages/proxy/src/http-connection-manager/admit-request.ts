@@ -1,5 +1,5 @@
-// What the connection manager looks at before it routes a request: whether its head makes sense, and its path, which routes and
-// policies are to see in its normal form (Envoy: `ActiveStream::decodeHeaders`).
+// What the connection manager looks at before it routes a request: whether its head makes sense, and its path, which
+// routes and policies are to see in its normal form (Envoy: `ActiveStream::decodeHeaders`).
 import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
 import type { LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";

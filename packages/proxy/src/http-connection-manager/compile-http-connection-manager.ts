@@ -143,7 +143,10 @@ function clientCertForwarding(message: HttpConnectionManager): ClientCertForward
   };
 }
 
-/** Whose `x-envoy-*` headers are believed: nobody's, unless ranges are named. Envoy believes 127.0.0.1 and private networks where the field is there and names none. */
+/**
+ * Whose `x-envoy-*` headers are believed: nobody's, unless ranges are named. Envoy believes 127.0.0.1 and private
+ * networks where the field is there and names none.
+ */
 function internalAddresses(
   message: HttpConnectionManager,
   place: Place,

@@ -1,5 +1,6 @@
-// What becomes of answers that the proxy gives itself before they leave (LocalReplyConfig of the HTTP connection manager): the
-// first mapper whose filter holds may change status, headers and body, and a format may put the body into words of its own.
+// What becomes of answers that the proxy gives itself before they leave (LocalReplyConfig of the HTTP connection
+// manager): the first mapper whose filter holds may change status, headers and body, and a format may put the body into
+// words of its own.
 import type { SubstitutionFormatString } from "@tulle/xds/envoy/config/core/v3/substitution_format_string_pb";
 import type {
   LocalReplyConfig,

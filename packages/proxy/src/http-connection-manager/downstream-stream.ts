@@ -1,5 +1,5 @@
-// One request and its response: takes the request from the codec, lets filters run over it, sends the answer back through
-// them, and tells observers what happens (Envoy: `ConnectionManagerImpl::ActiveStream`).
+// One request and its response: takes the request from the codec, lets filters run over it, sends the answer back
+// through them, and tells observers what happens (Envoy: `ConnectionManagerImpl::ActiveStream`).
 import type { Counter, Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender, StreamResetReason } from "../codec/stream-codec.ts";
 import { admitRequest, overloaded } from "./admit-request.ts";
@@ -20,8 +20,8 @@ import type { HttpConnection } from "./http-connection.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 
 /**
- * What of the response has left: `none` yet; `started`: its head has; `ended`: all of it, or the stream was cut off. The
- * stream ends with its response: what a client still sends of its request afterwards is the codec's to throw away.
+ * What of the response has left: `none` yet; `started`: its head has; `ended`: all of it, or the stream was cut off.
+ * The stream ends with its response: what a client still sends of its request afterwards is the codec's to throw away.
  */
 type ResponseState = "none" | "started" | "ended";
 

@@ -1,5 +1,6 @@
-// Every way in which a request or its connection can fail, and every bad peer, on this proxy and on a stock Envoy: the same flags,
-// details and counters, and a witness on another connection that is served all the while. docs/failures.md explains the rows.
+// Every way in which a request or its connection can fail, and every bad peer, on this proxy and on a stock Envoy: the
+// same flags, details and counters, and a witness on another connection that is served all the while. docs/failures.md
+// explains the rows.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type FailureStage, type SideName, startFailureStage } from "../testing/failures/failure-stage.ts";

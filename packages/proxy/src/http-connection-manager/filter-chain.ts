@@ -1,4 +1,5 @@
-// The HTTP filters of a connection manager in their order, and for each hook those that have it: a stream asks nobody who has nothing to say.
+// The HTTP filters of a connection manager in their order, and for each hook those that have it: a stream asks nobody
+// who has nothing to say.
 import type { HttpFilter } from "../http/filter.ts";
 
 /** A filter at its place in the chain. */

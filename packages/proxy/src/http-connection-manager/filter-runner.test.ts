@@ -1,5 +1,5 @@
-// Whom a stream asks: in which order, who stops it, and that a filter which is off by itself sees the requests of routes that name it, from
-// beginning to end, and no others.
+// Whom a stream asks: in which order, who stops it, and that a filter which is off by itself sees the requests of
+// routes that name it, from beginning to end, and no others.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ResponseSender } from "../codec/stream-codec.ts";

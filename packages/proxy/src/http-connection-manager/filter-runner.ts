@@ -1,5 +1,5 @@
-// Leads one stream through its filters: who comes next, who has stopped the request and what waits behind him, and which filters the route has
-// switched on (Envoy: `FilterManager`).
+// Leads one stream through its filters: who comes next, who has stopped the request and what waits behind him, and
+// which filters the route has switched on (Envoy: `FilterManager`).
 import type { HttpStream } from "../http/filter.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { ResponseHead } from "../http/message.ts";

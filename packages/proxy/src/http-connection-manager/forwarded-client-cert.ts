@@ -1,5 +1,5 @@
-// `x-forwarded-client-cert`: what a proxy tells about the certificate of its client (Envoy: forward_client_cert_details,
-// set_current_client_cert_details).
+// `x-forwarded-client-cert`: what a proxy tells about the certificate of its client (Envoy:
+// forward_client_cert_details, set_current_client_cert_details).
 import type { TlsInfo } from "../tls/tls-info.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import { fieldValue } from "../http/header-value.ts";
@@ -38,7 +38,9 @@ export function currentClientCert(forwarding: ClientCertForwarding, tls: TlsInfo
   return fieldValue(parts.join(";"));
 }
 
-/** `current` is what `currentClientCert` gave for the connection; `received`: the header as the client sent it, joined. */
+/**
+ * `current` is what `currentClientCert` gave for the connection; `received`: the header as the client sent it, joined.
+ */
 export function forwardClientCert(
   headers: HeaderMap,
   mode: ForwardClientCert,

@@ -1,5 +1,5 @@
-// What has come of a request behind its head while a filter holds it, under a limit above which the client is paused. Made when
-// there is something to keep, as few requests ever wait.
+// What has come of a request behind its head while a filter holds it, under a limit above which the client is paused.
+// Made when there is something to keep, as few requests ever wait.
 import type { ResponseSender } from "../codec/stream-codec.ts";
 import { BodyBlocks } from "../http/body-blocks.ts";
 import type { HeaderMap } from "../http/header-map.ts";

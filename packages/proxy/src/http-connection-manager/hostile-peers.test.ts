@@ -1,5 +1,5 @@
-// Peers that do what they can to harm: clients that never read, bodies that smuggle requests, back ends that answer too much
-// or leave at the worst moment.
+// Peers that do what they can to harm: clients that never read, bodies that smuggle requests, back ends that answer too
+// much or leave at the worst moment.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { forwardTo, handBuiltCluster, handBuiltListener } from "../testing/hand-built-runtime.ts";

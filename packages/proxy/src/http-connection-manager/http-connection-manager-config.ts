@@ -18,7 +18,10 @@ export interface HttpConnectionManagerConfig {
   /** `server:` of responses; "pass_through" leaves the upstream's (server_header_transformation). */
   readonly serverName: string;
   readonly serverHeaderTransformation: "overwrite" | "append_if_absent" | "pass_through";
-  /** 0 = none. Envoy: common_http_protocol_options.idle_timeout (1 h), request_headers_timeout, stream_idle_timeout (5 min), request_timeout. */
+  /**
+   * 0 = none. Envoy: common_http_protocol_options.idle_timeout (1 h), request_headers_timeout, stream_idle_timeout (5
+   * min), request_timeout.
+   */
   readonly connectionIdleTimeoutMs: number;
   readonly requestHeadersTimeoutMs: number;
   readonly streamIdleTimeoutMs: number;
@@ -27,7 +30,10 @@ export interface HttpConnectionManagerConfig {
   readonly maxStreamDurationMs: number;
   /** 0 = none. Envoy: common_http_protocol_options.max_connection_duration. */
   readonly maxConnectionDurationMs: number;
-  /** At the end of its life a connection waits for one more answer, however long that takes (http1_safe_max_connection_duration). */
+  /**
+   * At the end of its life a connection waits for one more answer, however long that takes
+   * (http1_safe_max_connection_duration).
+   */
   readonly endsConnectionsSafely: boolean;
   /** Requests of one connection; 0 = no limit. Envoy: common_http_protocol_options.max_requests_per_connection. */
   readonly maxRequestsPerConnection: number;

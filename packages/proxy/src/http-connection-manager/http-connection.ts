@@ -1,5 +1,5 @@
-// The connection manager of one downstream connection: makes a stream for each request of its codec, with the configuration
-// that was current when the connection was accepted (Envoy: `ConnectionManagerImpl`).
+// The connection manager of one downstream connection: makes a stream for each request of its codec, with the
+// configuration that was current when the connection was accepted (Envoy: `ConnectionManagerImpl`).
 import { openServerCodec, type ServerCodec, type ServerCodecOwner } from "../codec/server-codec.ts";
 import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
 import { currentClientCert } from "./forwarded-client-cert.ts";
@@ -73,7 +73,9 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     return this.#codec.protocol;
   }
 
-  /** Its configuration has been replaced, its listener is going, or there is too much to do: no further requests on it. */
+  /**
+   * Its configuration has been replaced, its listener is going, or there is too much to do: no further requests on it.
+   */
   drain(): void {
     this.isDraining = true;
     this.#codec.drain();
@@ -85,8 +87,8 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
   }
 
   /**
-   * Lets the stream's idle time-out run. One timer for all streams of the connection, armed for the first and looking at
-   * who is there when it fires: arming and disarming it for each request cost 0.3 µs of 6.
+   * Lets the stream's idle time-out run. One timer for all streams of the connection, armed for the first and looking
+   * at who is there when it fires: arming and disarming it for each request cost 0.3 µs of 6.
    */
   watchIdle(stream: DownstreamStream, timeoutMs: number): void {
     this.#watched.push(stream);
@@ -112,8 +114,8 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     if (leastLeftMs < Infinity) this.dataPath.timers.arm(this.#idleTimer, leastLeftMs, nowMs);
   }
 
-  // As Envoy: a client that has said nothing goes at once; the others learn it by their next answer, and where none comes within
-  // the time for draining, by the connection's end.
+  // As Envoy: a client that has said nothing goes at once; the others learn it by their next answer, and where none
+  // comes within the time for draining, by the connection's end.
   #onMaxDuration(): void {
     const { config, dataPath } = this;
     config.stats.downstreamConnectionsMaxDuration.increment();

@@ -1,4 +1,5 @@
-// The idle time-outs of several streams on one connection, which HTTP/1.1 does not have at once: one timer serves them all.
+// The idle time-outs of several streams on one connection, which HTTP/1.1 does not have at once: one timer serves them
+// all.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";

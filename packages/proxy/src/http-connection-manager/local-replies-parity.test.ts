@@ -1,4 +1,5 @@
-// The same rules for local replies on this proxy and on a stock Envoy: which answers a mapper takes, and what becomes of them.
+// The same rules for local replies on this proxy and on a stock Envoy: which answers a mapper takes, and what becomes
+// of them.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { ParityListener } from "../testing/parity-bootstrap.ts";

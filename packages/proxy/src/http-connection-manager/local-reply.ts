@@ -1,4 +1,5 @@
-// An answer that the proxy gives itself, on its way out: what rules for local replies may still change (Envoy: `LocalReply`).
+// An answer that the proxy gives itself, on its way out: what rules for local replies may still change (Envoy:
+// `LocalReply`).
 import type { LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { ResponseHead } from "../http/message.ts";

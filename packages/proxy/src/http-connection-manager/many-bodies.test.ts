@@ -1,6 +1,6 @@
-// Many bodies at a time through small buffers: every byte of each comes back as it was sent, whoever pauses, is slow or goes
-// away in the middle, and in the end nothing is left open. The sockets share one read buffer, so that a view kept for too long
-// would show up here as another body's bytes.
+// Many bodies at a time through small buffers: every byte of each comes back as it was sent, whoever pauses, is slow or
+// goes away in the middle, and in the end nothing is left open. The sockets share one read buffer, so that a view kept
+// for too long would show up here as another body's bytes.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import http from "node:http";

@@ -1,5 +1,5 @@
-// What the connection manager does to a path before routing, so that routes and policies judge what the back end will see
-// (Envoy: normalize_path, merge_slashes, path_with_escaped_slashes_action).
+// What the connection manager does to a path before routing, so that routes and policies judge what the back end will
+// see (Envoy: normalize_path, merge_slashes, path_with_escaped_slashes_action).
 import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
 
 export type PathOutcome =
@@ -16,7 +16,10 @@ const escapedSlash = /%(?:2f|5c)/i;
 const unusualCharacter = /[%"<>^`{|}]/;
 const forbiddenCharacter = /["<>^`{|}]/g;
 const escapedUnreserved = /%(?:2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/gi;
-/** A percent sign that would begin an escape once what follows is plain: `%%32f` must not become the `%2f` that was looked for before. */
+/**
+ * A percent sign that would begin an escape once what follows is plain: `%%32f` must not become the `%2f` that was
+ * looked for before.
+ */
 const percentBeforeEscape = new RegExp(`%(?=[0-9a-f]?${escapedUnreserved.source})`, "gi");
 
 export function normalizeRequestPath(path: string, settings: PathSettings): PathOutcome {
@@ -46,8 +49,9 @@ export function normalizeRequestPath(path: string, settings: PathSettings): Path
 }
 
 /**
- * One spelling for each path, so that a rule for one holds for the others: unreserved characters plain (RFC 3986 §6.2.2.2), and
- * those that no path may hold escaped (§3.3). Undefined where there is a NUL, which ends a text for one reader and not for another.
+ * One spelling for each path, so that a rule for one holds for the others: unreserved characters plain (RFC 3986
+ * §6.2.2.2), and those that no path may hold escaped (§3.3). Undefined where there is a NUL, which ends a text for one
+ * reader and not for another.
  */
 function normalizeEscapes(path: string): string | undefined {
   if (!unusualCharacter.test(path)) return path;
@@ -62,8 +66,8 @@ function normalizeEscapes(path: string): string | undefined {
 const dotsWithParameters = /\/(\.{1,2});[^/]*/g;
 
 /**
- * RFC 3986 §5.2.4 on a path, dots that are escaped, that have parameters, and backslashes included, as one server or another
- * reads them.
+ * RFC 3986 §5.2.4 on a path, dots that are escaped, that have parameters, and backslashes included, as one server or
+ * another reads them.
  */
 function removeDotSegments(path: string): string | undefined {
   if (!/\\|\/(?:\.|%2e)/i.test(path)) return path;

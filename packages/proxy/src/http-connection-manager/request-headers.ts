@@ -1,5 +1,5 @@
-// What the connection manager does to the headers of every request before filters see it: who the client is, what may be
-// believed of what it says, request ids (Envoy: `ConnectionManagerUtility::mutateRequestHeaders`).
+// What the connection manager does to the headers of every request before filters see it: who the client is, what may
+// be believed of what it says, request ids (Envoy: `ConnectionManagerUtility::mutateRequestHeaders`).
 import { randomUUID } from "node:crypto";
 import net from "node:net";
 import { forwardClientCert, forwardedClientCertHeader } from "./forwarded-client-cert.ts";

@@ -1,4 +1,5 @@
-// Who is told of every stream without having a say in it: statistics and access logs. Filters change requests, observers only look.
+// Who is told of every stream without having a say in it: statistics and access logs. Filters change requests,
+// observers only look.
 import type { StreamInfo } from "../http/stream-info.ts";
 
 /** Hooks are called once each, `onTry` once a try. They must not throw. */
@@ -7,7 +8,10 @@ export interface StreamObserver {
   onStart?(info: StreamInfo): void;
   /** Before the filters: `info.route` is the request's, undefined = none fits. Filters may still change both. */
   onRoute?(info: StreamInfo): void;
-  /** The request is about to go to `info.upstreamHost`, for the time that `info.attemptCount` says; its headers may still be set. */
+  /**
+   * The request is about to go to `info.upstreamHost`, for the time that `info.attemptCount` says; its headers may
+   * still be set.
+   */
   onTry?(info: StreamInfo): void;
   /** It has ended in whatever way; `info` is complete. */
   onEnd?(info: StreamInfo): void;

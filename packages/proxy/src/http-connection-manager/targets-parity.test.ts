@@ -1,5 +1,5 @@
-// What a request names, on this proxy and on a stock Envoy: paths in every spelling, hosts, and fields that its Connection gives up.
-// The two agree but for the tables of this file, in which this one is stricter.
+// What a request names, on this proxy and on a stock Envoy: paths in every spelling, hosts, and fields that its
+// Connection gives up. The two agree but for the tables of this file, in which this one is stricter.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { seededRandom } from "../testing/random-requests.ts";

@@ -1,5 +1,6 @@
-// A body, or its beginning, that has to be kept: for another try, or while a filter holds the request. Pieces come in whatever size a
-// client likes, and a buffer for each byte would cost a hundred times what its limit counts: small ones share a block.
+// A body, or its beginning, that has to be kept: for another try, or while a filter holds the request. Pieces come in
+// whatever size a client likes, and a buffer for each byte would cost a hundred times what its limit counts: small ones
+// share a block.
 
 const blockBytes = 4096;
 

@@ -80,7 +80,10 @@ export interface HttpStream {
   /** Of the request that a filter holds, as far as it has come. */
   readonly waitingBody: readonly Buffer[];
   readonly waitingBytes: number;
-  /** A filter that looks at the body itself: so many bytes may wait before the client is paused, if that is more than the limit. */
+  /**
+   * A filter that looks at the body itself: so many bytes may wait before the client is paused, if that is more than
+   * the limit.
+   */
   raiseWaitingLimit(bytes: number): void;
   /** Answers in the upstream's place; once a response has begun it can only be cut off. */
   sendLocalReply(reply: LocalReply): void;

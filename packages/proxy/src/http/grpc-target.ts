@@ -1,5 +1,5 @@
-// Where a gRPC service is and what goes along with each call, compiled (config.core.v3.GrpcService). How it is reached, its hosts, addresses
-// and TLS, is the cluster's matter.
+// Where a gRPC service is and what goes along with each call, compiled (config.core.v3.GrpcService). How it is reached,
+// its hosts, addresses and TLS, is the cluster's matter.
 import type { OutgoingHttpHeaders } from "node:http2";
 
 export interface GrpcTarget {

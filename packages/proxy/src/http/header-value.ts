@@ -1,5 +1,5 @@
-// Text that is to stand in a head. Heads go out as latin1, so that other characters must have become bytes before, and no text
-// from outside may end the line that it stands in (RFC 9110 §5.5).
+// Text that is to stand in a head. Heads go out as latin1, so that other characters must have become bytes before, and
+// no text from outside may end the line that it stands in (RFC 9110 §5.5).
 
 // oxlint-disable-next-line no-control-regex -- control characters are what is being looked for
 const controlCharacter = /[\0-\x08\x0a-\x1f\x7f]/;
@@ -51,8 +51,8 @@ export function fieldValue(text: string): string {
 }
 
 /**
- * The last line of defence before the wire: a character above U+00FF would be cut to its low byte there, which may be a line
- * feed. The length stays.
+ * The last line of defence before the wire: a character above U+00FF would be cut to its low byte there, which may be a
+ * line feed. The length stays.
  */
 export function latin1Only(text: string): string {
   return wideCharacter.test(text) ? text.replace(wideCharacters, "?") : text;

@@ -30,7 +30,10 @@ export interface ResponseHead {
 /** What the proxy's own requests say that they are; the pool speaks what its hosts do. */
 export const ownRequestProtocol: Protocol = "HTTP/1.1";
 
-/** Stands for the request where there is none, of connections and of their errors: whatever is looked for in it is not there. */
+/**
+ * Stands for the request where there is none, of connections and of their errors: whatever is looked for in it is not
+ * there.
+ */
 export const noRequest: RequestHead = {
   method: "",
   scheme: "",

@@ -50,7 +50,9 @@ export class StreamInfo {
   /** What filters left for logs and later filters, by filter name; undefined until one does (`%DYNAMIC_METADATA%`). */
   dynamicMetadata: Record<string, Record<string, unknown>> | undefined = undefined;
 
-  /** `x-envoy-peer-metadata` as the client sent it, kept by the metrics filter; undefined = none was sent or asked for. */
+  /**
+   * `x-envoy-peer-metadata` as the client sent it, kept by the metrics filter; undefined = none was sent or asked for.
+   */
   downstreamPeerMetadata: string | undefined = undefined;
 
   /** 0 while no response has been sent. */

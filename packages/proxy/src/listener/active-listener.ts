@@ -1,5 +1,5 @@
-// One listener that accepts: chooses the filter chain for each connection, knows its open connections, and drains them when
-// what they began with is no longer configured.
+// One listener that accepts: chooses the filter chain for each connection, knows its open connections, and drains them
+// when what they began with is no longer configured.
 import type { Socket } from "node:net";
 import { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
@@ -46,7 +46,9 @@ export class ActiveListener {
     return this.#connections.size;
   }
 
-  /** Puts new filter chains in place; connections of chains that are gone end with their next answer, or after the time. */
+  /**
+   * Puts new filter chains in place; connections of chains that are gone end with their next answer, or after the time.
+   */
   replace(listener: Listener, drainTimeMs: number): void {
     this.#listener = listener;
     const kept = new Set([...listener.filterChains, listener.defaultFilterChain]);
@@ -186,7 +188,9 @@ export class ActiveListener {
     this.#connections.set(handshake, connection.chain);
   }
 
-  /** Asks the filters of the chain, from the one of that position on. `destroy` is for a socket that nobody has opened. */
+  /**
+   * Asks the filters of the chain, from the one of that position on. `destroy` is for a socket that nobody has opened.
+   */
   #open(routed: RoutedConnection, openSocket: OpenSocket, destroy: () => void, first = 0): void {
     const { info, chain } = routed;
     const { networkFilters } = chain;

@@ -1,9 +1,12 @@
-// Lets an accepted socket read into the worker's one buffer, as `net.connect({ onread })` does for sockets that we open: a
-// server's own sockets allocate 64 KiB for each read and give the rest back (measured: 1.5 µs of 25 a request).
+// Lets an accepted socket read into the worker's one buffer, as `net.connect({ onread })` does for sockets that we
+// open: a server's own sockets allocate 64 KiB for each read and give the rest back (measured: 1.5 µs of 25 a request).
 import net from "node:net";
 import type { DataPath } from "../worker/data-path.ts";
 
-/** What Node keeps on a socket beside its documented fields; the runtime is pinned, and a test opens and closes connections. */
+/**
+ * What Node keeps on a socket beside its documented fields; the runtime is pinned, and a test opens and closes
+ * connections.
+ */
 interface SocketInternals {
   _handle: unknown;
   _server: unknown;
@@ -11,8 +14,8 @@ interface SocketInternals {
 }
 
 /**
- * Takes the connection of a socket that was accepted with `pauseOnConnect` over into a new one. `onRead` gets a view on the
- * worker's read buffer that is valid during the call.
+ * Takes the connection of a socket that was accepted with `pauseOnConnect` over into a new one. `onRead` gets a view on
+ * the worker's read buffer that is valid during the call.
  */
 export function adoptSocket(
   accepted: net.Socket,

@@ -1,5 +1,6 @@
-// Which of several certificates a server shows: the one for the name that the client asks for, exactly before by wildcard
-// (Envoy: DefaultTlsCertificateSelector). Among certificates of the same names, OpenSSL chooses by kind of key.
+// Which of several certificates a server shows: the one for the name that the client asks for, exactly before by
+// wildcard (Envoy: DefaultTlsCertificateSelector). Among certificates of the same names, OpenSSL chooses by kind of
+// key.
 import type { CertificateContext } from "../tls/common-tls-context.ts";
 
 export function chooseCertificate(contexts: readonly CertificateContext[], serverName: string): CertificateContext {

@@ -1,4 +1,5 @@
-// The listener filters of a listener: which look at the first bytes of which connections (config.listener.v3.ListenerFilter).
+// The listener filters of a listener: which look at the first bytes of which connections
+// (config.listener.v3.ListenerFilter).
 import type {
   ListenerFilter as ListenerFilterMessage,
   ListenerFilterChainMatchPredicate,

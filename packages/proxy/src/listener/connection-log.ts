@@ -25,7 +25,8 @@ export class ConnectionLog {
     const connection = this.#connection;
     const info = connectionStreamInfo(connection, this.#startTimeMs, this.#startMonotonicMs);
     info.accessLogType = "NotSet";
-    // Envoy writes no flag of a refused handshake, so that nothing but the reason's text tells it from a good connection.
+    // Envoy writes no flag of a refused handshake, so that nothing but the reason's text tells it from a good
+    // connection.
     const isRefused = connection.transportFailureReason !== undefined;
     info.responseFlags = connection.responseFlags | (isRefused ? responseFlags.DPE.bit : 0);
     info.downstreamTransportFailureReason = connection.transportFailureReason;

@@ -18,8 +18,8 @@ export interface DownstreamConnectionOptions {
   readonly networkFilters: readonly NetworkFilter[];
   /**
    * Gives the socket, once; TLS is established. What arrives comes to `onRead` as a view that is valid during the call,
-   * first what listener filters have looked at (in a later turn of the event loop, never within this call). `end`, `error`
-   * and `close` are the socket's own events; `pause` and `resume` stop and start reading.
+   * first what listener filters have looked at (in a later turn of the event loop, never within this call). `end`,
+   * `error` and `close` are the socket's own events; `pause` and `resume` stop and start reading.
    */
   openSocket(onRead: (chunk: Buffer) => void): Socket;
   readonly bufferLimitBytes: number;

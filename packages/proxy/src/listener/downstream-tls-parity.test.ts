@@ -1,5 +1,5 @@
-// TLS that ends at a filter chain, against stock Envoy with the same bootstrap: who is let in, which certificate and which chain
-// a client meets, and what back end, logs and statistics are told of it.
+// TLS that ends at a filter chain, against stock Envoy with the same bootstrap: who is let in, which certificate and
+// which chain a client meets, and what back end, logs and statistics are told of it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type tls from "node:tls";

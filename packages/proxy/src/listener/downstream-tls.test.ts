@@ -1,5 +1,5 @@
-// The front door's TLS as it lives: secrets that change, sessions that are taken up again, hellos that come slowly or in pieces
-// or never, listeners that drain meanwhile.
+// The front door's TLS as it lives: secrets that change, sessions that are taken up again, hellos that come slowly or
+// in pieces or never, listeners that drain meanwhile.
 import assert from "node:assert/strict";
 import net from "node:net";
 import { before, type TestContext, test } from "node:test";

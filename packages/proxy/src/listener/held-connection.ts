@@ -1,5 +1,5 @@
-// A connection whose chain is chosen while a network filter of it still waits for somebody's word. Nothing is read meanwhile, and what
-// has been read already is kept for whoever takes the connection.
+// A connection whose chain is chosen while a network filter of it still waits for somebody's word. Nothing is read
+// meanwhile, and what has been read already is kept for whoever takes the connection.
 import type { Socket } from "node:net";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "./downstream-connection.ts";
 

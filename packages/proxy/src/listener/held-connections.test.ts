@@ -1,4 +1,5 @@
-// Connections that wait for a network filter's word: what the client says and does meanwhile is neither lost nor forgotten.
+// Connections that wait for a network filter's word: what the client says and does meanwhile is neither lost nor
+// forgotten.
 import assert from "node:assert/strict";
 import net from "node:net";
 import { type TestContext, test } from "node:test";

@@ -1,5 +1,5 @@
-// One connection before its filter chain is chosen: reads its first bytes for the listener filters, within a time, and hands
-// them on with the socket (Envoy: ActiveTcpSocket).
+// One connection before its filter chain is chosen: reads its first bytes for the listener filters, within a time, and
+// hands them on with the socket (Envoy: ActiveTcpSocket).
 import type { Socket } from "node:net";
 import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";

@@ -44,7 +44,10 @@ export class ListenerHost {
   readonly #descriptorReserve: DescriptorReserve;
   /** Removed listeners whose connections have not ended yet. */
   readonly #leaving = new Set<ActiveListener>();
-  /** What was asked for last, by name; a listener that is removed, or a host that stops, while sockets are bound lets go of them. */
+  /**
+   * What was asked for last, by name; a listener that is removed, or a host that stops, while sockets are bound lets go
+   * of them.
+   */
   readonly #wanted = new Map<string, Listener>();
   #lastApplied: Promise<unknown> = Promise.resolve();
 
@@ -60,8 +63,9 @@ export class ListenerHost {
 
   /**
    * Starts the listener, or puts it in place of the one with its name: when the addresses stay, sockets stay too, and
-   * open connections keep the filter chain that they began with and are drained when it has changed. Resolves to undefined once it
-   * accepts, or to the reason why not (`cannot bind '127.0.0.1:80': Address already in use`), the old one then lives on.
+   * open connections keep the filter chain that they began with and are drained when it has changed. Resolves to
+   * undefined once it accepts, or to the reason why not (`cannot bind '127.0.0.1:80': Address already in use`), the old
+   * one then lives on.
    */
   apply(listener: Listener): Promise<string | undefined> {
     this.#wanted.set(listener.name, listener);
@@ -198,9 +202,9 @@ export class ListenerHost {
   }
 
   /**
-   * Answers from now on carry `Connection: close`, while new connections are still taken (Envoy: drain of a process); those of
-   * inherited sockets wait for whoever else has them, or comes next. Resolves when no connection is left or after `drainTimeMs`,
-   * when those that are left are cut.
+   * Answers from now on carry `Connection: close`, while new connections are still taken (Envoy: drain of a process);
+   * those of inherited sockets wait for whoever else has them, or comes next. Resolves when no connection is left or
+   * after `drainTimeMs`, when those that are left are cut.
    */
   async drain(drainTimeMs: number): Promise<void> {
     for (const { bound } of this.#entries.values()) for (const { own, server } of bound) if (!own) server.close();

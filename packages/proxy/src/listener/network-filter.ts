@@ -5,7 +5,10 @@ import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "./downstream-connection.ts";
 
-/** `opened`: it leads to a host, or will never lead to one. `continues`: now and then while it lasts. `closed`: once, last. */
+/**
+ * `opened`: it leads to a host, or will never lead to one. `continues`: now and then while it lasts. `closed`: once,
+ * last.
+ */
 export type TcpPhase = "opened" | "continues" | "closed";
 
 export type Verdict = "continue" | "close";

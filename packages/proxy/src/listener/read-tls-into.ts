@@ -1,5 +1,5 @@
-// Lets a TLS socket read into the worker's one buffer, as `adoptSocket` does for plain ones. Node offers `onread` only to
-// sockets that it connects itself; a TLS socket over an accepted one takes it through the same private fields.
+// Lets a TLS socket read into the worker's one buffer, as `adoptSocket` does for plain ones. Node offers `onread` only
+// to sockets that it connects itself; a TLS socket over an accepted one takes it through the same private fields.
 import net from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { DataPath } from "../worker/data-path.ts";

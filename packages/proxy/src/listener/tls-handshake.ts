@@ -1,5 +1,5 @@
-// The server's side of one TLS handshake: from an accepted socket to one that carries a verified client's bytes. No byte of
-// the client's is passed on before its certificate has been judged.
+// The server's side of one TLS handshake: from an accepted socket to one that carries a verified client's bytes. No
+// byte of the client's is passed on before its certificate has been judged.
 import type { Socket } from "node:net";
 import { type SecureContext, TLSSocket, type TLSSocketOptions } from "node:tls";
 import type { ConnectionInfo } from "./connection-info.ts";
@@ -184,14 +184,17 @@ function judges(validation: ValidationContext | undefined): validation is Valida
 }
 
 /**
- * The handshake itself refuses a client without a certificate where one is needed, so that the client is told by an alert.
+ * The handshake itself refuses a client without a certificate where one is needed, so that the client is told by an
+ * alert.
  */
 function certificateRequest(transport: DownstreamTls, validation: ValidationContext | undefined): TLSSocketOptions {
   if (!judges(validation)) return { requestCert: false, rejectUnauthorized: false };
   return { requestCert: true, rejectUnauthorized: requiresClientCertificate(transport, validation) };
 }
 
-/** Asked of sessions that are taken up again too: the handshake asks them for nothing, and they may be of another chain. */
+/**
+ * Asked of sessions that are taken up again too: the handshake asks them for nothing, and they may be of another chain.
+ */
 function requiresClientCertificate(transport: DownstreamTls, validation: ValidationContext | undefined): boolean {
   if (transport.requiresClientCertificate) return true;
   if (validation === undefined || validation.acceptsUntrusted) return false;

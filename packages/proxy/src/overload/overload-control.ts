@@ -1,5 +1,6 @@
-// Looks at the process's memory at an interval and tells the data path what to give up (Envoy: OverloadManager). Pressure is
-// the share of a limit that is used; an action's triggers turn it into a value from 0 (nothing) to 1 (everything).
+// Looks at the process's memory at an interval and tells the data path what to give up (Envoy: OverloadManager).
+// Pressure is the share of a limit that is used; an action's triggers turn it into a value from 0 (nothing) to 1
+// (everything).
 import type { Gauge, Logger, MetricRegistry } from "@tulle/telemetry";
 import type { Clock } from "../worker/clock.ts";
 import type { OverloadState } from "../worker/overload-state.ts";

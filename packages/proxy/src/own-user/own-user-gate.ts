@@ -1,5 +1,6 @@
-// Lets in only programs of this process's own user. Where no network namespace keeps those of other users away from loopback, ports
-// that speak in the workload's name ask this of each connection: 8 µs of CPU, however many connections the machine has.
+// Lets in only programs of this process's own user. Where no network namespace keeps those of other users away from
+// loopback, ports that speak in the workload's name ask this of each connection: 8 µs of CPU, however many connections
+// the machine has.
 import type { Socket } from "node:net";
 import { connectedSocket, type SocketOwner } from "@tulle/capture";
 import { type Logger, SeldomWarning } from "@tulle/telemetry";
@@ -21,8 +22,9 @@ export class OwnUserGate {
 }
 
 /**
- * True for our own user and for root, which may do anything here. A socket that no process has is nobody's: who has sent a request and closed
- * at once is not told from anybody else. Systems that do not tell (they are not Linux) let everybody pass; `tulle up` says so.
+ * True for our own user and for root, which may do anything here. A socket that no process has is nobody's: who has
+ * sent a request and closed at once is not told from anybody else. Systems that do not tell (they are not Linux) let
+ * everybody pass; `tulle up` says so.
  */
 export function isOfOwnUser(owner: SocketOwner): boolean {
   if (typeof owner === "object") return owner.uid === 0 || owner.uid === process.getuid?.();

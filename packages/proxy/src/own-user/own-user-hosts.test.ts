@@ -1,4 +1,5 @@
-// Connections to hosts whose address a program of another user may have taken: nothing is sent to such a program, not even a ClientHello.
+// Connections to hosts whose address a program of another user may have taken: nothing is sent to such a program, not
+// even a ClientHello.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import net from "node:net";

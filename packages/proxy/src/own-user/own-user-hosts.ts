@@ -1,9 +1,10 @@
-// Keeps requests from programs of other users that have taken the address of one of this user's: an app's while it starts again, or a
-// pod's. Where all of the mesh is on loopback an address proves nothing. Two questions to the kernel for each new connection (8 µs each), none for
-// a request.
+// Keeps requests from programs of other users that have taken the address of one of this user's: an app's while it
+// starts again, or a pod's. Where all of the mesh is on loopback an address proves nothing. Two questions to the kernel
+// for each new connection (8 µs each), none for a request.
 //
-// A socket that listened before the connection was begun, and still does when it stands, is the one that it was made to: no second one can
-// be bound beside it by another user. Who has the far end itself cannot always be said, since nobody has it until it is accepted.
+// A socket that listened before the connection was begun, and still does when it stands, is the one that it was made
+// to: no second one can be bound beside it by another user. Who has the far end itself cannot always be said, since
+// nobody has it until it is accepted.
 import { BlockList, type Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { connectedSocket, familyOf, holdersOf, listeningSocket, listProcesses } from "@tulle/capture";
@@ -38,7 +39,10 @@ export class OwnUserHosts {
     this.#warning = new SeldomWarning(log);
   }
 
-  /** Call it before the socket, which is to connect to `host`, gets listeners: a wrong host ends it with `otherUsersHost`. */
+  /**
+   * Call it before the socket, which is to connect to `host`, gets listeners: a wrong host ends it with
+   * `otherUsersHost`.
+   */
   watch(socket: Socket, host: SocketEnd): void {
     if (!this.#range.check(host.ip)) return;
     const before = listeningSocket(host);
@@ -73,7 +77,10 @@ export class OwnUserHosts {
     return isOfOwnUser(owner) || (typeof owner === "object" && process.getuid?.() === 0 && this.#isOfOurMesh(owner));
   }
 
-  /** What root runs here may have gone over to another user, as a database does: what has started this process has started it too. */
+  /**
+   * What root runs here may have gone over to another user, as a database does: what has started this process has
+   * started it too.
+   */
   #isOfOurMesh({ inode, cookie }: OwnedSocket): boolean {
     const known = this.#searched.get(cookie);
     const nowMs = performance.now();

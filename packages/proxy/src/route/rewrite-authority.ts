@@ -2,8 +2,8 @@
 import type { RequestHead } from "../http/message.ts";
 
 /**
- * Puts a new authority in place. Envoy keeps the client's in `x-envoy-original-host`; with `appendForwardedHost` it goes to
- * `x-forwarded-host` too.
+ * Puts a new authority in place. Envoy keeps the client's in `x-envoy-original-host`; with `appendForwardedHost` it
+ * goes to `x-forwarded-host` too.
  */
 export function rewriteAuthority(request: RequestHead, authority: string, appendForwardedHost: boolean): void {
   if (appendForwardedHost && request.authority !== "") {

@@ -1,5 +1,5 @@
-// A compiled route configuration and what it decides for a request. Compilation resolves every name and pre-builds every
-// matcher; matching is pure, so that the explain command and the simulation tests walk the same code as traffic
+// A compiled route configuration and what it decides for a request. Compilation resolves every name and pre-builds
+// every matcher; matching is pure, so that the explain command and the simulation tests walk the same code as traffic
 // (Envoy: config.route.v3.RouteConfiguration).
 import type { Cluster } from "../cluster/cluster.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
@@ -10,8 +10,8 @@ export interface RouteTable {
   readonly name: string;
   /**
    * Virtual host by authority (exact, then suffix wildcard, prefix wildcard, `*`), then the first route that matches.
-   * `random` is a number in [0, 1) that decides weighted clusters and runtime fractions; `dynamicMetadata` is what filters have
-   * left, by filter name.
+   * `random` is a number in [0, 1) that decides weighted clusters and runtime fractions; `dynamicMetadata` is what
+   * filters have left, by filter name.
    */
   match(
     request: RequestHead,
@@ -60,7 +60,10 @@ export interface ForwardAction {
   finalizeResponse(response: ResponseHead, info: StreamInfo): void;
   /** True when finalizeResponse would change nothing: the data path then skips it. */
   readonly responseIsUntouched: boolean;
-  /** The authority becomes the chosen host's `hostname`, where it has one; the router does it for each try (auto_host_rewrite). */
+  /**
+   * The authority becomes the chosen host's `hostname`, where it has one; the router does it for each try
+   * (auto_host_rewrite).
+   */
   readonly autoHostRewrite: boolean;
   /** `x-forwarded-host` keeps the client's authority when a rewrite replaces it (append_x_forwarded_host). */
   readonly appendForwardedHost: boolean;

@@ -1,5 +1,5 @@
-// Finds the virtual host of an authority by Envoy's rules: exact, then the longest `*.suffix`, then the longest `prefix.*`,
-// then `*` (config.route.v3.VirtualHost.domains). One hash look-up serves the usual case.
+// Finds the virtual host of an authority by Envoy's rules: exact, then the longest `*.suffix`, then the longest
+// `prefix.*`, then `*` (config.route.v3.VirtualHost.domains). One hash look-up serves the usual case.
 
 export class VirtualHostIndex<T> {
   readonly #exact = new Map<string, T>();

@@ -23,8 +23,8 @@ export interface RefusedResource<M> {
 }
 
 /**
- * One resource, by its name unless a key is given. `active` serves; `warming` has been accepted and waits for what it needs (a cluster for endpoints, a
- * listener for routes); `refused` is the last update when that was not accepted.
+ * One resource, by its name unless a key is given. `active` serves; `warming` has been accepted and waits for what it
+ * needs (a cluster for endpoints, a listener for routes); `refused` is the last update when that was not accepted.
  */
 export interface ResourceRecord<M> {
   readonly name: string;

@@ -1,5 +1,6 @@
-// The compiled configuration of a proxy: listeners with their filter chains, route tables, clusters. Immutable; the next
-// one replaces it in one synchronous step (`RuntimeOwner.swap`), and requests in flight finish on what they resolved.
+// The compiled configuration of a proxy: listeners with their filter chains, route tables, clusters. Immutable; the
+// next one replaces it in one synchronous step (`RuntimeOwner.swap`), and requests in flight finish on what they
+// resolved.
 import type { Cluster } from "../cluster/cluster.ts";
 import type { Listener } from "../listener/listener.ts";
 import type { RouteTable } from "../route/route-table.ts";

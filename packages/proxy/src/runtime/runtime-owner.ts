@@ -52,8 +52,8 @@ export class RuntimeOwner {
   }
 
   /**
-   * Puts the change in place in one synchronous step: a request sees all of it or nothing. Requests that have chosen their
-   * cluster or route finish on what they chose; clusters that are gone drain.
+   * Puts the change in place in one synchronous step: a request sees all of it or nothing. Requests that have chosen
+   * their cluster or route finish on what they chose; clusters that are gone drain.
    */
   swap(change: RuntimeChange): ProxyRuntime {
     const replaced: RuntimeCluster[] = [];

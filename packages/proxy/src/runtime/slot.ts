@@ -3,7 +3,10 @@
 
 export class Slot<T> {
   readonly name: string;
-  /** Undefined while nothing of that name has been received (a request then gets 503 NC, or 404 NR without a route table). */
+  /**
+   * Undefined while nothing of that name has been received (a request then gets 503 NC, or 404 NR without a route
+   * table).
+   */
   current: T | undefined = undefined;
 
   constructor(name: string) {

@@ -9,11 +9,17 @@ export interface StatScope {
   readonly label: string;
 }
 
-/** What a table of names makes: a field for each. Such a table is the one place where a series is named; types and series follow from it. */
+/**
+ * What a table of names makes: a field for each. Such a table is the one place where a series is named; types and
+ * series follow from it.
+ */
 export type Counters<T> = { readonly [field in keyof T]: Counter };
 export type Gauges<T> = { readonly [field in keyof T]: Gauge };
 
-/** Series of `<root>.<name>.<stat>`; a trailing `_rq_2xx` becomes `_rq_xx` with the class as a label, as Envoy's tags do. */
+/**
+ * Series of `<root>.<name>.<stat>`; a trailing `_rq_2xx` becomes `_rq_xx` with the class as a label, as Envoy's tags
+ * do.
+ */
 export function statDescription(
   scope: StatScope,
   stat: string,

@@ -1,5 +1,5 @@
-// Secrets in a file of the disk (ConfigSource.path_config_source), written as a DiscoveryResponse in YAML or JSON, and the files that a
-// secret itself names.
+// Secrets in a file of the disk (ConfigSource.path_config_source), written as a DiscoveryResponse in YAML or JSON, and
+// the files that a secret itself names.
 import { readFileSync } from "node:fs";
 import { anyUnpack } from "@bufbuild/protobuf/wkt";
 import { formatDocumentProblem, messageFromYaml } from "@tulle/xds/json";

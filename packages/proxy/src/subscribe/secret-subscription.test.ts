@@ -1,4 +1,5 @@
-// Secrets on real streams: what needs them warms, a rotation reaches new connections alone, a bad one is refused by name.
+// Secrets on real streams: what needs them warms, a rotation reaches new connections alone, a bad one is refused by
+// name.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";

@@ -1,5 +1,6 @@
-// Secrets as they come by SDS, over the aggregated stream, over streams of their own to static clusters, and from files. What is compiled
-// says which slots it needs; a secret that is accepted is put into its slot, a bad one is refused by name and the one before it stays.
+// Secrets as they come by SDS, over the aggregated stream, over streams of their own to static clusters, and from
+// files. What is compiled says which slots it needs; a secret that is accepted is put into its slot, a bad one is
+// refused by name and the one before it stays.
 import { toBinary } from "@bufbuild/protobuf";
 import { RepeatedWarning } from "@tulle/telemetry";
 import {

@@ -1,5 +1,5 @@
-// The stream of configuration as its bootstrap asks for it: TLS to the server, by the same rules as to any upstream. The same bootstrap goes
-// to a stock Envoy, whose own behaviour is the oracle.
+// The stream of configuration as its bootstrap asks for it: TLS to the server, by the same rules as to any upstream.
+// The same bootstrap goes to a stock Envoy, whose own behaviour is the oracle.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";

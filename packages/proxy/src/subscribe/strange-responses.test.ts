@@ -1,4 +1,5 @@
-// Responses that a foreign control plane may send: what cannot be read, what only says that something lives on, and what lives for a time.
+// Responses that a foreign control plane may send: what cannot be read, what only says that something lives on, and
+// what lives for a time.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { Logging } from "@tulle/telemetry";

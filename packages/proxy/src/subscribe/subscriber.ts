@@ -1,5 +1,5 @@
-// The proxy's side of the aggregated stream: subscribes in Envoy's order (clusters, their endpoints, then listeners, their
-// routes), hands each response to the part that knows its type, and says when the start is complete.
+// The proxy's side of the aggregated stream: subscribes in Envoy's order (clusters, their endpoints, then listeners,
+// their routes), hands each response to the part that knows its type, and says when the start is complete.
 import { type AdsClient, type AdsClientState, type Clock, type Verdict, connectAds, systemClock } from "@tulle/xds";
 import { clone, create } from "@bufbuild/protobuf";
 import { RepeatedWarning } from "@tulle/telemetry";

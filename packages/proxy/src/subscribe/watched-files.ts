@@ -1,5 +1,6 @@
-// Files that are looked at again when they may have changed: secrets that come by files, and the certificates that secrets name. What is
-// watched are directories, because files are replaced by moving others into their place, and in Kubernetes by moving a link.
+// Files that are looked at again when they may have changed: secrets that come by files, and the certificates that
+// secrets name. What is watched are directories, because files are replaced by moving others into their place, and in
+// Kubernetes by moving a link.
 import { type FSWatcher, watch } from "node:fs";
 import path from "node:path";
 import type { Logger } from "@tulle/telemetry";
@@ -29,7 +30,10 @@ export class WatchedFiles {
     this.#options = options;
   }
 
-  /** All that this user depends on, in the place of what it named before. Says which cannot be watched, such as those that are not there. */
+  /**
+   * All that this user depends on, in the place of what it named before. Says which cannot be watched, such as those
+   * that are not there.
+   */
   set(user: string, directories: ReadonlySet<string>): readonly string[] {
     for (const [directory, watched] of this.#directories) {
       if (directories.has(directory) || !watched.users.delete(user)) continue;

@@ -1,5 +1,5 @@
-// How many bytes and characters the primitives that parsers are made of have gone over: a number that does not depend on the machine,
-// for tests that something costs no more than its length.
+// How many bytes and characters the primitives that parsers are made of have gone over: a number that does not depend
+// on the machine, for tests that something costs no more than its length.
 import type { TestContext } from "node:test";
 
 export interface CountedWork {

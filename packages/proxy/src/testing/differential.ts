@@ -1,5 +1,5 @@
-// Compares the server codec with llhttp on one message. The rule that keeps smuggling out: whatever we take, llhttp must take
-// too, and read the same in it.
+// Compares the server codec with llhttp on one message. The rule that keeps smuggling out: whatever we take, llhttp
+// must take too, and read the same in it.
 import { llhttpVerdict } from "./llhttp-oracle.ts";
 import { readRequests, type SeenRequest } from "./codec-probe.ts";
 

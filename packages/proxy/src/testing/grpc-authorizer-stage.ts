@@ -1,5 +1,5 @@
-// An authorizer that speaks gRPC, for tables that hold this proxy against Envoy: what it answers is for the test to say, and it keeps
-// what it was asked.
+// An authorizer that speaks gRPC, for tables that hold this proxy against Envoy: what it answers is for the test to
+// say, and it keeps what it was asked.
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { fromBinary, fromJson, type JsonObject, toBinary, toJson } from "@bufbuild/protobuf";

@@ -1,5 +1,5 @@
-// Runtime objects made by hand, so that tests of the data path need neither xDS nor the compiler: one listener on a free port,
-// routes by path prefix, clusters with a fixed rotation of hosts.
+// Runtime objects made by hand, so that tests of the data path need neither xDS nor the compiler: one listener on a
+// free port, routes by path prefix, clusters with a fixed rotation of hosts.
 import { ClusterLoad } from "../upstream/cluster-load.ts";
 import { Counter, MetricRegistry } from "@tulle/telemetry";
 import { type ClusterStats, makeClusterStats } from "../cluster/cluster-stats.ts";

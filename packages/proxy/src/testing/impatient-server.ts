@@ -1,10 +1,13 @@
-// Node's own HTTP server on a thread of its own. Its first connection is out of patience while a request already waits on it unread: what a
-// server that is busy does to a connection on which nothing has come for a minute.
+// Node's own HTTP server on a thread of its own. Its first connection is out of patience while a request already waits
+// on it unread: what a server that is busy does to a connection on which nothing has come for a minute.
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { isMainThread, workerData } from "node:worker_threads";
 
-/** What stands in the first cell that the threads share: nothing accepted yet is 0, and at `accepted` the server stands still. */
+/**
+ * What stands in the first cell that the threads share: nothing accepted yet is 0, and at `accepted` the server stands
+ * still.
+ */
 export const serverStates = { accepted: 1, released: 2 } as const;
 /** The cell of its port, 0 until it listens. */
 export const portCell = 1;

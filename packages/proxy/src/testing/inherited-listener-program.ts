@@ -1,5 +1,5 @@
-// A process of its own for the tests of inherited descriptors: answers "inherited", or its argument, on what takes the place of
-// port 8080, says when it accepts, drains when something comes on its standard input, and ends with that.
+// A process of its own for the tests of inherited descriptors: answers "inherited", or its argument, on what takes the
+// place of port 8080, says when it accepts, drains when something comes on its standard input, and ends with that.
 import { Logging } from "@tulle/telemetry";
 import { DataPath } from "../worker/data-path.ts";
 import { parseListenDescriptors } from "../listener/inherited-descriptors.ts";

@@ -1,5 +1,5 @@
-// A whole proxy in a process of its own, which tells what it holds when it is asked. Run with `--expose-gc`; the parent sends
-// `{ bootstrap }` once and `measure` whenever it wants to know.
+// A whole proxy in a process of its own, which tells what it holds when it is asked. Run with `--expose-gc`; the parent
+// sends `{ bootstrap }` once and `measure` whenever it wants to know.
 import fs from "node:fs";
 import { Logging } from "@tulle/telemetry";
 import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";

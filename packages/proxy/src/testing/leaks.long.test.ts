@@ -1,5 +1,5 @@
-// A hundred thousand connections from many addresses, opened and dropped in every way: heap, descriptors and handles of the
-// proxy end where they were.
+// A hundred thousand connections from many addresses, opened and dropped in every way: heap, descriptors and handles of
+// the proxy end where they were.
 import assert from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
 import net from "node:net";

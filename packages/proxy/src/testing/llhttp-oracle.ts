@@ -33,7 +33,8 @@ export interface OracleVerdict {
   readonly error: string | undefined;
 }
 
-// One for all messages: a parser's own memory is freed only when it is collected, which its size on the heap does not hasten.
+// One for all messages: a parser's own memory is freed only when it is collected, which its size on the heap does not
+// hasten.
 const parser = new HTTPParser();
 
 export function llhttpVerdict(bytes: Buffer): OracleVerdict {

@@ -1,4 +1,5 @@
-// The bootstrap that both sides of a parity pair start from: listeners on free ports, one back end, an access log in a file.
+// The bootstrap that both sides of a parity pair start from: listeners on free ports, one back end, an access log in a
+// file.
 import { extension, fileAccessLog, http2Options, loopback, router, staticCluster } from "./envoy-json.ts";
 
 export interface ParityListener {

@@ -1,5 +1,5 @@
-// This proxy and a stock Envoy side by side with the same listeners: a filter's parity table sends each call to both and
-// compares the answer, what reached the back end, the access log and the statistics.
+// This proxy and a stock Envoy side by side with the same listeners: a filter's parity table sends each call to both
+// and compares the answer, what reached the back end, the access log and the statistics.
 import fs from "node:fs";
 import http from "node:http";
 import type net from "node:net";

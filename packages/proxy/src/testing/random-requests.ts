@@ -1,5 +1,5 @@
-// Request messages put together at random from sound and unsound pieces, among them the known ways of smuggling: framing fields
-// that contradict each other, odd blanks, line ends and numbers. The same seed gives the same messages.
+// Request messages put together at random from sound and unsound pieces, among them the known ways of smuggling:
+// framing fields that contradict each other, odd blanks, line ends and numbers. The same seed gives the same messages.
 
 /** Mulberry32: numbers in [0, 1). */
 export function seededRandom(seed: number): () => number {

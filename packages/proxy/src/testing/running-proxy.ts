@@ -1,5 +1,5 @@
-// A data path on real sockets for tests: hand-built routes behind a free port, back ends that do what the test says, and the
-// access log as a list.
+// A data path on real sockets for tests: hand-built routes behind a free port, back ends that do what the test says,
+// and the access log as a list.
 import net from "node:net";
 import type { TestContext } from "node:test";
 import { Logging } from "@tulle/telemetry";

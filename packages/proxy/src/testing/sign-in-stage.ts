@@ -13,8 +13,9 @@ export interface TokenEndpoint {
 }
 
 /**
- * A code is `<what it brings>`, or `openid.<nonce>`; a refresh token `<what it brings>`, too:
- * `good`, `again` (its refresh token is `good`), `doomed` (its refresh token is refused), `refused`, `garbage`, `endless`, `nothing`, `huge`, `newline`.
+ * A code is `<what it brings>`, or `openid.<nonce>`; a refresh token `<what it brings>`, too: `good`, `again` (its
+ * refresh token is `good`), `doomed` (its refresh token is refused), `refused`, `garbage`, `endless`, `nothing`,
+ * `huge`, `newline`.
  */
 export async function startTokenEndpoint(nowSeconds: () => number): Promise<TokenEndpoint> {
   const server = http.createServer((request, response) => {

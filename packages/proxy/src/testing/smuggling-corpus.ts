@@ -1,5 +1,6 @@
-// Known ways to make two parsers disagree on where a request ends, written down from the literature. Each entry is what a client
-// would send; `/smuggled` is the request that must never be taken for one of its own. Seeds of the differential runs.
+// Known ways to make two parsers disagree on where a request ends, written down from the literature. Each entry is what
+// a client would send; `/smuggled` is the request that must never be taken for one of its own. Seeds of the
+// differential runs.
 
 export interface SmugglingEntry {
   readonly name: string;
@@ -8,8 +9,8 @@ export interface SmugglingEntry {
   /** Latin1 text of the bytes. */
   readonly text: string;
   /**
-   * What the codec makes of it: status and details of the refusal behind so many sound requests, or no refusal and so many
-   * requests, of which none is the smuggled one.
+   * What the codec makes of it: status and details of the refusal behind so many sound requests, or no refusal and so
+   * many requests, of which none is the smuggled one.
    */
   readonly expected: { readonly taken: number; readonly error?: string };
 }

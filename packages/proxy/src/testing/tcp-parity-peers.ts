@@ -1,5 +1,5 @@
-// The two ends of a connection in TCP parity tables: hosts that behave in known ways, and a client that does what a scenario says.
-// Both write down what they see.
+// The two ends of a connection in TCP parity tables: hosts that behave in known ways, and a client that does what a
+// scenario says. Both write down what they see.
 import net from "node:net";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 

@@ -1,4 +1,5 @@
-// Certificates for tests of TLS, good ones and ones that should not exist: of now, because OpenSSL and Envoy read the real clock.
+// Certificates for tests of TLS, good ones and ones that should not exist: of now, because OpenSSL and Envoy read the
+// real clock.
 import { createHash, type KeyObject, sign, X509Certificate } from "node:crypto";
 import { type AuthorityMaterial, createAuthority, generateKey, privateKeyPem } from "@tulle/identity";
 import { plannedLeaf } from "@tulle/identity/testing";

@@ -1,5 +1,5 @@
-// This proxy and a stock Envoy side by side behind TLS: calls with whatever a client may show or leave out, and what each made
-// of them for the caller, the back end, the access logs and the statistics.
+// This proxy and a stock Envoy side by side behind TLS: calls with whatever a client may show or leave out, and what
+// each made of them for the caller, the back end, the access logs and the statistics.
 import fs from "node:fs";
 import http from "node:http";
 import net from "node:net";

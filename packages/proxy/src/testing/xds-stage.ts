@@ -1,5 +1,6 @@
-// A server of xDS and SDS that no library wrote: HTTP/2 of Node, in the clear or with TLS, which notes who came with what. It answers each
-// first request of a type with the resources that the test gave it, and can be given more to send.
+// A server of xDS and SDS that no library wrote: HTTP/2 of Node, in the clear or with TLS, which notes who came with
+// what. It answers each first request of a type with the resources that the test gave it, and can be given more to
+// send.
 import http2 from "node:http2";
 import type net from "node:net";
 import type { TLSSocket } from "node:tls";

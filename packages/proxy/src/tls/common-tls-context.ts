@@ -1,5 +1,5 @@
-// What both sides of TLS share (CommonTlsContext), compiled: versions and ciphers, the slots of its secrets, and what OpenSSL is given
-// of them. Made when a connection first needs it, made again once a secret has changed.
+// What both sides of TLS share (CommonTlsContext), compiled: versions and ciphers, the slots of its secrets, and what
+// OpenSSL is given of them. Made when a connection first needs it, made again once a secret has changed.
 import type { SecureContext } from "node:tls";
 import { mergedValidation, validationProblem } from "./merged-validation.ts";
 import type { Secret, TlsCertificate, ValidationContext } from "./secret.ts";
@@ -23,7 +23,10 @@ export interface CommonTlsContextOptions {
   readonly role: "client" | "server";
   readonly parameters: TlsParameters;
   readonly certificates: readonly SecretSlot[];
-  /** Rules that stand in the context itself; with `validationSlot` too, both hold together (combined_validation_context). */
+  /**
+   * Rules that stand in the context itself; with `validationSlot` too, both hold together
+   * (combined_validation_context).
+   */
   readonly ownValidation: ValidationContext | undefined;
   readonly validationSlot: SecretSlot | undefined;
   readonly alpnProtocols: readonly string[];
@@ -44,8 +47,9 @@ export interface TlsMaterial {
   /** Undefined: the peer's certificate is not looked at. */
   readonly validation: ValidationContext | undefined;
   /**
-   * One for each set of names, in the order of the configuration; a server chooses by SNI, the first serves otherwise. A client has
-   * exactly one. It asks OpenSSL for the outcome of the chain's verification and enforces nothing: `verifyPeer` does.
+   * One for each set of names, in the order of the configuration; a server chooses by SNI, the first serves otherwise.
+   * A client has exactly one. It asks OpenSSL for the outcome of the chain's verification and enforces nothing:
+   * `verifyPeer` does.
    */
   readonly contexts: readonly CertificateContext[];
 }
@@ -87,7 +91,10 @@ export class CommonTlsContext {
     return this.#certificates.length === 0;
   }
 
-  /** The material of now; the same object until a secret changes. Undefined while a secret is missing: no connection can be made. */
+  /**
+   * The material of now; the same object until a secret changes. Undefined while a secret is missing: no connection can
+   * be made.
+   */
   get material(): TlsMaterial | undefined {
     let version = 0;
     for (const slot of this.secrets) version += slot.version;
@@ -130,7 +137,9 @@ function validationOf(secret: Secret | undefined): ValidationContext | undefined
   return secret?.type === "validation_context" ? secret : undefined;
 }
 
-/** Certificates of the same names and different kinds of keys stand in one context, where the client's abilities choose. */
+/**
+ * Certificates of the same names and different kinds of keys stand in one context, where the client's abilities choose.
+ */
 function groupsByNames(certificates: readonly TlsCertificate[]): readonly (readonly TlsCertificate[])[] {
   const groups: TlsCertificate[][] = [];
   for (const certificate of certificates) {

@@ -1,5 +1,5 @@
-// Revocation of a leaf by a list of its issuer, where OpenSSL cannot be asked: it looks for a list of every authority of the chain, or
-// for none.
+// Revocation of a leaf by a list of its issuer, where OpenSSL cannot be asked: it looks for a list of every authority
+// of the chain, or for none.
 import type { X509Certificate } from "node:crypto";
 import { parseRevocationLists, type RevocationList as ParsedList } from "@tulle/identity";
 import type { RevocationList, ValidationContext } from "./secret.ts";

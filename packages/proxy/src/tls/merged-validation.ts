@@ -1,5 +1,5 @@
-// combined_validation_context: rules of the resource and rules that came as a secret hold together (Envoy merges the messages: lists
-// are joined, single fields of the secret win where they are set).
+// combined_validation_context: rules of the resource and rules that came as a secret hold together (Envoy merges the
+// messages: lists are joined, single fields of the secret win where they are set).
 import type { ValidationContext } from "./secret.ts";
 
 export function mergedValidation(

@@ -24,7 +24,9 @@ const types: Readonly<Record<string, PeerNameType>> = {
 /** Node writes `DNS:a, URI:b`, and as a JSON string every value that holds more than harmless characters. */
 const namePattern = /([A-Za-z ]+):("(?:[^"\\]|\\.)*"|[^,"]*)(?:, |$)/y;
 
-/** Names of kinds that nothing matches on are left out; a text that is not understood to its end has no names at all. */
+/**
+ * Names of kinds that nothing matches on are left out; a text that is not understood to its end has no names at all.
+ */
 export function peerNames(certificate: X509Certificate): readonly PeerName[] {
   const text = certificate.subjectAltName ?? "";
   const names: PeerName[] = [];

@@ -3,7 +3,9 @@
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 
-/** Emitted with the connection's `TlsInfo`, if it has any, by whoever looks; `connect` and `secureConnect` come before. */
+/**
+ * Emitted with the connection's `TlsInfo`, if it has any, by whoever looks; `connect` and `secureConnect` come before.
+ */
 export const verifiedEvent = "verified";
 
 const lookedAt = new WeakSet<Socket>();

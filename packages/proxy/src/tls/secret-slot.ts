@@ -1,5 +1,5 @@
-// Where a secret of a name and source stands. TLS contexts hold slots; a rotation puts the next version in, new connections find it,
-// and nothing else is compiled again.
+// Where a secret of a name and source stands. TLS contexts hold slots; a rotation puts the next version in, new
+// connections find it, and nothing else is compiled again.
 import { type GrpcTarget, grpcTargetKey } from "../http/grpc-target.ts";
 import type { Secret } from "./secret.ts";
 

@@ -1,5 +1,5 @@
-// What a secret resource holds once it has been read (extensions.transport_sockets.tls.v3.Secret): a certificate with its key, rules
-// for the peer's certificate, or bytes for a filter. Immutable; a rotation replaces the whole.
+// What a secret resource holds once it has been read (extensions.transport_sockets.tls.v3.Secret): a certificate with
+// its key, rules for the peer's certificate, or bytes for a filter. Immutable; a rotation replaces the whole.
 import type { X509Certificate } from "node:crypto";
 import type { PeerNameMatch } from "./peer-names.ts";
 

@@ -1,5 +1,5 @@
-// OpenSSL's side of TLS material. Equal material shares one SecureContext, which costs a millisecond and tens of kilobytes: a mesh's
-// thousand clusters show the same certificate and trust the same roots.
+// OpenSSL's side of TLS material. Equal material shares one SecureContext, which costs a millisecond and tens of
+// kilobytes: a mesh's thousand clusters show the same certificate and trust the same roots.
 import { constants, createHash } from "node:crypto";
 import { createSecureContext, type SecureContext, type SecureContextOptions } from "node:tls";
 import type { ServerSettings, TlsParameters } from "./common-tls-context.ts";
@@ -64,7 +64,8 @@ function newSecureContext(request: SecureContextRequest, key: string): SecureCon
     ...(parameters.signatureAlgorithms !== "" && { sigalgs: parameters.signatureAlgorithms }),
     honorCipherOrder: role === "server" && server?.prefersClientCiphers !== true,
     ...(server !== undefined && { sessionTimeout: server.timeoutSeconds }),
-    // A peer that shakes hands again and again would be given a processor, and may come to be somebody else (BoringSSL refuses it).
+    // A peer that shakes hands again and again would be given a processor, and may come to be somebody else (BoringSSL
+    // refuses it).
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION | (server?.tickets === false ? constants.SSL_OP_NO_TICKET : 0),
     ...(certificates.length > 0 && {
       cert: certificates.map(({ chainPem }) => chainPem),

@@ -1,5 +1,5 @@
-// What a finished TLS handshake has settled, and the certificates of both sides as logs, headers and policies show them.
-// Texts that few ask for are made when somebody asks; a certificate that comes again is read once.
+// What a finished TLS handshake has settled, and the certificates of both sides as logs, headers and policies show
+// them. Texts that few ask for are made when somebody asks; a certificate that comes again is read once.
 import { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import { peerNames } from "./peer-names.ts";
@@ -112,8 +112,8 @@ function hexadecimal(fingerprint: string | undefined): string {
 }
 
 /**
- * Node writes one attribute a line, first things first, already escaped; RFC 2253 has them the other way round in one line,
- * and every byte above 127 escaped.
+ * Node writes one attribute a line, first things first, already escaped; RFC 2253 has them the other way round in one
+ * line, and every byte above 127 escaped.
  */
 function rfc2253(name: string | undefined): string {
   if (name === undefined || name === "") return "";
@@ -143,7 +143,10 @@ export function shownCertificateInfo(certificate: X509Certificate | undefined): 
   return info;
 }
 
-/** The session's id out of its DER (`SSL_SESSION`: version, TLS version, cipher, id). TLS 1.3 has none that means anything. */
+/**
+ * The session's id out of its DER (`SSL_SESSION`: version, TLS version, cipher, id). TLS 1.3 has none that means
+ * anything.
+ */
 export function sessionIdOf(socket: TLSSocket): string {
   if (socket.destroyed || socket.getProtocol() === "TLSv1.3") return "";
   const handle = (socket as unknown as { _handle?: { getSession(): Buffer | undefined } | null })._handle;

@@ -1,4 +1,5 @@
-// Counters of TLS connections under Envoy's names: `cluster.<name>.ssl.handshake`, `listener.<address>.ssl.versions.TLSv1.3` …
+// Counters of TLS connections under Envoy's names: `cluster.<name>.ssl.handshake`,
+// `listener.<address>.ssl.versions.TLSv1.3` …
 import type { TLSSocket } from "node:tls";
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
 import { counterGroup, statDescription, type StatScope } from "../stats/stat-description.ts";

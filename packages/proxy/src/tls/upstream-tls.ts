@@ -1,4 +1,5 @@
-// TLS towards the hosts of a cluster, compiled (UpstreamTlsContext), and the sessions that make the next handshake with a host cheap.
+// TLS towards the hosts of a cluster, compiled (UpstreamTlsContext), and the sessions that make the next handshake with
+// a host cheap.
 import type { X509Certificate } from "node:crypto";
 import type { Host } from "../cluster/cluster.ts";
 import type { CommonTlsContext, TlsMaterial } from "./common-tls-context.ts";
@@ -56,7 +57,10 @@ export class UpstreamTls {
     return this.#usesHostName && host.hostname !== "" ? host.hostname : this.#serverName;
   }
 
-  /** A session to take up again, used once where its ticket is (RFC 8446 §C.4). Sessions of former secrets are forgotten. */
+  /**
+   * A session to take up again, used once where its ticket is (RFC 8446 §C.4). Sessions of former secrets are
+   * forgotten.
+   */
   takeSession(material: TlsMaterial, host: Host, serverName: string): KeptSession | undefined {
     this.#forgetFormer(material);
     return this.#sessions.get(host)?.get(serverName)?.pop();

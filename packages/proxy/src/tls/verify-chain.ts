@@ -1,5 +1,5 @@
-// The part of a chain's verification that OpenSSL's answer in a handshake leaves open: chains that may have expired, revocation of the
-// leaf alone, limits on their length; and the answer in BoringSSL's words, which Envoy logs.
+// The part of a chain's verification that OpenSSL's answer in a handshake leaves open: chains that may have expired,
+// revocation of the leaf alone, limits on their length; and the answer in BoringSSL's words, which Envoy logs.
 import type { X509Certificate } from "node:crypto";
 import { type Certificate, parseCertificate, verifyPath } from "@tulle/identity";
 import { leafRevocationProblem } from "./leaf-revocation.ts";

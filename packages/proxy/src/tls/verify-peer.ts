@@ -1,5 +1,6 @@
-// Whether the certificate that a peer has shown is good (Envoy: DefaultCertValidator). OpenSSL has looked at chain, signatures and
-// times in the handshake; names, hashes and what OpenSSL cannot be told are looked at here, on both sides of TLS.
+// Whether the certificate that a peer has shown is good (Envoy: DefaultCertValidator). OpenSSL has looked at chain,
+// signatures and times in the handshake; names, hashes and what OpenSSL cannot be told are looked at here, on both
+// sides of TLS.
 import { createHash, type X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import { matchesDnsName, peerNames } from "./peer-names.ts";
@@ -39,7 +40,9 @@ export type PeerOutcome =
       readonly message: string;
     };
 
-/** What a socket knows of its peer once its handshake is done; with `rejectUnauthorized: false`, or it would be gone. */
+/**
+ * What a socket knows of its peer once its handshake is done; with `rejectUnauthorized: false`, or it would be gone.
+ */
 export function shownCertificate(socket: TLSSocket): ShownCertificate {
   const error = socket.authorizationError as unknown as string | Error | null;
   const chainError = error === null || error === undefined ? undefined : typeof error === "string" ? error : error.name;

@@ -1,4 +1,5 @@
-// Requests of the proxy's own: what is sent, what comes of every kind of answer, and that nothing is heard after a cancel.
+// Requests of the proxy's own: what is sent, what comes of every kind of answer, and that nothing is heard after a
+// cancel.
 import assert from "node:assert/strict";
 import type net from "node:net";
 import { type TestContext, test } from "node:test";

@@ -1,5 +1,6 @@
-// Requests that the proxy sends by itself, through the same clusters, pools and limits as everybody's traffic: token endpoints
-// of sign-in, external authorization (Envoy: `Http::AsyncClient`). Bodies are small and whole in both directions.
+// Requests that the proxy sends by itself, through the same clusters, pools and limits as everybody's traffic: token
+// endpoints of sign-in, external authorization (Envoy: `Http::AsyncClient`). Bodies are small and whole in both
+// directions.
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { DataPath } from "../worker/data-path.ts";

@@ -1,5 +1,5 @@
-// What is under way to a cluster now, which its circuit breakers hold against their limits. Statistics report the same numbers, but under a
-// name that several clusters may share (`alt_stat_name`), and nobody's limit is another's affair.
+// What is under way to a cluster now, which its circuit breakers hold against their limits. Statistics report the same
+// numbers, but under a name that several clusters may share (`alt_stat_name`), and nobody's limit is another's affair.
 import type { Gauge } from "@tulle/telemetry";
 
 export class ClusterLoad {

@@ -70,7 +70,10 @@ const errorTexts: Readonly<Record<string, string>> = {
   [otherUsersHost]: "Host_of_another_user",
 };
 
-/** Why there is no connection: it began at the host, or already here (Envoy tells a socket that could not be made apart). */
+/**
+ * Why there is no connection: it began at the host, or already here (Envoy tells a socket that could not be made
+ * apart).
+ */
 export function connectFailure(
   error: NodeJS.ErrnoException | undefined,
 ): "local_connection_failure" | "remote_connection_failure" {
@@ -80,8 +83,8 @@ export function connectFailure(
 }
 
 /**
- * `delayed_connect_error:_Connection_refused`: the system's words with underscores, as Envoy writes them into its access
- * log.
+ * `delayed_connect_error:_Connection_refused`: the system's words with underscores, as Envoy writes them into its
+ * access log.
  */
 export function transportErrorText(error: NodeJS.ErrnoException | undefined): string {
   const words = error === undefined ? undefined : tlsErrorText(error);

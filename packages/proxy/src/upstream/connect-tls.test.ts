@@ -1,5 +1,5 @@
-// TLS to hosts on real sockets: sessions are taken up again, hosts with different transports are kept apart, changed secrets make new
-// connections.
+// TLS to hosts on real sockets: sessions are taken up again, hosts with different transports are kept apart, changed
+// secrets make new connections.
 import assert from "node:assert/strict";
 import type net from "node:net";
 import { type TestContext, test } from "node:test";

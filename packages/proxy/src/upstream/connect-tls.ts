@@ -51,7 +51,8 @@ export function connectTls(
   socket.getPeerCertificate = () => noCertificate;
   let verified: X509Certificate | undefined;
   if (transport.keepsSessions) {
-    // Node asks OpenSSL for them only where somebody listens during the handshake, and tells of them after `secureConnect`.
+    // Node asks OpenSSL for them only where somebody listens during the handshake, and tells of them after
+    // `secureConnect`.
     socket.on("session", (next: Buffer) => {
       if (verified !== undefined)
         transport.keepSession(material, host, serverName, { session: next, certificate: verified });

@@ -1,5 +1,6 @@
-// One call of a gRPC service over HTTP/2, at a host of a cluster: the proxy's own calls to authorizers (Envoy: `Grpc::AsyncClient`).
-// What the data path itself speaks to hosts is another matter; these are few and small, so that Node's HTTP/2 is good enough.
+// One call of a gRPC service over HTTP/2, at a host of a cluster: the proxy's own calls to authorizers (Envoy:
+// `Grpc::AsyncClient`). What the data path itself speaks to hosts is another matter; these are few and small, so that
+// Node's HTTP/2 is good enough.
 import { countRequest } from "./cluster-load.ts";
 import http2 from "node:http2";
 import type { Cluster, Host } from "../cluster/cluster.ts";

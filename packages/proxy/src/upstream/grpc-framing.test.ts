@@ -1,4 +1,5 @@
-// Messages within the bytes of a gRPC stream, however these are cut, and what is kept of one that comes in the smallest pieces.
+// Messages within the bytes of a gRPC stream, however these are cut, and what is kept of one that comes in the smallest
+// pieces.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { framed, MessageReader } from "./grpc-framing.ts";

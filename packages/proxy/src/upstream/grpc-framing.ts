@@ -1,4 +1,5 @@
-// Messages of gRPC within the bytes of a stream: a flag and four bytes of length before each (gRPC over HTTP/2, "Length-Prefixed-Message").
+// Messages of gRPC within the bytes of a stream: a flag and four bytes of length before each (gRPC over HTTP/2,
+// "Length-Prefixed-Message").
 
 export const prefixBytes = 5;
 
@@ -13,7 +14,9 @@ export function framed(message: Uint8Array): Buffer {
 /** Room for what comes of a message at first; it doubles, up to the message's length. */
 const firstBodyBytes = 4096;
 
-/** Puts messages together. It holds one message at most, in one piece, however small the pieces are that it comes in. */
+/**
+ * Puts messages together. It holds one message at most, in one piece, however small the pieces are that it comes in.
+ */
 export class MessageReader {
   readonly #maxMessageBytes: number;
   readonly #onMessage: (message: Buffer) => void;

@@ -1,5 +1,5 @@
-// Servers that end a stream, or never begin it, in ways that a library would not: each try comes to an end with words, and leaves no
-// connection behind. What they send is written frame by frame.
+// Servers that end a stream, or never begin it, in ways that a library would not: each try comes to an end with words,
+// and leaves no connection behind. What they send is written frame by frame.
 import assert from "node:assert/strict";
 import net from "node:net";
 import { type TestContext, test } from "node:test";

@@ -1,5 +1,6 @@
-// A bidirectional gRPC stream of opaque messages over HTTP/2, at the first host of a cluster that answers: how configuration and secrets
-// come. Hosts, addresses, TLS and the judgement of the peer are the cluster's own, as for any request.
+// A bidirectional gRPC stream of opaque messages over HTTP/2, at the first host of a cluster that answers: how
+// configuration and secrets come. Hosts, addresses, TLS and the judgement of the peer are the cluster's own, as for any
+// request.
 import type http2 from "node:http2";
 import type { ByteStream, ByteStreamEvents, OpenByteStream } from "@tulle/xds";
 import type { Cluster, Host } from "../cluster/cluster.ts";
@@ -29,8 +30,9 @@ const defaultGrpcStreamLimits: GrpcStreamLimits = {
 const maxHostPicks = 8;
 
 /**
- * `path` is `/package.Service/Method`. Each call of the result is one try: it asks all hosts in turn, beginning with the balancer's
- * choice, and ends when none has answered or the stream has ended. Waiting before the next try is the caller's matter.
+ * `path` is `/package.Service/Method`. Each call of the result is one try: it asks all hosts in turn, beginning with
+ * the balancer's choice, and ends when none has answered or the stream has ended. Waiting before the next try is the
+ * caller's matter.
  */
 export function grpcStreamOpener(
   cluster: Slot<Cluster>,
@@ -62,7 +64,9 @@ interface StreamOptions {
   readonly memory: FailedHost;
 }
 
-/** States: asking the hosts in turn → open, once one of them has sent its settings → ended, by the peer or by `close()`. */
+/**
+ * States: asking the hosts in turn → open, once one of them has sent its settings → ended, by the peer or by `close()`.
+ */
 class GrpcStream implements ByteStream {
   readonly #options: StreamOptions;
   readonly #failures: string[] = [];
@@ -102,7 +106,8 @@ class GrpcStream implements ByteStream {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    // Not `close()`: it waits for a call that the server has not let begin, and for the end of a peer that may be stopped.
+    // Not `close()`: it waits for a call that the server has not let begin, and for the end of a peer that may be
+    // stopped.
     this.#session?.destroy();
   }
 

@@ -221,7 +221,8 @@ test("a host that left its cluster keeps busy connections until they are done", 
 
 test("a connection that does not come about in time: 503 UF", async (t) => {
   const clock = new ManualClock();
-  // Documentation addresses lead nowhere (RFC 5737); where the machine refuses them at once, the answer is UF all the same.
+  // Documentation addresses lead nowhere (RFC 5737); where the machine refuses them at once, the answer is UF all the
+  // same.
   const cluster = handBuiltCluster("c", [80], { connectTimeoutMs: 1000 });
   Object.assign(cluster.hosts[0]!, { address: { type: "ip", ip: "192.0.2.77", port: 80 } });
   const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster) }, clock });

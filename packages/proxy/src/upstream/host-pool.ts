@@ -1,5 +1,5 @@
-// The upstream connections of one host on one worker: idle ones are used again, last in first out, so that few stay warm;
-// requests that find none wait in a bounded queue for one that is being made (Envoy: `ConnPoolImplBase`).
+// The upstream connections of one host on one worker: idle ones are used again, last in first out, so that few stay
+// warm; requests that find none wait in a bounded queue for one that is being made (Envoy: `ConnPoolImplBase`).
 import { countPendingRequest } from "./cluster-load.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
@@ -40,7 +40,10 @@ export class HostPool {
     return this.#all.size === 0 && this.#waiters.length === 0;
   }
 
-  /** The waiter gets a stream at once where a connection has capacity, or hears later, or within this call when a circuit breaker is open. */
+  /**
+   * The waiter gets a stream at once where a connection has capacity, or hears later, or within this call when a
+   * circuit breaker is open.
+   */
   acquire(cluster: Cluster, waiter: PoolWaiter): void {
     const connection = this.#mostRecentlyUsed();
     if (connection !== undefined) {
@@ -209,7 +212,10 @@ class PoolsOfHost {
     return found;
   }
 
-  /** A pool without any connection may always make one, and server names come from requests: each would leave one behind. */
+  /**
+   * A pool without any connection may always make one, and server names come from requests: each would leave one
+   * behind.
+   */
   #makeRoom({ load, circuitBreakers }: Cluster): void {
     if (load.connections < circuitBreakers.maxConnections) return;
     for (const pool of this.#pools) if (pool.closeIdleConnection()) return;
@@ -229,7 +235,10 @@ export function hostPool(host: Host, cluster: Cluster, dataPath: DataPath, serve
   return pools.use(cluster, serverName, dataPath);
 }
 
-/** Call it when a host has left its cluster (`host.active` is false): idle connections close now, busy ones after their request. */
+/**
+ * Call it when a host has left its cluster (`host.active` is false): idle connections close now, busy ones after their
+ * request.
+ */
 export function drainHostPool(host: Host): void {
   closeGrpcSession(host);
   if (!(host.pool instanceof PoolsOfHost)) return;

@@ -1,5 +1,5 @@
-// One HTTP/2 connection to a host of a cluster, plain or with TLS as the cluster says, for gRPC of the proxy's own: calls of authorizers and
-// streams of configuration. Who answers is judged before a byte goes out, as for any upstream.
+// One HTTP/2 connection to a host of a cluster, plain or with TLS as the cluster says, for gRPC of the proxy's own:
+// calls of authorizers and streams of configuration. Who answers is judged before a byte goes out, as for any upstream.
 import http2 from "node:http2";
 import net from "node:net";
 import { countConnection } from "./cluster-load.ts";
@@ -15,7 +15,10 @@ const windowBytes = 1024 * 1024;
 /** Above what a window and a message being put together may hold; Node ends the session beyond it. */
 const maxSessionMegabytes = 128;
 
-/** The session reports a failure by `error` and `close`; calls made before it stands wait for it. `pings` unless the cluster has its own. */
+/**
+ * The session reports a failure by `error` and `close`; calls made before it stands wait for it. `pings` unless the
+ * cluster has its own.
+ */
 export function openHttp2Session(
   host: Host,
   cluster: Cluster,
@@ -40,7 +43,8 @@ export function openHttp2Session(
   countConnection(cluster, 1);
   const scheme = transport?.kind === "tls" ? "https" : "http";
   if (address.type === "ip") dataPath.ownUserHosts?.watch(socket, address);
-  // Before the session's own listener: it would take hold of a socket that is gone because its peer was refused, and Node would abort.
+  // Before the session's own listener: it would take hold of a socket that is gone because its peer was refused, and
+  // Node would abort.
   const unlessRefused = (): void => void (socket.destroyed && session.destroy(socket.errored ?? undefined));
   socket.once("connect", unlessRefused).once("secureConnect", unlessRefused);
   const session = http2.connect(`${scheme}://grpc.invalid`, {
@@ -59,7 +63,8 @@ export function openHttp2Session(
   session.once("connect", () => {
     if (!session.destroyed) session.setLocalWindowSize(windowBytes);
   });
-  // A kernel accepts connections for a program that is stopped: only the server's first frame (RFC 9113 §3.4) says that somebody is there.
+  // A kernel accepts connections for a program that is stopped: only the server's first frame (RFC 9113 §3.4) says that
+  // somebody is there.
   session.once("remoteSettings", () => {
     dataPath.timers.disarm(timer);
     const settings = cluster.http2KeepAlive ?? pings;

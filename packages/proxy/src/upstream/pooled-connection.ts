@@ -1,4 +1,5 @@
-// One connection of a host's pool: how it comes up, how many streams it takes, and when it ends. The codec carries the streams.
+// One connection of a host's pool: how it comes up, how many streams it takes, and when it ends. The codec carries the
+// streams.
 import type { Cluster } from "../cluster/cluster.ts";
 import { type ClientCodec, type ClientCodecOwner, openClientCodec } from "../codec/client-codec.ts";
 import type { RequestSender, ResponseReceiver } from "../codec/stream-codec.ts";
@@ -9,7 +10,10 @@ import { countConnection } from "./cluster-load.ts";
 import { connectFailure, connectSocket, transportErrorText } from "./connect-socket.ts";
 import type { HostPool } from "./host-pool.ts";
 
-/** Envoy's defaults for responses: 80 KiB of head (its codec's MAX_RESPONSE_HEADERS_KB), 100 fields (HttpProtocolOptions). */
+/**
+ * Envoy's defaults for responses: 80 KiB of head (its codec's MAX_RESPONSE_HEADERS_KB), 100 fields
+ * (HttpProtocolOptions).
+ */
 const maxResponseHeadBytes = 80 * 1024;
 const maxResponseFieldCount = 100;
 /** ALPN where the TLS context names no protocols of its own, as Envoy's HTTP pools do. */

@@ -1,5 +1,5 @@
-// One connection to a host whose bytes are passed on as they are: the far side of the TCP proxy and of a CONNECT that ends here
-// (Envoy: `TcpUpstream`, `Tcp::ConnPool`). Each side can be ended by itself.
+// One connection to a host whose bytes are passed on as they are: the far side of the TCP proxy and of a CONNECT that
+// ends here (Envoy: `TcpUpstream`, `Tcp::ConnPool`). Each side can be ended by itself.
 import { countConnection } from "./cluster-load.ts";
 import type { Socket } from "node:net";
 import { SocketOutput } from "../worker/socket-output.ts";
@@ -96,7 +96,9 @@ export class TcpConnection {
     this.#socket.resume();
   }
 
-  /** Ends both sides now and says nothing more to the owner; `withReset` tells the host that what it sent was in vain. */
+  /**
+   * Ends both sides now and says nothing more to the owner; `withReset` tells the host that what it sent was in vain.
+   */
   abandon(withReset = false): void {
     this.#abandoned = true;
     this.#output.flush();

@@ -1,5 +1,5 @@
-// One try of a request at one host: gets a connection, sends the request, reads the response, and is cut off when its own
-// time-out is over (Envoy: `UpstreamRequest`).
+// One try of a request at one host: gets a connection, sends the request, reads the response, and is cut off when its
+// own time-out is over (Envoy: `UpstreamRequest`).
 import { countRequest } from "./cluster-load.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";

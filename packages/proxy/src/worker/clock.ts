@@ -8,7 +8,10 @@ export interface Clock {
   /** Calls back once after `delayMs`; returns what `clearTimer` takes. */
   setTimer(callback: () => void, delayMs: number): unknown;
   clearTimer(handle: unknown): void;
-  /** Calls back once the event loop has looked at everything that is ready now; a clock that is driven by hand does so at once. */
+  /**
+   * Calls back once the event loop has looked at everything that is ready now; a clock that is driven by hand does so
+   * at once.
+   */
   atRoundEnd(callback: () => void): void;
 }
 

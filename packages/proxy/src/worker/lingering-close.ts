@@ -1,11 +1,14 @@
-// The end of a server connection that we close: what waits for the client leaves first, then the client has a moment to read it
-// and to end its own side (RFC 9112 §9.6). Made when a connection closes, as most of their lives they do not.
+// The end of a server connection that we close: what waits for the client leaves first, then the client has a moment to
+// read it and to end its own side (RFC 9112 §9.6). Made when a connection closes, as most of their lives they do not.
 import type { Socket } from "node:net";
 import type { DataPath } from "./data-path.ts";
 import { CallbackTimer } from "./timer-wheel.ts";
 import type { SocketOutput } from "./socket-output.ts";
 
-/** How long a connection that we end waits for the peer's end, so that it can read our last answer (Envoy: delayed_close_timeout). */
+/**
+ * How long a connection that we end waits for the peer's end, so that it can read our last answer (Envoy:
+ * delayed_close_timeout).
+ */
 const lingerMs = 1000;
 /** How long such a connection may go without taking anything of what still waits for it. */
 const stallMs = 10_000;

@@ -7,7 +7,10 @@ export class OverloadState {
   closedConnections = 0;
   /** Share of new connections that are closed at once (reject_incoming_connections). */
   refusedConnections = 0;
-  /** False: every new connection is closed at once. Envoy's stop_accepting_connections leaves them to the kernel's queue. */
+  /**
+   * False: every new connection is closed at once. Envoy's stop_accepting_connections leaves them to the kernel's
+   * queue.
+   */
   acceptsConnections = true;
   /** Connections of all listeners together; one more is closed at once (global_downstream_max_connections). */
   maxConnections = Infinity;

@@ -77,7 +77,8 @@ test("what fails to be written ends the connection, and nothing is told of it", 
   assert.deepEqual([fake.destroyed, fake.written, drained(), ended], [true, "one ", 0, 0]);
 });
 
-// Each piece was a write of its own, called from the call back of the one before: the stack ended, and the process with it.
+// Each piece was a write of its own, called from the call back of the one before: the stack ended, and the process with
+// it.
 test("a peer that reads again after 50,000 small pieces gets them all", () => {
   const { fake, turn, output, drained } = setUp(1024 * 1024);
   fake.blocked = true;

@@ -1,5 +1,5 @@
-// What waits to be written to one HTTP/1.1 connection. Heads and small bodies are gathered as latin1 text and leave in one
-// write at the end of the turn (measured against writing head and body apart: 2 to 3 µs of 20 a request).
+// What waits to be written to one HTTP/1.1 connection. Heads and small bodies are gathered as latin1 text and leave in
+// one write at the end of the turn (measured against writing head and body apart: 2 to 3 µs of 20 a request).
 import type { Socket } from "node:net";
 import type { BufferPool } from "./buffer-pool.ts";
 import type { DataPath } from "./data-path.ts";
@@ -7,14 +7,17 @@ import type { Turn } from "./turn.ts";
 import { latin1Only } from "../http/header-value.ts";
 import { latin1Slice } from "../http/latin1-slice.ts";
 
-/** Up to this size a chunk of a body travels as text with what surrounds it; Node writes 16 KiB of text without allocating. */
+/**
+ * Up to this size a chunk of a body travels as text with what surrounds it; Node writes 16 KiB of text without
+ * allocating.
+ */
 const smallChunkBytes = 8192;
 const maxTextBytes = 16_000;
 
 /**
- * The method that `Socket.write` comes down to. Calling it leaves out Writable's queue, which would keep a second account of
- * what waits and put two callbacks on the tick queue for each write (measured: 1.2 µs of 25 a request). Nothing else writes
- * to the socket.
+ * The method that `Socket.write` comes down to. Calling it leaves out Writable's queue, which would keep a second
+ * account of what waits and put two callbacks on the tick queue for each write (measured: 1.2 µs of 25 a request).
+ * Nothing else writes to the socket.
  */
 interface WritableSocket {
   _write(data: string | Buffer, encoding: string, callback: (error?: Error | null) => void): void;
@@ -55,7 +58,10 @@ export class SocketOutput {
     return true;
   }
 
-  /** A head, which is latin1 text; looked at once more before it joins a body that need not be (0.4 µs of 25 saved a request). */
+  /**
+   * A head, which is latin1 text; looked at once more before it joins a body that need not be (0.4 µs of 25 saved a
+   * request).
+   */
   writeText(text: string): void {
     this.#gather(latin1Only(text));
   }
@@ -144,8 +150,8 @@ export class SocketOutput {
     }
   }
 
-  // The socket calls back within the call when the kernel has taken all of it, as it nearly always does. What waits is written by
-  // a loop, since a call from each call back would have no limit to its depth.
+  // The socket calls back within the call when the kernel has taken all of it, as it nearly always does. What waits is
+  // written by a loop, since a call from each call back would have no limit to its depth.
   #write(first: string | Buffer): void {
     const socket = this.#socket as unknown as WritableSocket;
     this.#isWithinWrite = true;

@@ -6,7 +6,9 @@ import type { Turn } from "./turn.ts";
 /** Time-outs fire up to this much late; none of Envoy's is finer than it matters. */
 export const tickMs = 8;
 const slotCount = 1024;
-/** The platform's timers count in 31 bits: one that is set further off fires at once. The wheel wakes and sleeps again. */
+/**
+ * The platform's timers count in 31 bits: one that is set further off fires at once. The wheel wakes and sleeps again.
+ */
 const maxSleepMs = 2 ** 31 - 1;
 
 /** Something that can time out; what waits for one thing only extends it, so that waiting allocates nothing. */
@@ -70,7 +72,9 @@ export class TimerWheel {
     return this.#armedCount;
   }
 
-  /** Arms the entry to fire `delayMs` after `nowMs` (monotonic), re-arming it if it waits already. Never fires early. */
+  /**
+   * Arms the entry to fire `delayMs` after `nowMs` (monotonic), re-arming it if it waits already. Never fires early.
+   */
   arm(entry: TimerEntry, delayMs: number, nowMs: number): void {
     if (entry.next !== undefined) this.disarm(entry);
     let dueTick = Math.ceil((nowMs + delayMs) / tickMs);

@@ -1,5 +1,6 @@
-// One socket that has become readable, or the timers that are due, looked at by the event loop. What is written during it leaves in
-// one write for each socket: at its end, or together with that of the other turns of the loop's round. It reads the clock once.
+// One socket that has become readable, or the timers that are due, looked at by the event loop. What is written during
+// it leaves in one write for each socket: at its end, or together with that of the other turns of the loop's round. It
+// reads the clock once.
 import type { Clock } from "./clock.ts";
 
 /** Something with output that waits for the end of the turn. */
@@ -13,10 +14,11 @@ export const maxGatherMs = 2;
 const turnsUntilNextLook = 32;
 
 /**
- * Where requests come side by side, a write to each socket at the end of its own turn would wake its reader again and again, which
- * has then one message to read before it sleeps. Writing at the end of the round cost 41 in the place of 49 µs a request on the
- * client's side of a pair of sidecars with 64 connections, and 45 in the place of 59 on the server's. A turn that is alone would
- * pay 9 % for it, so that a round with no other turn stops the waiting for some turns to come.
+ * Where requests come side by side, a write to each socket at the end of its own turn would wake its reader again and
+ * again, which has then one message to read before it sleeps. Writing at the end of the round cost 41 in the place of
+ * 49 µs a request on the client's side of a pair of sidecars with 64 connections, and 45 in the place of 59 on the
+ * server's. A turn that is alone would pay 9 % for it, so that a round with no other turn stops the waiting for some
+ * turns to come.
  */
 export class Turn {
   readonly #clock: Clock;
@@ -84,7 +86,10 @@ export class Turn {
     }
   }
 
-  /** The output leaves at the end of the turn or of its round; outside of one, it begins a turn of its own before the event loop goes on. */
+  /**
+   * The output leaves at the end of the turn or of its round; outside of one, it begins a turn of its own before the
+   * event loop goes on.
+   */
   enqueue(output: Flushable): void {
     this.#waiting[this.#waitingCount] = output;
     this.#waitingCount += 1;

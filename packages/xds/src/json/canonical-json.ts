@@ -1,5 +1,5 @@
-// Protobuf JSON as Envoy takes it beyond the standard, put into the standard's form: enum names in any case, and one value where a list is
-// meant (as Consul writes grpc_services), and durations by their fields.
+// Protobuf JSON as Envoy takes it beyond the standard, put into the standard's form: enum names in any case, and one
+// value where a list is meant (as Consul writes grpc_services), and durations by their fields.
 import type { DescEnum, DescField, DescMessage } from "@bufbuild/protobuf";
 import { anyRegistry, typeNameOfUrl } from "./any-registry.ts";
 

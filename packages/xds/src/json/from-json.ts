@@ -16,7 +16,10 @@ export type JsonResult<T> =
   | {
       readonly ok: false;
       readonly problems: readonly JsonProblem[];
-      /** The message without what is wrong in it, for whoever has more to say about the rest; undefined = there is no rest. */
+      /**
+       * The message without what is wrong in it, for whoever has more to say about the rest; undefined = there is no
+       * rest.
+       */
       readonly rest: T | undefined;
     };
 
@@ -58,7 +61,10 @@ function readRest<D extends DescMessage>(
   }
 }
 
-/** A copy without the values at the problems' paths. Elements of lists are emptied, so that the others keep their places. */
+/**
+ * A copy without the values at the problems' paths. Elements of lists are emptied, so that the others keep their
+ * places.
+ */
 function without(json: unknown, problems: readonly JsonProblem[]): unknown {
   const copy = structuredClone(json);
   for (const { path } of problems) {

@@ -1,4 +1,5 @@
-// Reads a message from a YAML or JSON document, as Envoy reads its bootstrap file, and tells where in the file what is wrong.
+// Reads a message from a YAML or JSON document, as Envoy reads its bootstrap file, and tells where in the file what is
+// wrong.
 import { createRequire } from "node:module";
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { Document } from "yaml";

@@ -1,5 +1,5 @@
-// Writes messages as protobuf JSON for config dumps and golden files: fields in the schema's order, map keys sorted. An Any
-// whose type this build does not know is carried and shown as what it is, bytes.
+// Writes messages as protobuf JSON for config dumps and golden files: fields in the schema's order, map keys sorted. An
+// Any whose type this build does not know is carried and shown as what it is, bytes.
 import {
   type DescField,
   type DescMessage,

@@ -1,16 +1,15 @@
-// The server's side of one state-of-the-world ADS stream, without any gRPC: events go in, actions come out, and time is a
-// number in the event. It decides what is sent, when, and in which responses.
+// The server's side of one state-of-the-world ADS stream, without any gRPC: events go in, actions come out, and time is
+// a number in the event. It decides what is sent, when, and in which responses.
 //
-// For each type a stream is in one of these states:
-//   unasked      no request yet                                       → `subscribed` by a request
-//   subscribed   asked for, the control plane has not declared        → `owing` by a declaration
-//   owing        something declared and subscribed is not sent        → `outstanding` by a response, once nothing holds it
-//   outstanding  sent, unanswered; newer declarations wait and merge  → `settled` by ACK, `owing` if more was declared
-//   settled      the proxy has accepted all that it should have       → `owing` by a declaration or a new name
-//   refused      a NACK: the offender's last accepted version takes its place, which makes the type `owing` again (or
-//                `settled` if the proxy has that already); the refusal is kept until another version is declared
-// What holds a response: the answer to the one before (at most `ackTimeoutMs`), the transport's buffer, and, for listeners
-// and routes, the clusters and endpoints of the same push (at most `dependencyTimeoutMs`).
+// For each type a stream is in one of these states: unasked      no request yet                                       →
+// `subscribed` by a request subscribed   asked for, the control plane has not declared        → `owing` by a
+// declaration owing        something declared and subscribed is not sent        → `outstanding` by a response, once
+// nothing holds it outstanding  sent, unanswered; newer declarations wait and merge  → `settled` by ACK, `owing` if
+// more was declared settled      the proxy has accepted all that it should have       → `owing` by a declaration or a
+// new name refused      a NACK: the offender's last accepted version takes its place, which makes the type `owing`
+// again (or `settled` if the proxy has that already); the refusal is kept until another version is declared What holds
+// a response: the answer to the one before (at most `ackTimeoutMs`), the transport's buffer, and, for listeners and
+// routes, the clusters and endpoints of the same push (at most `dependencyTimeoutMs`).
 import type { Rejection, TypeStatus } from "../ads-server-api.ts";
 import type { EncodedResource } from "../encoded-resource.ts";
 import { MakeBeforeBreak } from "../make-before-break.ts";
@@ -268,8 +267,8 @@ export class SotwServerStream implements ServerMachine<SotwServerRequest, SotwSe
   }
 
   /**
-   * Those of the owed responses that may go out before one is answered. A resource is never outstanding twice: the answer
-   * to the first may change what the second should be.
+   * Those of the owed responses that may go out before one is answered. A resource is never outstanding twice: the
+   * answer to the first may change what the second should be.
    */
   #sendable(state: ServerTypeState, nowMs: number): readonly (readonly EncodedResource[])[] {
     const oneAtATime = !state.type.oneResourcePerResponse || state.suspects.size > 0;
@@ -299,8 +298,8 @@ export class SotwServerStream implements ServerMachine<SotwServerRequest, SotwSe
   }
 
   /**
-   * A proxy that receives a new or changed cluster waits for its endpoints, even if it had them ("resource warming"), but
-   * its request for them looks like any ACK: they are sent again on their own account.
+   * A proxy that receives a new or changed cluster waits for its endpoints, even if it had them ("resource warming"),
+   * but its request for them looks like any ACK: they are sent again on their own account.
    */
   #warm(clusters: ServerTypeState, resources: readonly EncodedResource[]): void {
     const changed = resources.filter(({ name, version }) => clusters.sent.get(name)?.version !== version);
@@ -314,9 +313,9 @@ export class SotwServerStream implements ServerMachine<SotwServerRequest, SotwSe
 }
 
 /**
- * More resources than may be outstanding go several to a response. Every answer repeats all names that are asked for, so
- * that a thousand answers of a proxy with a thousand endpoints would be 50 MB; a batch that is refused is sent again, one
- * resource a response.
+ * More resources than may be outstanding go several to a response. Every answer repeats all names that are asked for,
+ * so that a thousand answers of a proxy with a thousand endpoints would be 50 MB; a batch that is refused is sent
+ * again, one resource a response.
  */
 function inBatches(resources: readonly EncodedResource[], batches: number): readonly (readonly EncodedResource[])[] {
   const size = Math.min(maxBatchResources, Math.ceil(resources.length / batches));

@@ -75,9 +75,10 @@ export function newServerTypeState(type: ResourceType, lingering: ReadonlyMap<st
 }
 
 /**
- * What to serve in place of a declared resource: itself, or the version accepted last if the proxy refused it. Leaving the
- * offender out would delete what the proxy still runs (state of the world), so that it is left out only where it is known
- * to run nothing: before the first ACK of a stream it may run a version from before, and is offered the refused one again.
+ * What to serve in place of a declared resource: itself, or the version accepted last if the proxy refused it. Leaving
+ * the offender out would delete what the proxy still runs (state of the world), so that it is left out only where it is
+ * known to run nothing: before the first ACK of a stream it may run a version from before, and is offered the refused
+ * one again.
  */
 function servable(state: ServerTypeState, resource: EncodedResource): EncodedResource | undefined {
   const rejected = state.rejected.get(resource.name);
@@ -124,8 +125,8 @@ function sameVersions(a: ReadonlyMap<string, EncodedResource>, b: ReadonlyMap<st
 
 /**
  * The responses that are owed, each as its list of resources: at most one for a full-state type, one a resource for the
- * others. Empty when the proxy was sent everything that it should have. Kept until `forgetOwed`: a proxy with a thousand
- * endpoints acknowledges a thousand responses, and none of these answers changes the rest.
+ * others. Empty when the proxy was sent everything that it should have. Kept until `forgetOwed`: a proxy with a
+ * thousand endpoints acknowledges a thousand responses, and none of these answers changes the rest.
  */
 export function owedResponses(state: ServerTypeState): readonly (readonly EncodedResource[])[] {
   state.owed ??= findOwed(state);
@@ -233,7 +234,8 @@ export function forgetSettledRejections(state: ServerTypeState): void {
     const isCurrent = version !== undefined && rejected.versions.has(version);
     if (isCurrent && isSubscribed(state, name)) continue;
     state.rejected.delete(name);
-    // What was sent last is not what the proxy has, even if the refused version should be declared again before the next push.
+    // What was sent last is not what the proxy has, even if the refused version should be declared again before the
+    // next push.
     if (state.type.fullState) state.due = true;
   }
   for (const name of state.suspects) {

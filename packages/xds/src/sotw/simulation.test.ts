@@ -1,5 +1,6 @@
-// Server and client machines against each other under random histories: declarations, subscriptions, slow and merged answers,
-// refusals, lost streams. Whatever happened, once it is quiet the proxy holds what was declared, except what it refuses.
+// Server and client machines against each other under random histories: declarations, subscriptions, slow and merged
+// answers, refusals, lost streams. Whatever happened, once it is quiet the proxy holds what was declared, except what
+// it refuses.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
@@ -109,8 +110,8 @@ class World {
   }
 
   /**
-   * As Envoy does while it applies other types: of two requests for a type, the newer one goes, with the older's error. Not
-   * where the names differ: a name given up and asked for again in one request is what this protocol cannot tell.
+   * As Envoy does while it applies other types: of two requests for a type, the newer one goes, with the older's error.
+   * Not where the names differ: a name given up and asked for again in one request is what this protocol cannot tell.
    */
   mergeRequests(): void {
     const [first] = this.#toServer;

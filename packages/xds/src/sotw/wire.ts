@@ -79,7 +79,8 @@ export interface DecodedResponse {
 }
 
 /**
- * A resource may stand in a `Resource` wrapper, which carries a time to live; without a resource in it, it is a heartbeat.
+ * A resource may stand in a `Resource` wrapper, which carries a time to live; without a resource in it, it is a
+ * heartbeat.
  * @throws if the bytes are no DiscoveryResponse
  */
 export function decodeResponseParts(bytes: Uint8Array): DecodedResponse {

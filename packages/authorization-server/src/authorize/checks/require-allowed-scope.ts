@@ -1,5 +1,6 @@
-// A scope that is unknown, or not registered for the client, is ignored (OpenID Connect Core §3.1.2.1, RFC 6749 §3.3): the
-// token answer names what was granted. No scope means the client's default; where nothing is left, there is a refusal.
+// A scope that is unknown, or not registered for the client, is ignored (OpenID Connect Core §3.1.2.1, RFC 6749 §3.3):
+// the token answer names what was granted. No scope means the client's default; where nothing is left, there is a
+// refusal.
 import { formatScope, parseScope } from "../../protocol/scope.ts";
 import { refuse } from "../../protocol/refusal.ts";
 import type { Refusal } from "../../protocol/refusal.ts";

@@ -1,5 +1,5 @@
-// OpenID Connect Core §3.1.2.1: a hint that this server did not sign names nobody, so that no sign-in could match it. An
-// expired one is fine. Keys are known for as long as the sessions that their ID tokens told of.
+// OpenID Connect Core §3.1.2.1: a hint that this server did not sign names nobody, so that no sign-in could match it.
+// An expired one is fine. Keys are known for as long as the sessions that their ID tokens told of.
 import { isIdToken } from "../../keys/jwt.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
 import { refuse } from "../../protocol/refusal.ts";

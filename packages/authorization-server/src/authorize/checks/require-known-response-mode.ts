@@ -1,4 +1,5 @@
-// The answer travels in the query, or as a form where the client asks for it; one that waits for a fragment must be told.
+// The answer travels in the query, or as a form where the client asks for it; one that waits for a fragment must be
+// told.
 import type { Refusal } from "../../protocol/refusal.ts";
 import { refuse } from "../../protocol/refusal.ts";
 import type { AuthorizeDraft } from "../draft.ts";

@@ -1,4 +1,5 @@
-// RFC 9700 §2.1.1 and RFC 7636 §4.4.1: public clients use PKCE; so do clients registered for it, and all in strict mode.
+// RFC 9700 §2.1.1 and RFC 7636 §4.4.1: public clients use PKCE; so do clients registered for it, and all in strict
+// mode.
 import { refuse } from "../../protocol/refusal.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
 import type { ServerContext } from "../../server-context.ts";

@@ -1,5 +1,5 @@
-// OpenID Connect Core §5.5: a `sub` that is asked for by value is answered for that user alone, and an essential `acr` that no sign-in
-// here can reach is refused at once. Whatever else is asked for says only where it should be told.
+// OpenID Connect Core §5.5: a `sub` that is asked for by value is answered for that user alone, and an essential `acr`
+// that no sign-in here can reach is refused at once. Whatever else is asked for says only where it should be told.
 import { authenticationContext } from "../../protocol/authentication-context.ts";
 import { maxClaimsRequestCharacters, parseClaimsRequest } from "../../protocol/claims-request.ts";
 import { refuse } from "../../protocol/refusal.ts";

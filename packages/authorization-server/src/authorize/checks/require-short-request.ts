@@ -1,5 +1,5 @@
-// The request is kept while the owner signs in, on behalf of somebody unknown: so its size has a limit of its own, that of
-// an address with everything a client may sensibly send.
+// The request is kept while the owner signs in, on behalf of somebody unknown: so its size has a limit of its own, that
+// of an address with everything a client may sensibly send.
 import { refuse } from "../../protocol/refusal.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
 import type { AddressDraft } from "../draft.ts";

@@ -1,6 +1,6 @@
 // RFC 6749 §10.2: repeated requests of a client that cannot authenticate are not answered without the owner, since
-// another program may be asking in its name. An https address that is no machine's own belongs to the client, and the answer goes nowhere
-// else (RFC 8252 §8.6).
+// another program may be asking in its name. An https address that is no machine's own belongs to the client, and the
+// answer goes nowhere else (RFC 8252 §8.6).
 import { isClaimedHttps } from "../../protocol/redirect-uri.ts";
 import type { Need, OwnerState } from "../owner-state.ts";
 

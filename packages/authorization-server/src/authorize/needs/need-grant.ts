@@ -1,5 +1,5 @@
-// Nobody is asked about a trusted client. Remembered consent covers what was allowed before, and parts of it. What the owner left out then is not asked again, unless the
-// client cannot do without it or nothing else remains.
+// Nobody is asked about a trusted client. Remembered consent covers what was allowed before, and parts of it. What the
+// owner left out then is not asked again, unless the client cannot do without it or nothing else remains.
 import { isRequired, trustedScope } from "../choice-of-scopes.ts";
 import { coversScope } from "../../protocol/scope.ts";
 import type { Need, OwnerState } from "../owner-state.ts";

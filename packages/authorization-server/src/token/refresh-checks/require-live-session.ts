@@ -1,5 +1,5 @@
-// A client may be registered for refresh tokens that last as long as somebody is signed in. Its refreshes are use of the session: who
-// works in the application all day is not idle.
+// A client may be registered for refresh tokens that last as long as somebody is signed in. Its refreshes are use of
+// the session: who works in the application all day is not idle.
 import { refuse } from "../../protocol/refusal.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
 import { keepSession } from "../../store/sessions.ts";

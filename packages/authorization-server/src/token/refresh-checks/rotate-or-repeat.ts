@@ -1,5 +1,6 @@
-// RFC 9700 §4.14.2: refresh tokens rotate and reuse is detected. A client whose answer was lost may repeat the old token
-// for a short while and gets the same successor; afterwards, or once the successor was used, reuse ends the family.
+// RFC 9700 §4.14.2: refresh tokens rotate and reuse is detected. A client whose answer was lost may repeat the old
+// token for a short while and gets the same successor; afterwards, or once the successor was used, reuse ends the
+// family.
 import { refuse } from "../../protocol/refusal.ts";
 import type { Refusal } from "../../protocol/refusal.ts";
 import {

@@ -1,4 +1,5 @@
-// What the authority's listing says in each phase of a change of root, and the commands against a real control plane in this process.
+// What the authority's listing says in each phase of a change of root, and the commands against a real control plane in
+// this process.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,5 @@
-// What a filter of `proxy-config` leaves; nothing is said to be nothing, since an empty table looks like a proxy without anything.
+// What a filter of `proxy-config` leaves; nothing is said to be nothing, since an empty table looks like a proxy
+// without anything.
 import { CommandFailure } from "../../command/command-failure.ts";
 
 const listedAtMost = 20;

@@ -1,4 +1,5 @@
-// `tulle proxy-config log`: the log levels of a running proxy. A change takes effect at once and lasts until the proxy ends.
+// `tulle proxy-config log`: the log levels of a running proxy. A change takes effect at once and lasts until the proxy
+// ends.
 import { InvalidArgumentError, type Command } from "commander";
 import { logLevels } from "@tulle/telemetry";
 import { CommandFailure } from "../../command/command-failure.ts";

@@ -1,4 +1,5 @@
-// `tulle proxy-config rootca-compare`: whether two proxies trust the same authorities, and each one the other's certificate.
+// `tulle proxy-config rootca-compare`: whether two proxies trust the same authorities, and each one the other's
+// certificate.
 import type { X509Certificate } from "node:crypto";
 import type { Command } from "commander";
 import { CommandFailure } from "../../command/command-failure.ts";

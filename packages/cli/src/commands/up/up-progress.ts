@@ -1,5 +1,5 @@
-// What `tulle up` shows: on a terminal a block of pods that is drawn anew at each change, elsewhere one line a change. At the end
-// of the start both print "Ready", as far as that is true, and a table of URLs.
+// What `tulle up` shows: on a terminal a block of pods that is drawn anew at each change, elsewhere one line a change.
+// At the end of the start both print "Ready", as far as that is true, and a table of URLs.
 import path from "node:path";
 import { createColors } from "picocolors";
 import type { Finding, FindingCode } from "@tulle/config";
@@ -93,7 +93,10 @@ export class UpProgress {
     }
   }
 
-  /** The start is complete. Heading and table leave in one write: whoever waits for "Ready" in a pipe has the URLs with it. */
+  /**
+   * The start is complete. Heading and table leave in one write: whoever waits for "Ready" in a pipe has the URLs with
+   * it.
+   */
   ready(instance: Instance): void {
     this.close();
     const held: string[] = [];
@@ -216,7 +219,8 @@ export class UpProgress {
 
   #draw(pods: readonly LocalPod[]): void {
     this.#erase();
-    // One column less than there is: a full last column makes some terminals wrap, and the block would be erased wrongly.
+    // One column less than there is: a full last column makes some terminals wrap, and the block would be erased
+    // wrongly.
     const columns = (this.#context.columns ?? widthWithoutTerminal) - 1;
     const podLines = pods.flatMap((pod) => {
       const text = this.#textOf(pod);

@@ -129,8 +129,8 @@ function asTyped(suggestion: string, { env }: CommandContext): string {
 const sameSignalMs = 500;
 
 /**
- * The first Ctrl-C (or SIGTERM, or a closed terminal) ends everything in good order, the second at once. Resolves when all of
- * it has ended; rejects with status 130 when it was forced.
+ * The first Ctrl-C (or SIGTERM, or a closed terminal) ends everything in good order, the second at once. Resolves when
+ * all of it has ended; rejects with status 130 when it was forced.
  */
 function endOnSignals(supervisor: Supervisor, abort: AbortController, progress: UpProgress): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -1,4 +1,5 @@
-// What `tulle x describe` says of a pod or a Service: found in the mesh's resources by the same rules as the control plane's.
+// What `tulle x describe` says of a pod or a Service: found in the mesh's resources by the same rules as the control
+// plane's.
 import {
   type DestinationRule,
   type Gateway,

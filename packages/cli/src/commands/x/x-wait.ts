@@ -1,4 +1,5 @@
-// `tulle x wait`: returns when every proxy has acknowledged what was applied before (istioctl: x wait --for=distribution).
+// `tulle x wait`: returns when every proxy has acknowledged what was applied before (istioctl: x wait
+// --for=distribution).
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { endpoints, type ProxySync } from "@tulle/config/api";

@@ -60,7 +60,10 @@ export interface ProvenWorld {
   readonly ask: (path: string, options?: SocketRequest) => Promise<SocketAnswer>;
 }
 
-/** Pods `web-1` (account `web`) and `other-1` (account `other`) of `shop`, `web-1` of `bank`. Ends with the test, or before. */
+/**
+ * Pods `web-1` (account `web`) and `other-1` (account `other`) of `shop`, `web-1` of `bank`. Ends with the test, or
+ * before.
+ */
 export async function provenWorld(
   context: TestContext,
   options: Partial<ManifestControlPlaneOptions> = {},
@@ -163,7 +166,9 @@ export function identityFrom(certChain: readonly string[], key: KeyObject): Iden
   };
 }
 
-/** A leaf under the world's own root as no authority would have issued it: of another time, or of another trust domain. */
+/**
+ * A leaf under the world's own root as no authority would have issued it: of another time, or of another trust domain.
+ */
 export async function forgedIdentity(
   { stateDirectory }: ProvenWorld,
   options: { readonly nowMs?: number; readonly ttlMs?: number; readonly identity?: SpiffeId },

@@ -1,5 +1,5 @@
-// AuthorizationPolicies → envoy.filters.http.rbac, one filter an action. Their names are those of newer Istios: a proxy rightly
-// complains of two filters with one name.
+// AuthorizationPolicies → envoy.filters.http.rbac, one filter an action. Their names are those of newer Istios: a proxy
+// rightly complains of two filters with one name.
 import { type MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import type { AuthorizationRule } from "@tulle/config";
@@ -26,8 +26,8 @@ const matchesNothing: Policy = {
 export type FixedAction = Exclude<MeshAuthorizationPolicy["action"], "CUSTOM">;
 
 /**
- * In the order in which they decide: DENY, then ALLOW. AUDIT stands before them, since what it marks is logged whatever they say
- * (Istio: authz/builder).
+ * In the order in which they decide: DENY, then ALLOW. AUDIT stands before them, since what it marks is logged whatever
+ * they say (Istio: authz/builder).
  */
 export const authorizationActions: readonly FixedAction[] = ["AUDIT", "DENY", "ALLOW"];
 

@@ -11,8 +11,9 @@ import type { MeshAuthorizationPolicy } from "../../snapshot/mesh-snapshot.ts";
 const requestKeys = new Set(["request.auth.principal", "request.auth.audiences", "request.auth.presenter"]);
 
 /**
- * Conditions on requests cannot be judged. A rule of ALLOW that has any is left out, since it would allow more than it says; in
- * the other actions the conditions are left out, so that more is denied or marked than they say and never less.
+ * Conditions on requests cannot be judged. A rule of ALLOW that has any is left out, since it would allow more than it
+ * says; in the other actions the conditions are left out, so that more is denied or marked than they say and never
+ * less.
  */
 export function connectionRule(
   rule: AuthorizationRule,

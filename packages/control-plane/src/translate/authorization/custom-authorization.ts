@@ -1,6 +1,6 @@
-// AuthorizationPolicies of the action CUSTOM → for each provider a filter that finds out whether a rule matches, and one that then
-// asks the authorizer (Istio: authz/builder/extauthz.go). The first writes the name of the policy into the request's metadata, which
-// switches the second on.
+// AuthorizationPolicies of the action CUSTOM → for each provider a filter that finds out whether a rule matches, and
+// one that then asks the authorizer (Istio: authz/builder/extauthz.go). The first writes the name of the policy into
+// the request's metadata, which switches the second on.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
@@ -63,7 +63,10 @@ export function customHttpFilters(security: WorkloadSecurity | undefined): reado
   return [...filters, { name: "istio.authorization.custom.dry-run", config }];
 }
 
-/** At ports that do not speak HTTP. An authorizer that speaks HTTP cannot be asked about connections: its policies are left out there. */
+/**
+ * At ports that do not speak HTTP. An authorizer that speaks HTTP cannot be asked about connections: its policies are
+ * left out there.
+ */
 export function customNetworkFilters(security: WorkloadSecurity | undefined): readonly Filter[] {
   const read: Parameters<typeof rulesOf>[2] = (rule) => connectionRule(rule, "CUSTOM");
   const rbac = (init: MessageInitShape<typeof NetworkRBACSchema>): Filter =>

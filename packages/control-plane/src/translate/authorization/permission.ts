@@ -1,5 +1,5 @@
-// What a rule lets be done → Envoy's permissions: each operation of `to`, with the conditions of `when` that are about the
-// connection's destination.
+// What a rule lets be done → Envoy's permissions: each operation of `to`, with the conditions of `when` that are about
+// the connection's destination.
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   type AuthorizationCondition,

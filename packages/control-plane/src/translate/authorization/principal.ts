@@ -1,5 +1,5 @@
-// Whom a rule is about → Envoy's principals: each source of `from`, with the conditions of `when` that are about the caller,
-// the request's token and its headers.
+// Whom a rule is about → Envoy's principals: each source of `from`, with the conditions of `when` that are about the
+// caller, the request's token and its headers.
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   type AuthorizationCondition,
@@ -30,7 +30,10 @@ type Lists = readonly string[] | undefined;
 /** Some of the values, as one principal. */
 type MakePrincipal = (values: readonly string[]) => Principal;
 
-/** One for each entry of `from`; any of them is enough. `namespace` is the policy's, where short account names are looked up. */
+/**
+ * One for each entry of `from`; any of them is enough. `namespace` is the policy's, where short account names are
+ * looked up.
+ */
 export function principals(rule: AuthorizationRule, namespace: string): Principal[] {
   const conditions = (rule.when ?? []).flatMap((condition) => conditionPrincipals(condition, namespace));
   const sources = rule.from ?? [];
@@ -113,7 +116,9 @@ function serviceAccount(value: string, namespace: string): Principal {
   return authenticated(regexMatch(`spiffe://.+/ns/${owner}/(.+/|)sa/${name}(/.+)?`));
 }
 
-/** `<issuer>/<subject>`; the issuer may be a URL, so that the last slash parts them (Istio: requestPrincipalGenerator). */
+/**
+ * `<issuer>/<subject>`; the issuer may be a URL, so that the last slash parts them (Istio: requestPrincipalGenerator).
+ */
 function requestPrincipal(value: string): Principal {
   const { issuer, subject } = principalParts(value);
   const claims = [metadata(claimMatch("iss", issuer)), metadata(claimMatch("sub", subject))];

@@ -1,5 +1,5 @@
-// Values of policies → Envoy's matchers. A `*` at one end stands for any text, alone for any text that is not empty; header
-// values and paths have matchers of their own (Istio: authz/matcher).
+// Values of policies → Envoy's matchers. A `*` at one end stands for any text, alone for any text that is not empty;
+// header values and paths have matchers of their own (Istio: authz/matcher).
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { isPathTemplate } from "@tulle/config";
 import type { HeaderMatcherSchema } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
@@ -55,8 +55,8 @@ export function headerMatch(name: string, value: string, options: { readonly ign
 }
 
 /**
- * A template is sent as the regular expression that it stands for: `{*}` is a segment that is not empty, `{**}` any rest.
- * Istio sends Envoy's `uri_template`, which makes the same of it.
+ * A template is sent as the regular expression that it stands for: `{*}` is a segment that is not empty, `{**}` any
+ * rest. Istio sends Envoy's `uri_template`, which makes the same of it.
  */
 export function pathMatch(value: string): PathMatch {
   if (!isPathTemplate(value)) return { rule: { case: "path", value: textMatch(value) } };

@@ -1,5 +1,5 @@
-// The load-balancing policies: round robin, least request and random, by Envoy's rules (docs: intro/arch_overview/upstream/
-// load_balancing/load_balancers).
+// The load-balancing policies: round robin, least request and random, by Envoy's rules (docs:
+// intro/arch_overview/upstream/ load_balancing/load_balancers).
 import type { Host } from "../cluster.ts";
 import type { HostPicker, MakePicker } from "../host-set.ts";
 import { EdfScheduler } from "./edf-scheduler.ts";

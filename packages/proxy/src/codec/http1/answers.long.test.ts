@@ -1,5 +1,5 @@
-// Answers of back ends, sound ones with a few bytes changed, through the client codec: it never throws, says the same however the
-// bytes are cut, and gives no connection to another request on which an answer was not whole.
+// Answers of back ends, sound ones with a few bytes changed, through the client codec: it never throws, says the same
+// however the bytes are cut, and gives no connection to another request on which an answer was not whole.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readResponse } from "../../testing/codec-probe.ts";

@@ -1,5 +1,5 @@
-// The body of one HTTP/1.1 message, out of chunks cut anywhere: by length, chunked (RFC 9112 §7.1) or until the connection
-// closes. One instance serves all messages of a connection in turn.
+// The body of one HTTP/1.1 message, out of chunks cut anywhere: by length, chunked (RFC 9112 §7.1) or until the
+// connection closes. One instance serves all messages of a connection in turn.
 import { HeaderMap } from "../../http/header-map.ts";
 import { latin1Slice } from "../../http/latin1-slice.ts";
 import { FieldSection } from "./field-section.ts";
@@ -29,8 +29,8 @@ export interface BodySink {
 }
 
 /**
- * RFC 9112 §7.1.1 without its optional blanks, which are where parsers have disagreed; nor have they agreed on where a quote
- * ends that is never closed.
+ * RFC 9112 §7.1.1 without its optional blanks, which are where parsers have disagreed; nor have they agreed on where a
+ * quote ends that is never closed.
  */
 const chunkLine = chunkLinePattern();
 

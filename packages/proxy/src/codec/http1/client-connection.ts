@@ -1,5 +1,5 @@
-// The client side of one HTTP/1.1 connection to an upstream host: one request at a time, its response read strictly. The pool
-// owns it and learns whether it may be used again.
+// The client side of one HTTP/1.1 connection to an upstream host: one request at a time, its response read strictly.
+// The pool owns it and learns whether it may be used again.
 import type { Socket } from "node:net";
 import { ipPortText } from "../../http/ip-port-text.ts";
 import type { DataPath } from "../../worker/data-path.ts";
@@ -157,8 +157,9 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     return this.#output.isOverHighWatermark();
   }
 
-  // A server whose patience with a silent connection ends closes it, or says 408 before (RFC 9110 §15.5.9), and having said that it closes
-  // it takes no further request (RFC 9112 §9.6). One that waits for the rest of a request means that request.
+  // A server whose patience with a silent connection ends closes it, or says 408 before (RFC 9110 §15.5.9), and having
+  // said that it closes it takes no further request (RFC 9112 §9.6). One that waits for the rest of a request means
+  // that request.
   mayHaveCrossed(): boolean {
     const isOver = !this.#keepAlive || this.#state === "closed";
     return this.#hasWaited && isOver && this.#requestDone && this.#informationalCount === 0;
@@ -291,8 +292,8 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     this.#receiver = undefined;
   }
 
-  // Called when nothing of the response is outstanding and nothing lies behind it in what has been read: only then may the
-  // next request have the connection, or those bytes would become its answer.
+  // Called when nothing of the response is outstanding and nothing lies behind it in what has been read: only then may
+  // the next request have the connection, or those bytes would become its answer.
   #settle(): void {
     if (this.#requestDone && this.#keepAlive) {
       this.#state = "idle";
@@ -315,7 +316,8 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     return this.#output.bytesSent === this.#sentBefore;
   }
 
-  // As if the connection had ended before it was given to the request (RFC 9112 §9.3: an answer belongs to the request before it).
+  // As if the connection had ended before it was given to the request (RFC 9112 §9.3: an answer belongs to the request
+  // before it).
   #endUnsent(): void {
     const receiver = this.#receiver;
     this.#receiver = undefined;
@@ -342,7 +344,8 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
         this.onBodyEnd(undefined);
         this.#settle();
       } else if (this.#state === "body" || this.#head.isPartial) {
-        // A message cut short is a fault of the back end's framing, not only of the connection (Envoy: the parser's error).
+        // A message cut short is a fault of the back end's framing, not only of the connection (Envoy: the parser's
+        // error).
         this.#breakProtocol();
         return;
       } else if (this.#state === "head" && this.#isUnsent) {

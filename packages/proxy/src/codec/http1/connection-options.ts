@@ -1,5 +1,5 @@
-// The fields that a message's Connection names as belonging to this hop (RFC 9110 §7.6.1): they go, unless the peer names one that is
-// for the whole way.
+// The fields that a message's Connection names as belonging to this hop (RFC 9110 §7.6.1): they go, unless the peer
+// names one that is for the whole way.
 
 const framingFields = new Set(["content-length", "transfer-encoding", "host"]);
 /** By which a request says who sends it, and from where: policies, and proxies behind this one, judge by them. */
@@ -12,8 +12,8 @@ const maxClientOptions = 9;
 const ownOptions = new Set(["close", "keep-alive", "upgrade", "te"]);
 
 /**
- * False when the peer names one that message framing rests on. A client that has fields taken away which it could not change
- * itself hides what proxies before this one said of it: false as well.
+ * False when the peer names one that message framing rests on. A client that has fields taken away which it could not
+ * change itself hides what proxies before this one said of it: false as well.
  */
 export function removeNominatedFields(connection: string, entries: string[], peer: "client" | "host"): boolean {
   if (connection === "keep-alive" || connection === "close") return true;

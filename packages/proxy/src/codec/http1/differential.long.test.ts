@@ -1,4 +1,5 @@
-// A million messages, made at random and by changes to known techniques of smuggling, through the server codec and llhttp.
+// A million messages, made at random and by changes to known techniques of smuggling, through the server codec and
+// llhttp.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { mutatedEntry } from "../../testing/mutated-corpus.ts";

@@ -1,5 +1,5 @@
-// Lines up to the empty one, out of pieces cut anywhere: the head of a message that does not come in one read, and trailers. Each
-// byte is copied and looked at once, and limits hold for what has come, not for what might.
+// Lines up to the empty one, out of pieces cut anywhere: the head of a message that does not come in one read, and
+// trailers. Each byte is copied and looked at once, and limits hold for what has come, not for what might.
 import { latin1Slice } from "../../http/latin1-slice.ts";
 
 const carriageReturn = 13;
@@ -30,7 +30,10 @@ export class FieldSection {
     return latin1Slice(this.#bytes, 0, this.#lineStart);
   }
 
-  /** Takes on from `position`; gives the position behind the empty line, or -1 while that has not come or there is a fault. */
+  /**
+   * Takes on from `position`; gives the position behind the empty line, or -1 while that has not come or there is a
+   * fault.
+   */
   take(data: Buffer, position: number): number {
     // Where in `data` the section would begin.
     const origin = position - this.#length;

@@ -1,5 +1,5 @@
-// The field lines of a head or of trailers, read strictly: what RFC 9112 §5 forbids is refused and never repaired. Fields
-// that belong to the connection go into a scratch record; the others are kept in order.
+// The field lines of a head or of trailers, read strictly: what RFC 9112 §5 forbids is refused and never repaired.
+// Fields that belong to the connection go into a scratch record; the others are kept in order.
 import { hashStep, headerKinds, headerNameAt, tokenCodes } from "./header-names.ts";
 
 const carriageReturn = 13;

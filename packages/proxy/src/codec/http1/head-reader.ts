@@ -1,5 +1,5 @@
-// Where a message's head ends, for both ends of HTTP/1.1: nearly always it comes whole in one read and is cut out of it; one that comes in
-// pieces is gathered under its limits.
+// Where a message's head ends, for both ends of HTTP/1.1: nearly always it comes whole in one read and is cut out of
+// it; one that comes in pieces is gathered under its limits.
 import { latin1Slice } from "../../http/latin1-slice.ts";
 import { FieldSection, type SectionFault } from "./field-section.ts";
 
@@ -14,7 +14,10 @@ const upperH = 72;
 const upperZ = 90;
 const carriageReturn = 13;
 
-/** What can be no request is answered at once, and not when a time-out ends the wait for the rest. A CR may begin an empty line. */
+/**
+ * What can be no request is answered at once, and not when a time-out ends the wait for the rest. A CR may begin an
+ * empty line.
+ */
 export function mayBeginRequest(byte: number): boolean {
   return (byte >= upperA && byte <= upperZ) || byte === carriageReturn;
 }
@@ -47,7 +50,10 @@ export class HeadReader {
     return this.#partial !== undefined;
   }
 
-  /** Gives the position behind the head, or -1: there is a `fault`, or more has to come. `position` is before the end of `data`. */
+  /**
+   * Gives the position behind the head, or -1: there is a `fault`, or more has to come. `position` is before the end of
+   * `data`.
+   */
   read(data: Buffer, position: number): number {
     if (this.#partial !== undefined) return this.#readOn(this.#partial, data, position);
     let text = "";

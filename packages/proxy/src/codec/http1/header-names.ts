@@ -1,5 +1,6 @@
-// Field names as HTTP/1.1 spells them to the lower-case names that the proxy works with. A name that has been seen before is
-// recognised in place, by a hash that its reader computes in passing: no text is cut out and equal names are one string object.
+// Field names as HTTP/1.1 spells them to the lower-case names that the proxy works with. A name that has been seen
+// before is recognised in place, by a hash that its reader computes in passing: no text is cut out and equal names are
+// one string object.
 
 /** What a field means to the codec itself; `plain` ones are only carried. */
 export const headerKinds = {
@@ -48,8 +49,8 @@ export function hashStep(hash: number, code: number): number {
   return (Math.imul(hash, 31) + code) | 0;
 }
 
-// Peers choose the names, so the table is bounded; what does not fit is made anew each time. A quarter full at most, so that
-// look-ups stay short even where somebody makes names collide.
+// Peers choose the names, so the table is bounded; what does not fit is made anew each time. A quarter full at most, so
+// that look-ups stay short even where somebody makes names collide.
 const tableSize = 4096;
 const maxKnownNames = 1024;
 const maxProbes = 16;

@@ -1,5 +1,5 @@
-// Whatever is sent byte by byte costs by its length and not by the square of it, on both sides, and what is too large is refused when
-// its limit is reached and not at its end.
+// Whatever is sent byte by byte costs by its length and not by the square of it, on both sides, and what is too large
+// is refused when its limit is reached and not at its end.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RequestLineReader } from "../../filters/listener/http-inspector/http-inspector.ts";

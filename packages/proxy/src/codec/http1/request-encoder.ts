@@ -1,5 +1,5 @@
-// The requests of one client connection as HTTP/1.1 writes them: request line, fields, and the framing of the body. One instance writes all
-// requests of a connection in turn.
+// The requests of one client connection as HTTP/1.1 writes them: request line, fields, and the framing of the body. One
+// instance writes all requests of a connection in turn.
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
 import type { SocketOutput } from "../../worker/socket-output.ts";

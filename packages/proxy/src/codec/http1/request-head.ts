@@ -1,5 +1,5 @@
-// The head of a request: request line, fields and what they say of the body. Strict by RFC 9112; where Envoy refuses, the
-// same status and response-code details are given.
+// The head of a request: request line, fields and what they say of the body. Strict by RFC 9112; where Envoy refuses,
+// the same status and response-code details are given.
 import type { HeadFault, HeadReader } from "./head-reader.ts";
 import { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
@@ -39,8 +39,8 @@ const targetPattern = /^[\x21-\x7e]+$/;
 const absoluteFormPattern = /^([A-Za-z][-+.A-Za-z0-9]*):\/\/([^/?#]*)(.*)$/;
 
 /**
- * Reads the head at the beginning of `text`: request line and field lines up to `end`, just behind the CRLF of the last one.
- * A broken head gives the error that the client is answered with.
+ * Reads the head at the beginning of `text`: request line and field lines up to `end`, just behind the CRLF of the last
+ * one. A broken head gives the error that the client is answered with.
  */
 export function parseRequestHead(
   text: string,
@@ -165,8 +165,9 @@ function frameRequest(head: RequestHead, isHttp10: boolean, fields: HeadFields):
     // HTTP/1.0 knows no upgrade (RFC 9110 §7.8).
     if (fields.upgrade !== "" && upgrade === "" && !isHttp10 && hasToken(connection, "upgrade")) {
       upgrade = fields.upgrade.toLowerCase();
-      // A client that offers HTTP/2 is simply answered in HTTP/1.1 (RFC 9113 removed the offer; Envoy strips it). One that sends
-      // a body is too: what an upstream that does not upgrade reads behind an unframed body is another request.
+      // A client that offers HTTP/2 is simply answered in HTTP/1.1 (RFC 9113 removed the offer; Envoy strips it). One
+      // that sends a body is too: what an upstream that does not upgrade reads behind an unframed body is another
+      // request.
       if (upgrade === "h2c" || bodyBytes !== 0) upgrade = "";
     }
     if (!removeNominatedFields(connection, head.headers.entries, "client")) {

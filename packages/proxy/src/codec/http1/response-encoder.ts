@@ -1,5 +1,6 @@
-// The answers of one server connection as HTTP/1.1 writes them: status line, fields, and the framing of the body that follows
-// from the request, the status and what the answer says of its length. One instance serves all answers of a connection in turn.
+// The answers of one server connection as HTTP/1.1 writes them: status line, fields, and the framing of the body that
+// follows from the request, the status and what the answer says of its length. One instance serves all answers of a
+// connection in turn.
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
 import { fieldLines } from "./field-lines.ts";
@@ -7,7 +8,8 @@ import type { SocketOutput } from "../../worker/socket-output.ts";
 import { mayHaveBody, statusLine } from "./status-line.ts";
 
 /**
- * How the body of the answer is framed. `none`: HEAD, 204, 304 and 1xx; `close`: by the end of the connection, for HTTP/1.0.
+ * How the body of the answer is framed. `none`: HEAD, 204, 304 and 1xx; `close`: by the end of the connection, for
+ * HTTP/1.0.
  */
 type ResponseMode = "unsent" | "none" | "length" | "chunked" | "close" | "tunnel" | "sent";
 
@@ -17,7 +19,9 @@ export class ResponseEncoder {
   #mode: ResponseMode = "unsent";
   #isHead = false;
   #isHttp10 = false;
-  /** Another request may follow the answer. Told to the client in the head; what comes later still ends the connection. */
+  /**
+   * Another request may follow the answer. Told to the client in the head; what comes later still ends the connection.
+   */
   keepAlive = true;
 
   constructor(output: SocketOutput, enableTrailers: boolean) {

@@ -1,5 +1,5 @@
-// The head of a response: status line, fields and what they say of the body (RFC 9112 §4, §6.3). As strict as for requests:
-// a back end that another proxy would read differently is an upstream protocol error.
+// The head of a response: status line, fields and what they say of the body (RFC 9112 §4, §6.3). As strict as for
+// requests: a back end that another proxy would read differently is an upstream protocol error.
 import { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
 import { removeNominatedFields } from "./connection-options.ts";
@@ -28,8 +28,9 @@ export class ResponseFraming {
 }
 
 /**
- * Reads the head at the beginning of `text`, up to `end`, just behind the CRLF of its last field line. `requestMethod` decides whether a body follows; `upgradeAsked` says
- * that the request asked for a tunnel. Undefined when the head is broken.
+ * Reads the head at the beginning of `text`, up to `end`, just behind the CRLF of its last field line. `requestMethod`
+ * decides whether a body follows; `upgradeAsked` says that the request asked for a tunnel. Undefined when the head is
+ * broken.
  */
 export function parseResponseHead(
   text: string,

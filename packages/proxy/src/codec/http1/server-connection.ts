@@ -1,5 +1,5 @@
-// The server side of one HTTP/1.1 connection: bytes in, requests to the owner one after the other, answers out in order.
-// Pipelined requests wait unread until the one before is answered, so that nothing piles up.
+// The server side of one HTTP/1.1 connection: bytes in, requests to the owner one after the other, answers out in
+// order. Pipelined requests wait unread until the one before is answered, so that nothing piles up.
 import type { Socket } from "node:net";
 import type { DataPath } from "../../worker/data-path.ts";
 import type { HeaderMap } from "../../http/header-map.ts";

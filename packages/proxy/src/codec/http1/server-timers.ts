@@ -3,8 +3,8 @@ import type { DataPath } from "../../worker/data-path.ts";
 import { CallbackTimer } from "../../worker/timer-wheel.ts";
 
 /**
- * A client that ends its side within this time of its request has only finished speaking (RFC 9112 §9.6) and is answered;
- * later than that it has given up, as Envoy takes it at any time. TCP cannot tell the two apart.
+ * A client that ends its side within this time of its request has only finished speaking (RFC 9112 §9.6) and is
+ * answered; later than that it has given up, as Envoy takes it at any time. TCP cannot tell the two apart.
  */
 const halfCloseWindowMs = 100;
 
@@ -54,7 +54,8 @@ export class ServerTimers {
     this.#dataPath.timers.disarm(this.#headTimer);
   }
 
-  // Armed once; a connection that was busy meanwhile waits for the rest of its time (cheaper than re-arming on each request).
+  // Armed once; a connection that was busy meanwhile waits for the rest of its time (cheaper than re-arming on each
+  // request).
   #onIdleTimer(): void {
     const nowMs = this.#dataPath.turn.nowMs;
     const idleMs = this.#client.isBetweenRequests ? nowMs - this.quietSinceMs : 0;

@@ -1,4 +1,5 @@
-// Shares of traffic: a fraction is decided by one random number in [0, 1) that the caller draws (type.v3.FractionalPercent).
+// Shares of traffic: a fraction is decided by one random number in [0, 1) that the caller draws
+// (type.v3.FractionalPercent).
 import { type FractionalPercent, FractionalPercent_DenominatorType } from "@tulle/xds/envoy/type/v3/percent_pb";
 
 const denominators: Readonly<Record<number, number>> = {

@@ -1,6 +1,6 @@
-// Regular expressions of configuration: RE2 semantics, linear time, whole-string matches as Envoy's `safe_regex`. Shapes
-// that need no automaton (literals, prefixes, alternatives of literals) become plain string operations, which are ten
-// times faster than re2js.
+// Regular expressions of configuration: RE2 semantics, linear time, whole-string matches as Envoy's `safe_regex`.
+// Shapes that need no automaton (literals, prefixes, alternatives of literals) become plain string operations, which
+// are ten times faster than re2js.
 import { RE2JS } from "re2js";
 import type { RegexMatchAndSubstitute, RegexMatcher } from "@tulle/xds/envoy/type/matcher/v3/regex_pb";
 import { checkHeaderText } from "../check-header-text.ts";

@@ -21,7 +21,10 @@ export interface FilterBuild {
 }
 
 export interface FilterRegistration {
-  /** Type URLs of `typed_config`, without `type.googleapis.com/`; the type alone says which filter is meant, as in Envoy. */
+  /**
+   * Type URLs of `typed_config`, without `type.googleapis.com/`; the type alone says which filter is meant, as in
+   * Envoy.
+   */
   readonly types: readonly string[];
   /** A terminal filter stands last and answers or forwards. */
   readonly isTerminal: boolean;

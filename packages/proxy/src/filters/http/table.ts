@@ -1,5 +1,5 @@
-// Every HTTP filter that the proxy knows. Requests pass them in the order of the connection manager's own list; this table
-// only says which types exist. A new filter is a folder beside this file and a row here.
+// Every HTTP filter that the proxy knows. Requests pass them in the order of the connection manager's own list; this
+// table only says which types exist. A new filter is a folder beside this file and a row here.
 import { typeUrlPrefix } from "../../fields/typed-config.ts";
 import type { FilterRegistration } from "./filter-registration.ts";
 import { dynamicForwardProxyRegistration } from "./dynamic-forward-proxy/dynamic-forward-proxy-registration.ts";

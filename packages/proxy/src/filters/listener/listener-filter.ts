@@ -21,8 +21,8 @@ export interface ListenerFilter {
 }
 
 /**
- * Asked with each piece that comes: `data` is all that has come, from the first byte, at least one. What it has looked at it does
- * not look at again, or a client that sends byte by byte would cost the square of what it sends.
+ * Asked with each piece that comes: `data` is all that has come, from the first byte, at least one. What it has looked
+ * at it does not look at again, or a client that sends byte by byte would cost the square of what it sends.
  */
 export type Inspector = (data: Buffer) => InspectionStatus;
 

@@ -1,5 +1,5 @@
-// Every listener filter that the proxy knows. Connections pass them in the order of the listener's own list; this table only
-// says which types exist.
+// Every listener filter that the proxy knows. Connections pass them in the order of the listener's own list; this table
+// only says which types exist.
 import { typeUrlPrefix } from "../../fields/typed-config.ts";
 import { httpInspectorRegistration } from "./http-inspector/http-inspector.ts";
 import type { ListenerFilterRegistration } from "./listener-filter.ts";

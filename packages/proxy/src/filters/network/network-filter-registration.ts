@@ -1,4 +1,5 @@
-// What a network filter's folder gives to the table of network filters: how its configuration becomes a link of a filter chain.
+// What a network filter's folder gives to the table of network filters: how its configuration becomes a link of a
+// filter chain.
 import type { ListenerBuild } from "../../listener/listener-build.ts";
 import type { Place } from "../../fields/problems.ts";
 import type { TypedConfig } from "../../fields/typed-config.ts";

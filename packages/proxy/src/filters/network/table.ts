@@ -1,5 +1,5 @@
-// Every network filter that the proxy knows. Connections pass them in the order of the filter chain's own list; this table
-// only says which types exist. A new filter is a folder beside this file and a row here.
+// Every network filter that the proxy knows. Connections pass them in the order of the filter chain's own list; this
+// table only says which types exist. A new filter is a folder beside this file and a row here.
 import { typeUrlPrefix } from "../../fields/typed-config.ts";
 import type { NetworkFilterRegistration } from "./network-filter-registration.ts";
 import { httpConnectionManagerRegistration } from "../../http-connection-manager/http-connection-manager-registration.ts";

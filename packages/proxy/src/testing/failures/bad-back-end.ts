@@ -1,5 +1,5 @@
-// A back end that does by its path what none should: it hangs, breaks off at the worst moment, answers too much, too little or
-// nonsense. `/ok` behaves. A query tells requests of one path apart.
+// A back end that does by its path what none should: it hangs, breaks off at the worst moment, answers too much, too
+// little or nonsense. `/ok` behaves. A query tells requests of one path apart.
 import net from "node:net";
 
 export interface BadBackEnd {

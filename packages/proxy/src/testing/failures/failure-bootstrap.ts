@@ -1,5 +1,5 @@
-// What both proxies of the failure table start from: listeners with short time-outs, a route for each time limit, and clusters that
-// cannot serve.
+// What both proxies of the failure table start from: listeners with short time-outs, a route for each time limit, and
+// clusters that cannot serve.
 import { extension, fileAccessLog, loopback, router, staticCluster } from "../envoy-json.ts";
 
 /** Of the time-outs that a row waits for; long enough for an answer to begin before it on a busy machine. */

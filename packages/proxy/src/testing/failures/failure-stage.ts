@@ -1,5 +1,6 @@
-// Both proxies before one bad back end, and what is needed to play a row of the failure table on each: a raw client with an address
-// of its own, the access-log lines of that address, counters, and a witness on another connection that has to be served all the while.
+// Both proxies before one bad back end, and what is needed to play a row of the failure table on each: a raw client
+// with an address of its own, the access-log lines of that address, counters, and a witness on another connection that
+// has to be served all the while.
 import fs from "node:fs";
 import http from "node:http";
 import net from "node:net";

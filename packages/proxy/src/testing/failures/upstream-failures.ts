@@ -1,4 +1,5 @@
-// What goes wrong behind the proxy: no way to a host, hosts that break off or answer nonsense, and the time that is over.
+// What goes wrong behind the proxy: no way to a host, hosts that break off or answer nonsense, and the time that is
+// over.
 import { app, type FailureRow, get, lateFlag, main, resetAfter, resetBefore, seenClosed } from "./failure-row.ts";
 
 const refused = resetBefore("remote_connection_failure|delayed_connect_error:_Connection_refused");

@@ -1,5 +1,5 @@
-// The dynamic forward proxy's row in the table of filters. In Envoy this filter resolves the authority before the router
-// runs; here the cluster does it when the router asks for a host, so that the filter has nothing left to do.
+// The dynamic forward proxy's row in the table of filters. In Envoy this filter resolves the authority before the
+// router runs; here the cluster does it when the router asks for a host, so that the filter has nothing left to do.
 import { FilterConfigSchema } from "@tulle/xds/envoy/extensions/filters/http/dynamic_forward_proxy/v3/dynamic_forward_proxy_pb";
 import { checkedMessage } from "../../../fields/checked-message.ts";
 import { sharedFields } from "../../../fields/shared-fields.ts";

@@ -1,5 +1,5 @@
-// Asks somebody else whether a request may go on (extensions.filters.http.ext_authz.v3.ExtAuthz). While the answer is awaited the
-// request waits; so does its beginning where the authorizer wants to see the body.
+// Asks somebody else whether a request may go on (extensions.filters.http.ext_authz.v3.ExtAuthz). While the answer is
+// awaited the request waits; so does its beginning where the authorizer wants to see the body.
 import type { Logger } from "@tulle/telemetry";
 import { type FilterStatus, type HttpFilter, type HttpStream, StreamSlot } from "../../../http/filter.ts";
 import { HeaderMap } from "../../../http/header-map.ts";

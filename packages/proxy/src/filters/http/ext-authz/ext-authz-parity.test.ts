@@ -1,5 +1,5 @@
-// External authorization on this proxy and on a stock Envoy: both ask the same authorizer the same questions and make the same of
-// its answers.
+// External authorization on this proxy and on a stock Envoy: both ask the same authorizer the same questions and make
+// the same of its answers.
 import assert from "node:assert/strict";
 import http from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,5 +1,5 @@
-// The filter's counters under Envoy's names: `http.<connection manager>.ext_authz.<prefix>ok`, and those of the cluster that the
-// request was for, `cluster.<name>.ext_authz.ok`.
+// The filter's counters under Envoy's names: `http.<connection manager>.ext_authz.<prefix>ok`, and those of the cluster
+// that the request was for, `cluster.<name>.ext_authz.ok`.
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
 import { type Counters, eachOf } from "../../../stats/stat-description.ts";
 

@@ -1,4 +1,5 @@
-// Authorizers that speak gRPC, on this proxy and on a stock Envoy: both describe requests alike and make the same of the answers.
+// Authorizers that speak gRPC, on this proxy and on a stock Envoy: both describe requests alike and make the same of
+// the answers.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "@bufbuild/protobuf";
@@ -179,7 +180,10 @@ for (const { name, ...call } of calls) {
   });
 }
 
-/** What the back end got. Envoy sorts the parameters and writes them anew, where here the others stay as the client wrote them. */
+/**
+ * What the back end got. Envoy sorts the parameters and writes them anew, where here the others stay as the client
+ * wrote them.
+ */
 function received(body: string): unknown {
   if (!body.startsWith("{")) return body;
   const { url, ...rest } = JSON.parse(body) as { readonly url: string };

@@ -1,4 +1,5 @@
-// Asks an authorizer over gRPC: envoy.service.auth.v3.Authorization/Check (ExtAuthz.grpc_service; Envoy: `GrpcClientImpl`).
+// Asks an authorizer over gRPC: envoy.service.auth.v3.Authorization/Check (ExtAuthz.grpc_service; Envoy:
+// `GrpcClientImpl`).
 import { fromBinary, type JsonObject, toBinary } from "@bufbuild/protobuf";
 import {
   type HeaderValueOption,
@@ -109,7 +110,9 @@ function metadataOf(struct: JsonObject | undefined): JsonObject | undefined {
   return struct === undefined || Object.keys(struct).length === 0 ? undefined : struct;
 }
 
-/** What could not stand in a head is left out: the authorizer is trusted with what it says, not with where lines end. */
+/**
+ * What could not stand in a head is left out: the authorizer is trusted with what it says, not with where lines end.
+ */
 const fieldName = /^:?[!#$%&'*+.^_`|~0-9a-z-]+$/;
 
 function pairOf({ header }: HeaderValueOption): readonly HeaderPair[] {

@@ -1,5 +1,5 @@
-// Asks an authorizer over HTTP: the request's own method and path, the headers that it may see, and its answer's status decides
-// (ExtAuthz.http_service; Envoy: `RawHttpClientImpl`).
+// Asks an authorizer over HTTP: the request's own method and path, the headers that it may see, and its answer's status
+// decides (ExtAuthz.http_service; Envoy: `RawHttpClientImpl`).
 import type { Cluster } from "../../../cluster/cluster.ts";
 import type { TextFormat } from "../../../format/substitution-format.ts";
 import { HeaderMap } from "../../../http/header-map.ts";

@@ -23,7 +23,10 @@ export function securityOf({ peer, local, peerIsValidated }: TlsInfo): Connectio
   };
 }
 
-/** Of a connection to a host. What the host made of our certificate it alone knows, so that the policy is unknown here (Istio). */
+/**
+ * Of a connection to a host. What the host made of our certificate it alone knows, so that the policy is unknown here
+ * (Istio).
+ */
 export function upstreamSecurityOf(tls: TlsInfo | undefined): ConnectionSecurity {
   return {
     policy: "unknown",

@@ -1,6 +1,6 @@
-// Istio's request metrics. The handles of a combination of labels are resolved once and kept where the next request finds
-// them: on the host (as source), under the peer's header (as destination). After that a request costs two look-ups and
-// four adds.
+// Istio's request metrics. The handles of a combination of labels are resolved once and kept where the next request
+// finds them: on the host (as source), under the peer's header (as destination). After that a request costs two
+// look-ups and four adds.
 import type { Counter, Histogram, MetricRegistry } from "@tulle/telemetry";
 import type { Cluster } from "../../../cluster/cluster.ts";
 import type { TlsInfo } from "../../../tls/tls-info.ts";

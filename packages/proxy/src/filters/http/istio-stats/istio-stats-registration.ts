@@ -1,5 +1,5 @@
-// Istio's metrics in the table of filters. The configuration is Istio's own message in a TypedStruct, marked `is_optional`,
-// so that a stock Envoy skips the filter and Istio's Envoy understands it.
+// Istio's metrics in the table of filters. The configuration is Istio's own message in a TypedStruct, marked
+// `is_optional`, so that a stock Envoy skips the filter and Istio's Envoy understands it.
 import type { FilterRegistration } from "../filter-registration.ts";
 import { IstioStatsFilter } from "./istio-stats-filter.ts";
 import { ownWorkloadLabels } from "./workload-labels.ts";

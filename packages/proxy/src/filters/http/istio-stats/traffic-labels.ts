@@ -1,4 +1,5 @@
-// The labels that Istio's metrics of requests and of connections have in common: between whom, for which service, how safely.
+// The labels that Istio's metrics of requests and of connections have in common: between whom, for which service, how
+// safely.
 import type { Labels } from "@tulle/telemetry";
 import type { Cluster, Host } from "../../../cluster/cluster.ts";
 import type { ConnectionSecurity } from "./connection-security.ts";

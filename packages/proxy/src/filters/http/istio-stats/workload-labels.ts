@@ -58,7 +58,9 @@ function record(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-/** From endpoint metadata `istio`: `workload` is `name;namespace;canonical service;canonical revision;cluster` (Istio). */
+/**
+ * From endpoint metadata `istio`: `workload` is `name;namespace;canonical service;canonical revision;cluster` (Istio).
+ */
 export function endpointLabels(metadata: Readonly<Record<string, unknown>>): WorkloadLabels {
   const istio = record(metadata["istio"]);
   const text = typeof istio["workload"] === "string" ? istio["workload"] : "";

@@ -1,4 +1,5 @@
-// Whether one of a token's audiences is one that is wanted. Scheme and last slash of a URL make no difference, as in Envoy.
+// Whether one of a token's audiences is one that is wanted. Scheme and last slash of a URL make no difference, as in
+// Envoy.
 
 export type AudienceCheck = (audiences: readonly string[]) => boolean;
 

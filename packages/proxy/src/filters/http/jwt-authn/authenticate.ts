@@ -1,5 +1,5 @@
-// The tokens of one request against what providers ask of them. Nothing here waits: keys are at hand, and one signature costs
-// less than handing it to another thread.
+// The tokens of one request against what providers ask of them. Nothing here waits: keys are at hand, and one signature
+// costs less than handing it to another thread.
 import type { Counter } from "@tulle/telemetry";
 import type { RequestHead } from "../../../http/message.ts";
 import type { AudienceCheck } from "./audience-check.ts";
@@ -35,8 +35,8 @@ export interface TokenRules {
 const maxTokens = 16;
 
 /**
- * Undefined when the request has a token and all its tokens are good: a good token must not let pass a bad one, which the
- * application might read.
+ * Undefined when the request has a token and all its tokens are good: a good token must not let pass a bad one, which
+ * the application might read.
  */
 export function authenticate(rules: TokenRules, authentication: Authentication): JwtFailure | undefined {
   const found = takeTokens(rules, authentication);
@@ -51,8 +51,8 @@ export function authenticate(rules: TokenRules, authentication: Authentication):
 }
 
 /**
- * Takes what good tokens bring, and looks at all; undefined when none is bad. Where Envoy's allow_missing goes by the token
- * that it looks at last, a bad one before it is refused here.
+ * Takes what good tokens bring, and looks at all; undefined when none is bad. Where Envoy's allow_missing goes by the
+ * token that it looks at last, a bad one before it is refused here.
  */
 export function authenticateEach(rules: TokenRules, authentication: Authentication): JwtFailure | undefined {
   const found = takeTokens(rules, authentication);

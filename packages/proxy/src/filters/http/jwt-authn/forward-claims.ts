@@ -1,5 +1,5 @@
-// What the application and later filters learn of a verified token: headers with its payload or single claims, and dynamic
-// metadata (JwtProvider.forward_payload_header, claim_to_headers, payload_in_metadata, header_in_metadata).
+// What the application and later filters learn of a verified token: headers with its payload or single claims, and
+// dynamic metadata (JwtProvider.forward_payload_header, claim_to_headers, payload_in_metadata, header_in_metadata).
 import type { JwtClaimToHeader, JwtProvider } from "@tulle/xds/envoy/extensions/filters/http/jwt_authn/v3/config_pb";
 import type { HeaderMap } from "../../../http/header-map.ts";
 import { hasControlCharacter, utf8AsLatin1 } from "../../../http/header-value.ts";

@@ -1,5 +1,5 @@
-// Lets a request through that brings the tokens which a rule asks for, and tells the application and later filters what they
-// say (extensions.filters.http.jwt_authn.v3.JwtAuthentication).
+// Lets a request through that brings the tokens which a rule asks for, and tells the application and later filters what
+// they say (extensions.filters.http.jwt_authn.v3.JwtAuthentication).
 import type { Counter, Logger } from "@tulle/telemetry";
 import type { MatchContext, RouteCondition } from "../../../fields/compile-route-match.ts";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../../http/filter.ts";

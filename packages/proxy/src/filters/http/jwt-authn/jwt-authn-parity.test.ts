@@ -1,5 +1,5 @@
-// The same providers, rules and tokens on this proxy and on a stock Envoy: every call must be let through or refused alike, in
-// the same words, and bring the same headers and metadata with it.
+// The same providers, rules and tokens on this proxy and on a stock Envoy: every call must be let through or refused
+// alike, in the same words, and bring the same headers and metadata with it.
 import assert from "node:assert/strict";
 import { createPublicKey } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -408,7 +408,10 @@ const calls: readonly NamedCall[] = [
   call("hidden", "expired", expired),
 ];
 
-/** Where this filter is stricter than Envoy, or more helpful, on purpose; `docs/differences-from-envoy.md` has the list for people. */
+/**
+ * Where this filter is stricter than Envoy, or more helpful, on purpose; `docs/differences-from-envoy.md` has the list
+ * for people.
+ */
 interface StricterCall extends NamedCall {
   readonly ours: number;
   readonly envoys: number;

@@ -1,5 +1,5 @@
-// What a client is told in each case, what is remembered of a token, where this filter is stricter than Envoy, and what it
-// refuses to be configured with. Everything else stands in the parity table.
+// What a client is told in each case, what is remembered of a token, where this filter is stricter than Envoy, and what
+// it refuses to be configured with. Everything else stands in the parity table.
 import assert from "node:assert/strict";
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// A compact JWS whose payload is a set of claims (RFC 7515, RFC 7519), taken apart and checked for its form; whether its
-// signature holds is asked elsewhere.
+// A compact JWS whose payload is a set of claims (RFC 7515, RFC 7519), taken apart and checked for its form; whether
+// its signature holds is asked elsewhere.
 import { type SignatureAlgorithm, isSignatureAlgorithm } from "./signature-algorithm.ts";
 import type { JwtFailure } from "./jwt-failure.ts";
 

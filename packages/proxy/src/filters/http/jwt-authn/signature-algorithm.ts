@@ -1,5 +1,5 @@
-// The algorithms of JSON Web Signatures (RFC 7518 §3.1, RFC 8037) and the kinds of key that each is for. A key is never used
-// with an algorithm of another kind, whatever a token's header says (RFC 8725 §3.1).
+// The algorithms of JSON Web Signatures (RFC 7518 §3.1, RFC 8037) and the kinds of key that each is for. A key is never
+// used with an algorithm of another kind, whatever a token's header says (RFC 8725 §3.1).
 import { type KeyObject, constants, verify } from "node:crypto";
 
 interface AlgorithmRow {

@@ -1,4 +1,5 @@
-// Where a request may carry tokens: headers, query parameters, cookies (JwtProvider.from_headers, from_params, from_cookies).
+// Where a request may carry tokens: headers, query parameters, cookies (JwtProvider.from_headers, from_params,
+// from_cookies).
 import type { JwtProvider } from "@tulle/xds/envoy/extensions/filters/http/jwt_authn/v3/config_pb";
 import type { RequestHead } from "../../../http/message.ts";
 

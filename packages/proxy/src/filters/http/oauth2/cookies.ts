@@ -1,4 +1,5 @@
-// Cookies as the filter reads, sets, deletes and takes them off (RFC 6265; Envoy: OAuth2Credentials.cookie_names, CookieConfigs).
+// Cookies as the filter reads, sets, deletes and takes them off (RFC 6265; Envoy: OAuth2Credentials.cookie_names,
+// CookieConfigs).
 import type { HeaderMap } from "../../../http/header-map.ts";
 
 export interface CookieNames {

@@ -1,5 +1,5 @@
-// What an ID token from the token endpoint itself has to say (OpenID Connect Core §3.1.3.7): it is for this client, lives, and
-// answers the sign-in that asked for it. Its signature need not be looked at there.
+// What an ID token from the token endpoint itself has to say (OpenID Connect Core §3.1.3.7): it is for this client,
+// lives, and answers the sign-in that asked for it. Its signature need not be looked at there.
 import type { OAuth2Config } from "./oauth2-config.ts";
 import { claimsOf } from "./token-client.ts";
 

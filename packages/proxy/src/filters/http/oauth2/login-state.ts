@@ -1,5 +1,5 @@
-// The `state` that travels through the authorization server: where the browser wanted to go, and what binds the answer to it
-// (RFC 6749 §10.12). Its form is Envoy's.
+// The `state` that travels through the authorization server: where the browser wanted to go, and what binds the answer
+// to it (RFC 6749 §10.12). Its form is Envoy's.
 import { type CookieSealer, isCsrfToken, textsAreEqual } from "./sealing.ts";
 
 export interface LoginState {

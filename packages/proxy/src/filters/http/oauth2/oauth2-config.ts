@@ -9,8 +9,8 @@ import type { CookieNames, CookieSettings } from "./cookies.ts";
 export type CookieUse = keyof CookieNames;
 
 /**
- * How the gateway shows the token endpoint who it is: secret in the body, in `Authorization: Basic`, or not at all (a client
- * certificate, or a public client that PKCE protects).
+ * How the gateway shows the token endpoint who it is: secret in the body, in `Authorization: Basic`, or not at all (a
+ * client certificate, or a public client that PKCE protects).
  */
 export type ClientAuthentication = "url_encoded_body" | "basic_auth" | "tls_client_auth";
 

@@ -1,6 +1,6 @@
-// A gateway that signs browsers in: without a session it sends them to the authorization server, takes the code that they come
-// back with to the token endpoint, keeps the tokens in the browser's sealed cookies and passes the access token on
-// (extensions.filters.http.oauth2.v3.OAuth2; OpenID Connect Core §3.1, RFC 7636, RFC 9700).
+// A gateway that signs browsers in: without a session it sends them to the authorization server, takes the code that
+// they come back with to the token endpoint, keeps the tokens in the browser's sealed cookies and passes the access
+// token on (extensions.filters.http.oauth2.v3.OAuth2; OpenID Connect Core §3.1, RFC 7636, RFC 9700).
 import type { Logger } from "@tulle/telemetry";
 import { type FilterStatus, type HttpFilter, type HttpStream, StreamSlot } from "../../../http/filter.ts";
 import { HeaderMap } from "../../../http/header-map.ts";
@@ -367,7 +367,9 @@ export class OAuth2Filter implements HttpFilter {
   }
 }
 
-/** Ids of the sign-ins that a browser with too many of them loses; the first in its list are the oldest (RFC 6265 §5.4). */
+/**
+ * Ids of the sign-ins that a browser with too many of them loses; the first in its list are the oldest (RFC 6265 §5.4).
+ */
 function surplusFlows({ cookieNames }: OAuth2Config, cookies: Cookies): readonly string[] {
   const prefix = `${cookieNames.oauthNonce}.`;
   const flows = [...cookies.keys()].filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));

@@ -1,5 +1,6 @@
-// Sign-in on this proxy and on a stock Envoy with the same configuration: the same walks of a browser must come to the same
-// statuses, addresses and cookies. What differs on purpose is taken off first, and stands in docs/differences-from-envoy.md.
+// Sign-in on this proxy and on a stock Envoy with the same configuration: the same walks of a browser must come to the
+// same statuses, addresses and cookies. What differs on purpose is taken off first, and stands in
+// docs/differences-from-envoy.md.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Browser, type Page, type TokenEndpoint, startTokenEndpoint } from "../../../testing/sign-in-stage.ts";

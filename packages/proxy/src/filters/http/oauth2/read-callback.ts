@@ -1,5 +1,5 @@
-// The request with which a browser comes back from the authorization server (RFC 6749 §4.1.2): what it must bring, and what binds
-// it to the sign-in that it belongs to.
+// The request with which a browser comes back from the authorization server (RFC 6749 §4.1.2): what it must bring, and
+// what binds it to the sign-in that it belongs to.
 import type { Cookies } from "./session.ts";
 import { decodeState, isAllowedReturn, isBoundToBrowser, type LoginState } from "./login-state.ts";
 import type { OAuth2Config } from "./oauth2-config.ts";

@@ -1,6 +1,6 @@
-// One refresh at a time for each refresh token: requests of one page come together, and an authorization server that rotates
-// refresh tokens takes a second use for a theft (RFC 9700 §4.14.2). What a refresh brought is remembered for a moment, for
-// requests that left the browser before it had its new cookies.
+// One refresh at a time for each refresh token: requests of one page come together, and an authorization server that
+// rotates refresh tokens takes a second use for a theft (RFC 9700 §4.14.2). What a refresh brought is remembered for a
+// moment, for requests that left the browser before it had its new cookies.
 import { hash } from "node:crypto";
 import type { DataPath } from "../../../worker/data-path.ts";
 import type { OAuth2Config } from "./oauth2-config.ts";

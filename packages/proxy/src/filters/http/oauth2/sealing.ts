@@ -1,5 +1,6 @@
-// What a browser keeps for the filter is sealed: encrypted and authenticated under a key of the cookie secret, and bound to the
-// cookie's name and the site, so that one cookie cannot stand for another. Envoy encrypts with AES-CBC and authenticates apart.
+// What a browser keeps for the filter is sealed: encrypted and authenticated under a key of the cookie secret, and
+// bound to the cookie's name and the site, so that one cookie cannot stand for another. Envoy encrypts with AES-CBC and
+// authenticates apart.
 import {
   createCipheriv,
   createDecipheriv,
@@ -81,7 +82,9 @@ export function isCsrfToken(token: string, sealer: CookieSealer): boolean {
   return dot > 0 && textsAreEqual(sealer.mac(token.slice(0, dot)), token.slice(dot + 1));
 }
 
-/** OpenID Connect Core §15.5.2: a nonce that needs no place of its own, being made from what the browser keeps anyway. */
+/**
+ * OpenID Connect Core §15.5.2: a nonce that needs no place of its own, being made from what the browser keeps anyway.
+ */
 export function nonceOf(csrfToken: string, sealer: CookieSealer): string {
   return Buffer.from(sealer.mac(`nonce\n${csrfToken}`), "base64").toString("base64url");
 }

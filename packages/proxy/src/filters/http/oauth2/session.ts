@@ -1,5 +1,5 @@
-// What the browser's cookies say: who is signed in, until when. A session is five cookies; one of them is a MAC over the others,
-// so that cookies of two sessions, or of two sites, do not mix (Envoy: OAuth2CookieValidator).
+// What the browser's cookies say: who is signed in, until when. A session is five cookies; one of them is a MAC over
+// the others, so that cookies of two sessions, or of two sites, do not mix (Envoy: OAuth2CookieValidator).
 import type { OAuth2Config } from "./oauth2-config.ts";
 import { type CookieSettings, deleteCookieText, maxCookieBytes, setCookieText } from "./cookies.ts";
 import { type CookieSealer, textsAreEqual } from "./sealing.ts";

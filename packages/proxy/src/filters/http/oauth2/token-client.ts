@@ -1,4 +1,5 @@
-// Calls of the token endpoint: a code or a refresh token for tokens (RFC 6749 §4.1.3, §6), over the clusters that traffic uses.
+// Calls of the token endpoint: a code or a refresh token for tokens (RFC 6749 §4.1.3, §6), over the clusters that
+// traffic uses.
 import { HeaderMap } from "../../../http/header-map.ts";
 import type { DataPath } from "../../../worker/data-path.ts";
 import type { AsyncCall } from "../../../upstream/async-call.ts";
@@ -125,7 +126,10 @@ function headerText(value: unknown): string {
   return typeof value === "string" && /^[\x20-\x7e]*$/.test(value) ? value : "";
 }
 
-/** Claims of a JWT that came straight from its issuer, so that its signature need not be looked at (OpenID Connect Core §3.1.3.7). */
+/**
+ * Claims of a JWT that came straight from its issuer, so that its signature need not be looked at (OpenID Connect Core
+ * §3.1.3.7).
+ */
 export function claimsOf(jwt: string): Readonly<Record<string, unknown>> | undefined {
   const parts = jwt.split(".");
   return parts.length === 3 ? parseObject(Buffer.from(parts[1]!, "base64url").toString("utf8")) : undefined;

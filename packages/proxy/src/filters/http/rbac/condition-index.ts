@@ -1,5 +1,5 @@
-// The first of many conditions that a request meets, at the cost of the few that it can meet: a request looks up its own
-// path, host and peer in the conditions' anchors and then tests only what it found there, and what has no anchor.
+// The first of many conditions that a request meets, at the cost of the few that it can meet: a request looks up its
+// own path, host and peer in the conditions' anchors and then tests only what it found there, and what has no anchor.
 import type { RequestHead } from "../../../http/message.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";
 import { ipv4Of, maskedIpv4 } from "./address.ts";
@@ -87,8 +87,8 @@ function indexedFirstMatch(conditions: readonly Condition[]): FirstMatch {
 }
 
 function collectorsOf(conditions: readonly Condition[], unanchored: number[]): readonly Collector[] {
-  // An anchor that many conditions share tells them apart badly, whatever it is: a path that a thousand policies name is worth
-  // less than the principal that only one of them names.
+  // An anchor that many conditions share tells them apart badly, whatever it is: a path that a thousand policies name
+  // is worth less than the principal that only one of them names.
   const shares = new Map<string, number>();
   for (const { anchorSets } of conditions) {
     for (const key of new Set(anchorSets.flat().map(anchorKey))) shares.set(key, (shares.get(key) ?? 0) + 1);

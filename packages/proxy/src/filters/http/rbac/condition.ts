@@ -1,5 +1,5 @@
-// A condition on a request, and what must be true of a request that meets it: the anchors, by which an index finds the few
-// conditions of many that a request can meet at all.
+// A condition on a request, and what must be true of a request that meets it: the anchors, by which an index finds the
+// few conditions of many that a request can meet at all.
 import type { StringMatcher } from "@tulle/xds/envoy/type/matcher/v3/string_pb";
 import { compileStringMatcher } from "../../../fields/matchers/string-matcher.ts";
 import type { Place, Problems } from "../../../fields/problems.ts";

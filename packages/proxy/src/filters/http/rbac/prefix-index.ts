@@ -1,4 +1,5 @@
-// Which of many prefixes a text begins with, in the time of a binary search: an authorization policy may name thousands.
+// Which of many prefixes a text begins with, in the time of a binary search: an authorization policy may name
+// thousands.
 
 /** Ids under texts; `collect` finds those whose text is a prefix of a value. */
 export class PrefixIndex {
@@ -28,8 +29,8 @@ export class PrefixIndex {
       if (texts[middle]! <= value) low = middle + 1;
       else high = middle;
     }
-    // Texts between the longest prefix and the value begin with that prefix too: it is the last text before the value, or
-    // one of the prefixes of that text.
+    // Texts between the longest prefix and the value begin with that prefix too: it is the last text before the value,
+    // or one of the prefixes of that text.
     let index = low - 1;
     while (index >= 0 && !value.startsWith(texts[index]!)) index = this.#parents[index]!;
     while (index >= 0) {

@@ -1,4 +1,5 @@
-// What the filter leaves behind: metrics by Envoy's names and labels, metadata for the access log. The parity table has the rest.
+// What the filter leaves behind: metrics by Envoy's names and labels, metadata for the access log. The parity table has
+// the rest.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MetricRegistry } from "@tulle/telemetry";

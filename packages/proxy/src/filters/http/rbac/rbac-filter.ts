@@ -1,5 +1,5 @@
-// Decides by policies whether a request goes on (extensions.filters.http.rbac.v3.RBAC): rules that hold, and shadow rules
-// that only say what they would have done.
+// Decides by policies whether a request goes on (extensions.filters.http.rbac.v3.RBAC): rules that hold, and shadow
+// rules that only say what they would have done.
 import type { Logger } from "@tulle/telemetry";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../../http/filter.ts";
 import type { Rules } from "./compile-rules.ts";

@@ -1,4 +1,5 @@
-// The same policies on this proxy and on a stock Envoy: every call must be let through or refused alike, for the same reason.
+// The same policies on this proxy and on a stock Envoy: every call must be let through or refused alike, for the same
+// reason.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { ParityListener } from "../../../testing/parity-bootstrap.ts";

@@ -1,5 +1,5 @@
-// What a regular expression says of every text that it matches, where it is plain text with gaps (`.*/ns/shop/.*`), which is
-// how Istio writes namespaces, service accounts and names with a star.
+// What a regular expression says of every text that it matches, where it is plain text with gaps (`.*/ns/shop/.*`),
+// which is how Istio writes namespaces, service accounts and names with a star.
 import type { AnchorSet, TextSource } from "./condition.ts";
 
 const gaps = [".*", ".+", "[^/]*", "[^/]+"];

@@ -43,8 +43,8 @@ export function compilePathCondition(matcher: PathMatcher, place: Place, problem
 }
 
 /**
- * Of a header that came more than once, each value is judged by itself (Envoy's RBAC, unlike its routes): values joined by
- * commas would be none of those that a policy names. An inverted matcher wants that none of them is what it names.
+ * Of a header that came more than once, each value is judged by itself (Envoy's RBAC, unlike its routes): values joined
+ * by commas would be none of those that a policy names. An inverted matcher wants that none of them is what it names.
  */
 export function compileHeaderCondition(matcher: HeaderMatcher, place: Place, problems: Problems): Condition {
   const name = matcher.name.toLowerCase();

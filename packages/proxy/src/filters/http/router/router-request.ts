@@ -1,5 +1,5 @@
-// One request on its way through the router: its tries one after the other, what of its body must be kept to repeat it, its
-// time-out as a whole, and the answer that comes of it (Envoy: `Router::Filter`).
+// One request on its way through the router: its tries one after the other, what of its body must be kept to repeat it,
+// its time-out as a whole, and the answer that comes of it (Envoy: `Router::Filter`).
 import type { Cluster, Host, LoadBalancerContext } from "../../../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../../../codec/stream-codec.ts";
 import { CallbackTimer, TimerEntry } from "../../../worker/timer-wheel.ts";
@@ -118,8 +118,8 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#tryAt(host);
   }
 
-  // An update puts a new cluster of the same name in place and leaves the old one without hosts: a later try goes to the new
-  // one, or the update would fail the request.
+  // An update puts a new cluster of the same name in place and leaves the old one without hosts: a later try goes to
+  // the new one, or the update would fail the request.
   #followCluster(): void {
     const current = this.#action.clusterSlot.current;
     if (current === undefined || current === this.#cluster) return;
@@ -351,7 +351,8 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#stream.sendLocalReply(timedOut("response_timeout"));
   }
 
-  // The application may have begun, or meant what it said, so that what is not idempotent is not sent twice (RFC 9110 §9.2.2).
+  // The application may have begun, or meant what it said, so that what is not idempotent is not sent twice (RFC 9110
+  // §9.2.2).
   #isUnprocessed(isStale: boolean): boolean {
     return isStale && isIdempotent(this.#stream.request.method);
   }

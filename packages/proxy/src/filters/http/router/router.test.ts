@@ -1,4 +1,5 @@
-// The router on real sockets and a clock that the test moves: time-outs, retries, flags and code details as Envoy gives them.
+// The router on real sockets and a clock that the test moves: time-outs, retries, flags and code details as Envoy gives
+// them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { forwardTo, handBuiltCluster, retryPolicy } from "../../../testing/hand-built-runtime.ts";

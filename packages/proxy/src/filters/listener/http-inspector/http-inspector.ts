@@ -1,5 +1,5 @@
-// envoy.filters.listener.http_inspector: does a plain connection speak HTTP, and which version. Its finding stands where
-// the ALPN protocols of a TLS connection do, so that filter chains can ask for it.
+// envoy.filters.listener.http_inspector: does a plain connection speak HTTP, and which version. Its finding stands
+// where the ALPN protocols of a TLS connection do, so that filter chains can ask for it.
 import { HttpInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/http_inspector/v3/http_inspector_pb";
 import { checkedMessage } from "../../../fields/checked-message.ts";
 import { decodeTypedConfig } from "../../../fields/typed-config.ts";
@@ -39,7 +39,10 @@ export class RequestLineReader {
   /** Of the version. */
   #versionLength = 0;
 
-  /** `incomplete` while it may become a request line, `other` once it cannot. `data`: all that has come, from the first byte. */
+  /**
+   * `incomplete` while it may become a request line, `other` once it cannot. `data`: all that has come, from the first
+   * byte.
+   */
   read(data: Buffer): HttpFinding | "incomplete" | "other" {
     const compared = Math.min(data.length, preface.length);
     if (data.compare(preface, 0, compared, 0, compared) === 0) return compared < preface.length ? "incomplete" : "h2c";

@@ -1,5 +1,5 @@
-// ClientHellos with bytes changed, inserted and taken away, as long as the time allows: the reader never throws, never names more
-// than was sent, and does not change its mind when more bytes come.
+// ClientHellos with bytes changed, inserted and taken away, as long as the time allows: the reader never throws, never
+// names more than was sent, and does not change its mind when more bytes come.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changedBytes } from "../../../testing/mutated-corpus.ts";

@@ -1,5 +1,5 @@
-// The first bytes of TLS clients: OpenSSL's own hellos however they are cut, what is no hello, and hellos that have been
-// tampered with, which OpenSSL has the last word on.
+// The first bytes of TLS clients: OpenSSL's own hellos however they are cut, what is no hello, and hellos that have
+// been tampered with, which OpenSSL has the last word on.
 import assert from "node:assert/strict";
 import net from "node:net";
 import { test } from "node:test";

@@ -1,6 +1,6 @@
-// Reads the first message of a TLS client without taking it from the connection: which name it asks for, which protocols
-// it offers (RFC 8446 §4.1.2, RFC 6066 §3, RFC 7301 §3.1). Everything else of the message is OpenSSL's to judge, later.
-// Security code: every length is checked against what encloses it, nothing is repaired.
+// Reads the first message of a TLS client without taking it from the connection: which name it asks for, which
+// protocols it offers (RFC 8446 §4.1.2, RFC 6066 §3, RFC 7301 §3.1). Everything else of the message is OpenSSL's to
+// judge, later. Security code: every length is checked against what encloses it, nothing is repaired.
 
 /**
  * - `incomplete`: so far it may be a ClientHello.

@@ -91,8 +91,9 @@ export const tlsInspectorRegistration: ListenerFilterRegistration = {
 };
 
 /**
- * Looks at hellos where no inspector is configured and every chain is TLS: which protocols are offered has to be known before
- * the handshake, because a client that offers none of ours goes on without one, and Node would end it. Chains learn nothing.
+ * Looks at hellos where no inspector is configured and every chain is TLS: which protocols are offered has to be known
+ * before the handshake, because a client that offers none of ours goes on without one, and Node would end it. Chains
+ * learn nothing.
  */
 export const protocolReader: ListenerFilter = {
   name: "protocol reader",

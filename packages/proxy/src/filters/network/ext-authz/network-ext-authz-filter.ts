@@ -1,5 +1,5 @@
-// Asks somebody else whether a connection may go on (extensions.filters.network.ext_authz.v3.ExtAuthz). Envoy asks at the first bytes
-// of the client; here the answer comes before anything else, as with rules.
+// Asks somebody else whether a connection may go on (extensions.filters.network.ext_authz.v3.ExtAuthz). Envoy asks at
+// the first bytes of the client; here the answer comes before anything else, as with rules.
 import type { Logger } from "@tulle/telemetry";
 import type { ConnectionInfo } from "../../../listener/connection-info.ts";
 import type { DataPath } from "../../../worker/data-path.ts";

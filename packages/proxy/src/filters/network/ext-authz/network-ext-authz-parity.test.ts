@@ -1,4 +1,5 @@
-// Authorizers of connections on this proxy and on a stock Envoy: the same connections go on, with the same questions asked.
+// Authorizers of connections on this proxy and on a stock Envoy: the same connections go on, with the same questions
+// asked.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import net from "node:net";

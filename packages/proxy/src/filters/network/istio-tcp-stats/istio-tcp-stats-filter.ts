@@ -1,6 +1,6 @@
 // Istio's metrics of connections: how many were opened and closed, and the bytes that they carried, under the labels of
-// `istio_requests_total` that a connection has. A stock Envoy knows no such network filter and would refuse the listener, so that
-// the metadata of a filter chain asks for it, which Envoy does not read.
+// `istio_requests_total` that a connection has. A stock Envoy knows no such network filter and would refuse the
+// listener, so that the metadata of a filter chain asks for it, which Envoy does not read.
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
 import type { NetworkFilter, TcpPhase } from "../../../listener/network-filter.ts";
 import { connectionFlagsText } from "../../../http/response-flags.ts";

@@ -1,4 +1,5 @@
-// Rows of access control of connections (extensions.filters.network.rbac.v3); those of the policies are the HTTP filter's.
+// Rows of access control of connections (extensions.filters.network.rbac.v3); those of the policies are the HTTP
+// filter's.
 import { RBACSchema } from "@tulle/xds/envoy/extensions/filters/network/rbac/v3/rbac_pb";
 import { checkedMessage } from "../../../fields/checked-message.ts";
 import type { FieldRows } from "../../../fields/field-row.ts";

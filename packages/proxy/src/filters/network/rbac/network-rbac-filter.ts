@@ -1,6 +1,6 @@
-// Decides by policies whether a connection goes on (extensions.filters.network.rbac.v3.RBAC): rules that hold, and shadow rules
-// that only say what they would have done. Envoy asks at the first bytes of the client, with a connection to the host made and the
-// host's greeting passed on; here the answer comes first.
+// Decides by policies whether a connection goes on (extensions.filters.network.rbac.v3.RBAC): rules that hold, and
+// shadow rules that only say what they would have done. Envoy asks at the first bytes of the client, with a connection
+// to the host made and the host's greeting passed on; here the answer comes first.
 import type { Logger } from "@tulle/telemetry";
 import type { ConnectionInfo } from "../../../listener/connection-info.ts";
 import type { NetworkFilter } from "../../../listener/network-filter.ts";

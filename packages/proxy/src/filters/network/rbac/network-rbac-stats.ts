@@ -1,5 +1,5 @@
-// The filter's counters under Envoy's names: `<stat_prefix>rbac.allowed`, and for Prometheus the prefix as a label. Envoy reads
-// Istio's prefix `tcp.` as that of a TCP proxy called `rbac` there; that is left to it.
+// The filter's counters under Envoy's names: `<stat_prefix>rbac.allowed`, and for Prometheus the prefix as a label.
+// Envoy reads Istio's prefix `tcp.` as that of a TCP proxy called `rbac` there; that is left to it.
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
 
 export interface NetworkRbacStats {

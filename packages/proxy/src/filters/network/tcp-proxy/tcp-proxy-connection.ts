@@ -1,5 +1,5 @@
-// One downstream connection of a TCP proxy: finds a host, passes bytes both ways within the buffer limits, passes each side's end
-// on by itself, and tells metrics and access logs in the end, once (Envoy: `TcpProxy::Filter`).
+// One downstream connection of a TCP proxy: finds a host, passes bytes both ways within the buffer limits, passes each
+// side's end on by itself, and tells metrics and access logs in the end, once (Envoy: `TcpProxy::Filter`).
 import { countRequest } from "../../../upstream/cluster-load.ts";
 import type { Socket } from "node:net";
 import type { Cluster } from "../../../cluster/cluster.ts";
@@ -41,8 +41,8 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
   #cluster: Cluster | undefined = undefined;
   #upstream: TcpConnection | undefined = undefined;
   /**
-   * Of the client, before there is a host to have it: what listener filters have looked at, or what came in one piece with the end of
-   * the handshake. A host gets it once it has been found good.
+   * Of the client, before there is a host to have it: what listener filters have looked at, or what came in one piece
+   * with the end of the handshake. A host gets it once it has been found good.
    */
   readonly #early: Buffer[] = [];
   #clientHasEnded = false;
@@ -74,7 +74,9 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     turn.run(() => this.#connect());
   }
 
-  /** Nothing says where a conversation could be broken off: it goes on until the listener's time is over, as in Envoy. */
+  /**
+   * Nothing says where a conversation could be broken off: it goes on until the listener's time is over, as in Envoy.
+   */
   drain(): void {}
 
   destroy(): void {

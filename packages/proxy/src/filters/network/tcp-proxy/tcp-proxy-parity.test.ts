@@ -1,5 +1,5 @@
-// The same connections through this proxy's and a stock Envoy's TCP proxy and network RBAC: what both ends see, the access log
-// and the statistics must agree.
+// The same connections through this proxy's and a stock Envoy's TCP proxy and network RBAC: what both ends see, the
+// access log and the statistics must agree.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";

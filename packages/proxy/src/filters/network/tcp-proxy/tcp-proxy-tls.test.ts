@@ -1,4 +1,5 @@
-// The TCP proxy between two TLS connections: each side's end goes on by itself, and whoever does not read stops the other.
+// The TCP proxy between two TLS connections: each side's end goes on by itself, and whoever does not read stops the
+// other.
 import assert from "node:assert/strict";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";

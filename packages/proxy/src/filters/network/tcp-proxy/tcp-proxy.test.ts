@@ -1,4 +1,5 @@
-// The TCP proxy on real sockets with time driven by hand: buffers in both directions, tries, time limits, what it reports.
+// The TCP proxy on real sockets with time driven by hand: buffers in both directions, tries, time limits, what it
+// reports.
 import assert from "node:assert/strict";
 import type net from "node:net";
 import { type TestContext, test } from "node:test";

@@ -1,4 +1,5 @@
-// The TCP proxy as the last filter of a chain: what a listener gives connections to whose bytes are passed on as they are.
+// The TCP proxy as the last filter of a chain: what a listener gives connections to whose bytes are passed on as they
+// are.
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../../../listener/downstream-connection.ts";
 import type { TerminalNetworkFilter, UnopenedConnection, UnopenedEnd } from "../../../listener/network-filter.ts";
 import { TcpProxyConnection } from "./tcp-proxy-connection.ts";

@@ -1,4 +1,5 @@
-// What a TCP proxy tells of its connections: those before it in the filter chain while they last, access logs in the end.
+// What a TCP proxy tells of its connections: those before it in the filter chain while they last, access logs in the
+// end.
 import type { DownstreamConnectionOptions } from "../../../listener/downstream-connection.ts";
 import type { TcpPhase, UnopenedConnection } from "../../../listener/network-filter.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";
