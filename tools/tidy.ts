@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { checkImports, readImportTable } from "./tidy/import-table.ts";
 import { checkBarrels, checkPackages, type PackageManifest } from "./tidy/packages.ts";
-import { checkRooms, readRoomTables } from "./tidy/rooms.ts";
+import { checkCircles, checkRooms, readRoomTables } from "./tidy/rooms.ts";
 import { fileRules } from "./tidy/rules.ts";
 import type { Finding, SourceFile } from "./tidy/source-file.ts";
 
@@ -24,6 +24,7 @@ const findings: readonly Finding[] = [
   ...checkBarrels(files, manifests),
   ...files.flatMap((file) => checkImports(file, table)),
   ...readRoomTables(architecture).flatMap((rooms) => checkRooms(files, rooms)),
+  ...checkCircles(files),
   ...files.flatMap((file) => fileRules.flatMap((rule) => rule(file))),
 ];
 

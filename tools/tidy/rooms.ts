@@ -41,7 +41,7 @@ export function checkRooms(files: readonly SourceFile[], { folder, rooms }: Room
       .reduce((a, b) => (a.length > b.length ? a : b), "");
     return rooms.indexOf(room);
   };
-  const findings = own.flatMap(({ path: from }): readonly Finding[] => {
+  return own.flatMap(({ path: from }): readonly Finding[] => {
     const height = heightOf(from);
     if (height < 0) return [error(from, undefined, `is in no room of ${folder} (ARCHITECTURE.md)`)];
     return imports
@@ -49,13 +49,15 @@ export function checkRooms(files: readonly SourceFile[], { folder, rooms }: Room
       .filter(({ target, isType }) => !isType && heightOf(target) > height)
       .map(({ target, line }) => error(from, line, `runs up: ${target} is in a higher room (ARCHITECTURE.md)`));
   });
-  const circles = findCircles(new Map([...imports].map(([from, all]) => [from, all.map(({ target }) => target)])));
-  return [
-    ...findings,
-    ...circles
-      .filter((circle) => circle.length > maxCircle)
-      .map((circle) => error(circle[0]!, undefined, `is in a circle of ${circle.length} files: ${circle.join(", ")}`)),
-  ];
+}
+
+/** Of all packages, with rooms or without. */
+export function checkCircles(files: readonly SourceFile[]): readonly Finding[] {
+  const own = files.filter((file) => file.path.startsWith("packages/") && isHandWrittenCode(file) && !isOfTests(file));
+  const graph = new Map(own.map((file) => [file.path, importsWithin(file).map(({ target }) => target)]));
+  return findCircles(graph)
+    .filter((circle) => circle.length > maxCircle)
+    .map((circle) => error(circle[0]!, undefined, `is in a circle of ${circle.length} files: ${circle.join(", ")}`));
 }
 
 function error(place: string, line: number | undefined, message: string): Finding {

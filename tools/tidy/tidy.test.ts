@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { checkImports, importsOf, readImportTable } from "./import-table.ts";
 import { checkBarrels, checkPackages } from "./packages.ts";
-import { checkRooms, readRoomTables } from "./rooms.ts";
+import { checkCircles, checkRooms, readRoomTables } from "./rooms.ts";
 import { fileRules } from "./rules.ts";
 import { functionsOf } from "./sizes.ts";
 
@@ -300,11 +300,12 @@ describe("rooms", () => {
   const rows =
     "<!-- rooms of packages/a/src, the lowest first: read by tools/tidy.ts -->\n\n| room | what |\n|---|---|\n| `low` | a |\n| `high` | b |\n| `high/up` | c |\n";
   const [house] = readRoomTables(rows);
-  const found = (files: Readonly<Record<string, string>>): readonly string[] =>
-    checkRooms(
-      Object.entries(files).map(([name, text]) => ({ path: `packages/a/src/${name}`, text })),
-      house!,
-    ).map(({ place, line, message }) => `${place.slice("packages/a/src/".length)}:${line ?? 0} ${message}`);
+  const found = (texts: Readonly<Record<string, string>>): readonly string[] => {
+    const files = Object.entries(texts).map(([name, text]) => ({ path: `packages/a/src/${name}`, text }));
+    return [...checkRooms(files, house!), ...checkCircles(files)].map(
+      ({ place, line, message }) => `${place.slice("packages/a/src/".length)}:${line ?? 0} ${message}`,
+    );
+  };
 
   test("are read in their order", () => {
     assert.deepEqual(house, { folder: "packages/a/src", rooms: ["low", "high", "high/up"] });

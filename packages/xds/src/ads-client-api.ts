@@ -5,6 +5,7 @@ import type { BackOffLimits } from "./back-off.ts";
 import type { Clock } from "./clock.ts";
 import type { SubscribedNames } from "./ads-server-api.ts";
 import type { ByteStream, ByteStreamEvents } from "./byte-stream.ts";
+import type { AdsTarget } from "./grpc-channel.ts";
 import type { RateLimit } from "./request-pace.ts";
 import type { ResourceMessages, ResourceTypeName } from "./resource-types.ts";
 import type { ClientTlsSource } from "./transport-security.ts";
@@ -76,9 +77,6 @@ export interface AdsClientHandlers {
   /** How many types have a request that is held back; `isHeldBack` when one has just begun to wait. */
   onPending?(pending: number, isHeldBack: boolean): void;
 }
-
-/** `http://host:port`, `https://host:port` (with TLS) or `unix:/path`. */
-export type AdsTarget = string;
 
 /**
  * One try to open the stream: of who has clusters, TLS and connections of its own. Returns at once and reports by

@@ -1,8 +1,7 @@
 // A bidirectional gRPC stream of opaque messages, on a connection of its own: what the ADS client and the agent's relay
 // speak through.
 import type { Client, ClientDuplexStream, ServiceError } from "@grpc/grpc-js";
-import type { AdsTarget } from "./ads-client-api.ts";
-import { openChannel } from "./grpc-channel.ts";
+import { type AdsTarget, openChannel } from "./grpc-channel.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import type { ClientTlsSource } from "./transport-security.ts";
 import { type XdsService, type XdsVariant, xdsMethods } from "./methods.ts";

@@ -1,7 +1,6 @@
 // One unary gRPC call of opaque messages, on a connection of its own.
 import type { ServiceError } from "@grpc/grpc-js";
-import type { AdsTarget } from "./ads-client-api.ts";
-import { openChannel } from "./grpc-channel.ts";
+import { type AdsTarget, openChannel } from "./grpc-channel.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import type { ClientTlsSource } from "./transport-security.ts";
 import type { GrpcStatusName, UnaryAnswer } from "./unary-calls.ts";

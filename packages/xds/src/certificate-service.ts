@@ -1,7 +1,7 @@
 // Istio's certificate service over gRPC (istio/api security/v1alpha1/ca.proto): how a workload asks for its
 // certificate, and how the authority is asked.
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import type { AdsTarget } from "./ads-client-api.ts";
+import type { AdsTarget } from "./grpc-channel.ts";
 import { callUnary } from "./call-unary.ts";
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from "./generated/istio/v1/auth/ca_pb.ts";
 import type { ClientTlsSource, PeerIdentity } from "./transport-security.ts";

@@ -1,9 +1,11 @@
 // One gRPC connection of a client: how a target's name becomes a channel, in the clear, over a Unix socket or over TLS.
 import { type PeerCertificate, checkServerIdentity, createSecureContext } from "node:tls";
 import type { ChannelCredentials, ChannelOptions, Client } from "@grpc/grpc-js";
-import type { AdsTarget } from "./ads-client-api.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import { type ClientTls, minTlsVersion } from "./transport-security.ts";
+
+/** `http://host:port`, `https://host:port` (with TLS) or `unix:/path`. */
+export type AdsTarget = string;
 
 export interface ChannelLimits {
   readonly maxMessageBytes: number;
