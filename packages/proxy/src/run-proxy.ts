@@ -179,7 +179,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     return listenerHost.drain(graceMs);
   };
   try {
-    statics = await loadStaticResources(bootstrap, resources, targets, secrets, streamClock);
+    statics = await loadStaticResources(bootstrap, resources, targets, secrets.applied, streamClock);
     if (statics.problems.length > 0) throw new BootstrapError(statics.problems);
     if (bootstrap.adminAddress !== undefined) {
       admin = await startAdmin(bootstrap.adminAddress, {

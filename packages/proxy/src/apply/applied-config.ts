@@ -1,18 +1,11 @@
 // The configuration of a proxy, as far as it comes over the aggregated stream, put in place in this thread: clusters
 // and listeners, each warming until it can serve, and the slots that nothing names any more.
 import type { Clock, Verdict } from "@tulle/xds";
+import type { AppliedSecrets } from "./applied-secrets.ts";
 import { AppliedClusters } from "./applied-clusters.ts";
 import { AppliedListeners } from "./applied-listeners.ts";
 import type { ConfigEvents, ConfigReceiver, ConfigStage, ConfigUpdate } from "./config-update.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
-import type { SecretSlot } from "../tls/secret-slot.ts";
-
-/** Where the secrets come from that clusters and listeners name. */
-export interface SecretNeeds {
-  need(user: ConfigStage, slots: ReadonlySet<SecretSlot>): void;
-  /** Called after each response that brought something. */
-  onChange(listener: () => void): void;
-}
 
 export interface AppliedConfigOptions extends ConfigTargets {
   readonly clock: Clock;
@@ -20,7 +13,7 @@ export interface AppliedConfigOptions extends ConfigTargets {
   readonly clustersTimeoutMs: number;
   /** Ports whose socket the parent has bound for us. */
   readonly isInheritedPort: (port: number) => boolean;
-  readonly secrets: SecretNeeds;
+  readonly secrets: Pick<AppliedSecrets, "need" | "onChange">;
   readonly events: ConfigEvents;
 }
 

@@ -2,6 +2,8 @@
 // go in, verdicts and the names that are needed next come out; config-update.test.ts sends all of it through the
 // structured clone.
 import type { AdsResponse, Verdict } from "@tulle/xds";
+import type { Secret } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
+import type { SecretSource } from "../tls/secret-slot.ts";
 
 /** What one response of the aggregated stream brings. */
 export type ConfigUpdate = Extract<AdsResponse, { type: "CDS" | "EDS" | "LDS" | "RDS" }>;
@@ -28,4 +30,23 @@ export interface ConfigReceiver {
   /** The stream has ended; it will be opened again. */
   onStreamEnd(): void;
   close(): void;
+}
+
+/** Names of secrets that are needed of one source. */
+export interface SecretNeed {
+  readonly source: SecretSource;
+  readonly names: ReadonlySet<string>;
+}
+
+/** What one response, or one file, of that source brings. */
+export interface SecretUpdate {
+  readonly source: SecretSource;
+  readonly versionInfo: string;
+  readonly resources: ReadonlyMap<string, Secret>;
+  readonly versions: ReadonlyMap<string, string>;
+  readonly removed: readonly string[];
+  /** By name: directories of its files whose changes would not be seen. */
+  readonly unwatched: ReadonlyMap<string, readonly string[]>;
+  /** The message is the one of before, and the files that it names may have changed. */
+  readonly isAgain: boolean;
 }

@@ -15,7 +15,7 @@ import type { ConfigRecords, ReceivedResource } from "../runtime/config-records.
 import type { RuntimeOwner } from "../runtime/runtime-owner.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { OfProcess, OfWorker } from "../worker/ownership.ts";
-import type { SecretSubscription } from "../subscribe/secret-subscription.ts";
+import type { AppliedSecrets } from "./applied-secrets.ts";
 import { pending, secretWaits, Warming } from "./warming.ts";
 
 export interface ConfigTargets {
@@ -123,7 +123,7 @@ export async function loadStaticResources(
   bootstrap: ProxyBootstrap,
   resources: StaticResources,
   targets: ConfigTargets,
-  secrets: SecretSubscription,
+  secrets: AppliedSecrets,
   clock: Clock,
 ): Promise<LoadedStaticResources> {
   const { scope, owner, records } = targets;

@@ -1,6 +1,5 @@
-// Secrets as they come by SDS, over the aggregated stream, over streams of their own to static clusters, and from
-// files. What is compiled says which slots it needs; a secret that is accepted is put into its slot, a bad one is
-// refused by name and the one before it stays.
+// Where secrets come from by SDS: the aggregated stream, streams of their own to static clusters, and files. They are put
+// into their slots by AppliedSecrets, which says what is needed.
 import { toBinary } from "@bufbuild/protobuf";
 import { RepeatedWarning } from "@tulle/telemetry";
 import {
@@ -9,7 +8,6 @@ import {
   type Clock,
   type connectAds,
   contentVersion,
-  type ResourceError,
   type Verdict,
 } from "@tulle/xds";
 import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
@@ -17,21 +15,17 @@ import {
   type Secret as SecretMessage,
   SecretSchema,
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
-import { compileSecret } from "../compile/compile-secret.ts";
-import { problemsText } from "../fields/problems.ts";
-import type { ResourceRecord } from "../runtime/config-records.ts";
-import { type SecretSlot, type SecretSource, secretSourceKey } from "../tls/secret-slot.ts";
+import { AppliedSecrets } from "../apply/applied-secrets.ts";
+import type { SecretNeed, SecretUpdate } from "../apply/config-update.ts";
 import type { ConfigTargets } from "../apply/load-static-resources.ts";
+import { secretPlace, SubscriptionStats } from "../apply/subscription-stats.ts";
+import { type SecretSource, secretSourceKey } from "../tls/secret-slot.ts";
 import type { OpenStream } from "./open-stream.ts";
 import { directoriesOf, readSecretFile } from "./secret-files.ts";
-import { secretPlace, SubscriptionStats } from "../apply/subscription-stats.ts";
 import { directoryOf, WatchedFiles } from "./watched-files.ts";
 
 type FileSource = Extract<SecretSource, { kind: "path" }>;
 type SecretResponse = Extract<AdsResponse, { type: "SDS" }>;
-
-/** What uses secrets; each says all that it needs whenever that has changed. */
-export type SecretUser = "static resources" | "clusters" | "listeners";
 
 export interface SecretSubscriptionOptions extends ConfigTargets {
   readonly clock: Clock;
@@ -41,85 +35,40 @@ export interface SecretSubscriptionOptions extends ConfigTargets {
 }
 
 interface LastSecret {
+  readonly name: string;
+  readonly source: SecretSource;
   readonly message: SecretMessage;
   readonly versionInfo: string;
   /** Hash of its content. */
   readonly version: string;
-  readonly isServed: boolean;
 }
 
 export class SecretSubscription {
+  readonly applied: AppliedSecrets;
   readonly #options: SecretSubscriptionOptions;
-  readonly #needs = new Map<SecretUser, ReadonlySet<SecretSlot>>();
   /** Names asked for, by source. */
   readonly #names = new Map<string, ReadonlySet<string>>();
   readonly #clients = new Map<string, AdsClient>();
   /** Names of secrets in files, by source. */
   readonly #files = new Map<string, FileSource>();
-  /** What was put there last. */
-  readonly #last = new WeakMap<SecretSlot, LastSecret>();
+  /** What came last, by source and name: its files may change. */
+  readonly #last = new Map<string, LastSecret>();
   readonly #watched: WatchedFiles;
-  readonly #changeListeners: (() => void)[] = [];
   /** Set by whoever has an aggregated stream. */
   subscribeAggregated: (names: ReadonlySet<string>) => void = () => {};
 
   constructor(options: SecretSubscriptionOptions) {
     this.#options = options;
-    const { clock, scope } = options;
+    const { clock, scope, owner, records } = options;
     const log = scope.logging.logger("config");
     this.#watched = new WatchedFiles({ clock, log, onChange: (user) => this.#filesChanged(user) });
-  }
-
-  /** Called after each response that brought something. */
-  onChange(listener: () => void): void {
-    this.#changeListeners.push(listener);
-  }
-
-  need(user: SecretUser, slots: ReadonlySet<SecretSlot>): void {
-    this.#needs.set(user, slots);
-    const all = new Set([...this.#needs.values()].flatMap((needed) => [...needed]));
-    this.#forget(all);
-    const bySource = new Map<string, SecretSlot[]>();
-    for (const slot of all) {
-      if (slot.source.kind === "static") continue;
-      // Shown as warming until it has come.
-      this.#recordOf(slot);
-      slot.onTimeout = () => this.#statsOf(slot).onTimeout();
-      const key = secretSourceKey(slot.source);
-      const known = bySource.get(key);
-      if (known === undefined) bySource.set(key, [slot]);
-      else known.push(slot);
-    }
-    for (const [key, wanted] of bySource)
-      this.#subscribe(wanted[0]!.source, key, new Set(wanted.map(({ name }) => name)));
-    for (const key of this.#names.keys()) if (!bySource.has(key)) this.#unsubscribe(key);
+    this.applied = new AppliedSecrets({ scope, owner, records, onNeeds: (needs) => this.#onNeeds(needs) });
   }
 
   /** Takes one response of that source. */
   onSecrets(response: SecretResponse, source: SecretSource): Verdict {
-    const { owner, records, scope } = this.#options;
-    const errors: ResourceError[] = [];
-    let hasChanged = false;
-    for (const [name, message] of response.resources) {
-      const slot = owner.secretSlots.known(name, source);
-      // What nobody needs any more may still be on its way.
-      if (slot === undefined) continue;
-      const version = response.versions.get(name) ?? "";
-      if (this.#serves(slot, version)) continue;
-      const reason = this.#put(slot, message, response.versionInfo, version);
-      if (reason === undefined) hasChanged = true;
-      else errors.push({ name, message: reason });
-    }
-    for (const name of response.removed) {
-      // Its time is over: whoever needs it makes no new connections.
-      owner.secretSlots.known(name, source)?.put(undefined);
-      records.secrets.delete(keyOf({ name, source }));
-    }
-    if (errors.length === 0) records.secrets.versionInfo = response.versionInfo;
-    const log = scope.logging.logger("config");
-    log.debug("secrets received", { resources: response.resources.size, refused: errors.length });
-    if (hasChanged) this.#tellChange();
-    return errors;
+    const { versionInfo, resources, versions, removed } = response;
+    return this.#take({ source, versionInfo, resources, versions, removed });
   }
 
   close(): void {
@@ -128,68 +77,39 @@ export class SecretSubscription {
     this.#watched.close();
   }
 
-  #tellChange(): void {
-    for (const listener of this.#changeListeners) listener();
-  }
-
-  /** The reason why the secret is refused; undefined = it serves. */
-  #put(slot: SecretSlot, message: SecretMessage, versionInfo: string, version: string): string | undefined {
-    const { scope } = this.#options;
-    const log = scope.logging.logger("config");
-    const { name } = slot;
-    const record = this.#recordOf(slot);
-    const result = compileSecret(message, scope.environment);
-    this.#last.set(slot, { message, versionInfo, version, isServed: false });
-    // A bad file may be a good one soon. One that could not be followed is refused, as by Envoy.
-    const unwatched = this.#watched.set(`secret ${keyOf(slot)}`, directoriesOf(message));
-    const stats = this.#statsOf(slot);
-    if (!result.ok || unwatched.length > 0) {
-      const reason = result.ok ? `cannot watch the directory ${unwatched.join(", ")}` : problemsText(result.problems);
-      record.refused = { message, versionInfo, refusedAtMs: Date.now(), reason };
-      stats.onRejected();
-      return reason;
+  #take(update: Omit<SecretUpdate, "unwatched" | "isAgain">, isAgain = false): Verdict {
+    const { source, versionInfo, versions } = update;
+    const key = secretSourceKey(source);
+    // What nobody needs any more may still be on its way.
+    const needed = [...update.resources].filter(([name]) => this.#names.get(key)?.has(name) === true);
+    const unwatched = new Map<string, readonly string[]>();
+    for (const [name, message] of needed) {
+      // A bad file may be a good one soon.
+      unwatched.set(name, this.#watched.set(`secret ${key} ${name}`, directoriesOf(message)));
+      this.#last.set(`${key} ${name}`, { name, source, message, versionInfo, version: versions.get(name) ?? "" });
     }
-    for (const warning of result.warnings) log.warning(warning.message, { secret: name, place: warning.place });
-    record.active = { message, versionInfo, receivedAtMs: Date.now(), contentVersion: version };
-    record.refused = undefined;
-    this.#last.set(slot, { message, versionInfo, version, isServed: true });
-    slot.put(result.value);
-    stats.onSuccess(versionInfo);
-    return undefined;
+    return this.applied.apply({ ...update, resources: new Map(needed), unwatched, isAgain });
   }
 
-  #serves(slot: SecretSlot, version: string): boolean {
-    const last = this.#last.get(slot);
-    return slot.current !== undefined && last?.isServed === true && last.version === version;
-  }
-
-  #recordOf(slot: SecretSlot): ResourceRecord<SecretMessage> {
-    return this.#options.records.secrets.of(slot.name, false, keyOf(slot));
-  }
-
-  #statsOf({ name }: Pick<SecretSlot, "name">): SubscriptionStats {
-    return new SubscriptionStats(this.#options.scope.metrics, secretPlace(name));
-  }
-
-  /** Slots that nothing names any more go, with the keys in them. */
-  #forget(needed: ReadonlySet<SecretSlot>): void {
-    const { owner, records, scope } = this.#options;
-    for (const slot of owner.secretSlots.values()) {
-      if (needed.has(slot) || slot.source.kind === "static") continue;
-      owner.secretSlots.delete(slot);
-      records.secrets.delete(keyOf(slot));
-      this.#watched.set(`secret ${keyOf(slot)}`, new Set());
-      // As in Envoy, statistics are by name, which a secret of another source may share.
-      if ([...needed].some(({ name }) => name === slot.name)) continue;
-      scope.metrics.removeSeries(({ labels }) => labels["envoy_xds_resource_name"] === slot.name);
+  #onNeeds(needs: readonly SecretNeed[]): void {
+    const bySource = new Map(needs.map((need) => [secretSourceKey(need.source), need]));
+    for (const [key, { source, name }] of this.#last) {
+      if (bySource.get(secretSourceKey(source))?.names.has(name) === true) continue;
+      this.#last.delete(key);
+      this.#watched.set(`secret ${key}`, new Set());
     }
+    for (const [key, { source, names }] of bySource) this.#subscribe(source, key, names);
+    for (const key of this.#names.keys()) if (!bySource.has(key)) this.#unsubscribe(key);
   }
 
   #subscribe(source: SecretSource, key: string, names: ReadonlySet<string>): void {
     const known = this.#names.get(key);
     if (known !== undefined && known.size === names.size && names.isSubsetOf(known)) return;
     this.#names.set(key, names);
-    for (const name of known === undefined ? names : names.difference(known)) this.#statsOf({ name }).onAttempt();
+    const { metrics } = this.#options.scope;
+    for (const name of known === undefined ? names : names.difference(known)) {
+      new SubscriptionStats(metrics, secretPlace(name)).onAttempt();
+    }
     switch (source.kind) {
       case "ads":
         this.subscribeAggregated(names);
@@ -217,53 +137,51 @@ export class SecretSubscription {
 
   #filesChanged(user: string): void {
     const [kind, ...rest] = user.split(" ");
+    const key = rest.join(" ");
     if (kind === "file") {
-      const key = rest.join(" ");
       const source = this.#files.get(key);
       if (source !== undefined) this.#readFile(source, this.#names.get(key) ?? new Set());
       return;
     }
-    for (const slot of this.#options.owner.secretSlots.values()) {
-      if (user === `secret ${keyOf(slot)}`) this.#readAgain(slot);
-    }
+    const last = this.#last.get(key);
+    if (last !== undefined) this.#readAgain(last);
   }
 
   /** The secret is the same, the files that it names are not. */
-  #readAgain(slot: SecretSlot): void {
+  #readAgain({ name, source, message, versionInfo, version }: LastSecret): void {
+    const resources = new Map([[name, message]]);
+    const versions = new Map([[name, version]]);
+    const [refused] = this.#take({ source, versionInfo, resources, versions, removed: [] }, true);
+    if (refused === undefined) return;
     const log = this.#options.scope.logging.logger("config");
-    const last = this.#last.get(slot);
-    if (last === undefined) return;
-    const reason = this.#put(slot, last.message, last.versionInfo, last.version);
-    if (reason === undefined) this.#tellChange();
-    else
-      log.warning("a secret's files have changed and cannot be used: the last ones stay", {
-        secret: slot.name,
-        reason,
-      });
+    log.warning("a secret's files have changed and cannot be used: the last ones stay", {
+      secret: name,
+      reason: refused.message,
+    });
   }
 
   #readFile(source: FileSource, names: ReadonlySet<string>): void {
-    const { owner, scope } = this.#options;
-    const log = scope.logging.logger("config");
+    const log = this.#options.scope.logging.logger("config");
     const file = readSecretFile(source.path);
     if (!file.ok) {
       log.warning("a file of secrets cannot be used", { path: source.path, reason: file.reason });
       return;
     }
+    const resources = new Map<string, SecretMessage>();
+    const versions = new Map<string, string>();
     for (const name of names) {
-      const slot = owner.secretSlots.known(name, source);
       const message = file.secrets.get(name);
-      if (slot === undefined) continue;
       if (message === undefined) {
         log.warning("a file of secrets lacks one that is needed", { path: source.path, secret: name });
         continue;
       }
-      const version = contentVersion(toBinary(SecretSchema, message));
-      if (this.#serves(slot, version)) continue;
-      const reason = this.#put(slot, message, file.versionInfo, version);
-      if (reason !== undefined) log.warning("a secret is refused", { path: source.path, secret: name, reason });
+      resources.set(name, message);
+      versions.set(name, contentVersion(toBinary(SecretSchema, message)));
     }
-    this.#tellChange();
+    const { versionInfo } = file;
+    for (const { name, message: reason } of this.#take({ source, versionInfo, resources, versions, removed: [] })) {
+      log.warning("a secret is refused", { path: source.path, secret: name, reason });
+    }
   }
 
   #clientOf(source: Extract<SecretSource, { kind: "grpc" }>, key: string): AdsClient {
@@ -290,9 +208,4 @@ export class SecretSubscription {
     this.#clients.set(key, client);
     return client;
   }
-}
-
-/** Secrets of several sources may share a name. */
-function keyOf({ name, source }: Pick<SecretSlot, "name" | "source">): string {
-  return `${secretSourceKey(source)} ${name}`;
 }

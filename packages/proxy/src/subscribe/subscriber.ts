@@ -90,7 +90,7 @@ class AdsSubscriber implements Subscriber {
       clock: this.#clock,
       clustersTimeoutMs: dynamic.clustersTimeoutMs,
       isInheritedPort: options.isInheritedPort ?? ((): boolean => false),
-      secrets,
+      secrets: secrets.applied,
       events: {
         onNeeds: (type, names) => this.#client.subscribe(type, names),
         onWarm: (stage) => this.#isWarm(stage),

@@ -109,8 +109,8 @@ export class TcpClient {
     socket.on("close", () => (this.#closed = true));
   }
 
-  static async connect(port: number): Promise<TcpClient> {
-    const socket = net.connect({ host: "127.0.0.1", port, allowHalfOpen: true });
+  static async connect(host: string, port: number): Promise<TcpClient> {
+    const socket = net.connect({ host, port, allowHalfOpen: true });
     await new Promise((resolve, reject) => {
       socket.once("connect", resolve);
       socket.once("error", reject);

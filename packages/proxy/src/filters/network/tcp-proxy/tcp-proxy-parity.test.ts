@@ -5,7 +5,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { waitFor } from "../../../../../../tests/tools/processes.ts";
+import { freeAddressBlock, waitFor } from "../../../../../../tests/tools/processes.ts";
 import { type Side, countersOf, startEnvoy, startOurs } from "../../../testing/parity-pair.ts";
 import { type Hosts, TcpClient, startHosts } from "../../../testing/tcp-parity-peers.ts";
 import { extension, fileAccessLog, loopback, staticCluster } from "../../../testing/envoy-json.ts";
@@ -298,7 +298,7 @@ function bootstrapFor(hosts: Hosts, log: string): string {
     static_resources: {
       listeners: listeners.map((listener) => ({
         name: listener.name,
-        address: loopback(0),
+        address: { socket_address: { address: ownAddress, port_value: 0 } },
         filter_chains: [{ filters: filtersOf(listener) }],
       })),
       clusters: [
@@ -344,8 +344,8 @@ async function runOn(side: Side, hosts: Hosts): Promise<readonly Seen[]> {
     const connections: string[] = [];
     const dial = async (name: string): Promise<TcpClient> => {
       const port = side.ports.get(name)!;
-      const client = await TcpClient.connect(port);
-      connections.push(`127.0.0.1:${client.port}>127.0.0.1:${port}`);
+      const client = await TcpClient.connect(ownAddress, port);
+      connections.push(`127.0.0.1:${client.port}>${ownAddress}:${port}`);
       return client;
     };
     const client = await dial(scenario.listener);
@@ -362,6 +362,10 @@ async function runOn(side: Side, hosts: Hosts): Promise<readonly Seen[]> {
   return played.map(({ connections, ...seen }) => ({ ...seen, log: connections.map((ends) => lines.get(ends)!) }));
 }
 
+/**
+ * Connections are counted here. On 127.0.0.1 a port may be one that clients of other tests still try, which had it before.
+ */
+const ownAddress = `${await freeAddressBlock()}.1`;
 let folder: string;
 let hosts: Hosts;
 let oursSide: Side | undefined;
