@@ -1,6 +1,6 @@
 // Puts secrets into their slots. What is compiled says which slots it needs; where they come from is asked of whoever
-// has the streams and files. A secret that is accepted serves at once, a bad one is refused by name and the one before it
-// stays.
+// has the streams and files. A secret that is accepted serves at once, a bad one is refused by name and the one before
+// it stays.
 import type { ResourceError, Verdict } from "@tulle/xds";
 import type { Secret as SecretMessage } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import { compileSecret } from "../compile/compile-secret.ts";

@@ -1,5 +1,5 @@
-// Where secrets come from by SDS: the aggregated stream, streams of their own to static clusters, and files. They are put
-// into their slots by AppliedSecrets, which says what is needed.
+// Where secrets come from by SDS: the aggregated stream, streams of their own to static clusters, and files. They are
+// put into their slots by AppliedSecrets, which says what is needed.
 import { toBinary } from "@bufbuild/protobuf";
 import { RepeatedWarning } from "@tulle/telemetry";
 import {

@@ -363,7 +363,8 @@ async function runOn(side: Side, hosts: Hosts): Promise<readonly Seen[]> {
 }
 
 /**
- * Connections are counted here. On 127.0.0.1 a port may be one that clients of other tests still try, which had it before.
+ * Connections are counted here. On 127.0.0.1 a port may be one that clients of other tests still try, which had it
+ * before.
  */
 const ownAddress = `${await freeAddressBlock()}.1`;
 let folder: string;
