@@ -1,7 +1,7 @@
 // The two ends of a connection in TCP parity tables: hosts that behave in known ways, and a client that does what a
 // scenario says. Both write down what they see.
 import net from "node:net";
-import { waitFor } from "../../../../tests/tools/processes.ts";
+import { freePort, waitFor } from "../../../../tests/tools/processes.ts";
 
 /** What a host does with a connection. */
 const behaviours = {
@@ -75,8 +75,8 @@ export async function startHosts(): Promise<Hosts> {
   };
   const ports = {} as Record<HostName, number>;
   for (const [name, act] of Object.entries(behaviours)) ports[name as HostName] = await listen(act);
-  const deadPort = await listen(() => undefined);
-  await new Promise((resolve) => servers.pop()!.close(resolve));
+  // Nobody listens there, and no test is given it for a server of its own.
+  const deadPort = await freePort();
   return {
     ports,
     deadPort,
