@@ -23,7 +23,10 @@ test("words are in the order of the alphabet, each once", () => {
   const lines = readFileSync(path.join(folder, "glossary.md"), "utf8").split("\n");
   const words = lines.slice(lines.indexOf("|---|---|") + 1).flatMap((line) => /^\| ([^|]+) \|/.exec(line)?.[1] ?? []);
   assert.ok(words.length > 30);
-  assert.deepEqual(words, [...new Set(words)].toSorted((a, b) => a.localeCompare(b, "en")));
+  assert.deepEqual(
+    words,
+    [...new Set(words)].toSorted((a, b) => a.localeCompare(b, "en")),
+  );
 });
 
 test("the start of it all leads to that table", () => {
