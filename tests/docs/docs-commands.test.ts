@@ -26,9 +26,13 @@ describe("the commands of each page", () => {
   test(`${sharedShop}: pages that undo what they change`, async (t) => {
     await using docs = await DocsSession.open();
     let untouched: readonly string[] | undefined;
+    const endings: ShellBlock[] = [];
     for (const visit of visitsOf(blocks)) {
       await t.test(`${visit[0]!.page}:${visit[0]!.line}`, async () => {
-        for (const block of visit) {
+        const ending = visit.findIndex(endsShop);
+        const [stay, leave] = ending < 0 ? [visit, []] : [visit.slice(0, ending), visit.slice(ending)];
+        endings.push(...leave);
+        for (const block of stay) {
           await docs.run(block);
           untouched ??= await docs.resources();
         }
@@ -40,6 +44,9 @@ describe("the commands of each page", () => {
         await waitFor(asFound, { what: "the shop to be as the page found it", timeoutMs: undoneWithinMs });
       });
     }
+    await t.test("the end, when no page needs it any more", async () => {
+      for (const block of endings) await docs.run(block);
+    });
   });
 
   for (const [session, sessionBlocks] of sessionsOf(blocks)) {
@@ -66,6 +73,10 @@ function sessionsOf(all: readonly ShellBlock[]): ReadonlyMap<string, readonly Sh
     all.filter(({ fate }) => fate.kind === "run" && fate.session !== sharedShop),
     ({ page, fate }) => `${page}, ${fate.kind === "run" ? fate.session : ""}`,
   );
+}
+
+function endsShop({ commands }: ShellBlock): boolean {
+  return /^\.\/tulle down\b/m.test(commands);
 }
 
 /** The blocks of the shared shop, a list for each that starts it: what a reader does who begins there. */

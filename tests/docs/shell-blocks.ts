@@ -1,7 +1,10 @@
-// Finds the shell commands that README and docs show, and what the comment before each says about running it: <!-- run:
-// SESSION -->      run by docs-commands.test.ts; the blocks of a page with the same session name share one working
-// folder; "shared shop" is one for all pages, each of which undoes what it changes <!-- prints: TEXT -->      (after
-// it) the block's output holds this text; may be repeated <!-- not run: REASON -->   shown only, and why
+// Finds the shell commands that README and docs show, and what the comments before each say about running it:
+//
+// - `<!-- run: SESSION -->`: docs-commands.test.ts runs it. The blocks of a page with the same session name share one
+//   working folder. "shared shop" is one for all pages: each undoes what it changes; `./tulle down` and what
+//   follows on its page wait for the end.
+// - `<!-- prints: TEXT -->`, after that: the block's output holds this text. It may be repeated.
+// - `<!-- not run: REASON -->`: shown only, and why.
 
 export interface ShellBlock {
   /** Relative to the repository's root. */
