@@ -31,6 +31,9 @@ test("what needs a process of its own has one", async () => {
     "packages/a/programs.test.ts": `${plain}await startProcess(process.execPath);\n`,
     "packages/b/other.test.ts": plain,
     "tests/e2e/shop.test.ts": plain,
+    "tests/e2e/looks.test.ts": `${plain}useRunningShop("Tulle's proxy", take);\n`,
+    "tests/e2e/routes.test.ts": `${plain}useRunningShop(name, take);\nafter(() => {});\n`,
+    "tests/e2e/signs-in.test.ts": `${plain}useRunningShop("whole, Tulle's proxy", take);\n`,
   };
   await withFiles(files, async (root) => {
     const batches = await testBatches(Object.keys(files).sort(), root);
@@ -42,7 +45,9 @@ test("what needs a process of its own has one", async () => {
         ["packages/a/one.test.ts", "packages/a/two.test.ts"],
         ["packages/a/programs.test.ts"],
         ["packages/b/other.test.ts"],
+        ["tests/e2e/looks.test.ts", "tests/e2e/routes.test.ts"],
         ["tests/e2e/shop.test.ts"],
+        ["tests/e2e/signs-in.test.ts"],
       ],
     );
   });

@@ -1,5 +1,5 @@
 // Which test files of `npm test` share a process. A process of its own costs a file 0.3 s of CPU, most of it for
-// modules that its neighbours load too.
+// modules that its neighbours load too; a shop of its own costs it 7 s.
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -20,14 +20,24 @@ const maxFilesInBatch = 24;
 const ownProcess =
   /^(?:before|after|beforeEach|afterEach)\(|process\.env\[[^\]]*\] = |mock\.timers|startProcess\(|spawn\(|spawnSync\(|memoryUsage|node:worker_threads|ShopInstance|Envoy\(|nginx|chromium/im;
 
-/** Files of `packages/NAME` in batches; everything else by itself. Paths are relative to `root`. */
+/** Of the batch of files that share a running shop (tests/e2e/running-shop.ts); the whole shop has one of its own. */
+function sharedShop(text: string): string | undefined {
+  if (!text.includes("useRunningShop(")) return undefined;
+  return /["`]whole, /.test(text) ? "whole-shop" : "running-shop";
+}
+
+/**
+ * Files of `packages/NAME` in batches, and those that share a shop; everything else by itself. Paths are relative to
+ * `root`.
+ */
 export async function testBatches(files: readonly string[], root: string): Promise<readonly Batch[]> {
   const batches: Batch[] = [];
   const shared = new Map<string, string[]>();
   for (const file of files) {
     const [top, name] = file.split("/");
-    const owner = top === "packages" ? `${top}-${name}` : top!;
-    if (top === "tests" || ownProcess.test(await readFile(path.join(root, file), "utf8"))) {
+    const text = await readFile(path.join(root, file), "utf8");
+    const owner = top === "tests" ? sharedShop(text) : top === "packages" ? `${top}-${name}` : top!;
+    if (owner === undefined || (top !== "tests" && ownProcess.test(text))) {
       batches.push({ name: file, files: [file] });
     } else {
       let neighbours = shared.get(owner);

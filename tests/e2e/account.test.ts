@@ -2,31 +2,24 @@
 // going and ends it. A real browser, the authorization server behind the same gateway, every part an ordinary workload.
 import assert from "node:assert/strict";
 import path from "node:path";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { envoyPath } from "../tools/envoy-path.ts";
 import { waitFor } from "../tools/processes.ts";
+import { useRunningShop } from "./running-shop.ts";
 import { ShopBrowser } from "./shop-browser.ts";
-import { type Answer, httpRequest, ShopInstance } from "./shop-instance.ts";
+import { type Answer, httpRequest, type ShopInstance } from "./shop-instance.ts";
 
-const dataPlanes = [
-  { name: "Tulle's proxy", args: [] },
-  { name: "a stock Envoy", args: ["--proxy", "envoy"] },
-];
+const dataPlanes = ["Tulle's proxy", "a stock Envoy"] as const;
 
-for (const { name: dataPlane, args: dataPlaneArgs } of dataPlanes) {
+for (const dataPlane of dataPlanes) {
   describe(`the account page on ${dataPlane}`, () => {
     let shop: ShopInstance;
     let base: string;
     let secureBase: string;
     let browser: ShopBrowser;
 
-    before(async () => {
-      shop = await ShopInstance.start({
-        isWhole: true,
-        args: dataPlaneArgs,
-        env: { TULLE_ENVOY: await envoyPath() },
-      });
+    useRunningShop(`whole, ${dataPlane}`, async (running) => {
+      shop = running;
       base = `http://localhost:${shop.port}`;
       secureBase = `https://localhost:${shop.securePort}`;
       browser = await ShopBrowser.open(shop);
@@ -34,10 +27,7 @@ for (const { name: dataPlane, args: dataPlaneArgs } of dataPlanes) {
       await waitFor(async () => (await ask("/account")).status === 302, { what: "the way to the sign-in page" });
     });
 
-    after(async () => {
-      await browser?.[Symbol.asyncDispose]();
-      await shop?.[Symbol.asyncDispose]();
-    });
+    after(() => browser?.[Symbol.asyncDispose]());
 
     /** `fetch` would add Sec-Fetch-Mode of its own. */
     const ask = (target: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> =>

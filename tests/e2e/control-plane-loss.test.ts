@@ -4,7 +4,7 @@ import { readFile, rename, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
-import { httpRequest, inParallel, ShopInstance } from "./shop-instance.ts";
+import { getSecurely, httpRequest, inParallel, ShopInstance } from "./shop-instance.ts";
 
 const spoiledStates = [
   ["cut short", (bytes: Buffer) => bytes.subarray(0, bytes.length - 100)],
@@ -21,8 +21,15 @@ test("traffic and restarts survive the loss of the control plane", async (t) => 
   const pidOf = async (what: string): Promise<number | undefined> => (await shop.processes()).get(what);
   const token = path.join(shop.folder, ".tulle", "token");
 
+  const { name: gatewayName } = await shop.pod("tulle-ingressgateway");
+  const pidOfGateway = (): Promise<number | undefined> => pidOf(`${gatewayName} proxy`);
+  const gatewayState = path.join(shop.folder, ".tulle", "pods", gatewayName, "xds-state");
+
   await t.test("a change that was just made is in effect when the control plane dies", async () => {
     await shop.applyRule("2-everything-to-v1");
+    await waitFor(async () => (await readFile(gatewayState, "utf8").catch(() => "")).includes('"SDS"'), {
+      what: "the gateway's Secret in its saved state",
+    });
     // A control plane does not start with an empty token: so it stays away for as long as this test wants.
     await rename(token, `${token}.kept`);
     await writeFile(token, "");
@@ -47,6 +54,19 @@ test("traffic and restarts survive the loss of the control plane", async (t) => 
     assert.notEqual(restarted, before);
     await waitFor(async () => (await shop.get("/api/catalog")).status === 200, { what: "the way through the sidecar" });
     assert.equal(await fromV1(50), 50);
+  });
+
+  await t.test("a gateway that is restarted meanwhile serves TLS with what it had", async () => {
+    assert.equal((await getSecurely(shop, "/api/catalog")).status, 200);
+    const gateway = await pidOfGateway();
+    assert.equal((await stat(gatewayState)).mode & 0o777, 0o600);
+    process.kill(gateway!, "SIGKILL");
+    await waitFor(async () => ![undefined, gateway].includes(await pidOfGateway()), {
+      what: "the gateway to be started again",
+    });
+    await waitFor(async () => (await getSecurely(shop, "/api/catalog").catch(() => undefined))?.status === 200, {
+      what: "an answer over TLS",
+    });
   });
 
   await t.test("a control plane that comes back is found again", async () => {

@@ -1,60 +1,63 @@
 // Connections by the thousand of another user, to every port that an instance listens on: the owner, the proxies and
 // the probes are answered all the same. Two real users; so this runs as root.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { before, describe, test } from "node:test";
 import { rollOut } from "./replicated-shop.ts";
-import { httpRequest, ShopInstance } from "./shop-instance.ts";
+import { useRunningShop } from "./running-shop.ts";
+import { httpRequest, type ShopInstance } from "./shop-instance.ts";
 import type { Crowd } from "./squatter-program.ts";
 import { addressesOf, requireRoot, Squatter } from "./squatter-process.ts";
 
-test("1,100 idle connections and 300 watches of another user keep nobody out, and are told nothing", async () => {
-  requireRoot();
-  await using shop = await ShopInstance.start();
-  const { api, xds } = await addressesOf(shop);
-  const watch = `GET /api/v1/watch HTTP/1.1\r\nhost: ${api}\r\n\r\n`;
-  await using _idle = await crowd({ at: api, count: 1100, text: "" }, { at: xds, count: 1100, text: "" });
-  await using _watchers = await crowd(
-    { at: api, count: 300, text: watch },
-    // The begin of a handshake.
-    { at: xds, count: 300, text: "\x16\x03\x01" },
-  );
-  await shop.applyRule("2-everything-to-v1");
-  assert.equal((await shop.pods()).length, 5);
-  const pages = [
-    "debug/config_dump?proxyID=webapp.shop",
-    "debug/configz",
-    "debug/syncz",
-    "api/v1/resources/Pod",
-    "api/v1/resources/Deployment",
-  ];
-  for (const page of pages) {
-    const { status, body } = await httpRequest(`http://${api}/${page}`);
-    assert.equal(status, 403, page);
-    assert.match(body, /only \/ready, \/version and \/metrics/);
-  }
-  assert.match((await httpRequest(`http://${api}/metrics`)).body, /^pilot_services \d/m);
-  // A new pod asks for its certificate, and then for its configuration.
-  await rollOut(shop, { name: "webapp", namespace: "shop" });
-  await shop.waitForSync();
-  assert.equal((await shop.get("/api/catalog")).status, 200);
-});
+describe("another user's crowd", () => {
+  let shop: ShopInstance;
+  before(requireRoot);
+  useRunningShop("Tulle's proxy", (running) => (shop = running));
 
-test("1,100 idle connections of another user to each port of a pod keep out neither probes nor Prometheus nor the owner", async () => {
-  requireRoot();
-  await using shop = await ShopInstance.start();
-  const { name, address } = await shop.pod("webapp");
-  const head = "GET /healthz/ready HTTP/1.1\r\n";
-  const ports = [15_000, 15_007, 15_020, 15_021];
-  await using _idle = await crowd(...ports.map((port) => ({ at: `${address}:${port}`, count: 1100, text: "" })));
-  await using _slow = await crowd(...ports.map((port) => ({ at: `${address}:${port}`, count: 200, text: head })));
-  for (let asked = 0; asked < 20; asked += 1) {
-    assert.equal((await httpRequest(`http://${address}:15021/healthz/ready`)).status, 200);
-    assert.match((await httpRequest(`http://${address}:15020/stats/prometheus`)).body, /^istio_agent_/m);
-    assert.equal((await httpRequest(`http://${address}:15000/server_info`)).status, 200);
+  test("1,100 idle connections and 300 watches of another user keep nobody out, and are told nothing", async () => {
+    const { api, xds } = await addressesOf(shop);
+    const watch = `GET /api/v1/watch HTTP/1.1\r\nhost: ${api}\r\n\r\n`;
+    await using _idle = await crowd({ at: api, count: 1100, text: "" }, { at: xds, count: 1100, text: "" });
+    await using _watchers = await crowd(
+      { at: api, count: 300, text: watch },
+      // The begin of a handshake.
+      { at: xds, count: 300, text: "\x16\x03\x01" },
+    );
+    await shop.applyRule("2-everything-to-v1");
+    assert.equal((await shop.pods()).length, 5);
+    const pages = [
+      "debug/config_dump?proxyID=webapp.shop",
+      "debug/configz",
+      "debug/syncz",
+      "api/v1/resources/Pod",
+      "api/v1/resources/Deployment",
+    ];
+    for (const page of pages) {
+      const { status, body } = await httpRequest(`http://${api}/${page}`);
+      assert.equal(status, 403, page);
+      assert.match(body, /only \/ready, \/version and \/metrics/);
+    }
+    assert.match((await httpRequest(`http://${api}/metrics`)).body, /^pilot_services \d/m);
+    // A new pod asks for its certificate, and then for its configuration.
+    await rollOut(shop, { name: "webapp", namespace: "shop" });
+    await shop.waitForSync();
     assert.equal((await shop.get("/api/catalog")).status, 200);
-  }
-  await shop.mustTulle("proxy-config", "clusters", name);
-  assert.ok((await shop.pods()).every(({ ready }) => ready));
+  });
+
+  test("1,100 idle connections of another user to each port of a pod keep out neither probes nor Prometheus nor the owner", async () => {
+    const { name, address } = await shop.pod("webapp");
+    const head = "GET /healthz/ready HTTP/1.1\r\n";
+    const ports = [15_000, 15_007, 15_020, 15_021];
+    await using _idle = await crowd(...ports.map((port) => ({ at: `${address}:${port}`, count: 1100, text: "" })));
+    await using _slow = await crowd(...ports.map((port) => ({ at: `${address}:${port}`, count: 200, text: head })));
+    for (let asked = 0; asked < 20; asked += 1) {
+      assert.equal((await httpRequest(`http://${address}:15021/healthz/ready`)).status, 200);
+      assert.match((await httpRequest(`http://${address}:15020/stats/prometheus`)).body, /^istio_agent_/m);
+      assert.equal((await httpRequest(`http://${address}:15000/server_info`)).status, 200);
+      assert.equal((await shop.get("/api/catalog")).status, 200);
+    }
+    await shop.mustTulle("proxy-config", "clusters", name);
+    assert.ok((await shop.pods()).every(({ ready }) => ready));
+  });
 });
 
 /** Until all of them have been connected at least once. */

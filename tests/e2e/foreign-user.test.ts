@@ -3,12 +3,13 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { after, before, describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { startProcess, waitFor } from "../tools/processes.ts";
 import { ToolUnavailable } from "../tools/tool-unavailable.ts";
 import type { BlindRequests } from "./blind-sender.ts";
 import type { Knowledge, Outcomes } from "./foreign-user-program.ts";
-import { httpRequest, ShopInstance } from "./shop-instance.ts";
+import { useRunningShop } from "./running-shop.ts";
+import { httpRequest, type ShopInstance } from "./shop-instance.ts";
 import { assertRefused, gatherKnowledge, nobody, startStrictShop } from "./strict-shop.ts";
 
 function needRoot(): void {
@@ -64,11 +65,8 @@ async function sendBlindly(pid: number, blind: BlindRequests): Promise<void> {
 
 describe("another user and a shop that takes plain text", () => {
   let shop: ShopInstance;
-  before(async () => {
-    needRoot();
-    shop = await ShopInstance.start();
-  });
-  after(() => shop?.[Symbol.asyncDispose]());
+  before(needRoot);
+  useRunningShop("Tulle's proxy", (running) => (shop = running));
 
   test("requests of another user that nobody waits for reach nothing in the workload's name, and end no proxy", async () => {
     const caller = await shop.pod("webapp");

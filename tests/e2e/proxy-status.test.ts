@@ -3,17 +3,15 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import type { Finding } from "@tulle/config";
 import { freePort, waitFor } from "../tools/processes.ts";
-import { httpRequest, ShopInstance } from "./shop-instance.ts";
+import { useRunningShop } from "./running-shop.ts";
+import { httpRequest, type ShopInstance } from "./shop-instance.ts";
 
 describe("tulle proxy-status", () => {
   let shop: ShopInstance;
-  before(async () => {
-    shop = await ShopInstance.start();
-  });
-  after(() => shop[Symbol.asyncDispose]());
+  useRunningShop("Tulle's proxy", (running) => (shop = running));
 
   /** The row of a proxy as columns. */
   async function row(prefix: string): Promise<Record<string, string>> {

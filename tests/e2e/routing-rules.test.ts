@@ -2,9 +2,10 @@
 // a request that went past a sidecar fails the test.
 import assert from "node:assert/strict";
 import path from "node:path";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { startProcess, waitFor } from "../tools/processes.ts";
-import { inParallel, type RequestCount, ShopInstance } from "./shop-instance.ts";
+import { useRunningShop } from "./running-shop.ts";
+import { inParallel, type RequestCount, type ShopInstance } from "./shop-instance.ts";
 
 const blowupScript = path.resolve(import.meta.dirname, "../../samples/shop/blowup");
 
@@ -24,10 +25,7 @@ function assertNear(seen: number, expected: number, tolerance: number, what: str
 
 describe("the catalog under each rule", () => {
   let shop: ShopInstance;
-  before(async () => {
-    shop = await ShopInstance.start();
-  });
-  after(() => shop[Symbol.asyncDispose]());
+  useRunningShop("Tulle's proxy", (running) => (shop = running));
 
   async function tally(count: number, headers: (index: number) => Record<string, string> = () => ({})): Promise<Tally> {
     const running = await shop.processes();

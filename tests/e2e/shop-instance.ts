@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { cp, mkdir, mkdtemp, readFile, readdir, readlink, rm, writeFile } from "node:fs/promises";
 import { type Agent, request } from "node:http";
+import { request as secureRequest } from "node:https";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { json } from "node:stream/consumers";
@@ -335,6 +336,27 @@ export function httpRequest(url: string, options: RequestOptions = {}): Promise<
   outgoing.once("timeout", () => outgoing.destroy(new Error(`${url} did not answer in time`)));
   outgoing.once("error", reject);
   outgoing.end(options.body);
+  return promise;
+}
+
+/** Verified as a browser that trusts the authority would. */
+export async function getSecurely(shop: ShopInstance, target: string): Promise<Answer> {
+  const ca = await readFile(shop.rootFile);
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const outgoing = secureRequest(`https://localhost:${shop.securePort}${target}`, {
+    ca,
+    agent: false,
+    timeout: 10_000,
+  });
+  outgoing.once("response", (response) => {
+    let body = "";
+    response.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
+    response.once("error", reject);
+    response.once("end", () => resolve({ status: response.statusCode!, headers: response.headers, body }));
+  });
+  outgoing.once("timeout", () => outgoing.destroy(new Error("no answer in time")));
+  outgoing.once("error", reject);
+  outgoing.end();
   return promise;
 }
 

@@ -1,26 +1,20 @@
 // A person signs in through the gateway: the client application of the shop walks the code grant in a real browser,
 // shows the orders, refreshes its token and signs out. Every part is an ordinary workload behind its sidecar.
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
+import { useRunningShop } from "./running-shop.ts";
 import { ShopBrowser } from "./shop-browser.ts";
-import { ShopInstance } from "./shop-instance.ts";
 
 describe("signing in to the shop", () => {
-  let shop: ShopInstance;
   let base: string;
   let browser: ShopBrowser;
 
-  before(async () => {
-    shop = await ShopInstance.start({ isWhole: true });
+  useRunningShop("whole, Tulle's proxy", async (shop) => {
     base = `http://localhost:${shop.port}`;
     browser = await ShopBrowser.open(shop);
   });
-
-  after(async () => {
-    await browser?.[Symbol.asyncDispose]();
-    await shop?.[Symbol.asyncDispose]();
-  });
+  after(() => browser?.[Symbol.asyncDispose]());
 
   test("login, consent, orders, refresh, logout", async () => {
     const page = await browser.newPage();

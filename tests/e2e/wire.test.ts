@@ -2,19 +2,15 @@
 // let in.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import path from "node:path";
-import { envoyPath } from "../tools/envoy-path.ts";
 import { type CapturedConnection, PacketCapture } from "../tools/packet-capture.ts";
 import { waitFor } from "../tools/processes.ts";
 import { negotiatedVersion, tlsRecords } from "../tools/tls-records.ts";
-import { type Answer, httpRequest, inParallel, type Pod, ShopInstance } from "./shop-instance.ts";
+import { useRunningShop } from "./running-shop.ts";
+import { type Answer, httpRequest, inParallel, type Pod, type ShopInstance } from "./shop-instance.ts";
 
-const dataPlanes: readonly { readonly name: string; readonly args: readonly string[] }[] = [
-  { name: "Tulle's proxy", args: [] },
-  { name: "a stock Envoy", args: ["--proxy", "envoy"] },
-];
-
+const maxParallel = 480;
 const tls13 = 0x0304;
 const handshakeRecord = 22;
 /** Application data, and the change_cipher_spec that is there for old middleboxes (RFC 8446 appendix D.4). */
@@ -43,13 +39,10 @@ function assertTls13Alone({ client, server, fromClient, fromServer }: CapturedCo
   for (const { type } of [...fromTheServer, ...fromTheClient]) assert.ok(encryptedTypes.has(type), `${where}: ${type}`);
 }
 
-for (const { name, args } of dataPlanes) {
+for (const name of ["Tulle's proxy", "a stock Envoy"] as const) {
   describe(`a shop on ${name}`, () => {
     let shop: ShopInstance;
-    before(async () => {
-      shop = await ShopInstance.start({ args, env: { TULLE_ENVOY: await envoyPath() } });
-    });
-    after(() => shop?.[Symbol.asyncDispose]());
+    useRunningShop(name, (running) => (shop = running));
 
     // Envoy does not count so.
     if (name === "Tulle's proxy")
@@ -95,8 +88,9 @@ for (const { name, args } of dataPlanes) {
       assert.equal((await plainly(catalogs[0]!)).status, 200, "PERMISSIVE serves a plain client");
       // Goes through all hops, since the front end hands it on.
       const secret = randomUUID();
-      const ask = async (): Promise<void> => {
-        const answers = await inParallel(60, 30, () => shop.get("/api/catalog", { baggage: `secret=${secret}` }));
+      const ask = async (parallel = 30): Promise<void> => {
+        const call = () => shop.get("/api/catalog", { baggage: `secret=${secret}` });
+        const answers = await inParallel(2 * parallel, parallel, call);
         assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
       };
       const meshed = async (): Promise<readonly CapturedConnection[]> => {
@@ -108,10 +102,14 @@ for (const { name, args } of dataPlanes) {
         const reached = new Set(seen.map(({ server }) => server));
         return sidecars.every((pod) => reached.has(inbound(pod)));
       };
-      // Connections of before the capture are kept and used again; many requests at a time need new ones.
-      await waitFor(async () => (await ask(), await toEachSidecar()), {
-        what: "connections to each sidecar",
-      });
+      // Connections of before the capture are used again: more requests at a time than ever before need new ones.
+      let parallel = 30;
+      const opensMore = async (): Promise<boolean> => {
+        await ask(parallel);
+        parallel = Math.min(2 * parallel, maxParallel);
+        return toEachSidecar();
+      };
+      await waitFor(opensMore, { what: "connections to each sidecar" });
 
       await shop.mustTulle("apply", "-f", path.join(shop.folder, "policies", "1-strict-mutual-tls.yaml"));
       await shop.waitForSync();

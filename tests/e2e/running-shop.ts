@@ -1,0 +1,110 @@
+// One shop for all test files that only look into a running one or route through it: whatever asks first in a process
+// starts it, whatever leaves last ends it. tools/test-batches.ts puts these files into one process; alone, each of them
+// has a shop of its own. A suite that damages its shop, or is about its start or end, starts one by itself.
+import assert from "node:assert/strict";
+import { after, before } from "node:test";
+import { keyOf, keyText, kinds, sameContent, type Kind, type MeshResource } from "@tulle/config";
+import { envoyPath } from "../tools/envoy-path.ts";
+import { waitFor } from "../tools/processes.ts";
+import { ShopInstance, type ShopOptions } from "./shop-instance.ts";
+
+/** By what is beside the apps and at the gateway; a whole one has the authorization server and all that needs it. */
+const shops = {
+  "Tulle's proxy": {},
+  "a stock Envoy": { args: ["--proxy", "envoy"] },
+  "whole, Tulle's proxy": { isWhole: true },
+  "whole, a stock Envoy": { isWhole: true, args: ["--proxy", "envoy"] },
+} as const satisfies Readonly<Record<string, ShopOptions>>;
+
+export type RunningShopName = keyof typeof shops;
+
+/** They come and go by themselves. */
+const unconfigured: readonly Kind[] = ["Pod", "EndpointSlice"];
+
+/** A shop, and how many suites have not left it yet. */
+class RunningShop {
+  readonly #name: RunningShopName;
+  #suites = 0;
+  #starting: Promise<ShopInstance> | undefined;
+
+  constructor(name: RunningShopName) {
+    this.#name = name;
+  }
+
+  expectSuite(): void {
+    this.#suites += 1;
+  }
+
+  enter(): Promise<ShopInstance> {
+    this.#starting ??= envoyPath().then((envoy) =>
+      ShopInstance.start({ ...shops[this.#name], env: { TULLE_ENVOY: envoy } }),
+    );
+    return this.#starting;
+  }
+
+  async leave(): Promise<void> {
+    this.#suites -= 1;
+    if (this.#suites > 0) return;
+    const shop = await this.#starting?.catch(() => undefined);
+    this.#starting = undefined;
+    await shop?.[Symbol.asyncDispose]();
+  }
+}
+
+const running = new Map<RunningShopName, RunningShop>();
+
+/**
+ * To be called in a `describe`: gives its tests the running shop of that name, and afterwards takes back what they
+ * applied, so that the next suite finds it as this one did.
+ */
+export function useRunningShop(name: RunningShopName, take: (shop: ShopInstance) => unknown): void {
+  const shared = running.get(name) ?? new RunningShop(name);
+  running.set(name, shared);
+  shared.expectSuite();
+  let found: Found | undefined;
+  before(async () => {
+    const shop = await shared.enter();
+    found = { shop, resources: await configured(shop), pods: (await shop.pods()).length };
+    await take(shop);
+  });
+  after(async () => {
+    try {
+      if (found !== undefined) await putBack(found);
+    } finally {
+      await shared.leave();
+    }
+  });
+}
+
+/** How a suite found a shop. */
+interface Found {
+  readonly shop: ShopInstance;
+  readonly resources: ReadonlyMap<string, MeshResource>;
+  readonly pods: number;
+}
+
+async function configured(shop: ShopInstance): Promise<ReadonlyMap<string, MeshResource>> {
+  const api = shop.api();
+  const lists = await Promise.all(kinds.filter((kind) => !unconfigured.includes(kind)).map((kind) => api.list(kind)));
+  return new Map(lists.flatMap(({ items }) => items.map((item: MeshResource) => [keyText(keyOf(item)), item])));
+}
+
+async function putBack({ shop, resources, pods }: Found): Promise<void> {
+  const api = shop.api();
+  for (const [key, resource] of await configured(shop)) if (!resources.has(key)) await api.delete(keyOf(resource));
+  const left = await configured(shop);
+  for (const [key, resource] of resources) {
+    const now = left.get(key);
+    if (now !== undefined && sameContent(now, resource)) continue;
+    const answer = await api.apply(resource);
+    assert.notEqual(answer.outcome, "rejected", key);
+  }
+  await waitFor(
+    async () => {
+      const rows = await shop.pods();
+      return rows.length === pods && rows.every(({ ready }) => ready) && (await shop.syncRows()).length === pods;
+    },
+    { what: "the shop to be as it was found", details: () => shop.up.output().slice(-3000) },
+  );
+  await shop.waitForSync();
+}
