@@ -1,6 +1,8 @@
 // Connections by the thousand of another user, to every port that an instance listens on: the owner, the proxies and
 // the probes are answered all the same. Two real users; so this runs as root.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { before, describe, test } from "node:test";
 import { rollOut } from "./replicated-shop.ts";
 import { useRunningShop } from "./running-shop.ts";
@@ -58,6 +60,26 @@ describe("another user's crowd", () => {
     await shop.mustTulle("proxy-config", "clusters", name);
     assert.ok((await shop.pods()).every(({ ready }) => ready));
   });
+
+  // What is dropped knocks again after a second, and again after three: a probe's time is over then.
+  test("1,000 connections that come to a port while its process is held up are kept, not dropped", async () => {
+    const { name, address } = await shop.pod("webapp");
+    const processes = await shop.processes();
+    const { api, xds } = await addressesOf(shop);
+    const held = {
+      [`${name} proxy`]: [15_000, 15_007, 15_020, 15_021].map((port) => `${address}:${port}`),
+      "control-plane": [api, xds],
+    };
+    for (const [who, ports] of Object.entries(held)) {
+      const pid = processes.get(who)!;
+      process.kill(pid, "SIGSTOP");
+      try {
+        for (const at of ports) await connectAtOnce(at, 1000);
+      } finally {
+        process.kill(pid, "SIGCONT");
+      }
+    }
+  });
 });
 
 /** Until all of them have been connected at least once. */
@@ -65,4 +87,16 @@ async function crowd(...crowds: readonly Crowd[]): Promise<Squatter> {
   const squatter = await Squatter.start({ listen: [], crowds });
   await Promise.all(crowds.map(({ at }) => squatter.crowded(at)));
   return squatter;
+}
+
+/** Rejects unless so many are connected at the same time, all within a time that two further tries would exceed. */
+async function connectAtOnce(at: string, count: number): Promise<void> {
+  const { hostname: host, port } = new URL(`http://${at}`);
+  const signal = AbortSignal.timeout(2500);
+  const sockets = Array.from({ length: count }, () => connect({ host, port: Number(port) }));
+  try {
+    await Promise.all(sockets.map((socket) => once(socket, "connect", { signal })));
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
 }

@@ -1,6 +1,6 @@
 // Puts the server together, keeps its background work going, and takes it down in order.
 import type { AddressInfo } from "node:net";
-import { MetricRegistry } from "@tulle/telemetry";
+import { acceptBacklog, MetricRegistry } from "@tulle/telemetry";
 import type { Logger } from "@tulle/telemetry";
 import type { FastifyInstance } from "fastify";
 import { AuditLog } from "./audit/audit-log.ts";
@@ -92,7 +92,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
     context,
     app,
     listen: async () => {
-      await app.listen({ host: config.host, port: config.port });
+      await app.listen({ host: config.host, port: config.port, backlog: acceptBacklog });
       timers.push(...startBackgroundWork(context, courier));
       return app.server.address() as AddressInfo;
     },

@@ -1,4 +1,5 @@
 // The public face of the telemetry package: logs and metrics that every other package takes by hand-over.
+export * from "./accept-backlog.ts";
 export * from "./descriptor-reserve.ts";
 export * from "./log.ts";
 export * from "./metrics.ts";

@@ -2,6 +2,7 @@
 // short time. The oldest makes way for one more: whoever holds many and says nothing keeps nobody out.
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { acceptBacklog } from "@tulle/telemetry";
 
 export interface GuardedListenerOptions {
   /** Of all connections; undefined where others bound them. */
@@ -34,7 +35,7 @@ export class GuardedListener {
 
   /** Rejects if the address cannot be bound. */
   async listen(host: string, port: number): Promise<number> {
-    this.#listening.listen({ host, port });
+    this.#listening.listen({ host, port, backlog: acceptBacklog });
     await once(this.#listening, "listening");
     return (this.#listening.address() as AddressInfo).port;
   }

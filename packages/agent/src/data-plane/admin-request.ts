@@ -5,7 +5,11 @@ import { adminPort } from "../bootstrap/bootstrap.ts";
 // quickly").
 const { request } = process.getBuiltinModule("node:http");
 
-const adminTimeoutMs = 1_000;
+/**
+ * Below the three seconds that a platform waits for the agent's own answer (Istio: the readiness probe's
+ * `timeoutSeconds`), and above the second after which a kernel knocks again that found the port crowded.
+ */
+const adminTimeoutMs = 2_500;
 
 /** Rejects if the proxy does not answer. `address` is the pod's. */
 export async function adminRequest(

@@ -1,5 +1,6 @@
 // The few C library calls that Node does not offer: a lock that the kernel drops with its holder, and listening sockets
 // that nobody polls until a child process inherits them.
+import { acceptBacklog } from "@tulle/telemetry";
 import koffi from "koffi";
 
 const library = koffi.load(null);
@@ -23,7 +24,6 @@ const reuseAddress = linux ? 2 : 4;
 const peerCredentials = 17;
 const lockExclusive = 2;
 const lockNonBlocking = 4;
-const backlog = 4096;
 
 /** Takes the exclusive lock of an open file; false when another process has it (flock(2)). */
 export function tryLock(descriptor: number): boolean {
@@ -55,7 +55,7 @@ export function listeningSocket(address: string, port: number): number {
   setsockoptCall(descriptor, socketLevel, reuseAddress, [1], 4);
   const target = socketAddress(address, port);
   if (bindCall(descriptor, target, target.length) !== 0) throw failAndClose("bind", descriptor);
-  if (listenCall(descriptor, backlog) !== 0) throw failAndClose("listen", descriptor);
+  if (listenCall(descriptor, acceptBacklog) !== 0) throw failAndClose("listen", descriptor);
   return descriptor;
 }
 

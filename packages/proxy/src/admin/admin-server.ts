@@ -2,6 +2,7 @@
 // browser page from elsewhere is refused even when it runs on this machine.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { acceptBacklog } from "@tulle/telemetry";
 import { BootstrapError } from "../bootstrap/read-bootstrap.ts";
 import type { AdminPage, AdminResponse, AdminTargets } from "./admin-page.ts";
 import { text } from "./admin-page.ts";
@@ -50,7 +51,7 @@ export async function startAdmin(
       const words = error.code === "EADDRINUSE" ? "Address already in use" : error.message;
       reject(new BootstrapError([`admin: cannot bind '${address.ip}:${address.port}': ${words}`]));
     });
-    server.listen({ host: address.ip, port: address.port, exclusive: true }, resolve);
+    server.listen({ host: address.ip, port: address.port, exclusive: true, backlog: acceptBacklog }, resolve);
   });
   const bound = server.address() as AddressInfo;
   log.info("admin address", { address: bound.address, port: bound.port });

@@ -1,7 +1,7 @@
 // The sockets of a worker: binds what the runtime's listeners name, hands each accepted connection to the filter chain
 // that matches, and drains what leaves the configuration (Envoy: ListenerManager, ConnectionHandler).
 import net, { isIPv6 } from "node:net";
-import { descriptorLimit, descriptorOf, DescriptorReserve, Trouble } from "@tulle/telemetry";
+import { acceptBacklog, descriptorLimit, descriptorOf, DescriptorReserve, Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../worker/data-path.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
 import type { ListenAddress, Listener } from "./listener.ts";
@@ -146,7 +146,7 @@ export class ListenerHost {
         server.on("error", (error) => this.#acceptTrouble.begin("accept failed", { reason: error.message }));
         resolve({ server, configured: address, own: fd === undefined });
       });
-      if (fd === undefined) server.listen({ ...listenOptions(address), backlog });
+      if (fd === undefined) server.listen({ ...listenOptions(address), backlog: acceptBacklog });
       else server.listen({ fd });
     });
   }
@@ -237,9 +237,6 @@ function letGo(bound: readonly Bound[]): string {
   for (const { server } of bound) server.close();
   return "the listener was removed while its addresses were being bound";
 }
-
-/** Connections that the kernel keeps until they are accepted (Envoy: tcp_backlog_size, the system's somaxconn). */
-const backlog = 4096;
 
 /** What Node is asked for; `::` alone is IPv6 alone, as in Envoy. */
 export function listenOptions({ ip, port, takesIpv4 = false }: ListenAddress): net.ListenOptions {
