@@ -1,7 +1,7 @@
 // Istio's ports of an agent: one tells the platform when a pod's proxy is ready, the other has the metrics of proxy and
 // agent together, whichever data plane it is.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
-import { acceptBacklog, oldestMakesWay } from "@tulle/telemetry";
+import { acceptBacklog, oldestMakesWay } from "@tulle/listening";
 import { adminRequest } from "./data-plane/admin-request.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start

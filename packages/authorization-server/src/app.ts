@@ -1,7 +1,8 @@
 // The HTTP side: Fastify reads requests, the route table decides, answers are written as they are. Fastify parses no
 // body and no query for us, since what it would repair has to be refused.
 import { performance } from "node:perf_hooks";
-import { type Counter, descriptorLimit, oldestMakesWay } from "@tulle/telemetry";
+import { descriptorLimit, oldestMakesWay } from "@tulle/listening";
+import type { Counter } from "@tulle/telemetry";
 import Fastify from "fastify";
 import type {
   FastifyError,

@@ -1,6 +1,7 @@
 // Puts the server together, keeps its background work going, and takes it down in order.
 import type { AddressInfo } from "node:net";
-import { acceptBacklog, MetricRegistry } from "@tulle/telemetry";
+import { acceptBacklog } from "@tulle/listening";
+import { MetricRegistry } from "@tulle/telemetry";
 import type { Logger } from "@tulle/telemetry";
 import type { FastifyInstance } from "fastify";
 import { AuditLog } from "./audit/audit-log.ts";

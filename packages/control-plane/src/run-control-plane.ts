@@ -1,9 +1,10 @@
 // A control plane in one function: builds the first snapshot of what its store has, and serves xDS and the HTTP API
 // until closed.
+import { descriptorLimit, DescriptorReserve } from "@tulle/listening";
 import { type Finding, type Store } from "@tulle/config";
 import { apiSocketName, endpoints } from "@tulle/config/api";
 import { makeSocketPath } from "@tulle/identity/own";
-import { descriptorLimit, DescriptorReserve, type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
+import { type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
 import { type Clock, systemClock } from "@tulle/xds";
 import { readOrMakeToken } from "./api/api-token.ts";
 import { debugRoutes } from "./api/debug-routes.ts";

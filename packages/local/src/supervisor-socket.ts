@@ -3,8 +3,8 @@
 // number.
 import { chmodSync, rmSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { descriptorOf } from "@tulle/listening";
 import { findSocketPath, makeSocketPath, NotOwn, ownUid, userName } from "@tulle/identity/own";
-import { descriptorOf } from "@tulle/telemetry";
 import { socketPeer } from "./network/libc.ts";
 import { processStartTime } from "./process-start-time.ts";
 

@@ -1,9 +1,6 @@
 // The public face of the telemetry package: logs and metrics that every other package takes by hand-over.
-export * from "./accept-backlog.ts";
-export * from "./descriptor-reserve.ts";
 export * from "./log.ts";
 export * from "./metrics.ts";
-export * from "./oldest-makes-way.ts";
 export * from "./printable.ts";
 export * from "./repeated-warning.ts";
 export * from "./seldom-warning.ts";

@@ -2,9 +2,9 @@
 // are built on. Bytes are decoded by them, where a broken message ends its stream with a reason.
 import { chmodSync, lstatSync, unlinkSync } from "node:fs";
 import type { Socket } from "node:net";
+import { GuardedListener } from "@tulle/listening";
 import type { Server, ServerDuplexStream, ServerOptions } from "@grpc/grpc-js";
 import type { AdsAddress, Refusal, StreamOpening } from "./ads-server-api.ts";
-import { GuardedListener } from "./guarded-listener.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import { UnaryCalls } from "./answer-unary.ts";
 import { OpenStreams } from "./open-streams.ts";

@@ -12,7 +12,6 @@ export * from "./clock.ts";
 export * from "./encoded-resource.ts";
 export { Pauses, beforeEachSlice } from "./pauses.ts";
 export * from "./methods.ts";
-export { GuardedListener, remoteOf } from "./guarded-listener.ts";
 export { type RateLimit, defaultRateLimit } from "./request-pace.ts";
 export { resourceName } from "./resource-name.ts";
 export * from "./resource-types.ts";

@@ -4,7 +4,7 @@ import type { X509Certificate } from "node:crypto";
 import { constants } from "node:crypto";
 import type { Socket } from "node:net";
 import { type SecureContextOptions, type Server, type TLSSocket, createServer } from "node:tls";
-import { GuardedListener, remoteOf } from "./guarded-listener.ts";
+import { GuardedListener, remoteOf } from "@tulle/listening";
 import {
   type PeerIdentity,
   type RefusedClient,

@@ -4,8 +4,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { chmodSync, rmSync } from "node:fs";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { DescriptorReserve } from "@tulle/listening";
 import type { Endpoint, ErrorResponse } from "@tulle/config/api";
-import type { DescriptorReserve, Logger } from "@tulle/telemetry";
+import type { Logger } from "@tulle/telemetry";
 import type { ServerTlsCredentials } from "@tulle/xds";
 import { ApiFailure } from "./api-failure.ts";
 import { apiServer } from "./api-server.ts";

@@ -4,8 +4,8 @@ import { constants } from "node:crypto";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
-import { descriptorLimit, descriptorOf, type DescriptorReserve } from "@tulle/telemetry";
-import { GuardedListener, minTlsVersion, remoteOf, type ServerTlsCredentials } from "@tulle/xds";
+import { descriptorLimit, descriptorOf, type DescriptorReserve, GuardedListener, remoteOf } from "@tulle/listening";
+import { minTlsVersion, type ServerTlsCredentials } from "@tulle/xds";
 import { handedApiServer } from "./api-server.ts";
 
 export interface TcpDoorOptions {

@@ -1,6 +1,6 @@
 // The two ports that a control plane serves xDS on: one for whoever may connect, and one with TLS for workloads that
 // show their certificate, or ask for it.
-import { descriptorLimit, descriptorOf, type DescriptorReserve } from "@tulle/telemetry";
+import { descriptorLimit, descriptorOf, type DescriptorReserve } from "@tulle/listening";
 import {
   type AdsServerLimits,
   type AdsServerOptions,

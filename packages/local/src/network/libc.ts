@@ -1,6 +1,6 @@
 // The few C library calls that Node does not offer: a lock that the kernel drops with its holder, and listening sockets
 // that nobody polls until a child process inherits them.
-import { acceptBacklog } from "@tulle/telemetry";
+import { acceptBacklog } from "@tulle/listening";
 import koffi from "koffi";
 
 const library = koffi.load(null);

@@ -2,7 +2,7 @@
 // browser page from elsewhere is refused even when it runs on this machine.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { acceptBacklog } from "@tulle/telemetry";
+import { acceptBacklog } from "@tulle/listening";
 import { BootstrapError } from "../bootstrap/read-bootstrap.ts";
 import type { AdminPage, AdminResponse, AdminTargets } from "./admin-page.ts";
 import { text } from "./admin-page.ts";

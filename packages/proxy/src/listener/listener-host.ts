@@ -1,7 +1,8 @@
 // The sockets of a worker: binds what the runtime's listeners name, hands each accepted connection to the filter chain
 // that matches, and drains what leaves the configuration (Envoy: ListenerManager, ConnectionHandler).
 import net, { isIPv6 } from "node:net";
-import { acceptBacklog, descriptorLimit, descriptorOf, DescriptorReserve, Trouble } from "@tulle/telemetry";
+import { acceptBacklog, descriptorLimit, descriptorOf, DescriptorReserve } from "@tulle/listening";
+import { Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../worker/data-path.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
 import type { ListenAddress, Listener } from "./listener.ts";

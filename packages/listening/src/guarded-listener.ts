@@ -2,7 +2,7 @@
 // short time. The oldest makes way for one more: whoever holds many and says nothing keeps nobody out.
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { acceptBacklog } from "@tulle/telemetry";
+import { acceptBacklog } from "./accept-backlog.ts";
 
 export interface GuardedListenerOptions {
   /** Of all connections; undefined where others bound them. */

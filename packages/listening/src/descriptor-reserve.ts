@@ -3,8 +3,7 @@
 // would fail.
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
-import type { Logger } from "./log.ts";
-import { Trouble } from "./trouble.ts";
+import { type Logger, Trouble } from "@tulle/telemetry";
 
 /**
  * For upstream connections of those who are connected, for the admin pages and for files; of small limits an eighth.
