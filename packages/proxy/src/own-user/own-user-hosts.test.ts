@@ -1,11 +1,12 @@
 // Connections to hosts whose address a program of another user may have taken: nothing is sent to such a program, not
 // even a ClientHello.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import net from "node:net";
 import { test, type TestContext } from "node:test";
 import tls from "node:tls";
-import { listeningSocket } from "@tulle/capture";
+import { listeningSocket, type SocketOwner } from "@tulle/capture";
 import { Logging } from "@tulle/telemetry";
 import { freePort, startProcess, waitFor, type StartedProcess } from "../../../../tests/tools/processes.ts";
 import { DataPath } from "../worker/data-path.ts";
@@ -57,6 +58,7 @@ function outcomeOf(socket: net.Socket): Promise<string> {
   return promise;
 }
 
+const ownerIdOf = (owner: SocketOwner): number => (typeof owner === "object" ? owner.uid : -1);
 const starterOf = (program: StartedProcess): number => program.pid;
 
 test("a program of this user gets what is sent, also one that listens at all addresses", async (t) => {
@@ -150,19 +152,20 @@ if (isRoot) {
     t.after(() => elsewhere.stop());
     const { port, program } = await listenAs(t, 65_534, "127.77.0.6", await freePort("127.77.0.6"), "server.close();");
     const to = { ip: "127.77.0.6", port };
-    const own = net.createServer(() => assert.fail("the connection is another program's"));
-    t.after(() => own.close());
     const socket = net.connect({ host: to.ip, port });
     t.after(() => socket.destroy());
     new OwnUserHosts(range, { warning: () => undefined }, starterOf(elsewhere)).watch(socket, to);
+    const script = `require("node:net").createServer(() => process.exit(1)).listen(${port}, "${to.ip}")`;
+    const own = spawn(process.execPath, ["-e", script], { stdio: "inherit" });
+    t.after(() => own.kill("SIGKILL"));
     process.nextTick(() => {
       // The connection has been begun, and nothing is heard of it before this is over.
-      while (listeningSocket(to) !== "nobody");
-      own.listen(port);
-      assert.equal(typeof listeningSocket(to), "object");
+      const end = performance.now() + 60_000;
+      while (ownerIdOf(listeningSocket(to)) !== 0) assert.ok(performance.now() < end, "this user's program listens");
     });
     assert.equal(await outcomeOf(socket), otherUsersHost);
     await program.waitForOutput(/^got 0$/m);
+    assert.equal(own.exitCode, null, "the connection is another program's");
   });
 
   test("what root has started here and runs as another user is ours", async (t) => {
