@@ -8,6 +8,7 @@ import { checkBarrels, checkPackages, type PackageManifest } from "./tidy/packag
 import { checkCircles, checkRooms, readRoomTables } from "./tidy/rooms.ts";
 import { fileRules } from "./tidy/rules.ts";
 import type { Finding, SourceFile } from "./tidy/source-file.ts";
+import { checkTestCode } from "./tidy/test-code.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 const paths = process.argv.slice(2).map((given) => path.relative(root, path.resolve(given)));
@@ -25,6 +26,7 @@ const findings: readonly Finding[] = [
   ...files.flatMap((file) => checkImports(file, table)),
   ...readRoomTables(architecture).flatMap((rooms) => checkRooms(files, rooms)),
   ...checkCircles(files),
+  ...checkTestCode(files),
   ...files.flatMap((file) => fileRules.flatMap((rule) => rule(file))),
 ];
 

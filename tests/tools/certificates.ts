@@ -1,5 +1,6 @@
-// Certificates for tests, made by OpenSSL in a folder that ends with the call: nothing of it is kept, and no key lies
-// in the repository.
+// Certificates for tests, made by OpenSSL, which is none of ours, in a folder that ends with the call: nothing of it is
+// kept, and no key lies in the repository. Those that a mesh's own authority signs, thousands in a second and at any
+// time of a clock, come from `@tulle/identity/testing`.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -85,6 +86,25 @@ ${extensions.join("\n")}
 function asn1Time(days: number): string {
   const text = new Date(Date.now() + days * 86_400_000).toISOString();
   return `${text.slice(0, 19).replaceAll(/[-:T]/g, "")}Z`;
+}
+
+export interface TestAuthority {
+  readonly rootPem: string;
+  /** `names` as OpenSSL writes them, with commas between. The chain is the leaf, then the intermediate. */
+  readonly leaf: (names: string) => Promise<{ readonly privateKeyPem: string; readonly certChainPem: string }>;
+}
+
+/** A root, and an intermediate that signs the leaves. */
+export async function testAuthority(): Promise<TestAuthority> {
+  const root = await testCertificate({ commonName: "root", isAuthority: true });
+  const issuer = await testCertificate({ commonName: "intermediate", isAuthority: true, issuer: root });
+  return {
+    rootPem: root.certificate,
+    leaf: async (names) => {
+      const { certificate, key } = await testCertificate({ commonName: "leaf", names: [names], issuer });
+      return { privateKeyPem: key, certChainPem: certificate + issuer.certificate };
+    },
+  };
 }
 
 /** A list of an authority (PEM) that revokes the given certificate. */

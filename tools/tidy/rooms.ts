@@ -4,6 +4,7 @@
 import path from "node:path";
 import { importsOf } from "./import-table.ts";
 import { isHandWrittenCode, type Finding, type SourceFile } from "./source-file.ts";
+import { isOfTests } from "./test-code.ts";
 
 export interface RoomTable {
   readonly folder: string;
@@ -62,10 +63,6 @@ export function checkCircles(files: readonly SourceFile[]): readonly Finding[] {
 
 function error(place: string, line: number | undefined, message: string): Finding {
   return { place, ...(line !== undefined && { line }), severity: "error", message };
-}
-
-function isOfTests({ path: file }: SourceFile): boolean {
-  return file.endsWith(".test.ts") || file.includes("/testing/");
 }
 
 function importsWithin(file: SourceFile): readonly Import[] {

@@ -6,6 +6,7 @@ import { checkBarrels, checkPackages } from "./packages.ts";
 import { checkCircles, checkRooms, readRoomTables } from "./rooms.ts";
 import { fileRules } from "./rules.ts";
 import { functionsOf } from "./sizes.ts";
+import { checkTestCode } from "./test-code.ts";
 
 const opening = "// A file with a sentence about its place in the story.\n";
 
@@ -365,6 +366,52 @@ describe("rooms", () => {
       const told = found(files);
       assert.equal(told.length, expected.length, told.join("\n"));
       for (const [index, message] of told.entries()) assert.match(message, expected[index]!);
+    });
+  }
+});
+
+describe("code of tests", () => {
+  const told = (paths: Readonly<Record<string, string>>): readonly string[] =>
+    checkTestCode(Object.entries(paths).map(([path, text]) => ({ path, text }))).map(
+      ({ place, message }) => `${place} ${message}`,
+    );
+  const at = "packages/proxy/src";
+  const cases: readonly { name: string; files: Readonly<Record<string, string>>; expected: readonly RegExp[] }[] = [
+    {
+      name: "imported by production",
+      files: {
+        [`${at}/a.ts`]: "",
+        [`${at}/main.ts`]: 'import { a } from "./a.ts";',
+        [`${at}/a.test.ts`]: 'from "./a.ts"',
+      },
+      expected: [],
+    },
+    {
+      name: "run as a thread",
+      files: { [`${at}/a.ts`]: "", [`${at}/b.ts`]: 'new URL("./a.ts", base)', [`${at}/a.test.ts`]: 'from "./a.ts"' },
+      expected: [],
+    },
+    {
+      name: "imported by a test alone",
+      files: { [`${at}/x/a.ts`]: "", [`${at}/a.test.ts`]: 'import { a } from "./x/a.ts";' },
+      expected: [/^packages\/proxy\/src\/x\/a\.ts is imported by tests alone/],
+    },
+    {
+      name: "imported by what only tests import",
+      files: { [`${at}/a.ts`]: "", [`${at}/testing/b.ts`]: 'import { a } from "../a.ts";' },
+      expected: [/^packages\/proxy\/src\/a\.ts is imported by tests alone/],
+    },
+    {
+      name: "a second folder",
+      files: { [`${at}/x/testing/a.ts`]: "" },
+      expected: [/^packages\/proxy\/src\/x\/testing\/a\.ts lies in a second testing\//],
+    },
+  ];
+  for (const { name, files, expected } of cases) {
+    test(name, () => {
+      const found = told(files);
+      assert.equal(found.length, expected.length, found.join("\n"));
+      for (const [index, message] of found.entries()) assert.match(message, expected[index]!);
     });
   }
 });

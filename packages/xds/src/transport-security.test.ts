@@ -6,13 +6,13 @@ import { type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { create } from "@bufbuild/protobuf";
 import { waitFor } from "../../../tests/tools/processes.ts";
+import { type TestAuthority, testAuthority } from "../../../tests/tools/certificates.ts";
 import { connectAds } from "./ads-client.ts";
 import { type AdsServerOptions, serveAds } from "./index.ts";
 import { type CertificateCall, certificateService, createCertificate } from "./certificate-service.ts";
 import { encodeResource } from "./encoded-resource.ts";
 import { NodeSchema } from "./generated/envoy/config/core/v3/base_pb.ts";
 import { SecretSchema } from "./generated/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts";
-import { type TestAuthority, testAuthority } from "./testing/certificates.ts";
 import type { ClientTls, RefusedClient } from "./transport-security.ts";
 
 const serverName = "tulled.tulle-system.svc";
@@ -86,7 +86,7 @@ function startClient(
 
 for (const service of ["ads", "sds"] as const) {
   test(`a client with a certificate is served ${service}, and known by it`, async (context) => {
-    const authority = await testAuthority(context);
+    const authority = await testAuthority();
     const { server, port, chains } = await startServer(context, authority, { service });
     const identity = await authority.leaf(webUri);
     const { received } = startClient(context, port, () => ({ rootsPem: authority.rootPem, serverName, identity }), {
@@ -100,8 +100,8 @@ for (const service of ["ads", "sds"] as const) {
 }
 
 test("clients that are turned away, each with words on both sides", async (context) => {
-  const authority = await testAuthority(context);
-  const other = await testAuthority(context);
+  const authority = await testAuthority();
+  const other = await testAuthority();
   const { refused, port } = await startServer(context, authority, {
     refusal: ({ node, peerIdentity }) =>
       `${node.id.split("~")[2]} is not of ${peerIdentity?.serviceAccount ?? "nobody"}`,
@@ -157,7 +157,7 @@ test("clients that are turned away, each with words on both sides", async (conte
 });
 
 test("TLS 1.2 and a client without HTTP/2 are refused", async (context) => {
-  const authority = await testAuthority(context);
+  const authority = await testAuthority();
   const { refused, port } = await startServer(context, authority);
   const cases = [
     { name: "TLS 1.2", options: { maxVersion: "TLSv1.2", ALPNProtocols: ["h2"] }, reason: "handshake" },
@@ -174,8 +174,8 @@ test("TLS 1.2 and a client without HTTP/2 are refused", async (context) => {
 });
 
 test("credentials change on both sides, and the stream goes on", async (context) => {
-  const before = await testAuthority(context);
-  const after = await testAuthority(context);
+  const before = await testAuthority();
+  const after = await testAuthority();
   const roots = before.rootPem + after.rootPem;
   const { server, port } = await startServer(context, before);
   const earlier = await before.leaf(webUri);
@@ -196,7 +196,7 @@ test("credentials change on both sides, and the stream goes on", async (context)
 });
 
 test("a connection ends with the certificate that opened it, and the client comes again", async (context) => {
-  const authority = await testAuthority(context);
+  const authority = await testAuthority();
   const { server, port, validity } = await startServer(context, authority);
   validity.untilMs = Date.now() + 200;
   const identity = await authority.leaf(webUri);
@@ -212,7 +212,7 @@ test("a connection ends with the certificate that opened it, and the client come
 });
 
 test("a certificate request is answered beside the streams, with or without a client certificate", async (context) => {
-  const authority = await testAuthority(context);
+  const authority = await testAuthority();
   const calls: CertificateCall[] = [];
   const { port } = await startServer(context, authority, {
     unaryHandlers: certificateService(async (call) => {

@@ -5,10 +5,10 @@ import { analyze, analyzers } from "./analyze.ts";
 import { findingCodes } from "../findings/finding.ts";
 import { loadText } from "../load/load.ts";
 import { renderFinding } from "../findings/render-finding.ts";
-import { shop } from "./testing/analyzed-mesh.ts";
-import { routingCases } from "./testing/routing-cases.ts";
-import { workloadCases } from "./testing/workload-cases.ts";
-import { securityCases } from "./testing/security-cases.ts";
+import { shop } from "../testing/analyzed-mesh.ts";
+import { routingCases } from "../testing/routing-cases.ts";
+import { workloadCases } from "../testing/workload-cases.ts";
+import { securityCases } from "../testing/security-cases.ts";
 
 const cases = [...routingCases, ...workloadCases, ...securityCases];
 

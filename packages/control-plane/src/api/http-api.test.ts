@@ -9,7 +9,7 @@ import path from "node:path";
 import { type TestContext, test } from "node:test";
 import { ApiClient, ApiError, controlPlaneName } from "@tulle/config";
 import { createAuthority } from "@tulle/identity";
-import { provenWorld, type ProvenWorld } from "../ca/testing/proven-world.ts";
+import { provenWorld, type ProvenWorld } from "../testing/proven-world.ts";
 import { tcpLimits } from "./tcp-door.ts";
 
 interface World extends ProvenWorld {

@@ -8,7 +8,7 @@ import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
 import { freeAddressBlock, startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import type { ProxySync } from "@tulle/config/api";
-import { identityOfWeb, provenWorld } from "./testing/proven-world.ts";
+import { identityOfWeb, provenWorld } from "../testing/proven-world.ts";
 
 const typeUrl = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
 const tlsContext = typeUrl("transport_sockets.tls.v3.UpstreamTlsContext");

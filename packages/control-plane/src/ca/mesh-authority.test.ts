@@ -21,7 +21,7 @@ import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import { caMetrics } from "./ca-metrics.ts";
 import { MeshAuthority, rootFile } from "./mesh-authority.ts";
 import { serveProvenWorkloads } from "./serve-proven-workloads.ts";
-import { web, webNode } from "./testing/proven-world.ts";
+import { web, webNode } from "../testing/proven-world.ts";
 
 const hourMs = 3_600_000;
 const serverName = "tulled.tulle-system.svc";

@@ -1,14 +1,12 @@
 // The port with TLS as workloads meet it: who gets a certificate, who may connect, whose configuration they get, and
 // roots that change.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { readFile, stat, writeFile } from "node:fs/promises";
 import net from "node:net";
 import path from "node:path";
 import { type TestContext, test } from "node:test";
 import tls from "node:tls";
-import { promisify } from "node:util";
 import {
   createAuthority,
   CertificateAuthority,
@@ -21,7 +19,7 @@ import { createWorkloadTokenKey, issueWorkloadToken, localTokenIssuer } from "@t
 import { create } from "@bufbuild/protobuf";
 import { type AdsResponse, connectAds, openByteStream } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
-import { debianTool } from "../../../../tests/tools/debian-tool.ts";
+import { testCertificate } from "../../../../tests/tools/certificates.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import type { AuthorityStatus } from "@tulle/config/api";
@@ -41,7 +39,7 @@ import {
   web,
   webNode,
   webPod,
-} from "./testing/proven-world.ts";
+} from "../testing/proven-world.ts";
 
 const hourMs = 3_600_000;
 const other = { ...web, serviceAccount: "other" };
@@ -211,15 +209,9 @@ test("callers without a proof, or with one for something else, get no certificat
 
 /** What a stranger makes at home: with the right name, and nobody behind it. */
 async function selfSigned(): Promise<Identity> {
-  const folder = temporaryFolder("tulle-ca-");
-  const files = ["-keyout", "key.pem", "-out", "cert.pem"];
-  const names = ["-subj", "/CN=web", "-addext", "subjectAltName=URI:spiffe://cluster.local/ns/shop/sa/web"];
-  const leaf = ["-addext", "basicConstraints=critical,CA:FALSE"];
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-  const run = promisify(execFile);
-  await run(await debianTool("openssl"), ["req", "-x509", ...key, ...files, ...names, ...leaf], { cwd: folder });
-  const read = (file: string) => readFile(path.join(folder, file), "utf8");
-  return { privateKeyPem: await read("key.pem"), certChainPem: await read("cert.pem") };
+  const names = ["URI:spiffe://cluster.local/ns/shop/sa/web"];
+  const { certificate, key } = await testCertificate({ commonName: "web", names });
+  return { privateKeyPem: key, certChainPem: certificate };
 }
 
 async function ofAnotherAuthority(): Promise<Identity> {

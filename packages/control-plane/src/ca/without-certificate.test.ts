@@ -13,7 +13,7 @@ import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
 import { freeAddressBlock, type StartedProcess, startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import type { ProxySync } from "@tulle/config/api";
-import { type ProvenWorld, provenWorld } from "./testing/proven-world.ts";
+import { type ProvenWorld, provenWorld } from "../testing/proven-world.ts";
 
 const adminPort = 15_000;
 const cli = path.resolve(import.meta.dirname, "../../../cli/src/main.ts");

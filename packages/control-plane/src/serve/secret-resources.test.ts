@@ -10,13 +10,7 @@ import { type AdsResponse, connectAds } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { testCertificate, type TestCertificate } from "../../../../tests/tools/certificates.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
-import {
-  identityOfWeb,
-  openStream,
-  type ProvenWorld,
-  provenWorld,
-  type TestStream,
-} from "../ca/testing/proven-world.ts";
+import { identityOfWeb, openStream, type ProvenWorld, provenWorld, type TestStream } from "../testing/proven-world.ts";
 
 const gatewayNode = "router~127.9.9.1~web-1.shop~shop.svc.cluster.local";
 const names = new Set([

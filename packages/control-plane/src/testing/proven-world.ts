@@ -34,13 +34,13 @@ import {
   type XdsService,
 } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
-import { type SocketAnswer, type SocketRequest, socketRequest } from "../../../../../tests/tools/socket-request.ts";
-import { temporaryFolder } from "../../../../../tests/tools/temporary-folder.ts";
+import { type SocketAnswer, type SocketRequest, socketRequest } from "../../../../tests/tools/socket-request.ts";
+import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import {
   type ManifestControlPlaneOptions,
   type RunningManifestControlPlane,
   runManifestControlPlane,
-} from "../../run-manifest-control-plane.ts";
+} from "../run-manifest-control-plane.ts";
 
 export const web: SpiffeId = { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "web" };
 export const webPod = { name: "web-1", uid: "web-uid" };

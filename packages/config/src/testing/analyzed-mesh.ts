@@ -1,6 +1,6 @@
 // The small mesh that analyzers are tried on, and what is added to it.
-import { testCertificate } from "../../../../../tests/tools/certificates.ts";
-import type { AnalyzeOptions } from "../analyzer.ts";
+import { testCertificate } from "../../../../tests/tools/certificates.ts";
+import type { AnalyzeOptions } from "../analyzers/analyzer.ts";
 
 export const shop = `
 kind: List
