@@ -2,6 +2,7 @@
 // Connection gives up. The two agree but for the tables of this file, in which this one is stricter.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { expectedOfBoth, type ParityExpectation } from "../../../../tests/tools/parity-difference.ts";
 import { seededRandom } from "../testing/random-requests.ts";
 import { extension, router } from "../testing/envoy-json.ts";
 import { type ParityCall, type ParityPair, type Seen, startParityPair } from "../testing/parity-pair.ts";
@@ -107,32 +108,40 @@ describe("paths", () => {
   });
 
   const refusedPath = "400 path_normalization_failed";
-  const rows: readonly (readonly [listener: string, path: string, ours: string, envoys: string])[] = [
-    ["base", "/x/..;/admin", "/admin", "/admin"],
-    ["base", "/..;a=b/admin", "/admin", "/admin"],
-    ["base", "/x/.;/admin", "/x/admin", "/x/admin"],
-    ["base", "/x/..;\\admin", "/", "/"],
-    ["base", "/x/..%3b/admin", "/x/..%3b/admin", "/x/..%3b/admin"],
-    ["base", "/a%00b", refusedPath, refusedPath],
-    ["base", "/a?b=%00", "/a?b=%00", "/a?b=%00"],
-    ["base", "/a#b", refusedPath, refusedPath],
-    ["none", "/x/..;/admin", "/x/..;/admin", "/x/..;/admin"],
-    ["none", "/a%00b", "/a%00b", "/a%00b"],
-    // Here the two differ.
-    ["base", "/x/%2e%2e;/admin", "/admin", "/x/..;/admin"],
-    ["base", "/x/.%2E;a/admin", "/admin", "/x/..;a/admin"],
-    ["base", "/x/y\\..;/admin", "/x/admin", "/x/y/..;/admin"],
-    ["decode", "/x/y%5c..;/admin", "/x/admin", "/x/y/..;/admin"],
-    ["base", "/%%7e", "/%25~", "/%~"],
-    ["base", "/..;%00/x", refusedPath, "/x"],
-    ["merge", "//", "/", "//"],
+  const dotsOfServers = "some servers resolve what Envoy leaves; routes judge the path that the application reads";
+  const rows: readonly (readonly [listener: string, path: string, expected: ParityExpectation<string>])[] = [
+    ["base", "/x/..;/admin", "/admin"],
+    ["base", "/..;a=b/admin", "/admin"],
+    ["base", "/x/.;/admin", "/x/admin"],
+    ["base", "/x/..;\\admin", "/"],
+    ["base", "/x/..%3b/admin", "/x/..%3b/admin"],
+    ["base", "/a%00b", refusedPath],
+    ["base", "/a?b=%00", "/a?b=%00"],
+    ["base", "/a#b", refusedPath],
+    ["none", "/x/..;/admin", "/x/..;/admin"],
+    ["none", "/a%00b", "/a%00b"],
+    ["base", "/x/%2e%2e;/admin", { ours: "/admin", envoys: "/x/..;/admin", why: dotsOfServers }],
+    ["base", "/x/.%2E;a/admin", { ours: "/admin", envoys: "/x/..;a/admin", why: dotsOfServers }],
+    ["base", "/x/y\\..;/admin", { ours: "/x/admin", envoys: "/x/y/..;/admin", why: dotsOfServers }],
+    ["decode", "/x/y%5c..;/admin", { ours: "/x/admin", envoys: "/x/y/..;/admin", why: dotsOfServers }],
+    [
+      "base",
+      "/%%7e",
+      {
+        ours: "/%25~",
+        envoys: "/%~",
+        why: "a percent sign that begins no escape is escaped, so that nobody reads one",
+      },
+    ],
+    ["base", "/..;%00/x", { ours: refusedPath, envoys: "/x", why: "NUL is refused wherever it stands in a path" }],
+    ["merge", "//", { ours: "/", envoys: "//", why: "slashes alone are merged as others are" }],
   ];
   let outcomes: Awaited<ReturnType<typeof bothOf>>;
   before(async () => {
     outcomes = await bothOf(rows.map(([listener, path]) => ({ listener, path })));
   });
-  for (const [index, [listener, path, ours, envoys]] of rows.entries()) {
-    test(`${path}, ${listener}`, () => assert.deepEqual(outcomes[index], { ours, envoys }));
+  for (const [index, [listener, path, expected]] of rows.entries()) {
+    test(`${path}, ${listener}`, () => assert.deepEqual(outcomes[index], expectedOfBoth(expected)));
   }
 });
 
