@@ -150,7 +150,7 @@ export class SmallMesh implements AsyncDisposable {
   }
 
   async #difference(replicas: number): Promise<string> {
-    const [rows, slices, processes] = await Promise.all([this.podRows(), this.sliceRows(), this.processes()]);
+    const rows = await this.podRows();
     const names = rows.map(({ metadata }) => metadata.name).sort();
     if (names.length !== replicas) return `the store has the pods ${names.join(", ")}`;
     const unready = rows.filter(
@@ -159,6 +159,8 @@ export class SmallMesh implements AsyncDisposable {
         status?.conditions?.find(({ type }) => type === "Ready")?.status !== "True",
     );
     if (unready.length > 0) return `not ready: ${unready.map(({ metadata }) => metadata.name).join(", ")}`;
+    // All of the machine's are looked at: last, and once the rest is as it should be.
+    const [slices, processes] = await Promise.all([this.sliceRows(), this.processes()]);
     const wantedProcesses = ["control-plane", ...names.flatMap((name) => [`${name} app`, `${name} proxy`])].sort();
     const running = [...processes.keys()].sort();
     if (running.join() !== wantedProcesses.join()) return `what runs is ${running.join(", ")}`;

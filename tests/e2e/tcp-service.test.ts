@@ -91,6 +91,7 @@ for (const proxy of ["tulle", "envoy"] as const) {
     before(async () => {
       shop = await ShopInstance.start({
         args: ["--proxy", proxy],
+        without: ["productpage.yaml"],
         env: { TULLE_ENVOY: await envoyPath() },
         async prepare(folder) {
           await writeFile(path.join(folder, "echo.mjs"), echoProgram);
