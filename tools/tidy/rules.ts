@@ -192,13 +192,13 @@ function variantsKeepToThemselves(file: SourceFile): readonly Finding[] {
     }));
 }
 
-/** One of the contract in xds, and one of the data path's, whose timers are others. */
+/** One of the contract in timing, and one of the data path's, whose timers are others. */
 function fakeClocksAreTwo(file: SourceFile): readonly Finding[] {
-  if (isTidyItself(file) || /^packages\/(xds|proxy)\/src\/testing\//.test(file.path)) return [];
+  if (isTidyItself(file) || /^packages\/(timing|proxy)\/src\/testing\//.test(file.path)) return [];
   return findAll(
     file,
     /\bclass \w+ implements Clock\b/,
-    (match) => `"${match}": take ManualClock of @tulle/xds/testing, or the proxy's`,
+    (match) => `"${match}": take ManualClock of @tulle/timing/testing, or the proxy's`,
   );
 }
 

@@ -1,9 +1,9 @@
 // The stages between the store and the streams, made and connected: what changes in one of them is told to the next,
 // and what each finds in the resources is gathered for whoever asks.
+import type { Clock } from "@tulle/timing";
 import { type Finding, isKind, keyText, type Place, placeOf, type ResourceKey, type Store } from "@tulle/config";
 import type { ResourceStatus } from "@tulle/config/api";
 import type { Logger } from "@tulle/telemetry";
-import type { Clock } from "@tulle/xds";
 import { type KnownPods, knownPods } from "./ca/known-pods.ts";
 import type { Security } from "./ca/open-security.ts";
 import { fetchDocument, fetchJwks } from "./jwks/fetch-jwks.ts";

@@ -1,11 +1,11 @@
 // A control plane in one function: builds the first snapshot of what its store has, and serves xDS and the HTTP API
 // until closed.
+import { type Clock, systemClock } from "@tulle/timing";
 import { descriptorLimit, DescriptorReserve } from "@tulle/listening";
 import { type Finding, type Store } from "@tulle/config";
 import { apiSocketName, endpoints } from "@tulle/config/api";
 import { makeSocketPath } from "@tulle/identity/own";
 import { type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
-import { type Clock, systemClock } from "@tulle/xds";
 import { readOrMakeToken } from "./api/api-token.ts";
 import { debugRoutes } from "./api/debug-routes.ts";
 import { serveHttpApi } from "./api/http-api.ts";

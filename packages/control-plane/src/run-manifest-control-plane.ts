@@ -1,8 +1,8 @@
 // A control plane over a folder of manifests and what is applied above it: opens its state and its store, runs it
 // with both, and closes them after it.
+import { systemClock } from "@tulle/timing";
 import { analyze, type Store } from "@tulle/config";
 import { Logging } from "@tulle/telemetry";
-import { systemClock } from "@tulle/xds";
 import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
 import { StateFolder } from "./state/state-folder.ts";
 import { LayeredStore } from "./stores/layered-store.ts";

@@ -1,8 +1,9 @@
 // Starts a whole proxy in this process from a bootstrap: static resources, subscriptions, admin interface. `tulle
 // proxy` and the agent both run it.
 import { hostname } from "node:os";
+import { beforeEachSlice, systemClock as streamClock } from "@tulle/timing";
 import { type LogLevel, type LogSink, Logging, MetricRegistry } from "@tulle/telemetry";
-import { beforeEachSlice, connectAds, systemClock as streamClock, xdsMethods } from "@tulle/xds";
+import { connectAds, xdsMethods } from "@tulle/xds";
 import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { AccessLogFiles } from "./access-log/access-log-file.ts";
 import { type AdminServer, startAdmin } from "./admin/admin-server.ts";

@@ -14,7 +14,7 @@ import { type DiscoveryRequest, DiscoveryRequestSchema } from "./generated/envoy
 import { loadGrpc } from "./load-grpc.ts";
 import { type ResourceTypeName, resourceType } from "./resource-types.ts";
 import { decodeResponse } from "./sotw/wire.ts";
-import { ManualClock } from "./testing/manual-clock.ts";
+import { ManualClock } from "@tulle/timing/testing";
 
 const node = { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local" };
 const names = (count: number, prefix = "invented"): string[] =>

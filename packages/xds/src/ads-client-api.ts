@@ -1,8 +1,7 @@
 // What a proxy and the ADS client say to each other. The proxy subscribes, is handed one response at a time, and gives
 // a verdict on it; the client turns verdicts into ACK and NACK and keeps the stream alive.
+import type { BackOffLimits, Clock } from "@tulle/timing";
 import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
-import type { BackOffLimits } from "./back-off.ts";
-import type { Clock } from "./clock.ts";
 import type { SubscribedNames } from "./ads-server-api.ts";
 import type { ByteStream, ByteStreamEvents } from "./byte-stream.ts";
 import type { AdsTarget } from "./grpc-channel.ts";

@@ -1,4 +1,5 @@
 // The ADS client of a proxy: the state machine of a variant with a clock, gRPC and the decoding of resources around it.
+import { type Clock, systemClock, Pauses } from "@tulle/timing";
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type {
   AdsClient,
@@ -22,11 +23,8 @@ import type {
   ReceivedContent,
   ReceivedResponse,
 } from "./client-machine.ts";
-import type { Clock } from "./clock.ts";
-import { systemClock } from "./clock.ts";
 import { decodeInSlices } from "./decode-in-slices.ts";
 import { contentVersionInSlices } from "./encoded-resource.ts";
-import { Pauses } from "./pauses.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 import { resourceType } from "./resource-types.ts";
 import { RequestPace } from "./request-pace.ts";

@@ -1,8 +1,8 @@
 // What a control plane and the ADS server say to each other. The control plane declares, connection by connection and
 // type by type, which resources a proxy should have; the server works out what to send, when, and in which responses.
 import type { Socket } from "node:net";
+import type { Clock } from "@tulle/timing";
 import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
-import type { Clock } from "./clock.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 import type { PeerIdentity, ServerTls, ServerTlsCredentials } from "./transport-security.ts";

@@ -1,5 +1,6 @@
 // One ADS stream as the control plane sees it: the state machine of a variant with a clock, a byte stream and handlers
 // around it.
+import type { Clock } from "@tulle/timing";
 import { create, toBinary } from "@bufbuild/protobuf";
 import type {
   AdsConnection,
@@ -10,7 +11,6 @@ import type {
   TypeStatus,
 } from "./ads-server-api.ts";
 import type { ServerByteStream } from "./byte-stream-server.ts";
-import type { Clock } from "./clock.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
 import { type Node, NodeSchema } from "./generated/envoy/config/core/v3/base_pb.ts";
 import { type ResourceTypeName, resourceTypeOfUrl } from "./resource-types.ts";

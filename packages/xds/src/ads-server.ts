@@ -1,9 +1,9 @@
 // The ADS server: for each stream that arrives, a state machine of the variant that its client speaks.
 import { randomBytes } from "node:crypto";
+import { systemClock } from "@tulle/timing";
 import type { AdsConnection, AdsServerLimits, AdsServerOptions, RunningAdsServer } from "./ads-server-api.ts";
 import { AdsServerConnection } from "./ads-server-connection.ts";
 import { type OnByteStream, serveByteStreams } from "./byte-stream-server.ts";
-import { systemClock } from "./clock.ts";
 import type { ServerRequest, ServerResponse, ServerVariant } from "./server-machine.ts";
 import { sotwServer } from "./sotw/variant.ts";
 

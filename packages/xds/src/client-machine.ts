@@ -1,10 +1,10 @@
 // The client's end of a conversation, whichever variant of xDS the server speaks: events go in, actions come out,
 // without any gRPC; time and chance are numbers in the events. State of the world (sotw/) is one variant; the
 // incremental one would be another.
+import type { BackOffLimits } from "@tulle/timing";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import type { AdsClientState, ResourceError } from "./ads-client-api.ts";
 import type { SubscribedNames } from "./ads-server-api.ts";
-import type { BackOffLimits } from "./back-off.ts";
 import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
 import type { ResourceType, ResourceTypeName } from "./resource-types.ts";
 

@@ -1,12 +1,12 @@
 // Decoding in slices gives what decoding at once gives, for whatever message and wherever it is cut.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Pauses } from "@tulle/timing";
 import { create, equals, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { decodeInSlices } from "./decode-in-slices.ts";
 import { ClusterSchema } from "./generated/envoy/config/cluster/v3/cluster_pb.ts";
 import { RouteConfigurationSchema } from "./generated/envoy/config/route/v3/route_pb.ts";
 import { VirtualHostSchema } from "./generated/envoy/config/route/v3/route_components_pb.ts";
-import { Pauses } from "./pauses.ts";
 
 const host = (name: string, routes: number) =>
   create(VirtualHostSchema, {

@@ -1,6 +1,7 @@
 // Decodes a large message with pauses: a route configuration of ten thousand routes takes a tenth of a second, in which
 // a proxy would serve nobody. What is cut is the list of fields; encodings that follow each other merge into one
 // message (protobuf's encoding guide, "last one wins", lists append).
+import type { Pauses } from "@tulle/timing";
 import {
   type DescField,
   type DescMessage,
@@ -10,7 +11,6 @@ import {
   mergeFromBinary,
 } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
-import type { Pauses } from "./pauses.ts";
 
 /** About a tenth of a millisecond. */
 const pieceBytes = 4096;

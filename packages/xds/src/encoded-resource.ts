@@ -1,9 +1,9 @@
 // A resource in the form in which it is sent: encoded once, known by name and by the hash of its content, and shared
 // by every connection whose proxy has the same view.
 import { createHash } from "node:crypto";
+import type { Pauses } from "@tulle/timing";
 import { type DescMessage, type MessageShape, create, toBinary } from "@bufbuild/protobuf";
 import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
-import type { Pauses } from "./pauses.ts";
 import type { Cluster } from "./generated/envoy/config/cluster/v3/cluster_pb.ts";
 
 const versionLength = 16;

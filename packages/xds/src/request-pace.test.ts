@@ -5,7 +5,7 @@ import { RequestPace, type RateLimit } from "./request-pace.ts";
 import { resourceType, type ResourceTypeName } from "./resource-types.ts";
 import type { SotwRequest } from "./sotw/client-stream.ts";
 import { sotwClient } from "./sotw/variant.ts";
-import { ManualClock } from "./testing/manual-clock.ts";
+import { ManualClock } from "@tulle/timing/testing";
 
 const request = (type: ResourceTypeName, more: Partial<SotwRequest> = {}): SotwRequest => ({
   type: resourceType(type),

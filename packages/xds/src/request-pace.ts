@@ -1,8 +1,8 @@
 // Holds requests of a stream back that would come too fast: all of them where a bootstrap says so
 // (rate_limit_settings), refusals always. A server that answers each refusal with the same bad resource, as those
 // without a memory do, would otherwise keep both ends busy for ever.
+import type { Clock } from "@tulle/timing";
 import type { ClientRequest } from "./client-machine.ts";
-import type { Clock } from "./clock.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
 
 /** Envoy: RateLimitSettings. */

@@ -1,6 +1,6 @@
 // How long resources live that were sent with a time to live (service.discovery.v3.Resource.ttl): each response that
 // names one of them, with or without its content, begins its time anew.
-import type { Clock } from "./clock.ts";
+import type { Clock } from "@tulle/timing";
 import type { ResourceTypeName } from "./resource-types.ts";
 
 type State = { readonly kind: "lives"; readonly cancel: () => void } | { readonly kind: "expired" };

@@ -6,7 +6,7 @@ import path from "node:path";
 import { type TestContext, test } from "node:test";
 import { type CertificateAuthority, createAuthority, type WorkloadCertificate } from "@tulle/identity";
 import { type LogEntry, Logging } from "@tulle/telemetry";
-import { ManualClock } from "@tulle/xds/testing";
+import { ManualClock } from "@tulle/timing/testing";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { goodToken, newAuthority, type TestAuthority, testAuthority, web } from "../testing/test-authority.ts";
 import type { SignCertificate, SigningAnswer } from "./certificate-signer.ts";

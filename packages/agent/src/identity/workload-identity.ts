@@ -1,6 +1,7 @@
 // The workload's identity while its agent lives: obtained, kept over restarts, renewed at half life, and handed to
 // whoever follows it. The times are decided by identity's renewal machine; here is what it is fed with, and what its
 // states make happen.
+import type { Clock } from "@tulle/timing";
 import {
   checkWorkloadCertificate,
   type ExpiryLevel,
@@ -17,7 +18,6 @@ import {
   writeWorkloadCertificate,
 } from "@tulle/identity";
 import { type Logger, Trouble } from "@tulle/telemetry";
-import type { Clock } from "@tulle/xds";
 import type { SignCertificate } from "./certificate-signer.ts";
 import { IdentityMetrics } from "./identity-metrics.ts";
 import { requestCertificate } from "./request-certificate.ts";

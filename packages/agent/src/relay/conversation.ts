@@ -1,6 +1,7 @@
 // What the relay has to understand of the bytes that pass, which is one variant of xDS: what the proxy asks for, what
 // it has accepted, and what the saved state can answer. The session passes the bytes on without looking at them.
-import type { Clock, ResourceType } from "@tulle/xds";
+import type { Clock } from "@tulle/timing";
+import type { ResourceType } from "@tulle/xds";
 import type { StateKeeper } from "./state-keeper.ts";
 
 export interface ConversationOptions {

@@ -14,7 +14,7 @@ import {
   resourceTypeOfUrl,
 } from "@tulle/xds";
 import { DiscoveryRequestSchema, ResourceSchema } from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
-import { ManualClock } from "@tulle/xds/testing";
+import { ManualClock } from "@tulle/timing/testing";
 import { RelaySession } from "./relay-session.ts";
 import { SotwConversation } from "./sotw-conversation.ts";
 import type { SavedState } from "./saved-state.ts";

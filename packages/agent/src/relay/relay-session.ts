@@ -8,7 +8,8 @@
 // from the saved state            → `connecting` by time closed      the proxy has gone A request that nobody has
 // answered for `graceMs` is answered from the saved state in any of them, and those after it at once, until the control
 // plane says something: one that accepts connections and is silent must not hold up a start.
-import { type BackOffLimits, type ByteStream, type ByteStreamEvents, type Clock, backOffMs } from "@tulle/xds";
+import { type BackOffLimits, type Clock, backOffMs } from "@tulle/timing";
+import type { ByteStream, ByteStreamEvents } from "@tulle/xds";
 import type { Conversation } from "./conversation.ts";
 
 export type RelaySessionState = "connecting" | "live" | "offline" | "closed";

@@ -1,14 +1,12 @@
 // The agent's ADS server for its proxy: each stream on the pod's Unix socket is a session that passes through to the
 // control plane and falls back on the last good state.
+import { type BackOffLimits, type Clock, systemClock } from "@tulle/timing";
 import {
-  type BackOffLimits,
   type ByteStreamServerLimits,
-  type Clock,
   type OnByteStream,
   type RunningByteStreamServer,
   type XdsVariant,
   serveByteStreams,
-  systemClock,
 } from "@tulle/xds";
 import { type Logger, RepeatedWarning } from "@tulle/telemetry";
 import { explainTlsFailure } from "../identity/explain-tls-failure.ts";

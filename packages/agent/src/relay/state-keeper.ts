@@ -1,7 +1,8 @@
 // Keeps the last good state in memory and brings it to disk soon after each change: at once when nothing was written
 // lately, and never two writes at a time.
+import type { Clock } from "@tulle/timing";
 import { type Logger, Trouble } from "@tulle/telemetry";
-import type { Clock, ResourceTypeName } from "@tulle/xds";
+import type { ResourceTypeName } from "@tulle/xds";
 import { type SavedResource, type SavedState, type SavedType, encodeState, writeState } from "./saved-state.ts";
 
 export interface StateKeeperOptions {

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { type TestContext, test } from "node:test";
+import type { Clock } from "@tulle/timing";
 import { create } from "@bufbuild/protobuf";
 import {
   createAuthority,
@@ -14,7 +15,7 @@ import {
   writeAuthority,
 } from "@tulle/identity";
 import { type LogEntry, Logging, MetricRegistry } from "@tulle/telemetry";
-import { type ClientTls, type Clock, connectAds } from "@tulle/xds";
+import { type ClientTls, connectAds } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";

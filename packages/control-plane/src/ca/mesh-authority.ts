@@ -2,6 +2,7 @@
 // watched for its expiry, and the source of the control plane's own certificate.
 import { access, readFile } from "node:fs/promises";
 import path from "node:path";
+import type { Clock } from "@tulle/timing";
 import {
   type AuthorityProblem,
   type CertificateAuthority,
@@ -15,7 +16,7 @@ import {
   writeSecretFile,
 } from "@tulle/identity";
 import type { Logger } from "@tulle/telemetry";
-import type { ClientVerdict, Clock, ServerTlsCredentials } from "@tulle/xds";
+import type { ClientVerdict, ServerTlsCredentials } from "@tulle/xds";
 import type { MeshClient } from "../jwks/mesh-connection.ts";
 import type { CaMetrics } from "./ca-metrics.ts";
 

@@ -1,9 +1,9 @@
 // What a control plane needs to hand out identities, opened together: its authority, the key that workload tokens are
 // signed with, and what is counted of both.
 import path from "node:path";
+import type { Clock } from "@tulle/timing";
 import { openWorkloadTokenKey, type WorkloadTokenKey, workloadTokenKeyFile } from "@tulle/identity/workload-token";
 import type { Logger, MetricRegistry } from "@tulle/telemetry";
-import type { Clock } from "@tulle/xds";
 import { type CaMetrics, caMetrics } from "./ca-metrics.ts";
 import { MeshAuthority } from "./mesh-authority.ts";
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
-import { ManualClock } from "@tulle/xds/testing";
+import { ManualClock } from "@tulle/timing/testing";
 import type { MeshRequestAuthentication } from "../snapshot/mesh-snapshot.ts";
 import type { FetchedJwks } from "./fetch-jwks.ts";
 import { defaultJwksTimes, JwksKeys, maxKeySets } from "./jwks-keys.ts";

@@ -1,8 +1,8 @@
 // The keys of token issuers: fetched as soon as a policy names them, refreshed while the last ones still serve, tried
 // again soon after a failure. Whoever builds a snapshot reads what is there and never waits.
+import type { Clock } from "@tulle/timing";
 import { findingCodes, formatPath, type Finding, type Path } from "@tulle/config";
 import type { Logger } from "@tulle/telemetry";
-import type { Clock } from "@tulle/xds";
 import type { JwksLocation, MeshRequestAuthentication } from "../snapshot/mesh-snapshot.ts";
 import { jwksLocationKey } from "../snapshot/security-policies.ts";
 import type { FetchedJwks } from "./fetch-jwks.ts";

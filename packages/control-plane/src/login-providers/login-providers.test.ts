@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Logging } from "@tulle/telemetry";
-import { ManualClock } from "@tulle/xds/testing";
+import { ManualClock } from "@tulle/timing/testing";
 import type { MeshBrowserLogin, ProviderLocation } from "../snapshot/browser-logins.ts";
 import { type FetchedDocument, LoginProviders, maxProviders } from "./login-providers.ts";
 import type { SavedEndpoints } from "./saved-provider.ts";

@@ -1,9 +1,9 @@
 // The metadata of OpenID providers that BrowserLogins name: fetched when something is missing in the resource, asked
 // for again while they serve, and kept when the provider does not answer. Whoever builds a snapshot reads what is there
 // and never waits.
+import type { Clock } from "@tulle/timing";
 import { type Finding, findingCodes, formatPath, type Place } from "@tulle/config";
 import type { Logger } from "@tulle/telemetry";
-import type { Clock } from "@tulle/xds";
 import {
   type DiscoveredEndpoints,
   discoveryKey,

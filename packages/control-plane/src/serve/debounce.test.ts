@@ -1,7 +1,7 @@
 // When gathered changes are let through, on a clock that the test moves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "@tulle/xds/testing";
+import { ManualClock } from "@tulle/timing/testing";
 import { Debounce } from "./debounce.ts";
 
 const cases: readonly { name: string; signalsMs: readonly number[]; expected: readonly number[] }[] = [

@@ -1,7 +1,7 @@
 // Gathers changes that come close together into one: runs once it has been quiet for a while, and at the latest after a
 // limit, so that a steady stream of changes is not put off for ever (Istio: PILOT_DEBOUNCE_AFTER and
 // PILOT_DEBOUNCE_MAX).
-import type { Clock } from "@tulle/xds";
+import type { Clock } from "@tulle/timing";
 
 export interface DebounceTimes {
   /** How long nothing may have come. */

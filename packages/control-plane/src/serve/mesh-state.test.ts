@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadText, MemoryStore } from "@tulle/config";
-import { ManualClock } from "@tulle/xds/testing";
+import { ManualClock } from "@tulle/timing/testing";
 import { AcceptedResources } from "./accepted-resources.ts";
 import { type MeshChange, MeshState } from "./mesh-state.ts";
 

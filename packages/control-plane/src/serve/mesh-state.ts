@@ -1,7 +1,7 @@
 // The newest picture of the mesh: watches the store, gathers changes, and builds the part of the picture that they
 // touch.
+import type { Clock } from "@tulle/timing";
 import { kindDefinitions, type MeshResource, type Store, type StoreChange } from "@tulle/config";
-import type { Clock } from "@tulle/xds";
 import { buildEndpoints } from "../snapshot/build-endpoints.ts";
 import { buildSnapshot } from "../snapshot/build-snapshot.ts";
 import type { ResourceReader } from "../snapshot/resource-reader.ts";

@@ -1,10 +1,10 @@
 // The two ports that a control plane serves xDS on: one for whoever may connect, and one with TLS for workloads that
 // show their certificate, or ask for it.
+import type { Clock } from "@tulle/timing";
 import { descriptorLimit, descriptorOf, type DescriptorReserve } from "@tulle/listening";
 import {
   type AdsServerLimits,
   type AdsServerOptions,
-  type Clock,
   defaultAdsServerLimits,
   type RunningAdsServer,
   serveAds,

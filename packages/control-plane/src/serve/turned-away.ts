@@ -1,7 +1,8 @@
 // Clients that xDS turns away: each is counted, and told of once in a while, since whoever is turned away may come back
 // at once.
+import type { Clock } from "@tulle/timing";
 import type { Logger } from "@tulle/telemetry";
-import type { Clock, Refusal } from "@tulle/xds";
+import type { Refusal } from "@tulle/xds";
 import type { ControlPlaneMetrics } from "./metrics.ts";
 
 /** From one line of a status to the next. */

@@ -5,9 +5,9 @@ import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
+import { systemClock } from "@tulle/timing";
 import { analyze, type MeshResource, parseResource, placeOf, StoreRefusal } from "@tulle/config";
 import { type LogEntry, Logging } from "@tulle/telemetry";
-import { systemClock } from "@tulle/xds";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { mountTinyDisk } from "../../../../tests/tools/tiny-disk.ts";
 import { LayeredStore, type LayeredStoreOptions } from "./layered-store.ts";

@@ -3,6 +3,7 @@
 // them.
 import path from "node:path";
 import { readFile, writeFile, mkdir } from "node:fs/promises";
+import type { Clock } from "@tulle/timing";
 import {
   type ApplyResult,
   type DeleteOptions,
@@ -25,7 +26,6 @@ import {
   type Unwatch,
 } from "@tulle/config";
 import { type Logger, Trouble } from "@tulle/telemetry";
-import type { Clock } from "@tulle/xds";
 import { type ManifestContent, ManifestFolder } from "./manifest-folder.ts";
 import { Overlay } from "./overlay.ts";
 

@@ -4,8 +4,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
+import { systemClock } from "@tulle/timing";
 import { type LogEntry, Logging } from "@tulle/telemetry";
-import { systemClock } from "@tulle/xds";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { ManifestFolder } from "./manifest-folder.ts";
 

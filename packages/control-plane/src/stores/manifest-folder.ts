@@ -2,8 +2,8 @@
 // version of whatever cannot be read now.
 import { type FSWatcher, watch } from "node:fs";
 import path from "node:path";
+import type { Clock } from "@tulle/timing";
 import { type Finding, keyOf, keyText, loadPathsApart, type MeshResource, placesOf } from "@tulle/config";
-import type { Clock } from "@tulle/xds";
 import type { Logger } from "@tulle/telemetry";
 import { Debounce } from "../serve/debounce.ts";
 

@@ -1,6 +1,7 @@
 // Puts clusters and endpoints in place as they come from the control plane. A cluster that is accepted warms first: it
 // serves once its endpoints (EDS) and secrets have come and its names are resolved (DNS), or the wait is over.
-import { type AdsResponse, type Clock, Pauses, type ResourceError, type Verdict } from "@tulle/xds";
+import { type Clock, Pauses } from "@tulle/timing";
+import type { AdsResponse, ResourceError, Verdict } from "@tulle/xds";
 import type { ClusterLoadAssignment } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { type CompiledCluster, compileCluster } from "../compile/compile-cluster.ts";

@@ -1,6 +1,7 @@
 // The configuration of a proxy, as far as it comes over the aggregated stream, put in place in this thread: clusters
 // and listeners, each warming until it can serve, and the slots that nothing names any more.
-import type { Clock, Verdict } from "@tulle/xds";
+import type { Clock } from "@tulle/timing";
+import type { Verdict } from "@tulle/xds";
 import type { AppliedSecrets } from "./applied-secrets.ts";
 import { AppliedClusters } from "./applied-clusters.ts";
 import { AppliedListeners } from "./applied-listeners.ts";

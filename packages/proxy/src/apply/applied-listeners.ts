@@ -2,7 +2,8 @@
 // route configurations and secrets have come, so that it never answers 404 for want of them; the version before it
 // serves meanwhile.
 import { createServer } from "node:net";
-import { type AdsResponse, type Clock, Pauses, type ResourceError, type Verdict } from "@tulle/xds";
+import { type Clock, Pauses } from "@tulle/timing";
+import type { AdsResponse, ResourceError, Verdict } from "@tulle/xds";
 import { type CompiledListener, compileListener } from "../listener/compile-listener.ts";
 import type { RouteSubscription } from "../listener/listener-build.ts";
 import { compileEncodedRoutes } from "../compile/compile-route-configuration.ts";

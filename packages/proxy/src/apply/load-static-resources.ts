@@ -1,8 +1,9 @@
 // Puts the bootstrap's own clusters and listeners in place. All of them must be good: Envoy does not start otherwise.
+import type { Clock } from "@tulle/timing";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
-import { type Clock, contentVersion } from "@tulle/xds";
+import { contentVersion } from "@tulle/xds";
 import { SecretSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/secret_pb";
 import type { ProxyBootstrap } from "../bootstrap/compile-bootstrap.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";

@@ -1,6 +1,6 @@
 // What has been accepted and waits for what it needs before it serves: a cluster for endpoints, a listener for routes,
 // both for secrets. It serves once all has come or was waited for long enough; until then the version before it does.
-import type { Clock } from "@tulle/xds";
+import type { Clock } from "@tulle/timing";
 import type { Gauge, Logger, MetricRegistry } from "@tulle/telemetry";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 

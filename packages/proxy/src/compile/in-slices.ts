@@ -1,6 +1,6 @@
 // Long compilations as generators that offer a pause now and then: the event loop serves requests in between, so that a
 // push of ten thousand routes does not hold up traffic.
-import { Pauses } from "@tulle/xds";
+import { Pauses } from "@tulle/timing";
 
 /** Yields nothing of interest; each yield is a place where the work may pause. */
 export type Sliced<T> = Generator<undefined, T, undefined>;

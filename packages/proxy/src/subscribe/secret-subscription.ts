@@ -1,15 +1,9 @@
 // Where secrets come from by SDS: the aggregated stream, streams of their own to static clusters, and files. They are
 // put into their slots by AppliedSecrets, which says what is needed.
+import type { Clock } from "@tulle/timing";
 import { toBinary } from "@bufbuild/protobuf";
 import { RepeatedWarning } from "@tulle/telemetry";
-import {
-  type AdsClient,
-  type AdsResponse,
-  type Clock,
-  type connectAds,
-  contentVersion,
-  type Verdict,
-} from "@tulle/xds";
+import { type AdsClient, type AdsResponse, type connectAds, contentVersion, type Verdict } from "@tulle/xds";
 import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import {
   type Secret as SecretMessage,

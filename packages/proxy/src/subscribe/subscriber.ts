@@ -1,6 +1,7 @@
 // The proxy's side of the aggregated stream: subscribes in Envoy's order (clusters, their endpoints, then listeners,
 // their routes), hands each response to the part that knows its type, and says when the start is complete.
-import { type AdsClient, type AdsClientState, type Clock, type Verdict, connectAds, systemClock } from "@tulle/xds";
+import { type Clock, systemClock } from "@tulle/timing";
+import { type AdsClient, type AdsClientState, type Verdict, connectAds } from "@tulle/xds";
 import { clone, create } from "@bufbuild/protobuf";
 import { RepeatedWarning } from "@tulle/telemetry";
 import { type Node, NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";

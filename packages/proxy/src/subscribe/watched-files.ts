@@ -3,8 +3,8 @@
 // Kubernetes by moving a link.
 import { type FSWatcher, watch } from "node:fs";
 import path from "node:path";
+import type { Clock } from "@tulle/timing";
 import type { Logger } from "@tulle/telemetry";
-import type { Clock } from "@tulle/xds";
 
 /** Changes within this time are one: a certificate and its key are written one after another. */
 const settleMs = 100;

@@ -1,7 +1,7 @@
 // A data path in a thread of its own, which is told its configuration by messages: updates in, verdicts and needs out.
 import { parentPort } from "node:worker_threads";
+import { systemClock } from "@tulle/timing";
 import { Logging } from "@tulle/telemetry";
-import { systemClock } from "@tulle/xds";
 import { AppliedConfig } from "../apply/applied-config.ts";
 import type { ConfigUpdate } from "../apply/config-update.ts";
 import { detachedScope } from "../fields/compile-scope.ts";

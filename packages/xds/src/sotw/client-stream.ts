@@ -10,9 +10,9 @@
 //   closed      for good
 // For each type: unasked → asked (a request is out) → deciding (a response is with the consumer) → asked, by ACK or
 // NACK.
+import { type BackOffLimits, backOffMs } from "@tulle/timing";
 import type { AdsClientState } from "../ads-client-api.ts";
 import type { SubscribedNames } from "../ads-server-api.ts";
-import { type BackOffLimits, backOffMs } from "../back-off.ts";
 import type {
   ClientAction,
   ClientEvent,

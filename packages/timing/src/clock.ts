@@ -1,4 +1,4 @@
-// Time as the ADS server and client take it: handed in, so that tests decide when a time-out has come.
+// Time as whoever waits takes it: handed in, so that tests decide when a time-out has come.
 
 export interface Clock {
   /** Whole milliseconds since 1970, never going back. */
