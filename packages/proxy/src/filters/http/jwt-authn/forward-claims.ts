@@ -23,7 +23,23 @@ export function forwardInMetadata(provider: JwtProvider, jwt: Jwt, metadata: Rec
   if (provider.headerInMetadata !== "") metadata[provider.headerInMetadata] = jwt.header;
   if (provider.payloadInMetadata === "") return;
   const listed = provider.normalizePayloadInMetadata?.spaceDelimitedClaims ?? [];
-  metadata[provider.payloadInMetadata] = listed.length === 0 ? jwt.payload : withLists(jwt.payload, listed);
+  metadata[provider.payloadInMetadata] = listed.length === 0 ? jwt.payload : listedPayload(provider, jwt, listed);
+}
+
+/** Made once for a token that is kept. */
+const listedPayloads = new WeakMap<Jwt, Map<JwtProvider, Json>>();
+/** Others with a different list may see the same token; their number follows the configuration's changes. */
+const maxProvidersOfToken = 8;
+
+function listedPayload(provider: JwtProvider, jwt: Jwt, names: readonly string[]): Json {
+  let byProvider = listedPayloads.get(jwt);
+  if (byProvider === undefined) listedPayloads.set(jwt, (byProvider = new Map()));
+  let payload = byProvider.get(provider);
+  if (payload === undefined) {
+    if (byProvider.size >= maxProvidersOfToken) byProvider.clear();
+    byProvider.set(provider, (payload = withLists(jwt.payload, names)));
+  }
+  return payload;
 }
 
 function forwardedPayload(provider: JwtProvider, { payloadBase64Url }: Jwt): string {

@@ -29,14 +29,39 @@ export function decide(rules: Rules, request: RequestHead, info: StreamInfo, jud
   }
 }
 
-/** What the rules said, for the access log and for filters after this one. */
-export function addResult(judged: Judged, namespace: string, prefix: string, { isAllowed, policy }: Decision): void {
-  const result: Record<string, unknown> = { [`${prefix}engine_result`]: isAllowed ? "allowed" : "denied" };
-  if (policy !== undefined) result[`${prefix}effective_policy_id`] = policy;
-  addMetadata(judged, namespace, result);
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * What rules said, for the access log and for filters after this one. They can say few different things, whose fields
+ * are made once each: making them was 1.6 % of a request with one policy.
+ */
+export class DecisionNotes {
+  readonly #namespace: string;
+  readonly #prefix: string;
+  readonly #allowed = new Map<string | undefined, Fields>();
+  readonly #denied = new Map<string | undefined, Fields>();
+
+  constructor(namespace: string, prefix: string) {
+    this.#namespace = namespace;
+    this.#prefix = prefix;
+  }
+
+  add(judged: Judged, decision: Decision): void {
+    const known = decision.isAllowed ? this.#allowed : this.#denied;
+    let fields = known.get(decision.policy);
+    if (fields === undefined) known.set(decision.policy, (fields = this.#fieldsOf(decision)));
+    addMetadata(judged, this.#namespace, fields);
+  }
+
+  #fieldsOf({ isAllowed, policy }: Decision): Fields {
+    const result = { [`${this.#prefix}engine_result`]: isAllowed ? "allowed" : "denied" };
+    return policy === undefined ? result : { ...result, [`${this.#prefix}effective_policy_id`]: policy };
+  }
 }
 
-function addMetadata(judged: Judged, namespace: string, fields: Readonly<Record<string, unknown>>): void {
+/** `fields` is shared: what a namespace holds is replaced, never changed. */
+function addMetadata(judged: Judged, namespace: string, fields: Fields): void {
   const metadata = (judged.dynamicMetadata ??= {});
-  metadata[namespace] = { ...metadata[namespace], ...fields };
+  const before = metadata[namespace];
+  metadata[namespace] = before === undefined ? fields : { ...before, ...fields };
 }

@@ -3,7 +3,7 @@
 import type { Logger } from "@tulle/telemetry";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../../http/filter.ts";
 import type { Rules } from "./compile-rules.ts";
-import { addResult, decide } from "./decision.ts";
+import { decide, type DecisionNotes } from "./decision.ts";
 import { deniedDetails } from "./denied-details.ts";
 import type { RbacStats } from "./rbac-stats.ts";
 
@@ -11,8 +11,8 @@ export interface RbacPolicies {
   /** Undefined = nothing is refused. */
   readonly rules: Rules | undefined;
   readonly shadowRules: Rules | undefined;
-  readonly rulesStatPrefix: string;
-  readonly shadowRulesStatPrefix: string;
+  readonly notes: DecisionNotes;
+  readonly shadowNotes: DecisionNotes;
   readonly countsPolicies: boolean;
 }
 
@@ -22,9 +22,6 @@ export interface RbacFilterOptions {
   readonly stats: RbacStats;
   readonly log: Logger;
 }
-
-/** Envoy's namespace of dynamic metadata for what rules said. */
-const rbacNamespace = "envoy.filters.http.rbac";
 
 export class RbacFilter implements HttpFilter {
   readonly name: string;
@@ -50,7 +47,7 @@ export class RbacFilter implements HttpFilter {
     if (log.debugEnabled) {
       log.debug(decision.isAllowed ? "enforced allowed" : "enforced denied", { policy: decision.policy ?? "none" });
     }
-    addResult(stream.info, rbacNamespace, `${policies.rulesStatPrefix}enforced_`, decision);
+    policies.notes.add(stream.info, decision);
     if (decision.isAllowed) return "continue";
     stream.sendLocalReply({
       status: 403,
@@ -70,6 +67,6 @@ export class RbacFilter implements HttpFilter {
     if (log.debugEnabled) {
       log.debug(decision.isAllowed ? "shadow allowed" : "shadow denied", { policy: decision.policy ?? "none" });
     }
-    addResult(stream.info, rbacNamespace, `${policies.shadowRulesStatPrefix}shadow_`, decision);
+    policies.shadowNotes.add(stream.info, decision);
   }
 }

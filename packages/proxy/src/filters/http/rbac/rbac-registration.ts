@@ -4,6 +4,7 @@ import type { Place, Problems } from "../../../fields/problems.ts";
 import { decodeTypedConfig } from "../../../fields/typed-config.ts";
 import type { FilterRegistration } from "../filter-registration.ts";
 import { compileRules } from "./compile-rules.ts";
+import { DecisionNotes } from "./decision.ts";
 import { RbacFilter, type RbacPolicies } from "./rbac-filter.ts";
 import { makeRbacStats } from "./rbac-stats.ts";
 import { rbacMessage, rbacPerRouteMessage } from "./rbac-fields.ts";
@@ -30,11 +31,14 @@ export const rbacRegistration: FilterRegistration = {
   },
 };
 
+/** Envoy's namespace of dynamic metadata for what rules said. */
+const namespace = "envoy.filters.http.rbac";
+
 const noPolicies: RbacPolicies = {
   rules: undefined,
   shadowRules: undefined,
-  rulesStatPrefix: "",
-  shadowRulesStatPrefix: "",
+  notes: new DecisionNotes(namespace, "enforced_"),
+  shadowNotes: new DecisionNotes(namespace, "shadow_"),
   countsPolicies: false,
 };
 
@@ -43,8 +47,8 @@ function compilePolicies(message: RBAC, place: Place, problems: Problems): RbacP
   return {
     rules: rules && compileRules(rules, place.field("rules"), problems),
     shadowRules: shadowRules && compileRules(shadowRules, place.field("shadow_rules"), problems),
-    rulesStatPrefix: message.rulesStatPrefix,
-    shadowRulesStatPrefix: message.shadowRulesStatPrefix,
+    notes: new DecisionNotes(namespace, `${message.rulesStatPrefix}enforced_`),
+    shadowNotes: new DecisionNotes(namespace, `${message.shadowRulesStatPrefix}shadow_`),
     countsPolicies: message.trackPerRuleStats,
   };
 }

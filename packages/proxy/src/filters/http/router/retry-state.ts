@@ -20,6 +20,14 @@ const defaultBackOffBaseMs = 25;
 const defaultBackOffMaxMs = 250;
 const defaultMaxHostPicks = 1;
 
+/** That no answer brings about, whatever stands in it. */
+const connectionConditions =
+  retryConditions.reset |
+  retryConditions["reset-before-request"] |
+  retryConditions["connect-failure"] |
+  retryConditions["refused-stream"] |
+  retryConditions["http3-post-connect-failure"];
+
 const names = [
   "x-envoy-retry-on",
   "x-envoy-retry-grpc-on",
@@ -137,6 +145,8 @@ export class RetryState {
   #wantsRetryOf(head: ResponseHead): boolean {
     const { status } = head;
     const on = this.#conditions;
+    // Inbound routes ask for none of them.
+    if ((on & ~connectionConditions) === 0) return false;
     // The upstream says that it limits us: only who asks for it goes on against that.
     if (head.headers.has("x-envoy-ratelimited")) return (on & retryConditions["envoy-ratelimited"]) !== 0;
     if (status >= 500 && status < 600 && (on & retryConditions["5xx"]) !== 0) return true;

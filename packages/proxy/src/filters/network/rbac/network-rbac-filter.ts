@@ -6,7 +6,7 @@ import type { ConnectionInfo } from "../../../listener/connection-info.ts";
 import type { NetworkFilter } from "../../../listener/network-filter.ts";
 import { noRequest } from "../../../http/message.ts";
 import type { Rules } from "../../http/rbac/compile-rules.ts";
-import { addResult, decide, type Decision } from "../../http/rbac/decision.ts";
+import { decide, type Decision, type DecisionNotes } from "../../http/rbac/decision.ts";
 import { deniedDetails } from "../../http/rbac/denied-details.ts";
 import { connectionStreamInfo } from "../connection-stream-info.ts";
 import type { NetworkRbacStats } from "./network-rbac-stats.ts";
@@ -16,12 +16,10 @@ export interface NetworkRbacOptions {
   /** Undefined = nothing is refused. */
   readonly rules: Rules | undefined;
   readonly shadowRules: Rules | undefined;
-  readonly shadowRulesStatPrefix: string;
+  readonly shadowNotes: DecisionNotes;
   readonly stats: NetworkRbacStats;
   readonly log: Logger;
 }
-
-const rbacNamespace = "envoy.filters.network.rbac";
 
 export class NetworkRbacFilter implements NetworkFilter {
   readonly name: string;
@@ -45,11 +43,11 @@ export class NetworkRbacFilter implements NetworkFilter {
   }
 
   #judgeInShadow(connection: ConnectionInfo, rules: Rules): void {
-    const { stats, shadowRulesStatPrefix: prefix } = this.#options;
+    const { stats, shadowNotes } = this.#options;
     const decision = decide(rules, noRequest, connectionStreamInfo(connection), connection);
     (decision.isAllowed ? stats.shadowAllowed : stats.shadowDenied).increment();
     this.#log("shadow", connection, decision);
-    addResult(connection, rbacNamespace, `${prefix}shadow_`, decision);
+    shadowNotes.add(connection, decision);
   }
 
   #log(mode: "enforced" | "shadow", { id }: ConnectionInfo, { isAllowed, policy = "none" }: Decision): void {

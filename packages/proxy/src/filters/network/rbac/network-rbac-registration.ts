@@ -5,6 +5,7 @@ import type { Place, Problems } from "../../../fields/problems.ts";
 import { decodeTypedConfig } from "../../../fields/typed-config.ts";
 import { type Rules, compileRules } from "../../http/rbac/compile-rules.ts";
 import type { NetworkFilterRegistration } from "../network-filter-registration.ts";
+import { DecisionNotes } from "../../http/rbac/decision.ts";
 import { NetworkRbacFilter } from "./network-rbac-filter.ts";
 import { makeNetworkRbacStats } from "./network-rbac-stats.ts";
 import { networkRbacMessage } from "./network-rbac-fields.ts";
@@ -22,7 +23,7 @@ export const networkRbacRegistration: NetworkFilterRegistration = {
       name,
       rules: compileConnectionRules(message.rules, place.field("rules"), problems),
       shadowRules: compileConnectionRules(message.shadowRules, place.field("shadow_rules"), problems),
-      shadowRulesStatPrefix,
+      shadowNotes: new DecisionNotes("envoy.filters.network.rbac", `${shadowRulesStatPrefix}shadow_`),
       stats: makeNetworkRbacStats(scope.metrics, statPrefix, shadowRulesStatPrefix),
       log: scope.logging.logger("rbac"),
     });
