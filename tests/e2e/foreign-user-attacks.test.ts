@@ -29,13 +29,56 @@ async function assertNothingTold(shop: ShopInstance, squatter: Squatter): Promis
   assert.doesNotMatch(received, tokenText);
 }
 
+/** Every file, folder and socket below, with its mode. */
+async function modesBelow(folder: string): Promise<ReadonlyMap<string, string>> {
+  const modes = new Map<string, string>();
+  for (const name of await readdir(folder, { recursive: true })) {
+    const stats = await lstat(path.join(folder, name)).catch(() => undefined); // a draft may be gone already
+    if (stats !== undefined) modes.set(name, (stats.mode & 0o777).toString(8));
+  }
+  return modes;
+}
+
+async function underOpenUmask<T>(work: () => Promise<T>): Promise<T> {
+  const earlier = process.umask(0);
+  try {
+    return await work();
+  } finally {
+    process.umask(earlier);
+  }
+}
+
+/** A state folder that everybody may have written to, with a token in it that everybody knows. */
+async function leaveOpen(folder: string): Promise<void> {
+  const state = path.join(folder, ".tulle");
+  await mkdir(path.join(state, "ca"), { recursive: true, mode: 0o777 });
+  await writeFile(path.join(state, "token"), "known-to-all\n", { mode: 0o666 });
+}
+
 describe("another user and a shop that runs", () => {
   let shop: ShopInstance;
   before(async () => {
     requireRoot();
-    shop = await ShopInstance.start();
+    // The most open start there is: what is kept must be closed all the same.
+    shop = await underOpenUmask(() => ShopInstance.start({ without: ["productpage.yaml"], prepare: leaveOpen }));
   });
   after(() => shop?.[Symbol.asyncDispose]());
+
+  test("under umask 000, in a folder that was open to all, what is kept is its owner's alone", async () => {
+    const state = path.join(shop.folder, ".tulle");
+    assert.match(shop.up.output(), /other users could reach .*\.tulle: it is closed to them now/);
+    await underOpenUmask(() => shop.applyRule("2-everything-to-v1"));
+    assert.notEqual((await readFile(path.join(state, "token"), "utf8")).trim(), "known-to-all");
+    assert.equal(((await lstat(state)).mode & 0o777).toString(8), "700");
+    const home = path.dirname(path.dirname(shop.rootFile));
+    for (const folder of [state, home]) {
+      for (const [name, mode] of await modesBelow(folder)) {
+        // Node keeps compiled code there by itself; roots are for everyone to read.
+        if (name.startsWith("compile-cache") || name.endsWith("root-cert.pem")) continue;
+        assert.match(mode, /00$/, `${name} has mode ${mode}`);
+      }
+    }
+  });
 
   test("an address that another user takes while the control plane restarts is told of, and nothing is sent there", async () => {
     const { api, xds } = await addressesOf(shop);
@@ -237,43 +280,4 @@ test("an instance that another user has planted is told of, sent nothing, and it
     assert.equal(planted.victim.exit, undefined);
   });
   assert.equal(squatter.received(), "", "nothing was sent");
-});
-
-/** Every file, folder and socket below, with its mode. */
-async function modesBelow(folder: string): Promise<ReadonlyMap<string, string>> {
-  const modes = new Map<string, string>();
-  for (const name of await readdir(folder, { recursive: true })) {
-    const stats = await lstat(path.join(folder, name)).catch(() => undefined); // a draft may be gone already
-    if (stats !== undefined) modes.set(name, (stats.mode & 0o777).toString(8));
-  }
-  return modes;
-}
-
-test("under umask 000, in a folder that was open to all, what is kept is its owner's alone", async () => {
-  requireRoot();
-  const earlier = process.umask(0);
-  try {
-    let state = "";
-    await using shop = await ShopInstance.start({
-      prepare: async (folder) => {
-        state = path.join(folder, ".tulle");
-        await mkdir(path.join(state, "ca"), { recursive: true, mode: 0o777 });
-        await writeFile(path.join(state, "token"), "known-to-all\n", { mode: 0o666 });
-      },
-    });
-    assert.match(shop.up.output(), /other users could reach .*\.tulle: it is closed to them now/);
-    await shop.applyRule("2-everything-to-v1");
-    assert.notEqual((await readFile(path.join(state, "token"), "utf8")).trim(), "known-to-all");
-    assert.equal(((await lstat(state)).mode & 0o777).toString(8), "700");
-    const home = path.dirname(path.dirname(shop.rootFile));
-    for (const folder of [state, home]) {
-      for (const [name, mode] of await modesBelow(folder)) {
-        // Node keeps compiled code there by itself; roots are for everyone to read.
-        if (name.startsWith("compile-cache") || name.endsWith("root-cert.pem")) continue;
-        assert.match(mode, /00$/, `${name} has mode ${mode}`);
-      }
-    }
-  } finally {
-    process.umask(earlier);
-  }
 });

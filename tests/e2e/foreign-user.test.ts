@@ -1,7 +1,7 @@
 // A program under another user's id on the same machine: it knows everything but a workload's token and key, and gets
 // neither a certificate nor configuration, nor a word from a workload under STRICT.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { chmod, readFile } from "node:fs/promises";
 import path from "node:path";
 import { before, describe, test } from "node:test";
 import { startProcess, waitFor } from "../tools/processes.ts";
@@ -10,7 +10,7 @@ import type { BlindRequests } from "./blind-sender.ts";
 import type { Knowledge, Outcomes } from "./foreign-user-program.ts";
 import { useRunningShop } from "./running-shop.ts";
 import { httpRequest, type ShopInstance } from "./shop-instance.ts";
-import { assertRefused, gatherKnowledge, nobody, startStrictShop } from "./strict-shop.ts";
+import { assertRefused, gatherKnowledge, nobody } from "./strict-shop.ts";
 
 function needRoot(): void {
   if (process.getuid?.() === 0) return;
@@ -26,25 +26,6 @@ async function tryAs(knowledge: Knowledge): Promise<Outcomes> {
   const [line] = await started.waitForOutput(/^\{.*\}$/m);
   return JSON.parse(line) as Outcomes;
 }
-
-test("a program of another user gets neither certificate nor configuration nor an answer, and speaks in nobody's name", async () => {
-  needRoot();
-  await using shop = await startStrictShop();
-  const pod = await shop.pod("catalog-v1");
-  const knowledge = await gatherKnowledge(shop, pod, await shop.pod("webapp"));
-
-  const outcomes = await tryAs(knowledge);
-  assertRefused(outcomes);
-  assert.equal(Object.keys(outcomes).length, 5 + 3 + 5 + 3 + 3 + 2, JSON.stringify(outcomes, undefined, 2));
-
-  // The same machine, the same moment: whoever has the workload's token is given a certificate, whatever the user's id.
-  const own = await readFile(path.join(shop.folder, ".tulle", "pods", pod.name, "token"), "utf8");
-  const only = { ...knowledge, files: [], sockets: [], workloads: [], ports: [] };
-  const withToken = await tryAs({ ...only, tokens: { "the workload's own token": own.trim() } });
-  const [at] = knowledge.xdsAddresses;
-  assert.equal(withToken[`certificate for the workload's own token, ${at}`], "issued");
-  assert.equal((await shop.get("/api/catalog")).status, 200);
-});
 
 /** Sends all of it while the process takes no connection, so that every sender has gone when it looks. */
 async function sendBlindly(pid: number, blind: BlindRequests): Promise<void> {
@@ -144,5 +125,36 @@ describe("another user and a shop that takes plain text", () => {
     await squatter.stop();
     await waitFor(async () => (await readiness()).startsWith("True"), { what: "the pod to be ready" });
     assert.equal(await ask(), 200);
+  });
+});
+
+describe("another user and a shop under STRICT", () => {
+  let shop: ShopInstance;
+  before(needRoot);
+  useRunningShop("Tulle's proxy", async (running) => {
+    shop = running;
+    await shop.mustTulle("apply", "-f", path.join(shop.folder, "policies", "1-strict-mutual-tls.yaml"));
+    await shop.waitForSync();
+  });
+
+  test("a program of another user gets neither certificate nor configuration nor an answer, and speaks in nobody's name", async (context) => {
+    // Tests' own folders are closed to others; what is to keep them out here is the mesh's doing.
+    const parent = path.dirname(shop.folder);
+    await chmod(parent, 0o755);
+    context.after(() => chmod(parent, 0o700));
+    const pod = await shop.pod("catalog-v1");
+    const knowledge = await gatherKnowledge(shop, pod, await shop.pod("webapp"));
+
+    const outcomes = await tryAs(knowledge);
+    assertRefused(outcomes);
+    assert.equal(Object.keys(outcomes).length, 5 + 3 + 5 + 3 + 3 + 2, JSON.stringify(outcomes, undefined, 2));
+
+    // At the same moment, whoever has the workload's token is given a certificate, whatever the user's id.
+    const own = await readFile(path.join(shop.folder, ".tulle", "pods", pod.name, "token"), "utf8");
+    const only = { ...knowledge, files: [], sockets: [], workloads: [], ports: [] };
+    const withToken = await tryAs({ ...only, tokens: { "the workload's own token": own.trim() } });
+    const [at] = knowledge.xdsAddresses;
+    assert.equal(withToken[`certificate for the workload's own token, ${at}`], "issued");
+    assert.equal((await shop.get("/api/catalog")).status, 200);
   });
 });

@@ -1,6 +1,8 @@
 // HTTPS on one machine: the certificate that `tulle up` makes, believed by its authority alone.
 import assert from "node:assert/strict";
-import { stat } from "node:fs/promises";
+import { once } from "node:events";
+import { readFile, stat } from "node:fs/promises";
+import http2 from "node:http2";
 import path from "node:path";
 import { describe, test } from "node:test";
 import { runCommand } from "../tools/run-command.ts";
@@ -40,5 +42,22 @@ describe("the shop over HTTPS", () => {
     assert.doesNotMatch(shown, /BEGIN|LS0t/);
     const authority = path.join(path.dirname(shop.rootFile), "authority.pem");
     assert.equal((await stat(authority)).mode & 0o777, 0o600);
+  });
+
+  test("HTTP/2 is offered, and hosts that the certificate is not for are sent elsewhere", async () => {
+    const session = http2.connect(`https://localhost:${shop.securePort}`, { ca: await readFile(shop.rootFile) });
+    try {
+      const statusOf = async (authority: string): Promise<number | undefined> => {
+        const stream = session.request({ ":path": "/productpage", ":authority": authority }).resume();
+        const [headers] = (await once(stream, "response")) as [http2.IncomingHttpHeaders & { ":status"?: number }];
+        return headers[":status"];
+      };
+      assert.equal(await statusOf(`localhost:${shop.securePort}`), 200);
+      assert.equal(session.alpnProtocol, "h2");
+      assert.equal(await statusOf("elsewhere.example"), 421);
+      assert.equal(await statusOf(`localhost:${shop.securePort}`), 200, "the connection goes on");
+    } finally {
+      session.destroy();
+    }
   });
 });

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { runCommand, type CommandResult } from "../tools/run-command.ts";
-import { SmallMesh } from "./small-mesh.ts";
+import { helloDeployment, SmallMesh } from "./small-mesh.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const npmTimeoutMs = 300_000;
@@ -74,8 +74,9 @@ describe("the package", () => {
   });
 
   test("runs a folder of manifests", async () => {
-    await using mesh = await SmallMesh.start({ command: ["tulle"], env });
-    await mesh.waitUntilConverged(2);
+    const deployment = { ...helloDeployment, spec: { ...helloDeployment.spec, replicas: 1 } };
+    await using mesh = await SmallMesh.start({ command: ["tulle"], env, deployment });
+    await mesh.waitUntilConverged(1);
     assert.match(await mesh.tulle("proxy-status"), /SYNCED/);
   });
 });

@@ -33,6 +33,7 @@ async function onTerminal(shop: ShopInstance, columns: number): Promise<string> 
 
 test("certificates, policies and descriptions of both proxies", async () => {
   await using shop = await ShopInstance.start({
+    without: ["productpage.yaml"],
     prepare: putEnvoyBesideVersion2,
     env: { TULLE_ENVOY: await envoyPath() },
   });

@@ -89,7 +89,7 @@ async function settled(open: Set<net.Socket>, socket: net.Socket, event: string)
 }
 
 test("a control plane without descriptors refuses newcomers, says so once, pushes, and recovers", async () => {
-  await using shop = await ShopInstance.start();
+  await using shop = await ShopInstance.start({ without: ["productpage.yaml"] });
   const log = (): Promise<string> => readFile(path.join(shop.folder, ".tulle", "logs", "control-plane.log"), "utf8");
   const ports = await restartCrowded(shop, log);
   const controlPlane = (await shop.processes()).get("control-plane");

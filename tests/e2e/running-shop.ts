@@ -1,6 +1,6 @@
 // One shop for all test files that only look into a running one or route through it: whatever asks first in a process
-// starts it, whatever leaves last ends it. tools/test-batches.ts puts these files into one process; alone, each of them
-// has a shop of its own. A suite that damages its shop, or is about its start or end, starts one by itself.
+// starts it, and it ends with the tests of the process. tools/test-batches.ts puts these files into one process; alone,
+// each of them has a shop of its own. A suite that damages its shop, or is about its start or end, starts its own.
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import { keyOf, keyText, kinds, sameContent, type Kind, type MeshResource } from "@tulle/config";
@@ -21,58 +21,36 @@ export type RunningShopName = keyof typeof shops;
 /** They come and go by themselves. */
 const unconfigured: readonly Kind[] = ["Pod", "EndpointSlice"];
 
-/** A shop, and how many suites have not left it yet. */
-class RunningShop {
-  readonly #name: RunningShopName;
-  #suites = 0;
-  #starting: Promise<ShopInstance> | undefined;
+const running = new Map<RunningShopName, Promise<ShopInstance>>();
 
-  constructor(name: RunningShopName) {
-    this.#name = name;
+function runningShop(name: RunningShopName): Promise<ShopInstance> {
+  let starting = running.get(name);
+  if (starting === undefined) {
+    starting = envoyPath().then((envoy) => ShopInstance.start({ ...shops[name], env: { TULLE_ENVOY: envoy } }));
+    running.set(name, starting);
   }
-
-  expectSuite(): void {
-    this.#suites += 1;
-  }
-
-  enter(): Promise<ShopInstance> {
-    this.#starting ??= envoyPath().then((envoy) =>
-      ShopInstance.start({ ...shops[this.#name], env: { TULLE_ENVOY: envoy } }),
-    );
-    return this.#starting;
-  }
-
-  async leave(): Promise<void> {
-    this.#suites -= 1;
-    if (this.#suites > 0) return;
-    const shop = await this.#starting?.catch(() => undefined);
-    this.#starting = undefined;
-    await shop?.[Symbol.asyncDispose]();
-  }
+  return starting;
 }
 
-const running = new Map<RunningShopName, RunningShop>();
+// Of the whole process: which suite is the last one is not known where a pattern chooses among the tests.
+after(async () => {
+  const started = await Promise.allSettled(running.values());
+  for (const shop of started) if (shop.status === "fulfilled") await shop.value[Symbol.asyncDispose]();
+});
 
 /**
  * To be called in a `describe`: gives its tests the running shop of that name, and afterwards takes back what they
  * applied, so that the next suite finds it as this one did.
  */
 export function useRunningShop(name: RunningShopName, take: (shop: ShopInstance) => unknown): void {
-  const shared = running.get(name) ?? new RunningShop(name);
-  running.set(name, shared);
-  shared.expectSuite();
   let found: Found | undefined;
   before(async () => {
-    const shop = await shared.enter();
+    const shop = await runningShop(name);
     found = { shop, resources: await configured(shop), pods: (await shop.pods()).length };
     await take(shop);
   });
   after(async () => {
-    try {
-      if (found !== undefined) await putBack(found);
-    } finally {
-      await shared.leave();
-    }
+    if (found !== undefined) await putBack(found);
   });
 }
 

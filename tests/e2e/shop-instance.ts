@@ -11,6 +11,7 @@ import { ApiClient } from "@tulle/config";
 import { apiSocketPath } from "@tulle/local/instance";
 import { podRow, type PodRow as Pod } from "@tulle/cli/pod-row";
 import { freePorts, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
+import { mountTinyDisk, type TinyDisk } from "../tools/tiny-disk.ts";
 
 export type { Pod };
 
@@ -36,6 +37,8 @@ export interface ShopOptions {
   readonly without?: readonly string[];
   /** More arguments of `tulle up`. */
   readonly args?: readonly string[];
+  /** The state folder is on a file system of its own, of this size; only root may mount one. */
+  readonly stateDiskBytes?: number;
   /** Changes the copied manifests before the start. */
   readonly prepare?: (folder: string) => Promise<void>;
   readonly env?: Readonly<Record<string, string>>;
@@ -58,6 +61,8 @@ export class ShopInstance implements AsyncDisposable {
   readonly securePort: number;
   /** `tulle up` as it runs now. */
   up!: StartedProcess;
+  /** Under the state folder, where `stateDiskBytes` asks for it. */
+  disk: TinyDisk | undefined;
   readonly #parent: string;
   readonly #env: Readonly<Record<string, string | undefined>>;
 
@@ -94,6 +99,11 @@ export class ShopInstance implements AsyncDisposable {
     await options.prepare?.(folder);
     const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined, ...options.env };
     const shop = new ShopInstance(parent, folder, ports, env);
+    if (options.stateDiskBytes !== undefined) {
+      const state = path.join(folder, ".tulle");
+      await mkdir(state, { mode: 0o700 });
+      shop.disk = await mountTinyDisk(state, options.stateDiskBytes);
+    }
     shop.up = await shop.#startUp(options.args);
     return shop;
   }
@@ -124,14 +134,14 @@ export class ShopInstance implements AsyncDisposable {
       await shop.up.waitForOutput(/^Ready\b/m);
       return shop;
     } catch (error) {
-      const logs = await shop.proxyLogs();
-      await shop[Symbol.asyncDispose]();
-      throw new Error(`the shop did not become ready\n${logs}`, { cause: error });
+      await using failed = shop;
+      throw new Error(`the shop did not become ready\n${await failed.proxyLogs()}`, { cause: error });
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.up.stop({ signal: "SIGINT" });
+    await this.disk?.[Symbol.asyncDispose]();
     await rm(this.#parent, { recursive: true, force: true });
   }
 

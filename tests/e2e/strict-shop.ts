@@ -35,7 +35,9 @@ spec:
     mode: STRICT
 `;
 
-export async function startStrictShop(options: Pick<ShopOptions, "args" | "env"> = {}): Promise<ShopInstance> {
+export async function startStrictShop(
+  options: Pick<ShopOptions, "args" | "env" | "without"> = {},
+): Promise<ShopInstance> {
   const prepare = (folder: string): Promise<void> => writeFile(path.join(folder, "strict.yaml"), strict);
   const shop = await ShopInstance.start({ ...options, prepare });
   // Tests' own folders are closed to others; what is to keep them out here is the mesh's doing.

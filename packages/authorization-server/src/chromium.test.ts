@@ -1,15 +1,18 @@
 // The flow as a person sees it, in a real browser: content security policy, cookies, redirects and the back button
 // included.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, afterEach, before, test } from "node:test";
 import { chromium } from "playwright-core";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { chromiumArguments, chromiumPath } from "../../../tests/tools/chromium-path.ts";
 import type { ListeningServer } from "./testing/listening-server.ts";
 import { listeningServer } from "./testing/listening-server.ts";
 import { testPassword } from "./testing/test-server.ts";
 
 let browser: Browser;
+/** What two people use. A context of each test's own would cost it processes: these forget all after each test. */
+let own: BrowserContext;
+let another: BrowserContext;
 let server: ListeningServer;
 
 before(async () => {
@@ -21,9 +24,18 @@ before(async () => {
     "--disable-sync",
   ];
   browser = await chromium.launch({ executablePath: await chromiumPath(), args: [...chromiumArguments, ...quiet] });
+  own = await browser.newContext();
+  another = await browser.newContext();
   server = await listeningServer();
   await server.client({ name: "Orders" });
   for (const name of ["ann", "bob", "cid", "dan", "eve", "fay", "gil", "hal"]) await server.user(name);
+});
+
+afterEach(async () => {
+  for (const context of [own, another]) {
+    for (const page of context.pages()) await page.close();
+    await context.clearCookies();
+  }
 });
 
 after(async () => {
@@ -42,8 +54,7 @@ function authorizeUrl(more: Readonly<Record<string, string>> = {}): string {
   return `${server.issuer}/authorize?${new URLSearchParams({ ...parameters, ...more }).toString()}`;
 }
 
-async function newPage(): Promise<Page> {
-  const context = await browser.newContext();
+async function newPage(context = own): Promise<Page> {
   const page = await context.newPage();
   page.setDefaultTimeout(10_000);
   return page;
@@ -75,7 +86,6 @@ test("login, consent, and remembered consent afterwards", async () => {
   await page.goto(authorizeUrl({ state: "again" }));
   const second = await backInApplication(page);
   assert.equal(second.get("state"), "again");
-  await page.context().close();
 });
 
 test("deny sends access_denied to the application", async () => {
@@ -86,7 +96,6 @@ test("deny sends access_denied to the application", async () => {
   const answer = await backInApplication(page);
   assert.equal(answer.get("error"), "access_denied");
   assert.equal(answer.get("code"), null);
-  await page.context().close();
 });
 
 test("a wrong password is said, by name of neither, and the right one goes on", async () => {
@@ -98,7 +107,6 @@ test("a wrong password is said, by name of neither, and the right one goes on", 
   await page.getByLabel("Password").fill(testPassword);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("button", { name: "Allow" }).waitFor();
-  await page.context().close();
 });
 
 test("the back button leads to a page that explains, never to a second answer", async () => {
@@ -111,7 +119,6 @@ test("the back button leads to a page that explains, never to a second answer", 
   await page.goBack();
   await page.getByRole("heading", { name: "This page has expired" }).waitFor();
   assert.equal(server.answers.length, answersBefore);
-  await page.context().close();
 });
 
 test("an interaction of another browser, or one that is over, has expired", async () => {
@@ -119,7 +126,7 @@ test("an interaction of another browser, or one that is over, has expired", asyn
   await page.goto(authorizeUrl());
   await signIn(page, "eve");
   await page.getByRole("button", { name: "Allow" }).waitFor();
-  const stranger = await newPage();
+  const stranger = await newPage(another);
   await stranger.goto(page.url());
   await stranger.getByRole("heading", { name: "This page has expired" }).waitFor();
   await server.running.context.database.transaction((transaction) =>
@@ -127,8 +134,6 @@ test("an interaction of another browser, or one that is over, has expired", asyn
   );
   await page.getByRole("button", { name: "Allow" }).click();
   await page.getByRole("heading", { name: "This page has expired" }).waitFor();
-  await page.context().close();
-  await stranger.context().close();
 });
 
 test("the owner takes a grant back on the account page, and is asked again", async () => {
@@ -142,12 +147,11 @@ test("the owner takes a grant back on the account page, and is asked again", asy
   assert.equal(await page.getByRole("status").textContent(), "The application no longer has access.");
   await page.goto(authorizeUrl());
   await page.getByRole("heading", { name: "Allow Orders?" }).waitFor();
-  await page.context().close();
 });
 
 test("a password change signs out everywhere; sign-out ends the session", async () => {
   const page = await newPage();
-  const other = await newPage();
+  const other = await newPage(another);
   for (const each of [page, other]) {
     await each.goto(`${server.issuer}/account`);
     await signIn(each, "fay");
@@ -163,8 +167,6 @@ test("a password change signs out everywhere; sign-out ends the session", async 
   await other.getByRole("heading", { name: "You are signed out" }).waitFor();
   await other.goto(`${server.issuer}/account`);
   await other.getByRole("heading", { name: "Sign in" }).waitFor();
-  await page.context().close();
-  await other.context().close();
 });
 
 test("a password can be shown, and is hidden again when it is sent; without scripts the form works without the button", async () => {
@@ -187,7 +189,6 @@ test("a password can be shown, and is hidden again when it is sent; without scri
   await page.getByRole("button", { name: "Sign in" }).click();
   assert.match((await sent).postData() ?? "", /username=gil&password=correct\+horse\+battery$/);
   await page.getByRole("heading", { name: "Allow Orders?" }).waitFor();
-  await page.context().close();
   const context = await browser.newContext({ javaScriptEnabled: false, locale: "de-DE" });
   const plain = await context.newPage();
   await plain.goto(authorizeUrl());
@@ -217,7 +218,6 @@ test("a password manager finds the user's name in the form that changes the pass
     ["current-password", "", true],
     ["new-password", "", true],
   ]);
-  await page.context().close();
 });
 
 test("the owner unticks a scope with the keyboard, and the application gets the rest", async () => {
@@ -236,7 +236,6 @@ test("the owner unticks a scope with the keyboard, and the application gets the 
   const listed = await page.getByRole("listitem").filter({ hasText: "Orders" }).first().textContent();
   assert.match(listed ?? "", /See your name/);
   assert.doesNotMatch(listed ?? "", /email/);
-  await page.context().close();
 });
 
 test("an application's picture and colour show, within the policy of the page", async () => {
@@ -255,7 +254,6 @@ test("an application's picture and colour show, within the policy of the page", 
   const dark = await page.evaluate("getComputedStyle(document.querySelector('.primary')).backgroundColor");
   assert.notEqual(dark, "rgb(192, 0, 0)", "too dark on a dark card");
   assert.deepEqual(problems, []);
-  await page.context().close();
 });
 
 test("pages refuse to be framed and break no rule of their own policy", async () => {
@@ -270,7 +268,6 @@ test("pages refuse to be framed and break no rule of their own policy", async ()
   const framed = page.waitForResponse((response) => response.url().includes("/authorize"));
   await page.evaluate(`document.body.innerHTML = '<iframe src="${authorizeUrl()}"></iframe>'`);
   assert.equal((await framed).status(), 400);
-  await page.context().close();
 });
 
 test("a window that an application opened for the sign-in and sign-out keeps its opener", async () => {
@@ -289,7 +286,6 @@ test("a window that an application opened for the sign-in and sign-out keeps its
   await shown.goto(`${server.issuer}/logout`);
   await shown.getByRole("button", { name: "Sign out" }).waitFor();
   assert.equal(await page.evaluate("opened.closed"), false);
-  await page.context().close();
 });
 
 test("the account page keeps no opener, which could lead it elsewhere", async () => {
@@ -305,5 +301,4 @@ test("the account page keeps no opener, which could lead it elsewhere", async ()
   await shown.getByRole("heading", { name: "Your account" }).waitFor();
   assert.equal(await shown.evaluate("opener"), null);
   assert.equal(await opener.evaluate("opened.closed"), true, "as far as the opener can tell");
-  await page.context().close();
 });

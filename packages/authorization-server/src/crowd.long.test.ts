@@ -8,8 +8,6 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { waitFor } from "../../../tests/tools/processes.ts";
 import { createClient } from "./admin/clients.ts";
-import { createUser } from "./admin/users.ts";
-import { passwordHasher } from "./crypto/passwords.ts";
 import { openDatabase } from "./store/open.ts";
 import type { Browser } from "./testing/browser.ts";
 import { formsOf } from "./testing/browser.ts";
@@ -204,8 +202,6 @@ test("no flood of one attacker keeps others out or fills the store", async (t) =
   const database = await openDatabase(shared.config);
   const native = { id: "native", isPublic: true, redirectUris: [testRedirectUri] };
   await createClient(database, { issuerIsHttp: true }, native);
-  const hasher = passwordHasher({ memoryKib: 8, iterations: 1, parallelism: 1 });
-  await createUser(database, hasher, { name: "bob", password: testPassword });
   const server = await shared.startProcess();
   const people = await HonestPeople.of(server);
   const bytes = (): number =>

@@ -1,10 +1,11 @@
 // Two server processes over one store: a code or a refresh token that both are asked for at the same instant works
 // once, and what the winner got is worth nothing afterwards. On SQLite and on a real PostgreSQL server.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import type { PostgresqlServer } from "../testing/postgresql-server.ts";
 import { postgresqlServer } from "../testing/postgresql-server.ts";
+import type { Installation, ServerProcess } from "../testing/server-processes.ts";
 import { consentedBrowser, installation, nextCode, redemption } from "../testing/server-processes.ts";
 
 let postgresql: PostgresqlServer;
@@ -19,50 +20,57 @@ const scope = "profile offline_access";
 const rounds = 15;
 
 for (const dialect of ["SQLite", "PostgreSQL"] as const) {
-  test(`${dialect}: concurrent redemptions of one code on two processes`, async () => {
-    await using shared = await installation(dialect === "SQLite" ? undefined : await postgresql.newDatabase());
-    const one = await shared.startProcess();
-    const two = await shared.startProcess();
-    const browser = await consentedBrowser(one, scope);
-    for (let round = 0; round < rounds; round += 1) {
-      const form = redemption(await nextCode(browser, scope));
-      const answers = await Promise.all([one, two, one, two].map((server) => server.post("/token", form)));
-      const won = answers.filter(({ status }) => status === 200);
-      assert.equal(won.length, 1, JSON.stringify(answers));
-      const lost = answers.filter(({ status }) => status !== 200);
-      assert.ok(lost.every(({ status, json }) => status === 400 && json["error"] === "invalid_grant"));
-      const { access_token: accessToken, refresh_token: refreshToken } = won[0]!.json;
-      const inspected = await two.post("/introspect", { token: String(accessToken) });
-      assert.deepEqual(inspected.json, { active: false });
-      const refreshed = await one.post("/token", { grant_type: "refresh_token", refresh_token: String(refreshToken) });
-      assert.equal(refreshed.json["error"], "invalid_grant");
-    }
-  });
+  describe(`two processes over ${dialect}`, () => {
+    let shared: Installation;
+    let one: ServerProcess;
+    let two: ServerProcess;
+    before(async () => {
+      shared = await installation(dialect === "SQLite" ? undefined : await postgresql.newDatabase());
+      // At once, over a store without keys.
+      [one, two] = await Promise.all([shared.startProcess(), shared.startProcess()]);
+    });
+    after(() => shared?.[Symbol.asyncDispose]());
 
-  test(`${dialect}: concurrent uses of one refresh token get the same successor`, async () => {
-    await using shared = await installation(dialect === "SQLite" ? undefined : await postgresql.newDatabase());
-    const one = await shared.startProcess();
-    const two = await shared.startProcess();
-    const browser = await consentedBrowser(one, scope);
-    const first = await two.post("/token", redemption(await nextCode(browser, scope)));
-    let token = String(first.json["refresh_token"]);
-    for (let round = 0; round < rounds; round += 1) {
-      const form = { grant_type: "refresh_token", refresh_token: token };
-      const answers = await Promise.all([one, two, one, two].map((server) => server.post("/token", form)));
-      assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200], JSON.stringify(answers));
-      const successors = new Set(answers.map(({ json }) => String(json["refresh_token"])));
-      assert.equal(successors.size, 1);
-      token = [...successors][0]!;
-    }
-  });
+    test(`${dialect}: concurrent redemptions of one code on two processes`, async () => {
+      const browser = await consentedBrowser(one, scope, "bob");
+      for (let round = 0; round < rounds; round += 1) {
+        const form = redemption(await nextCode(browser, scope));
+        const answers = await Promise.all([one, two, one, two].map((server) => server.post("/token", form)));
+        const won = answers.filter(({ status }) => status === 200);
+        assert.equal(won.length, 1, JSON.stringify(answers));
+        const lost = answers.filter(({ status }) => status !== 200);
+        assert.ok(lost.every(({ status, json }) => status === 400 && json["error"] === "invalid_grant"));
+        const { access_token: accessToken, refresh_token: refreshToken } = won[0]!.json;
+        const inspected = await two.post("/introspect", { token: String(accessToken) });
+        assert.deepEqual(inspected.json, { active: false });
+        const refreshed = await one.post("/token", {
+          grant_type: "refresh_token",
+          refresh_token: String(refreshToken),
+        });
+        assert.equal(refreshed.json["error"], "invalid_grant");
+      }
+    });
 
-  test(`${dialect}: a token of one process is known to the other, keys included`, async () => {
-    await using shared = await installation(dialect === "SQLite" ? undefined : await postgresql.newDatabase());
-    const [one, two] = await Promise.all([shared.startProcess(), shared.startProcess()]);
-    const browser = await consentedBrowser(one, "openid");
-    const tokens = await two.post("/token", redemption(await nextCode(browser, "openid")));
-    const inspected = await one.post("/introspect", { token: String(tokens.json["access_token"]) });
-    assert.equal(inspected.json["username"], "ann");
+    test(`${dialect}: concurrent uses of one refresh token get the same successor`, async () => {
+      const browser = await consentedBrowser(one, scope, "cid");
+      const first = await two.post("/token", redemption(await nextCode(browser, scope)));
+      let token = String(first.json["refresh_token"]);
+      for (let round = 0; round < rounds; round += 1) {
+        const form = { grant_type: "refresh_token", refresh_token: token };
+        const answers = await Promise.all([one, two, one, two].map((server) => server.post("/token", form)));
+        assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200], JSON.stringify(answers));
+        const successors = new Set(answers.map(({ json }) => String(json["refresh_token"])));
+        assert.equal(successors.size, 1);
+        token = [...successors][0]!;
+      }
+    });
+
+    test(`${dialect}: a token of one process is known to the other, keys included`, async () => {
+      const browser = await consentedBrowser(one, "openid");
+      const tokens = await two.post("/token", redemption(await nextCode(browser, "openid")));
+      const inspected = await one.post("/introspect", { token: String(tokens.json["access_token"]) });
+      assert.equal(inspected.json["username"], "ann");
+    });
   });
 }
 

@@ -1,6 +1,6 @@
 // A real PostgreSQL server for one test file, under Debian's own user for it where the test runs as root, in a folder
 // of its own on a free port.
-import { chownSync, mkdtempSync, rmSync } from "node:fs";
+import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { debianTool } from "../../../../tests/tools/debian-tool.ts";
@@ -30,15 +30,17 @@ async function databaseOwner(): Promise<Owner> {
   return { uid, gid };
 }
 
-async function run(owner: Owner, command: string, args: readonly string[]): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // The server that pg_ctl starts would keep a pipe open, so nothing is read from it.
-  const child = spawn(command, args, { ...owner, stdio: "ignore", cwd: "/", timeout: 60_000 });
+/** What it says is in `output` where it fails: the server that pg_ctl starts would keep a pipe open. */
+async function run(owner: Owner, output: string, command: string, args: readonly string[]): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<number | null>();
+  const file = openSync(output, "a");
+  const child = spawn(command, args, { ...owner, stdio: ["ignore", file, file], cwd: "/", timeout: 60_000 });
+  closeSync(file);
   child.once("error", reject);
-  child.once("exit", (code) =>
-    code === 0 ? resolve() : reject(new Error(`${path.basename(command)} ended with ${code}`)),
-  );
-  await promise;
+  child.once("exit", resolve);
+  const code = await promise;
+  if (code === 0) return;
+  throw new Error(`${path.basename(command)} ended with ${code}:\n${readFileSync(output, "utf8")}`);
 }
 
 export async function postgresqlServer(): Promise<PostgresqlServer> {
@@ -49,18 +51,20 @@ export async function postgresqlServer(): Promise<PostgresqlServer> {
   const data = path.join(folder, "data");
   const [port] = await freePorts(1);
   const program = (name: string): string => path.join(programs, name);
-  await run(owner, program("initdb"), ["-D", data, "-A", "trust", "-U", "tulle", "-E", "UTF8", "--no-sync"]);
+  const output = path.join(folder, "output");
+  await run(owner, output, program("initdb"), ["-D", data, "-A", "trust", "-U", "tulle", "-E", "UTF8", "--no-sync"]);
   const options = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${folder} -c fsync=off`;
   const start = (): Promise<void> =>
-    run(owner, program("pg_ctl"), ["-D", data, "-w", "-l", path.join(folder, "log"), "-o", options, "start"]);
-  const stop = (): Promise<void> => run(owner, program("pg_ctl"), ["-D", data, "-w", "-m", "immediate", "stop"]);
+    run(owner, output, program("pg_ctl"), ["-D", data, "-w", "-l", path.join(folder, "log"), "-o", options, "start"]);
+  const stop = (): Promise<void> =>
+    run(owner, output, program("pg_ctl"), ["-D", data, "-w", "-m", "immediate", "stop"]);
   await start();
   let count = 0;
   let running = true;
   return {
     newDatabase: async () => {
       const name = `tulle_${(count += 1)}`;
-      await run(owner, program("createdb"), ["-h", "127.0.0.1", "-p", String(port), "-U", "tulle", name]);
+      await run(owner, output, program("createdb"), ["-h", "127.0.0.1", "-p", String(port), "-U", "tulle", name]);
       return `postgres://tulle@127.0.0.1:${port}/${name}`;
     },
     crash: async () => {

@@ -31,7 +31,7 @@ export interface Installation extends AsyncDisposable {
   startProcess(): Promise<ServerProcess>;
 }
 
-/** `databaseUrl` undefined is SQLite. The client `app` and the user `ann` are there. */
+/** `databaseUrl` undefined is SQLite. The client `app` and the users `ann`, `bob` and `cid` are there. */
 export async function installation(
   databaseUrl: string | undefined,
   flags: readonly string[] = [],
@@ -49,7 +49,7 @@ export async function installation(
   const created = await createClient(database, { issuerIsHttp: true }, client);
   if (created.problems !== undefined) throw new Error(created.problems.join());
   const hasher = passwordHasher({ memoryKib: 8, iterations: 1, parallelism: 1 });
-  await createUser(database, hasher, { name: "ann", password: testPassword });
+  for (const name of ["ann", "bob", "cid"]) await createUser(database, hasher, { name, password: testPassword });
   await database.close();
   const processes: StartedProcess[] = [];
   return {
