@@ -6,7 +6,7 @@ import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
 import { compareCommits, comparisonTable } from "./compare-commits.ts";
-import { measureHttp1 } from "./http1/measure-http1.ts";
+import { measureHttp1, measureHttp2 } from "./http1/measure-http1.ts";
 import { measureHandshakes } from "./handshakes/measure-handshakes.ts";
 import { measureIdle } from "./idle/measure-idle.ts";
 import { measureMtls } from "./mtls/measure-mtls.ts";
@@ -21,6 +21,12 @@ const scenarios: readonly Scenario[] = [
     name: "http1",
     summary: "HTTP/1.1, 1 KB answers, 64 keep-alive connections, access log on, one core",
     run: measureHttp1,
+    isCompared: true,
+  },
+  {
+    name: "http2",
+    summary: "HTTP/2 on both sides, 1 KB answers, 8 streams on each of 8 connections, access log on, one core",
+    run: measureHttp2,
     isCompared: true,
   },
   {

@@ -84,16 +84,25 @@ const limits = {
   },
 };
 
+const http2ToHosts = {
+  typed_extension_protocol_options: {
+    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+      "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+      explicit_http_config: { http2_protocol_options: {} },
+    },
+  },
+};
+
 export const route = (match: object) => ({ match, route: { cluster, timeout: "0s", retry_policy: defaultRetries } });
 
-export function bootstrapYaml(ports: BootstrapPorts, accessLogFile: string): string {
+export function bootstrapYaml(ports: BootstrapPorts, accessLogFile: string, isHttp2 = false): string {
   return stringify({
     node: { id: "router~127.0.0.1~bench.istio-system~istio-system.svc.cluster.local", cluster: "bench" },
     admin: { address: socketAddress(ports.adminPort) },
     overload_manager: overloadManager,
     static_resources: {
       listeners: [listener(ports.listenPort, accessLogFile)],
-      clusters: [backend(ports.backendPort)],
+      clusters: [{ ...backend(ports.backendPort), ...(isHttp2 && http2ToHosts) }],
     },
   });
 }

@@ -8,7 +8,10 @@ import { onCore } from "../measure/on-core.ts";
 import { nodeOf, type Tree } from "../tree.ts";
 import { bootstrapYaml } from "./bootstrap.ts";
 
+export type Protocol = "HTTP/1.1" | "HTTP/2";
+
 export interface Place {
+  readonly protocol: Protocol;
   readonly listenPort: number;
   readonly adminPort: number;
   readonly backendPort: number;
@@ -26,14 +29,19 @@ export interface Contestant {
   readonly start: (place: Place) => Promise<StartedProcess>;
 }
 
-export function contestants(trees: readonly Tree[]): readonly Contestant[] {
-  return [
+/** nginx and HAProxy are measured with HTTP/1.1 alone: nginx speaks nothing else to hosts. */
+export function contestants(trees: readonly Tree[], protocol: Protocol): readonly Contestant[] {
+  const both: readonly Contestant[] = [
     { name: "Envoy", logsRequests: true, start: startEnvoy },
     ...trees.map((tree) => ({
       name: tree.name,
       logsRequests: true,
       start: (place: Place): Promise<StartedProcess> => startTulle(tree, place),
     })),
+  ];
+  if (protocol === "HTTP/2") return both;
+  return [
+    ...both,
     { name: "nginx", logsRequests: true, start: startNginx },
     { name: "HAProxy", logsRequests: true, start: startHaproxy },
   ];
@@ -56,14 +64,20 @@ export function contestantFromCommand(name: string, command: readonly string[]):
 export const answerBytes = 1024;
 
 /** The back end, on the load's core: `answerBytes` from memory; `address` is `ip:port`. */
-export async function startBackend(folder: string, address: string, core: number): Promise<StartedProcess> {
+export async function startBackend(
+  folder: string,
+  address: string,
+  core: number,
+  protocol: Protocol = "HTTP/1.1",
+): Promise<StartedProcess> {
+  const version = protocol === "HTTP/2" ? " http2" : "";
   const configuration = await writeConfiguration(folder, "backend.conf", [
     ...nginxPreamble(folder),
     "http {",
     "  access_log off;",
     "  keepalive_requests 1000000000;",
     "  default_type text/plain;",
-    `  server { listen ${address}; location / { return 200 "${"x".repeat(answerBytes)}"; } }`,
+    `  server { listen ${address}${version}; location / { return 200 "${"x".repeat(answerBytes)}"; } }`,
     "}",
   ]);
   return startProcess(...onCore(core, await debianTool("nginx"), ["-c", configuration]), { name: "back end" });
@@ -153,7 +167,9 @@ function nginxPreamble(folder: string): readonly string[] {
 }
 
 function writeBootstrap(place: Place): Promise<string> {
-  return writeConfiguration(place.folder, "bootstrap.yaml", [bootstrapYaml(place, place.accessLogFile)]);
+  return writeConfiguration(place.folder, "bootstrap.yaml", [
+    bootstrapYaml(place, place.accessLogFile, place.protocol === "HTTP/2"),
+  ]);
 }
 
 async function writeConfiguration(folder: string, name: string, lines: readonly string[]): Promise<string> {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePorts, startProcess, waitFor } from "../../tests/tools/processes.ts";
-import { contestants, type Contestant, startBackend } from "../http1/contestants.ts";
+import { contestants, type Contestant, type Place, startBackend } from "../http1/contestants.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
 import { onCore } from "../measure/on-core.ts";
@@ -40,7 +40,7 @@ export async function measureIdle(options: ScenarioOptions): Promise<ScenarioRes
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const [backendPort] = await freePorts(1);
   stack.use(await startBackend(folder, `127.0.0.1:${backendPort}`, loadCore));
-  const chosen = contestants(options.trees).filter(({ name }) =>
+  const chosen = contestants(options.trees, "HTTP/1.1").filter(({ name }) =>
     (options.proxies ?? ["Envoy", "Tulle"]).includes(name),
   );
   const measured: Measured[] = chosen.map(({ name }) => ({ name, rounds: [] }));
@@ -60,7 +60,8 @@ export async function measureIdle(options: ScenarioOptions): Promise<ScenarioRes
 
 async function measureOnce(contestant: Contestant, folder: string, backendPort: number): Promise<Round> {
   const [listenPort, adminPort] = await freePorts(2);
-  const place = {
+  const place: Place = {
+    protocol: "HTTP/1.1",
     listenPort: listenPort!,
     adminPort: adminPort!,
     backendPort,

@@ -87,7 +87,7 @@ describe("who may do what", () => {
       mesh = await MeshedProxies.start({
         pods: kinds.map((proxy) => ({ name: `server-${proxy}`, namespace: "shop", proxy, labels: { kind: "server" } })),
         ports: [httpPort, otherHttpPort, ...tcpPorts],
-        tcpPorts,
+        protocols: Object.fromEntries(tcpPorts.map((port) => [port, "tcp"])),
         manifests: [authentication, ...policies].map((resource) => JSON.stringify(resource)).join("\n---\n"),
       });
       for (const [caller, [namespace, account]] of Object.entries(callers)) {

@@ -6,6 +6,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { Agent, request } from "node:https";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { once } from "node:events";
+import http2 from "node:http2";
 import { after, before, describe, test } from "node:test";
 import { readWorkloadCertificate } from "@tulle/identity";
 import { testCertificate, type TestCertificate, testRevocationList } from "../tools/certificates.ts";
@@ -223,13 +225,6 @@ const rows: readonly Row[] = [
     serverName: "site.example",
     more: { alpn: [] },
     expected: { status: 200, alpn: "false" },
-  },
-  {
-    name: "HTTP/2 is not offered",
-    port: ports.https,
-    serverName: "site.example",
-    more: { alpn: ["h2", "http/1.1"] },
-    expected: { status: 200, alpn: "http/1.1" },
   },
   {
     name: "another certificate by name",
@@ -526,6 +521,23 @@ describe("the same on both proxies", () => {
         if (row.body !== undefined) assert.match(outcome.body, row.body);
       });
     }
+  }
+});
+
+describe("HTTP/2", () => {
+  for (const proxy of proxies) {
+    test(`offered and spoken, ${proxy}`, async () => {
+      const { address } = mesh.podOf("gateway", proxy);
+      const options = { servername: "site.example", rejectUnauthorized: false };
+      const session = http2.connect(`https://${address}:${ports.https}`, options);
+      try {
+        const stream = session.request({ ":path": "/", ":authority": "site.example" }).resume();
+        const [headers] = (await once(stream, "response")) as [http2.IncomingHttpStatusHeader];
+        assert.deepEqual([session.alpnProtocol, headers[":status"]], ["h2", 200]);
+      } finally {
+        session.destroy();
+      }
+    });
   }
 });
 

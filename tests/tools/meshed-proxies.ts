@@ -37,8 +37,8 @@ export interface MeshedProxiesOptions {
   readonly pods: readonly MeshedPod[];
   /** Ports of each pod's application; the Service has the same. */
   readonly ports: readonly number[];
-  /** Those of them that do not speak HTTP, as far as the Service tells. */
-  readonly tcpPorts?: readonly number[];
+  /** What the Service says that they speak; `http` where nothing stands. */
+  readonly protocols?: Readonly<Record<number, string>>;
   /** Policies and rules, as a user writes them. */
   readonly manifests: string;
   /** Roots that the proxies believe besides their own, in PEM. */
@@ -240,9 +240,9 @@ function listen(server: Server, port: number, host: string): Promise<void> {
 /** The pod as the platform would publish it: Service, Pod and EndpointSlice. */
 function manifestsOf(
   { name, namespace, address, labels = {} }: RunningPod,
-  { ports, tcpPorts = [] }: MeshedProxiesOptions,
+  { ports, protocols = {} }: MeshedProxiesOptions,
 ): string {
-  const named = ports.map((port) => ({ name: `${tcpPorts.includes(port) ? "tcp" : "http"}-${port}`, port }));
+  const named = ports.map((port) => ({ name: `${protocols[port] ?? "http"}-${port}`, port }));
   const service = {
     apiVersion: "v1",
     kind: "Service",

@@ -15,7 +15,6 @@ import { gatewayCredentials } from "./gateway-credentials.ts";
 import { gatewayHosts } from "./gateway-hosts.ts";
 import { gatewayReferences } from "./gateway-references.ts";
 import { gatewayWorkloads } from "./gateway-workloads.ts";
-import { http2Ports } from "./http2-ports.ts";
 import { jwtAudiences } from "./jwt-audiences.ts";
 import { localVariables } from "./local-variables.ts";
 import { localVolumes } from "./local-volumes.ts";
@@ -51,7 +50,6 @@ export const analyzers: readonly Analyzer[] = [
   conflictingGateways,
   unreachableRules,
   portNames,
-  http2Ports,
   namespaceInjection,
   missingProxies,
   localVariables,

@@ -173,16 +173,16 @@ const connectionPoolFields = {
         ),
         maxRetries: optional(integer({ minimum: 0, maximum: 2_147_483_647 }), "Most retries at a time."),
         idleTimeout: optional(string(durationOrZero), "Idle time after which a connection is closed."),
-        h2UpgradePolicy: notYet(
+        h2UpgradePolicy: optional(
           enumeration(["DEFAULT", "DO_NOT_UPGRADE", "UPGRADE"]),
           "Whether HTTP/1.1 becomes HTTP/2.",
         ),
-        useClientProtocol: notYet(boolean(), "Keeps the client's protocol."),
-        maxConcurrentStreams: notYet(
+        useClientProtocol: optional(boolean(), "Keeps the client's protocol."),
+        maxConcurrentStreams: optional(
           integer({ minimum: 0, maximum: 2_147_483_647 }),
           "Most streams of an HTTP/2 connection.",
         ),
-        http2KeepAlive: notYet(
+        http2KeepAlive: optional(
           object({
             interval: required(string(duration), "Time between pings."),
             timeout: required(string(duration), "Time limit of an answer."),

@@ -47,8 +47,6 @@ export const workloadCases: readonly AnalyzeCase[] = [
     ),
     options: { networkMode: "loopback" },
     expected: [
-      "Warning [TUL0001] (Service shop/s) spec.ports[2]: port 82 speaks HTTP/2, which Tulle's proxy does not carry yet: it answers requests for this port with 503 (cluster_speaks_http2)\n" +
-        '  If the application speaks HTTP/1.1 too, name the port "http"; else let Envoy stand beside callers and workload ("sidecar.tulle.io/proxy: envoy"). Authorizers are reached all the same.',
       'Info [TUL0005] (Service shop/s) spec.ports[0]: port 5432 speaks tcp: in the loopback mode other workloads reach it by CONNECT through their proxy\n  If it speaks HTTP, name the port "http" or "http-<something>".',
       "Warning [TUL0005] (Service shop/s) spec.ports[1]: port 53 speaks udp, which the loopback mode does not carry: other workloads cannot reach it through the mesh",
       'Info [TUL0005] (Service shop/s) spec.ports[3]: port 443 speaks https: in the loopback mode other workloads reach it by CONNECT through their proxy\n  If it speaks HTTP, name the port "http" or "http-<something>".',
@@ -96,20 +94,9 @@ stringData: { b: hidden }
   { name: "volumes of programs elsewhere are a cluster's business", input: programWithVolumes, expected: [] },
   { name: "variables of programs elsewhere are a cluster's business", input: programWithVariables, expected: [] },
   {
-    name: "TUL0001: ports for HTTP/2 of applications, and not of gateways",
-    input:
-      service("s", "[{ name: http2, port: 80 }, { name: web, port: 81, appProtocol: kubernetes.io/h2c }]") +
-      `---
-apiVersion: v1
-kind: Service
-metadata: { name: edge, namespace: tulle-system }
-spec: { selector: { tulle: ingressgateway }, ports: [{ name: http2, port: 80, targetPort: 8080 }] }
-`,
-    expected: [0, 1].map(
-      (index) =>
-        `Warning [TUL0001] (Service shop/s) spec.ports[${index}]: port ${80 + index} speaks HTTP/2, which Tulle's proxy does not carry yet: it answers requests for this port with 503 (cluster_speaks_http2)\n` +
-        '  If the application speaks HTTP/1.1 too, name the port "http"; else let Envoy stand beside callers and workload ("sidecar.tulle.io/proxy: envoy"). Authorizers are reached all the same.',
-    ),
+    name: "ports for HTTP/2 are as good as others",
+    input: service("s", "[{ name: http2, port: 80 }, { name: web, port: 81, appProtocol: kubernetes.io/h2c }]"),
+    expected: [],
   },
   {
     name: "IST0103: a pod without the sidecar it should have",

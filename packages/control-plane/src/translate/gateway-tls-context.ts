@@ -21,11 +21,8 @@ type CommonContext = MessageInitShape<typeof CommonTlsContextSchema> & { $typeNa
 type ValidationContext = MessageInitShape<typeof CertificateValidationContextSchema> & { $typeName?: never };
 type OwnCertificateTls = Exclude<GatewayChainTls, { readonly mode: "ISTIO_MUTUAL" }>;
 
-/**
- * What HTTPS clients are offered. Istio offers `h2` too: Tulle's proxy does not speak it to its clients yet, and both
- * data planes get the same, so that none promises what it cannot keep.
- */
-export const gatewayHttpAlpn: readonly string[] = ["http/1.1"];
+/** What HTTPS clients are offered. */
+export const gatewayHttpAlpn: readonly string[] = ["h2", "http/1.1"];
 
 const protocols = {
   TLS_AUTO: undefined,

@@ -1,7 +1,7 @@
 // Services → clusters: one for each port, one more for each subset, and the two that stand for "nowhere" and
 // "anywhere".
 import { create } from "@bufbuild/protobuf";
-import { isHttp, type PortProtocol } from "@tulle/config";
+import type { PortProtocol } from "@tulle/config";
 import {
   type Cluster,
   Cluster_DiscoveryType,
@@ -14,13 +14,13 @@ import {
   type DnsCacheConfig,
   DnsCacheConfigSchema,
 } from "@tulle/xds/envoy/extensions/common/dynamic_forward_proxy/v3/dns_cache_pb";
-import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
 import type { ClustersSection, ScopedService, SidecarOwn } from "../scope/proxy-view.ts";
 import { type Reach, reachWithoutCertificate } from "../scope/uncertified.ts";
 import type { MeshPort, MeshSubset } from "../snapshot/mesh-snapshot.ts";
 import { circuitBreakers, clusterLimits, commonHttpOptions, defaultConnectTimeoutMs } from "./cluster-limits.ts";
 import { adsConfigSource, configReference, durationOfMs, istioMetadata, pack, socketAddress } from "./messages.ts";
 import { type PortTrafficPolicy, portTrafficPolicy } from "../scope/port-traffic-policy.ts";
+import { http2Options, protocolOptions, upstreamProtocol } from "./upstream-protocol.ts";
 import { type ClusterContext, upstreamTls } from "./upstream-tls.ts";
 import {
   blackHoleCluster,
@@ -28,8 +28,6 @@ import {
   outboundClusterName,
   passthroughCluster,
 } from "../names/resource-names.ts";
-
-const noNames = { autoSni: false, autoSanValidation: false };
 
 /**
  * A cluster for each port and subset, as (name, service, port, subset): clusters and endpoints are made from the same
@@ -69,18 +67,23 @@ export function translateOutboundCluster(cluster: OutboundCluster, context: Clus
   const { name, service, port, subset } = cluster;
   const { rule } = service;
   const policy = portTrafficPolicy(rule, subset, port.number);
-  const { autoSni = false, autoSanValidation = false, ...sockets } = upstreamTls(cluster, context, policy.tls);
+  const protocol = upstreamProtocol(port.protocol, policy);
+  const {
+    autoSni = false,
+    autoSanValidation = false,
+    ...sockets
+  } = upstreamTls({ ...cluster, protocol }, context, policy.tls);
   return create(ClusterSchema, {
     name,
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.EDS },
     edsClusterConfig: { edsConfig: adsConfigSource(), serviceName: name },
     ...clusterLimits(policy),
     lbPolicy: loadBalancer(policy),
-    typedExtensionProtocolOptions: protocolOptions(
-      port.protocol,
-      { autoSni, autoSanValidation },
-      commonHttpOptions(policy),
-    ),
+    typedExtensionProtocolOptions: protocolOptions(protocol, {
+      names: { autoSni, autoSanValidation },
+      common: commonHttpOptions(policy),
+      http2: http2Options(policy),
+    }),
     ...sockets,
     metadata: istioMetadata({
       ...(rule === undefined ? {} : { config: configReference("destination-rule", rule.namespace, rule.name) }),
@@ -101,27 +104,6 @@ function loadBalancer(policy: PortTrafficPolicy): Cluster_LbPolicy {
     default:
       return Cluster_LbPolicy.LEAST_REQUEST;
   }
-}
-
-/** HTTP/2 with prior knowledge where the port's name asks for it; HTTP/1.1 is what a cluster speaks by itself. */
-function protocolOptions(
-  protocol: PortProtocol,
-  names: { readonly autoSni: boolean; readonly autoSanValidation: boolean } = noNames,
-  common?: ReturnType<typeof commonHttpOptions>,
-): Cluster["typedExtensionProtocolOptions"] {
-  const isHttp2 = protocol === "http2" || protocol === "grpc";
-  const hasNames = isHttp(protocol) && (names.autoSni || names.autoSanValidation);
-  if (!isHttp2 && !hasNames && common === undefined) return {};
-  return {
-    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": pack(HttpProtocolOptionsSchema, {
-      ...(common === undefined ? {} : { commonHttpProtocolOptions: common }),
-      ...(hasNames ? { upstreamHttpProtocolOptions: names } : {}),
-      upstreamProtocolOptions: {
-        case: "explicitHttpConfig",
-        value: { protocolConfig: { case: isHttp2 ? "http2ProtocolOptions" : "httpProtocolOptions", value: {} } },
-      },
-    }),
-  };
 }
 
 /**
@@ -145,7 +127,9 @@ export function translateInboundCluster(own: SidecarOwn, port: SidecarOwn["inbou
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
     connectTimeout: durationOfMs(defaultConnectTimeoutMs),
     circuitBreakers: circuitBreakers({}),
-    typedExtensionProtocolOptions: protocolOptions(port.protocol, noNames, inboundConnections(port.protocol)),
+    typedExtensionProtocolOptions: protocolOptions(upstreamProtocol(port.protocol), {
+      common: inboundConnections(port.protocol),
+    }),
     loadAssignment: {
       clusterName: name,
       endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address } } }] }],

@@ -1,7 +1,7 @@
 // How connections to a cluster's endpoints are encrypted: as the DestinationRule says, else with the mesh's
 // certificates wherever the endpoint takes them (Istio: auto mTLS, ClusterBuilder.buildUpstreamTLSSettings).
 import { create } from "@bufbuild/protobuf";
-import { type ClientTls, isHttp } from "@tulle/config";
+import type { ClientTls } from "@tulle/config";
 import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import {
   type Cluster_TransportSocketMatch,
@@ -20,9 +20,12 @@ import {
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
 import type { OutboundCluster } from "./translate-clusters.ts";
 import type { TlsVersion } from "../snapshot/mesh-snapshot.ts";
-import { meshHttp1Alpn, meshHttp2Alpn, meshTcpAlpn } from "../names/mesh-alpn.ts";
 import { sniName } from "../names/resource-names.ts";
 import { adsSecretConfig, exactName, istioMutualTls, rawSocket, tlsParams, upstreamTlsSocket } from "./tls-context.ts";
+import { meshAlpn, type UpstreamProtocol } from "./upstream-protocol.ts";
+
+/** A cluster, and what it speaks. */
+export type SpokenCluster = OutboundCluster & { readonly protocol: UpstreamProtocol };
 
 /** What a proxy's clusters have in common. */
 export interface ClusterContext {
@@ -46,11 +49,7 @@ export const machineRoots = "/etc/ssl/certs/ca-certificates.crt";
 /** Metadata of endpoints by which a proxy picks the socket (Istio: model.TLSModeLabelShortname). */
 export const tlsModeKey = "tlsMode";
 
-export function upstreamTls(
-  cluster: OutboundCluster,
-  context: ClusterContext,
-  tls: ClientTls | undefined,
-): UpstreamTls {
+export function upstreamTls(cluster: SpokenCluster, context: ClusterContext, tls: ClientTls | undefined): UpstreamTls {
   if (tls === undefined) return autoMutualTls(cluster, context);
   switch (tls.mode) {
     case "ISTIO_MUTUAL":
@@ -63,7 +62,7 @@ export function upstreamTls(
   }
 }
 
-function autoMutualTls(cluster: OutboundCluster, context: ClusterContext): UpstreamTls {
+function autoMutualTls(cluster: SpokenCluster, context: ClusterContext): UpstreamTls {
   if (context.trustDomain === undefined || context.withoutCertificate === true) return {};
   const match = (
     name: string,
@@ -82,7 +81,7 @@ function autoMutualTls(cluster: OutboundCluster, context: ClusterContext): Upstr
  * Without an authority there is no certificate to show: then it stays plain text, which the finding IST0167 tells. A
  * proxy that has none in a mesh with an authority reaches no endpoint.
  */
-function meshTls(cluster: OutboundCluster, context: ClusterContext, tls: ClientTls): UpstreamTls {
+function meshTls(cluster: SpokenCluster, context: ClusterContext, tls: ClientTls): UpstreamTls {
   const { trustDomain, withoutCertificate } = context;
   return trustDomain === undefined || withoutCertificate === true
     ? {}
@@ -90,7 +89,7 @@ function meshTls(cluster: OutboundCluster, context: ClusterContext, tls: ClientT
 }
 
 function meshSocket(
-  { service, port, subset }: OutboundCluster,
+  { service, port, subset, protocol }: SpokenCluster,
   trustDomain: string,
   { minimumTls }: ClusterContext,
   tls: ClientTls,
@@ -100,13 +99,13 @@ function meshSocket(
     minimum: minimumTls,
     sni: tls.sni ?? sniName(service.hostname, port.number, subset?.name),
     subjectAltNames: tls.subjectAltNames ?? service.identities ?? [],
-    alpn: isHttp(port.protocol) ? (speaksHttp2(port) ? meshHttp2Alpn : meshHttp1Alpn) : meshTcpAlpn,
+    alpn: meshAlpn(protocol),
   });
   return upstreamTlsSocket(context);
 }
 
 /** SIMPLE and MUTUAL: towards servers whose certificates are not the mesh's (Istio: constructUpstreamTLS). */
-function originatedTls({ port }: OutboundCluster, context: ClusterContext, tls: ClientTls): UpstreamTls {
+function originatedTls({ protocol }: SpokenCluster, context: ClusterContext, tls: ClientTls): UpstreamTls {
   const getsSecrets = context.type === "router" && context.withoutCertificate !== true;
   const { subjectAltNames = [], sni, insecureSkipVerify = false } = tls;
   const tlsContext = create(UpstreamTlsContextSchema, {
@@ -114,7 +113,7 @@ function originatedTls({ port }: OutboundCluster, context: ClusterContext, tls: 
       tlsParams: tlsParams("TLSV1_2"),
       ...ownCertificate(tls, getsSecrets),
       validationContextType: serverCheck(tls, getsSecrets),
-      alpnProtocols: speaksHttp2(port) ? ["h2"] : [],
+      alpnProtocols: protocol === "http2" ? ["h2"] : [],
     }),
     sni: sni ?? "",
   });
@@ -123,10 +122,6 @@ function originatedTls({ port }: OutboundCluster, context: ClusterContext, tls: 
     autoSni: sni === undefined,
     autoSanValidation: sni === undefined && subjectAltNames.length === 0 && !insecureSkipVerify,
   };
-}
-
-function speaksHttp2({ protocol }: OutboundCluster["port"]): boolean {
-  return protocol === "http2" || protocol === "grpc";
 }
 
 type TlsContext = Pick<

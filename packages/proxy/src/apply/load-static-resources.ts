@@ -72,9 +72,7 @@ export function compileStaticResources(bootstrap: ProxyBootstrap, scope: Compile
     const prefix = `static_resources.clusters[${index}]`;
     if (clusters.has(message.name)) problems.push(`${prefix}: cluster '${message.name}' is there twice`);
     const result = compileCluster(message, scope);
-    // That HTTP/2 carries gRPC alone is no news to a cluster which is for gRPC.
-    const told = (result.ok ? result.warnings : result.problems).filter(({ place }) => !isOfHttp2(place));
-    warnings.push(...lines(prefix, told, "warning"));
+    warnings.push(...lines(prefix, result.ok ? result.warnings : result.problems, "warning"));
     if (!result.ok) {
       problems.push(...lines(prefix, result.problems));
       continue;
@@ -104,10 +102,6 @@ export function compileStaticResources(bootstrap: ProxyBootstrap, scope: Compile
     for (const slot of result.value.secretSlots) secretSlots.add(slot);
   }
   return { clusters, listeners, secretSlots, problems, warnings };
-}
-
-function isOfHttp2(place: string): boolean {
-  return place.endsWith("http2_protocol_options") || place.endsWith(".explicit_http_config");
 }
 
 export interface LoadedStaticResources {

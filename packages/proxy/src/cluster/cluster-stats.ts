@@ -1,7 +1,7 @@
 // The counters of a cluster under Envoy's names: `cluster.<name>.upstream_rq_total` in the stats tree,
 // `envoy_cluster_upstream_rq_total{envoy_cluster_name}` for Prometheus.
 import type { MetricRegistry } from "@tulle/telemetry";
-import { type Counters, counterGroup, type Gauges, gaugeGroup } from "../stats/stat-description.ts";
+import { type Counters, counterGroup, type Gauges, gaugeGroup, type StatScope } from "../stats/stat-description.ts";
 
 /** Envoy's name without prefix, by our field; `rq_2xx` and its kin get the response class as a label. */
 const counters = {
@@ -46,7 +46,11 @@ const gauges = {
 /** Counters of `cluster.<name>.…` that the data path adds to; resolved once when the cluster is compiled. */
 export type ClusterStats = Counters<typeof counters> & Gauges<typeof gauges>;
 
+export function clusterScope(observabilityName: string): StatScope {
+  return { root: "cluster", name: observabilityName, label: "envoy_cluster_name" };
+}
+
 export function makeClusterStats(metrics: MetricRegistry, observabilityName: string): ClusterStats {
-  const scope = { root: "cluster", name: observabilityName, label: "envoy_cluster_name" };
+  const scope = clusterScope(observabilityName);
   return { ...counterGroup(metrics, scope, counters), ...gaugeGroup(metrics, scope, gauges) };
 }

@@ -1,7 +1,8 @@
 // A compiled cluster: what the router needs to send a request upstream. Immutable but for its host set, which endpoint
 // updates replace, and its counters (Envoy: config.cluster.v3.Cluster, ClusterLoadAssignment).
+import type { Http2Options } from "../codec/http2/http2-options.ts";
+import type { Http2Stats } from "../codec/http2/http2-stats.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
-import type { Http2KeepAlive } from "../upstream/http2-keep-alive.ts";
 import type { UpstreamTransport } from "../tls/upstream-tls.ts";
 import type { ClusterLoad } from "../upstream/cluster-load.ts";
 import type { ClusterStats } from "./cluster-stats.ts";
@@ -109,6 +110,10 @@ export interface RetryBudget {
   readonly minConcurrency: number;
 }
 
+/** `downstream`: as the client does (HttpProtocolOptions.use_downstream_protocol_config). */
+export type UpstreamProtocolChoice = UpstreamProtocol | "downstream";
+export type UpstreamProtocol = "HTTP/1.1" | "HTTP/2";
+
 export interface Cluster {
   readonly name: string;
   /** `alt_stat_name`, else the name; `%UPSTREAM_CLUSTER%`. */
@@ -137,13 +142,10 @@ export interface Cluster {
    * (Http1ProtocolOptions.enable_trailers).
    */
   readonly enableTrailers: boolean;
-  /**
-   * Hosts are spoken to in HTTP/2. Requests that routes lead here are refused (`cluster_speaks_http2`); gRPC calls of
-   * the proxy's own are carried.
-   */
-  readonly isHttp2: boolean;
-  /** Of HTTP/2 connections; undefined = as whoever opens them thinks right. */
-  readonly http2KeepAlive: Http2KeepAlive | undefined;
+  readonly protocol: UpstreamProtocolChoice;
+  /** Of connections that speak HTTP/2. */
+  readonly http2: Http2Options;
+  readonly http2Stats: () => Http2Stats;
   /** Source address for upstream connections (upstream_bind_config), undefined = the kernel chooses. */
   readonly sourceAddress: string | undefined;
   readonly circuitBreakers: CircuitBreakerLimits;

@@ -196,7 +196,8 @@ const scenarios: readonly Scenario[] = [
   {
     name: "a host comes back",
     hosts: [200, 500],
-    cluster: outlier({ consecutive_5xx: 1, interval: "0.1s", base_ejection_time: "2s" }),
+    // Longer than the four requests take, on a busy machine too.
+    cluster: outlier({ consecutive_5xx: 1, interval: "0.1s", base_ejection_time: "4s" }),
     requests: { inTurn: 4 },
     repeatsAfterReturn: true,
     expected: {

@@ -42,8 +42,9 @@ export class RuntimeCluster implements Cluster {
   readonly maxRequestsPerConnection: number;
   readonly perConnectionBufferLimitBytes: number;
   readonly enableTrailers: boolean;
-  readonly isHttp2: boolean;
-  readonly http2KeepAlive: Cluster["http2KeepAlive"];
+  readonly protocol: Cluster["protocol"];
+  readonly http2: Cluster["http2"];
+  readonly http2Stats: Cluster["http2Stats"];
   readonly sourceAddress: string | undefined;
   readonly circuitBreakers: CircuitBreakerLimits;
   #load = new ClusterLoad();
@@ -71,8 +72,9 @@ export class RuntimeCluster implements Cluster {
     this.maxRequestsPerConnection = settings.maxRequestsPerConnection;
     this.perConnectionBufferLimitBytes = settings.perConnectionBufferLimitBytes;
     this.enableTrailers = settings.enableTrailers;
-    this.isHttp2 = settings.isHttp2;
-    this.http2KeepAlive = settings.http2KeepAlive;
+    this.protocol = settings.protocol;
+    this.http2 = settings.http2;
+    this.http2Stats = settings.http2Stats;
     this.sourceAddress = settings.sourceAddress;
     this.circuitBreakers = settings.circuitBreakers;
     this.metadata = settings.metadata;

@@ -4,6 +4,7 @@ import type { Protocol } from "../http/message.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { Http1ClientConnection, type Http1ClientSettings } from "./http1/client-connection.ts";
+import { Http2ClientConnection, type Http2ClientSettings } from "./http2/http2-client-connection.ts";
 import type { RequestSender, ResponseReceiver } from "./stream-codec.ts";
 
 export interface ClientCodec {
@@ -30,6 +31,8 @@ export interface ClientCodec {
 export interface ClientCodecOwner {
   /** `tls` is undefined where the connection is plain. */
   onConnected(tls: TlsInfo | undefined): void;
+  /** The host has said how many streams it takes at a time; HTTP/1.1 knows that without being told. */
+  onStreamLimit(streams: number): void;
   /** A stream is over on both sides; false when the connection cannot carry another one and closes. */
   onStreamEnd(reusable: boolean): void;
   /** `reason` is set when the connection never came about or broke. */
@@ -37,14 +40,16 @@ export interface ClientCodecOwner {
 }
 
 /** Limits of a connection, whatever it speaks. */
-export type ClientCodecSettings = Http1ClientSettings;
+export type ClientCodecSettings = Http1ClientSettings & Http2ClientSettings;
 
 /** `socket` is being connected; whoever made it feeds what it reads to `onData`. */
 export function openClientCodec(
+  protocol: "HTTP/1.1" | "HTTP/2",
   socket: Socket,
   owner: ClientCodecOwner,
   settings: ClientCodecSettings,
   dataPath: DataPath,
 ): ClientCodec {
+  if (protocol === "HTTP/2") return new Http2ClientConnection(socket, owner, settings, dataPath);
   return new Http1ClientConnection(socket, owner, settings, dataPath);
 }

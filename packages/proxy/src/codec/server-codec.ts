@@ -1,8 +1,5 @@
-// A downstream connection as its codec holds it, apart from the streams on it; and which codec a connection gets.
-import type { Socket } from "node:net";
+// A downstream connection as its codec holds it, apart from the streams on it.
 import type { Protocol } from "../http/message.ts";
-import type { DataPath } from "../worker/data-path.ts";
-import { Http1ServerConnection, type Http1ServerSettings } from "./http1/server-connection.ts";
 import type { HttpProtocolError, RequestReceiver, ResponseSender } from "./stream-codec.ts";
 
 export interface ServerCodec {
@@ -32,18 +29,7 @@ export interface ServerCodecOwner {
   onConnectionIdle(): void;
   /** A stream is over on both sides. */
   onStreamEnd(): void;
+  /** The peer broke the protocol, or flooded: what it did, in the word of the metric where there is one. */
+  onConnectionFailure?(what: string): void;
   onConnectionClosed(): void;
-}
-
-/** Limits and time-outs of a connection, whatever it speaks. */
-export type ServerCodecSettings = Http1ServerSettings;
-
-/** The codec for a connection that has been opened; whoever reads the socket feeds `onData`. */
-export function openServerCodec(
-  socket: Socket,
-  owner: ServerCodecOwner,
-  settings: ServerCodecSettings,
-  dataPath: DataPath,
-): ServerCodec {
-  return new Http1ServerConnection(socket, owner, settings, dataPath);
 }

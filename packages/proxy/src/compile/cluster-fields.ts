@@ -93,11 +93,8 @@ const clusterFields: FieldRows = {
   },
   "envoy.config.core.v3.UpstreamHttpProtocolOptions": "auto_sni auto_san_validation",
   "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.UseDownstreamHttpConfig": {
-    used: "http_protocol_options",
-    harmless: {
-      http2_protocol_options: "downstream speaks HTTP/1.1",
-      http3_protocol_options: "downstream speaks HTTP/1.1",
-    },
+    used: "http_protocol_options http2_protocol_options",
+    harmless: { http3_protocol_options: "downstream speaks HTTP/1.1 or HTTP/2" },
   },
   "envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest": {
     used: "choice_count active_request_bias",

@@ -92,8 +92,8 @@ test("a cluster that speaks HTTP/2 is taken, for calls of the proxy's own", () =
       explicit_http_config: { http2_protocol_options: {} },
     },
   };
-  assert.equal(accepted(compile({ typed_extension_protocol_options: options })).cluster.isHttp2, true);
-  assert.equal(accepted(compile({})).cluster.isHttp2, false);
+  assert.equal(accepted(compile({ typed_extension_protocol_options: options })).cluster.protocol, "HTTP/2");
+  assert.equal(accepted(compile({})).cluster.protocol, "HTTP/1.1");
 });
 
 for (const { name, bind, expected } of [
@@ -269,7 +269,6 @@ const refused: readonly { readonly name: string; readonly json: object; readonly
     name: "pings without a time-out, or without a pause",
     json: { http2_protocol_options: { connection_keepalive: { interval: "0s" } } },
     expected: [
-      "http2_protocol_options: HTTP/2 carries gRPC calls of the proxy's own; requests that routes lead here get cluster_not_found",
       "http2_protocol_options.connection_keepalive.timeout: value is required",
       "http2_protocol_options.connection_keepalive.interval: value must be greater than or equal to 1ms",
     ],

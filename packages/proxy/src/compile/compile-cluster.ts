@@ -10,7 +10,8 @@ import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { ClusterConfigSchema as DynamicForwardSchema } from "@tulle/xds/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb";
 import type { CircuitBreakers_Thresholds_RetryBudget } from "@tulle/xds/envoy/config/cluster/v3/circuit_breaker_pb";
 import type { CircuitBreakerLimits, ClusterType, RetryBudget, TcpKeepAlive } from "../cluster/cluster.ts";
-import { makeClusterStats } from "../cluster/cluster-stats.ts";
+import { clusterScope, makeClusterStats } from "../cluster/cluster-stats.ts";
+import { http2StatsOf } from "../codec/http2/http2-stats.ts";
 import { makeOutlierStats, OutlierDetection } from "../cluster/outlier-detection.ts";
 import { DnsEndpoints } from "../cluster/dns-endpoints.ts";
 import type { DnsLookupFamily } from "../cluster/dns-lookup.ts";
@@ -121,8 +122,9 @@ function clusterSettings(
     maxRequestsPerConnection: protocol.maxRequestsPerConnection,
     perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
     enableTrailers: protocol.enableTrailers,
-    isHttp2: protocol.isHttp2,
-    http2KeepAlive: protocol.http2KeepAlive,
+    protocol: protocol.protocol,
+    http2: protocol.http2,
+    http2Stats: http2StatsOf(scope.metrics, clusterScope(observabilityName)),
     sourceAddress: sourceAddress(message, scope, place, problems),
     circuitBreakers: circuitBreakers(message),
     metadata: message.metadata?.filterMetadata ?? {},

@@ -1,6 +1,7 @@
 // One route: its condition and what it does with a request (config.route.v3.Route). Everything a request needs is made
 // here once; only cluster_header makes an action for a request, and keeps it.
 import { readFileSync } from "node:fs";
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { DataSource } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import {
@@ -10,6 +11,7 @@ import {
   type WeightedCluster,
   type WeightedCluster_ClusterWeight as ClusterWeight,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
+import type { GrpcTimeoutRule } from "../http/grpc-timeout.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { ForwardAction, RetryPolicy, Route, RouteAction, RouteMatch, UpgradeRule } from "../route/route-table.ts";
 import { compileHeaderLevel, type HeaderLevel, orderedChanges, responseFinalizer } from "./compile-header-level.ts";
@@ -236,6 +238,10 @@ function ownStreamDurationMs(message: RouteActionMessage): number | undefined {
   return duration === undefined ? undefined : durationMs(duration, 0);
 }
 
+function grpcRule(max: Duration | undefined, offset: Duration | undefined): GrpcTimeoutRule | undefined {
+  return max && { maxMs: durationMs(max, 0), offsetMs: durationMs(offset, 0) };
+}
+
 /** Notes and checks a cluster's name. */
 function named(parts: ForwardParts, name: string, place: Place): string {
   const { parent } = parts.build;
@@ -272,6 +278,13 @@ function forwardTo(
     timeoutMs: message.maxStreamDuration === undefined ? durationMs(message.timeout, defaultTimeoutMs) : 0,
     idleTimeoutMs: message.idleTimeout === undefined ? undefined : durationMs(message.idleTimeout, 0),
     maxStreamDurationMs: ownStreamDurationMs(message),
+    grpcDuration: grpcRule(
+      message.maxStreamDuration?.grpcTimeoutHeaderMax,
+      message.maxStreamDuration?.grpcTimeoutHeaderOffset,
+    ),
+    grpcTimeout:
+      message.maxStreamDuration === undefined ? grpcRule(message.maxGrpcTimeout, message.grpcTimeoutOffset) : undefined,
+    tellsDuration: message.maxStreamDuration !== undefined,
     retryPolicy: parts.retryPolicy,
     clusterNotFoundStatus: notFoundStatuses[message.clusterNotFoundResponseCode] ?? 503,
     includeRequestAttemptCount: parent.includeRequestAttemptCount,

@@ -1,25 +1,18 @@
-// How a cluster speaks to its hosts: HTTP/1.1 (or HTTP/2, for calls of the proxy's own), with the limits of
+// How a cluster speaks to its hosts: HTTP/1.1 or HTTP/2, with the limits of
 // HttpProtocolOptions (extensions.upstreams.http.v3.HttpProtocolOptions, or the older fields of Cluster).
 import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
-import type {
-  Http1ProtocolOptions,
-  Http2ProtocolOptions,
-  KeepaliveSettings,
-} from "@tulle/xds/envoy/config/core/v3/protocol_pb";
+import type { Http1ProtocolOptions, Http2ProtocolOptions } from "@tulle/xds/envoy/config/core/v3/protocol_pb";
 import type { HttpProtocolOptions } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
-import type { AutoServerName } from "../cluster/cluster.ts";
+import type { AutoServerName, UpstreamProtocolChoice } from "../cluster/cluster.ts";
+import type { Http2Options } from "../codec/http2/http2-options.ts";
+import { compileHttp2Options } from "../fields/compile-http2-options.ts";
 import { durationMs } from "../fields/duration.ts";
-import type { Http2KeepAlive } from "../upstream/http2-keep-alive.ts";
-import { Place, type Problems } from "../fields/problems.ts";
+import type { Place, Problems } from "../fields/problems.ts";
 import { decodeTypedConfig, unwrapTypedConfig } from "../fields/typed-config.ts";
 import { httpProtocolOptionsMessage } from "./cluster-fields.ts";
 
 const optionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 const defaultIdleTimeoutMs = 3_600_000;
-
-/** Some of a control plane's clusters speak it whether anybody calls them or not. */
-const http2Warning =
-  "HTTP/2 carries gRPC calls of the proxy's own; requests that routes lead here get cluster_not_found";
 
 export interface UpstreamProtocol {
   readonly idleTimeoutMs: number;
@@ -27,8 +20,8 @@ export interface UpstreamProtocol {
   readonly maxStreamDurationMs: number;
   readonly maxRequestsPerConnection: number;
   readonly enableTrailers: boolean;
-  readonly isHttp2: boolean;
-  readonly http2KeepAlive: Http2KeepAlive | undefined;
+  readonly protocol: UpstreamProtocolChoice;
+  readonly http2: Http2Options;
   /** upstream_http_protocol_options: auto_sni and auto_san_validation. */
   readonly autoServerName: AutoServerName | undefined;
 }
@@ -45,9 +38,6 @@ export function compileUpstreamProtocol(message: Cluster, place: Place, problems
       problems.error(here, "these protocol options are not supported");
     }
   }
-  if (message.http2ProtocolOptions !== undefined) {
-    problems.warning(place.field("http2_protocol_options"), http2Warning);
-  }
   if (options !== undefined) checkProtocol(options, at.key("", optionsName), problems);
   const http2 = http2Options(options, at.key("", optionsName), message, place);
   const common = options?.commonHttpProtocolOptions ?? message.commonHttpProtocolOptions;
@@ -57,56 +47,45 @@ export function compileUpstreamProtocol(message: Cluster, place: Place, problems
     maxStreamDurationMs: durationMs(common?.maxStreamDuration, 0),
     maxRequestsPerConnection: common?.maxRequestsPerConnection ?? message.maxRequestsPerConnection ?? 0,
     enableTrailers: http1Options(options, message)?.enableTrailers ?? false,
-    isHttp2: http2 !== undefined,
-    http2KeepAlive: http2KeepAlive(http2?.options.connectionKeepalive, http2?.place, problems),
+    protocol: protocolOf(options, message),
+    http2: compileHttp2Options(http2?.options, http2?.place ?? place, problems),
     autoServerName: autoServerName(options, message, place, problems),
   };
 }
 
-/** Undefined where the hosts are spoken to in HTTP/1.1. */
+function protocolOf(options: HttpProtocolOptions | undefined, message: Cluster): UpstreamProtocolChoice {
+  const chosen = options?.upstreamProtocolOptions;
+  if (chosen === undefined) return message.http2ProtocolOptions === undefined ? "HTTP/1.1" : "HTTP/2";
+  if (chosen.case === "useDownstreamProtocolConfig") return "downstream";
+  const isHttp2 = chosen.case === "explicitHttpConfig" && chosen.value.protocolConfig.case === "http2ProtocolOptions";
+  return isHttp2 ? "HTTP/2" : "HTTP/1.1";
+}
+
+interface PlacedHttp2Options {
+  readonly options: Http2ProtocolOptions | undefined;
+  readonly place: Place;
+}
+
 function http2Options(
   options: HttpProtocolOptions | undefined,
   optionsPlace: Place,
   message: Cluster,
   place: Place,
-): { readonly options: Http2ProtocolOptions; readonly place: Place } | undefined {
+): PlacedHttp2Options | undefined {
   const protocol = options?.upstreamProtocolOptions;
-  if (protocol === undefined) {
-    const older = message.http2ProtocolOptions;
-    return older && { options: older, place: place.field("http2_protocol_options") };
+  switch (protocol?.case) {
+    case "explicitHttpConfig": {
+      const { protocolConfig } = protocol.value;
+      const at = optionsPlace.field("explicit_http_config").field("http2_protocol_options");
+      return protocolConfig.case === "http2ProtocolOptions" ? { options: protocolConfig.value, place: at } : undefined;
+    }
+    case "useDownstreamProtocolConfig": {
+      const at = optionsPlace.field("use_downstream_protocol_config").field("http2_protocol_options");
+      return { options: protocol.value.http2ProtocolOptions, place: at };
+    }
+    default:
+      return { options: message.http2ProtocolOptions, place: place.field("http2_protocol_options") };
   }
-  if (protocol.case !== "explicitHttpConfig" || protocol.value.protocolConfig.case !== "http2ProtocolOptions")
-    return undefined;
-  const at = optionsPlace.field("explicit_http_config").field("http2_protocol_options");
-  return { options: protocol.value.protocolConfig.value, place: at };
-}
-
-const defaultJitterPercent = 15;
-
-/**
- * Envoy: KeepaliveSettings; without an interval it pings only before a new stream, and a stream of ours is a
- * connection's first.
- */
-function http2KeepAlive(
-  message: KeepaliveSettings | undefined,
-  place: Place = Place.root,
-  problems: Problems,
-): Http2KeepAlive | undefined {
-  if (message === undefined) return undefined;
-  const at = place.field("connection_keepalive");
-  const { interval, timeout, intervalJitter } = message;
-  if (timeout === undefined) problems.error(at.field("timeout"), "value is required");
-  for (const [name, value] of [
-    ["interval", interval],
-    ["timeout", timeout],
-  ] as const) {
-    if (value !== undefined && durationMs(value, 0) < 1)
-      problems.error(at.field(name), "value must be greater than or equal to 1ms");
-  }
-  const jitterPercent = intervalJitter?.value ?? defaultJitterPercent;
-  if (!(jitterPercent >= 0 && jitterPercent <= 100))
-    problems.error(at.field("interval_jitter"), "value must be inside range [0, 100]");
-  return interval && { intervalMs: durationMs(interval, 0), jitterPercent, timeoutMs: durationMs(timeout, 0) };
 }
 
 function autoServerName(
@@ -136,10 +115,8 @@ function checkProtocol(options: HttpProtocolOptions, place: Place, problems: Pro
   switch (protocol.case) {
     case "explicitHttpConfig": {
       const explicit = protocol.value.protocolConfig.case;
-      if (explicit === "httpProtocolOptions") return;
-      const at = place.field("explicit_http_config");
-      if (explicit === "http2ProtocolOptions") problems.warning(at, http2Warning);
-      else problems.error(at, "HTTP/3 to the upstream is not supported");
+      if (explicit === "httpProtocolOptions" || explicit === "http2ProtocolOptions") return;
+      problems.error(place.field("explicit_http_config"), "HTTP/3 to the upstream is not supported");
       return;
     }
     case "useDownstreamProtocolConfig":

@@ -33,23 +33,18 @@ export const routeFields: FieldRows = {
   "envoy.config.route.v3.RouteAction": {
     used: `cluster cluster_header weighted_clusters cluster_not_found_response_code prefix_rewrite regex_rewrite
       host_rewrite_literal auto_host_rewrite host_rewrite_header append_x_forwarded_host timeout idle_timeout
-      retry_policy upgrade_configs max_stream_duration host_rewrite_path_regex priority`,
+      retry_policy upgrade_configs max_stream_duration host_rewrite_path_regex priority max_grpc_timeout
+      grpc_timeout_offset`,
     harmless: {
       rate_limits: noRateLimit,
       include_vh_rate_limits: noRateLimit,
       hash_policy: "read only by hashing load balancers, which are refused by themselves",
-      max_grpc_timeout: "bounds grpc-timeout, which is not read yet",
-      grpc_timeout_offset: "bounds grpc-timeout, which is not read yet",
     },
   },
   "envoy.config.route.v3.RouteAction.UpgradeConfig": { used: "upgrade_type enabled connect_config" },
   "envoy.config.route.v3.RouteAction.UpgradeConfig.ConnectConfig": { used: "" },
   "envoy.config.route.v3.RouteAction.MaxStreamDuration": {
-    used: "max_stream_duration",
-    harmless: {
-      grpc_timeout_header_max: "bounds grpc-timeout, which is not read yet",
-      grpc_timeout_header_offset: "bounds grpc-timeout, which is not read yet",
-    },
+    used: "max_stream_duration grpc_timeout_header_max grpc_timeout_header_offset",
   },
   "envoy.config.route.v3.WeightedCluster": {
     used: "clusters total_weight header_name",

@@ -8,20 +8,14 @@ export const protocolFields: FieldRows = {
     harmless: { max_response_headers_kb: "the codec's own limit of 80 KiB holds" },
   },
   "envoy.config.core.v3.Http2ProtocolOptions": {
-    used: "connection_keepalive",
+    used: `connection_keepalive hpack_table_size max_concurrent_streams initial_stream_window_size
+      initial_connection_window_size allow_connect max_outbound_control_frames
+      max_consecutive_inbound_frames_with_empty_payload max_inbound_priority_frames_per_stream
+      max_inbound_window_update_frames_per_data_frame_sent`,
     harmless: {
-      hpack_table_size: "performance only",
-      max_concurrent_streams: "a connection carries few streams of the proxy's own",
-      initial_stream_window_size: "performance only",
-      initial_connection_window_size: "performance only",
-      allow_connect: "the proxy's own calls are no CONNECT",
-      max_outbound_frames: "Node's own limits hold",
-      max_outbound_control_frames: "Node's own limits hold",
-      max_consecutive_inbound_frames_with_empty_payload: "Node's own limits hold",
-      max_inbound_priority_frames_per_stream: "Node's own limits hold",
-      max_inbound_window_update_frames_per_data_frame_sent: "Node's own limits hold",
-      stream_error_on_invalid_http_messaging: "one stream a connection",
-      override_stream_error_on_invalid_http_message: "one stream a connection",
+      max_outbound_frames: "what waits for a slow peer is bounded by per_connection_buffer_limit_bytes",
+      stream_error_on_invalid_http_messaging: "a bad message ends its own stream alone, as RFC 9113 §8.1.1 has it",
+      override_stream_error_on_invalid_http_message: "a bad message ends its own stream alone",
       use_oghttp2_codec: "Envoy's own choice of codec",
       max_metadata_size: "metadata frames are dropped",
       enable_huffman_encoding: "performance only",

@@ -199,6 +199,7 @@ const longFlagNames: Readonly<Record<ResponseFlag, string>> = {
   OM: "OverloadManagerTerminated",
   DF: "DnsResolutionFailed",
   DO: "DropOverload",
+  DR: "DownstreamRemoteReset",
 };
 
 /** None is a value of its own, `-`, in JSON too. */

@@ -7,6 +7,8 @@ import {
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
   HttpConnectionManager_ServerHeaderTransformation as ServerHeader,
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
+import { http2StatsOf } from "../codec/http2/http2-stats.ts";
+import { compileHttp2Options } from "../fields/compile-http2-options.ts";
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
 import { filterOfType } from "../filters/http/table.ts";
 import { enablementKey } from "../filters/http/enablement-key.ts";
@@ -76,6 +78,7 @@ export function compileHttpConnectionManager(
   const localReplies = place.field("local_reply_config");
   const rewriteLocalReply = compileLocalReplies(message.localReplyConfig, scope, localReplies, problems);
   const via = checkHeaderText(message.via, place.field("via"), problems);
+  const http2 = compileHttp2Options(message.http2ProtocolOptions, place.field("http2_protocol_options"), problems);
   if (routeTable === undefined || problems.hasErrors) return undefined;
   const stats = makeHttpConnectionManagerStats(scope.metrics, message.statPrefix);
   const common = message.commonHttpProtocolOptions;
@@ -83,6 +86,9 @@ export function compileHttpConnectionManager(
   const strip = message.stripPortMode;
   return {
     statPrefix: message.statPrefix,
+    codecType: codecTypes[message.codecType] ?? "auto",
+    http2,
+    http2Stats: http2StatsOf(scope.metrics),
     routeTable,
     filterChain,
     observers: new StreamObservers([
@@ -159,12 +165,17 @@ function internalAddresses(
   return ranges.length === 0 ? () => false : (ip) => ranges.some((range) => range.contains(ip));
 }
 
+const codecTypes: Readonly<Partial<Record<CodecType, HttpConnectionManagerConfig["codecType"]>>> = {
+  [CodecType.HTTP1]: "HTTP/1.1",
+  [CodecType.HTTP2]: "HTTP/2",
+};
+
 /** What Envoy refuses too, and what only this proxy cannot do yet. */
 function checkLimitsOfThisProxy(message: HttpConnectionManager, place: Place, problems: Problems): void {
   if (message.statPrefix === "")
     problems.error(place.field("stat_prefix"), "value length must be at least 1 characters");
-  if (message.codecType === CodecType.HTTP2 || message.codecType === CodecType.HTTP3) {
-    problems.error(place.field("codec_type"), "only AUTO and HTTP1 are supported");
+  if (message.codecType === CodecType.HTTP3) {
+    problems.error(place.field("codec_type"), "only AUTO, HTTP1 and HTTP2 are supported");
   }
   if ((message.maxRequestHeadersKb ?? defaultMaxHeadersKb) > 8192) {
     problems.error(place.field("max_request_headers_kb"), "value must be inside range (0, 8192]");

@@ -2,12 +2,14 @@
 // through them, and tells observers what happens (Envoy: `ConnectionManagerImpl::ActiveStream`).
 import type { Counter, Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender, StreamResetReason } from "../codec/stream-codec.ts";
-import { admitRequest, overloaded } from "./admit-request.ts";
+import { admitRequest, overloaded, type Refusal } from "./admit-request.ts";
 import type { LocalReply } from "../http/filter.ts";
+import { grpcStatuses } from "../http/grpc-status.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import { prepareLocalReply } from "./local-reply.ts";
 import { noRequest, type RequestHead, type ResponseHead } from "../http/message.ts";
 import { reasonPhrase } from "../http/reason-phrase.ts";
+import { misdirected } from "./misdirected.ts";
 import { mutateRequestHeaders, stripHostPort } from "./request-headers.ts";
 import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
 import { mutateResponseHeaders } from "./response-headers.ts";
@@ -17,6 +19,7 @@ import type { HttpConnectionManagerConfig } from "./http-connection-manager-conf
 import type { DataPath } from "../worker/data-path.ts";
 import { FilterRunner, type FilteredStream } from "./filter-runner.ts";
 import type { HttpConnection } from "./http-connection.ts";
+import { takeStreamDuration } from "./stream-duration.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 
 /**
@@ -24,6 +27,26 @@ import { CallbackTimer } from "../worker/timer-wheel.ts";
  * The stream ends with its response: what a client still sends of its request afterwards is the codec's to throw away.
  */
 type ResponseState = "none" | "started" | "ended";
+
+const lastedTooLong: Omit<LocalReply, "status"> = {
+  body: "downstream duration timeout",
+  flag: "DT",
+  details: "max_duration_timeout",
+  grpcStatus: grpcStatuses.deadlineExceeded,
+};
+
+interface DownstreamReset {
+  readonly flag: ResponseFlag;
+  readonly details: string;
+}
+
+const disconnected: DownstreamReset = { flag: "DC", details: "downstream_remote_disconnect" };
+/** Streams of a connection that goes on, in Envoy's words. */
+const downstreamResets: Readonly<Partial<Record<StreamResetReason, DownstreamReset>>> = {
+  remote_reset: { flag: "DR", details: "http2.remote_reset" },
+  remote_refused_stream_reset: { flag: "DR", details: "http2.remote_refuse" },
+  protocol_error: { flag: "DPE", details: "http2.violation.of.messaging.rule" },
+};
 
 /** Until its head has come, and of a connection error, which has none. */
 const noHead: RequestHead = { ...noRequest, scheme: "http" };
@@ -95,7 +118,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     this.#requestEnded = endStream;
     if (this.dataPath.httpLog.debugEnabled) this.#logRequest(endStream);
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
-    const refusal = this.#isRefusedByOverload() ? overloaded : admitRequest(head, config);
+    const refusal = this.#isRefusedByOverload() ? overloaded : this.#refusalOf(head);
     if (refusal !== undefined) {
       if (refusal.endsStream) this.#sender.endWithResponse();
       this.sendLocalReply(refusal);
@@ -116,6 +139,12 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
       return;
     }
     this.#filters.requestHead(endStream);
+  }
+
+  #refusalOf(head: RequestHead): Refusal | undefined {
+    // Over HTTP/1.1 a connection is for the host that it was made for.
+    const isElsewhere = head.protocol === "HTTP/2" && this.#connection.isMisdirected(head.authority);
+    return isElsewhere ? misdirected : admitRequest(head, this.#config);
   }
 
   #isRefusedByOverload(): boolean {
@@ -181,11 +210,12 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     if (this.#requestTimer !== undefined) this.dataPath.timers.disarm(this.#requestTimer);
   }
 
-  onDownstreamReset(_reason: StreamResetReason): void {
+  onDownstreamReset(reason: StreamResetReason): void {
     if (this.isOver) return;
     this.#config.stats.downstreamRequestsRemoteReset.increment();
-    this.info.responseFlags |= responseFlags.DC.bit;
-    this.info.responseCodeDetails = "downstream_remote_disconnect";
+    const { flag, details } = downstreamResets[reason] ?? disconnected;
+    this.info.responseFlags |= responseFlags[flag].bit;
+    this.info.responseCodeDetails = details;
     this.#end();
   }
 
@@ -320,14 +350,10 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
 
   /** Envoy: max_stream_duration. */
   #armDurationTimer(): void {
-    const action = this.routeMatch?.action;
-    const ownMs = action?.type === "forward" ? action.maxStreamDurationMs : undefined;
-    const durationMs = ownMs ?? this.#config.maxStreamDurationMs;
-    if (durationMs === 0) return;
+    const durationMs = takeStreamDuration(this.request, this.routeMatch?.action, this.#config.maxStreamDurationMs);
+    if (durationMs === undefined) return;
     const counter = this.#config.stats.downstreamRequestsMaxDuration;
-    this.#durationTimer = new CallbackTimer(() =>
-      this.#timeOut(counter, { body: "downstream duration timeout", flag: "DT", details: "max_duration_timeout" }),
-    );
+    this.#durationTimer = new CallbackTimer(() => this.#timeOut(counter, lastedTooLong));
     this.dataPath.timers.arm(this.#durationTimer, durationMs, this.#lastActivityMs);
   }
 

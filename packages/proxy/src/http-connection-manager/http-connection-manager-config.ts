@@ -1,4 +1,6 @@
 // An HTTP connection manager, compiled: what holds for all connections of its filter chain.
+import type { Http2Options } from "../codec/http2/http2-options.ts";
+import type { Http2Stats } from "../codec/http2/http2-stats.ts";
 import type { HttpFilterChain } from "./filter-chain.ts";
 import type { StreamObservers } from "./stream-observer.ts";
 import type { ClientCertForwarding } from "./forwarded-client-cert.ts";
@@ -10,6 +12,10 @@ import type { HttpConnectionManagerStats } from "./http-connection-manager-stats
 /** Envoy: HttpConnectionManager, compiled. */
 export interface HttpConnectionManagerConfig {
   readonly statPrefix: string;
+  /** What its connections speak; `auto`: what ALPN agreed on, or their first bytes. */
+  readonly codecType: "HTTP/1.1" | "HTTP/2" | "auto";
+  readonly http2: Http2Options;
+  readonly http2Stats: () => Http2Stats;
   /** The route table's slot: RDS by name, or an inline table already in place. */
   readonly routeTable: Slot<RouteTable>;
   readonly filterChain: HttpFilterChain;

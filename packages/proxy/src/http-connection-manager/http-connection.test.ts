@@ -90,17 +90,6 @@ test("local answers keep the connection", async (t) => {
   assert.match(text, /hello/);
 });
 
-test("a cluster that speaks HTTP/2 says so, and is not asked", async (t) => {
-  const backend = await runBackend(t, answerOk);
-  const cluster = handBuiltCluster("c", [backend.port], { isHttp2: true });
-  const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster) } });
-  const client = await Client.connect(t, proxy.port);
-  client.send(get("/"));
-  assert.match(await client.receive(/HTTP\/2, which this proxy does not carry yet$/), /^HTTP\/1\.1 503 /);
-  assert.deepEqual(proxy.log, ["503 NC cluster_speaks_http2"]);
-  assert.equal(backend.sockets.length, 0);
-});
-
 test("a HEAD request's local answer has the length and no body", async (t) => {
   const proxy = await runProxy(t, { routes: { "/": forwardTo(handBuiltCluster("empty", [])) } });
   const client = await Client.connect(t, proxy.port);

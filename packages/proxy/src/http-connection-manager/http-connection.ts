@@ -1,6 +1,8 @@
 // The connection manager of one downstream connection: makes a stream for each request of its codec, with the
 // configuration that was current when the connection was accepted (Envoy: `ConnectionManagerImpl`).
-import { openServerCodec, type ServerCodec, type ServerCodecOwner } from "../codec/server-codec.ts";
+import { isMisdirected } from "./misdirected.ts";
+import { openServerCodec } from "../codec/open-server-codec.ts";
+import type { ServerCodec, ServerCodecOwner } from "../codec/server-codec.ts";
 import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
 import { currentClientCert } from "./forwarded-client-cert.ts";
 import { responseFlags } from "../http/response-flags.ts";
@@ -22,6 +24,7 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
   readonly clientCert: string | undefined;
   /** The codec takes no further requests. */
   isDraining = false;
+  #servedAuthority: string | undefined = undefined;
   readonly #codec: ServerCodec;
   readonly #onClosed: (connection: HttpConnection) => void;
   /** The streams whose idle time-outs run; HTTP/1.1 has one at a time. */
@@ -47,9 +50,12 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     config.stats.downstreamConnectionsTotal.increment();
     config.stats.downstreamConnectionsActive.add(1);
     this.#codec = openServerCodec(
+      this.#protocolOf(options.info.tls?.applicationProtocol),
       socket,
       this,
       {
+        http2: config.http2,
+        http2Stats: config.http2Stats,
         maxHeadBytes: config.maxRequestHeadersBytes,
         maxFieldCount: config.maxRequestHeadersCount,
         acceptHttp10: config.acceptHttp10,
@@ -67,6 +73,28 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     if (dataPath.connectionLog.debugEnabled) {
       dataPath.connectionLog.debug("new connection", { connection: this.info.id, remote: this.info.remoteAddress });
     }
+  }
+
+  /** As Envoy: what was agreed on by ALPN, else the first bytes. */
+  #protocolOf(alpn = ""): "HTTP/1.1" | "HTTP/2" | "auto" {
+    const { codecType } = this.config;
+    if (codecType !== "auto") return codecType;
+    if (alpn === "") return "auto";
+    return alpn === "h2" ? "HTTP/2" : "HTTP/1.1";
+  }
+
+  onConnectionFailure(what: string): void {
+    this.dataPath.httpLog.debug("protocol error", { connection: this.info.id, details: what });
+    this.info.responseFlags |= responseFlags.DPE.bit;
+    this.config.stats.downstreamProtocolErrors.increment();
+  }
+
+  /** Whether a request for that host was to go to another server; asked anew only for another host. */
+  isMisdirected(authority: string): boolean {
+    if (this.#servedAuthority === authority) return false;
+    if (isMisdirected(this.info, authority)) return true;
+    this.#servedAuthority = authority;
+    return false;
   }
 
   get protocol(): Protocol {

@@ -1,6 +1,7 @@
 // An answer that the proxy gives itself, on its way out: what rules for local replies may still change (Envoy:
 // `LocalReply`).
 import type { LocalReply } from "../http/filter.ts";
+import { grpcStatusOfHttp, isGrpc } from "../http/grpc-status.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { ResponseHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
@@ -17,7 +18,7 @@ export type LocalReplyRewrite = (reply: PendingLocalReply, info: StreamInfo) => 
 
 /** `rewrite` undefined = answers go out as they are. */
 export function prepareLocalReply(
-  { status, headers: own, body }: LocalReply,
+  { status, headers: own, body, grpcStatus }: LocalReply,
   rewrite: LocalReplyRewrite | undefined,
   info: StreamInfo,
 ): PendingLocalReply {
@@ -28,10 +29,34 @@ export function prepareLocalReply(
     contentType: undefined,
   };
   rewrite?.(reply, info);
+  if (info.request !== undefined && isGrpc(info.request.headers))
+    return trailersOnly(reply, info.request.method, grpcStatus);
   if (reply.body.length > 0) {
     headers.set("content-length", String(reply.body.length));
     if (reply.contentType !== undefined) headers.set("content-type", reply.contentType);
     else if (!headers.has("content-type")) headers.set("content-type", "text/plain");
   }
   return reply;
+}
+
+/** What a gRPC client takes for an answer: a head alone, with the status of the call. */
+function trailersOnly({ head, body }: PendingLocalReply, method: string, told: number | undefined): PendingLocalReply {
+  const { headers } = head;
+  headers.set("content-type", "application/grpc");
+  headers.set("grpc-status", String(told ?? grpcStatusOfHttp(head.status)));
+  if (body.length > 0 && method !== "HEAD") headers.set("grpc-message", percentEncoded(body));
+  headers.remove("content-length");
+  return { head: { ...head, status: 200 }, body: noBytes, contentType: undefined };
+}
+
+const noBytes: Buffer = Buffer.alloc(0);
+
+/** gRPC's Percent-Encoded: printable ASCII but `%` stands for itself. */
+function percentEncoded(bytes: Buffer): string {
+  let text = "";
+  for (const byte of bytes) {
+    const isPlain = byte >= 0x20 && byte <= 0x7e && byte !== 0x25;
+    text += isPlain ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  }
+  return text;
 }

@@ -56,6 +56,8 @@ export interface LocalReply {
   /** `%RESPONSE_CODE_DETAILS%`. */
   readonly details: string;
   readonly headers?: HeaderMap;
+  /** To a gRPC client; left out = what the HTTP status says. */
+  readonly grpcStatus?: number;
 }
 
 /** One request and its response, seen by filters. */

@@ -1,5 +1,6 @@
 // How a gRPC call ended: in the answer's trailers, in its head where it has no body, or as what its HTTP status means
 // (Envoy: `Grpc::Common::getGrpcStatus`).
+import type { HeaderMap } from "./header-map.ts";
 import type { RequestHead, ResponseHead } from "./message.ts";
 import type { StreamInfo } from "./stream-info.ts";
 
@@ -24,8 +25,9 @@ const names: readonly (readonly [camel: string, snake: string])[] = [
   ["Unauthenticated", "UNAUTHENTICATED"],
 ];
 
-const unknown = 2;
-const unavailable = 14;
+/** Those that we give ourselves. */
+export const grpcStatuses = { unknown: 2, deadlineExceeded: 4, unavailable: 14 } as const;
+const { unknown, unavailable } = grpcStatuses;
 const byHttpStatus: Readonly<Record<number, number>> = {
   400: 13,
   401: 16,
@@ -45,17 +47,29 @@ export function toldGrpcStatus(info: StreamInfo, response: ResponseHead | undefi
   return info.responseTrailers?.get("grpc-status") ?? response?.headers.get("grpc-status");
 }
 
+/** Envoy: `Grpc::Common::hasGrpcContentType`. */
+export function isGrpc(headers: HeaderMap): boolean {
+  const type = headers.get("content-type");
+  if (type === undefined || !type.startsWith("application/grpc")) return false;
+  return type.length === 16 || type[16] === "+";
+}
+
+/** What an HTTP status says of a call that has no gRPC status (Envoy: `httpToGrpcStatus`). */
+export function grpcStatusOfHttp(status: number): number {
+  return byHttpStatus[status] ?? unknown;
+}
+
 /** Undefined for what is no gRPC call, and while there is no answer. */
 export function grpcStatus(
   info: StreamInfo,
   request: RequestHead | undefined,
   response: ResponseHead | undefined,
 ): number | undefined {
-  if (!/^application\/grpc(?:\+|$)/.test(request?.headers.get("content-type") ?? "")) return undefined;
+  if (request === undefined || !isGrpc(request.headers)) return undefined;
   const told = toldGrpcStatus(info, response);
   if (told !== undefined) return /^\d{1,9}$/.test(told) ? Number(told) : invalid;
   const status = info.responseCode === 0 ? response?.status : info.responseCode;
-  return status === undefined ? undefined : (byHttpStatus[status] ?? unknown);
+  return status === undefined ? undefined : grpcStatusOfHttp(status);
 }
 
 export function grpcStatusName(status: number, spelling: "camel" | "snake"): string {

@@ -30,6 +30,7 @@ export const responseFlags = {
   OM: { bit: 1 << 25, meaning: "overload manager ended the request" },
   DF: { bit: 1 << 26, meaning: "DNS resolution failed" },
   DO: { bit: 1 << 27, meaning: "drop overload" },
+  DR: { bit: 1 << 28, meaning: "the client reset its stream" },
 } as const;
 
 export type ResponseFlag = keyof typeof responseFlags;

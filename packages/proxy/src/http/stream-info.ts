@@ -48,7 +48,7 @@ export class StreamInfo {
   upstreamTransportFailureReason: string | undefined = undefined;
 
   /** What filters left for logs and later filters, by filter name; undefined until one does (`%DYNAMIC_METADATA%`). */
-  dynamicMetadata: Record<string, Record<string, unknown>> | undefined = undefined;
+  dynamicMetadata: Record<string, Readonly<Record<string, unknown>>> | undefined = undefined;
 
   /**
    * `x-envoy-peer-metadata` as the client sent it, kept by the metrics filter; undefined = none was sent or asked for.

@@ -302,10 +302,10 @@ const refused: readonly {
   },
   {
     name: "fields that would change behaviour",
-    json: { filter_chains: [chain("a", undefined, { strip_trailing_host_dot: true, codec_type: "HTTP2" })] },
+    json: { filter_chains: [chain("a", undefined, { strip_trailing_host_dot: true, codec_type: "HTTP3" })] },
     expected: [
       `${at}.strip_trailing_host_dot: this field is not supported`,
-      `${at}.codec_type: only AUTO and HTTP1 are supported`,
+      `${at}.codec_type: only AUTO, HTTP1 and HTTP2 are supported`,
     ],
   },
   {

@@ -32,7 +32,7 @@ export class ConnectionInfo {
   /** What network filters leave for those behind them, by key, such as `envoy.tcp_proxy.cluster`. */
   readonly filterState = new Map<string, unknown>();
   /** What network filters left for logs, by filter name. */
-  dynamicMetadata: Record<string, Record<string, unknown>> | undefined = undefined;
+  dynamicMetadata: Record<string, Readonly<Record<string, unknown>>> | undefined = undefined;
   /** `%CONNECTION_TERMINATION_DETAILS%` */
   terminationDetails: string | undefined = undefined;
   /** Bits of `responseFlags`, of the connection as a whole. */

@@ -2,6 +2,7 @@
 // every matcher; matching is pure, so that the explain command and the simulation tests walk the same code as traffic
 // (Envoy: config.route.v3.RouteConfiguration).
 import type { Cluster } from "../cluster/cluster.ts";
+import type { GrpcTimeoutRule } from "../http/grpc-timeout.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { Slot } from "../runtime/slot.ts";
@@ -49,6 +50,15 @@ export interface ForwardAction {
   readonly idleTimeoutMs: number | undefined;
   /** Overrides the connection manager's max_stream_duration, 0 = none; undefined = that one holds. */
   readonly maxStreamDurationMs: number | undefined;
+  /**
+   * Bounds a gRPC request's life in the place of `maxStreamDurationMs` where the client says how long
+   * (max_stream_duration).
+   */
+  readonly grpcDuration: GrpcTimeoutRule | undefined;
+  /** Does so in the place of `timeoutMs` (max_grpc_timeout); undefined = `grpc-timeout` is passed on unread. */
+  readonly grpcTimeout: GrpcTimeoutRule | undefined;
+  /** The host learns by `grpc-timeout` how long the stream may last (Envoy: `usingNewTimeouts`). */
+  readonly tellsDuration: boolean;
   readonly retryPolicy: RetryPolicy | undefined;
   /** Status when the cluster does not exist (cluster_not_found_response_code, 503). */
   readonly clusterNotFoundStatus: number;

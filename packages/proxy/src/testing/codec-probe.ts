@@ -139,6 +139,7 @@ export function readResponse(chunks: readonly Buffer[], options: ReadResponseOpt
     fake.socket,
     {
       onConnected: () => undefined,
+      onStreamLimit: () => undefined,
       onStreamEnd: (isReusable) => {
         reusable = isReusable;
       },

@@ -1,5 +1,7 @@
 // Runtime objects made by hand, so that tests of the data path need neither xDS nor the compiler: one listener on a
 // free port, routes by path prefix, clusters with a fixed rotation of hosts.
+import { defaultHttp2Options } from "../codec/http2/http2-options.ts";
+import { http2StatsOf } from "../codec/http2/http2-stats.ts";
 import { ClusterLoad } from "../upstream/cluster-load.ts";
 import { Counter, MetricRegistry } from "@tulle/telemetry";
 import { type ClusterStats, makeClusterStats } from "../cluster/cluster-stats.ts";
@@ -44,8 +46,9 @@ export function handBuiltCluster(name: string, ports: readonly number[], overrid
     maxRequestsPerConnection: 0,
     perConnectionBufferLimitBytes: 1024 * 1024,
     enableTrailers: false,
-    isHttp2: false,
-    http2KeepAlive: undefined,
+    protocol: "HTTP/1.1",
+    http2: defaultHttp2Options,
+    http2Stats: http2StatsOf(new MetricRegistry()),
     sourceAddress: undefined,
     circuitBreakers: {
       maxConnections: 1024,
@@ -82,6 +85,9 @@ export function forwardTo(cluster: Cluster | undefined, overrides: Partial<Forwa
     timeoutMs: 0,
     idleTimeoutMs: undefined,
     maxStreamDurationMs: undefined,
+    grpcDuration: undefined,
+    grpcTimeout: undefined,
+    tellsDuration: false,
     retryPolicy: undefined,
     clusterNotFoundStatus: 503,
     includeRequestAttemptCount: false,
@@ -133,6 +139,8 @@ export function prefixRoutes(actions: Readonly<Record<string, RouteAction>>): Ro
 
 /** What configuration may leave out, as Envoy fills it in: compile-listener.test.ts holds our compiler to it. */
 export const connectionManagerDefaults = {
+  codecType: "auto",
+  http2: defaultHttp2Options,
   serverName: "envoy",
   serverHeaderTransformation: "overwrite",
   connectionIdleTimeoutMs: 3_600_000,
@@ -181,6 +189,7 @@ export function handBuiltConnectionManager(
   const stats = connectionManagerStats();
   return {
     statPrefix: "test",
+    http2Stats: http2StatsOf(new MetricRegistry()),
     routeTable,
     filterChain: new HttpFilterChain([...filters, router].map((filter) => ({ filter, enablementKey: undefined }))),
     observers: new StreamObservers([statisticsObserver(stats), accessLogObserver(accessLog)]),

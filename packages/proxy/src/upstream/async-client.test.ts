@@ -102,7 +102,6 @@ for (const { name, act, given, expected, requests } of cases) {
 
 test("without a cluster, without a host, without a connection", async (t) => {
   assert.equal(await resultOf(send(t, undefined).results), "cluster_not_found");
-  assert.equal(await resultOf(send(t, handBuiltCluster("c", [1], { isHttp2: true })).results), "cluster_speaks_http2");
   assert.equal(await resultOf(send(t, handBuiltCluster("issuer", [])).results), "no_healthy_upstream");
   const backend = await runBackend(t, () => undefined);
   const refused = handBuiltCluster("issuer", [1]);

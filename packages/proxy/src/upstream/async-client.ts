@@ -2,6 +2,7 @@
 // endpoints of sign-in, external authorization (Envoy: `Http::AsyncClient`). Bodies are small and whole in both
 // directions.
 import type { Cluster, Host } from "../cluster/cluster.ts";
+import { protocolFor } from "./protocol-for.ts";
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
@@ -48,7 +49,6 @@ export interface AsyncOptions {
 
 export type AsyncFailure =
   | "cluster_not_found"
-  | "cluster_speaks_http2"
   | "no_healthy_upstream"
   | "upstream_response_timeout"
   | "response_too_large"
@@ -117,7 +117,6 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
   #try(): void {
     const cluster = this.#cluster.current;
     if (cluster === undefined) return this.#fail("cluster_not_found");
-    if (cluster.isHttp2) return this.#fail("cluster_speaks_http2");
     if (cluster.resolveAuthority === undefined) return this.#tryAt(cluster, cluster.loadBalancer.chooseHost(undefined));
     const onHost = (host: Host | undefined): void => {
       if (!this.#isDone) this.#dataPath.turn.run(() => this.#tryAt(cluster, host));
@@ -131,7 +130,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
       return this.#fail("no_healthy_upstream");
     }
     this.#attempt = new UpstreamAttempt(this, cluster, host, this.#dataPath);
-    this.#attempt.start(false, this.#request.authority);
+    this.#attempt.start(false, this.#request.authority, protocolFor(cluster, ownRequestProtocol));
   }
 
   onConnected(_attempt: UpstreamAttempt, sender: RequestSender): void {

@@ -13,7 +13,8 @@ import { fromConfiguration } from "../testing/from-configuration.ts";
 import { testAuthority } from "../testing/test-authority.ts";
 import { Slot } from "../runtime/slot.ts";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
-import { callGrpc, closeGrpcSession, type GrpcResult } from "./grpc-client.ts";
+import { callGrpc, type GrpcResult } from "./grpc-client.ts";
+import { drainHostPool } from "./host-pool.ts";
 
 const ours = await testAuthority();
 const theirs = await (await testAuthority()).issue();
@@ -87,7 +88,7 @@ test("calls of a host share a session, which ends when the host leaves", async (
     [true, true, true],
   );
   assert.equal(opened, 1);
-  closeGrpcSession(cluster.loadBalancer.chooseHost(undefined)!);
+  drainHostPool(cluster.loadBalancer.chooseHost(undefined)!);
   await waitFor(() => sessions.size === 0, { what: "the session's end" });
   assert.equal((await call(cluster)).ok, true);
   assert.equal(opened, 2);

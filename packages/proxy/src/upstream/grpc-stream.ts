@@ -10,7 +10,7 @@ import { tlsErrorText } from "../tls/transport-failure.ts";
 import { transportErrorText } from "./connect-socket.ts";
 import { MessageReader, framed } from "./grpc-framing.ts";
 import { type GrpcTarget, metadataHeaders } from "../http/grpc-target.ts";
-import type { Http2KeepAlive } from "./http2-keep-alive.ts";
+import type { Http2KeepAlive } from "../codec/http2/http2-options.ts";
 import { openHttp2Session } from "./http2-session.ts";
 
 export interface GrpcStreamLimits {

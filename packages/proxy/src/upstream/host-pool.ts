@@ -1,11 +1,11 @@
 // The upstream connections of one host on one worker: idle ones are used again, last in first out, so that few stay
 // warm; requests that find none wait in a bounded queue for one that is being made (Envoy: `ConnPoolImplBase`).
 import { countPendingRequest } from "./cluster-load.ts";
+import { streamsOfUnknownHost } from "../codec/http2/http2-client-connection.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../codec/stream-codec.ts";
-import type { Cluster, Host } from "../cluster/cluster.ts";
+import type { Cluster, Host, UpstreamProtocol } from "../cluster/cluster.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { rawTransport, type UpstreamTransport } from "../tls/upstream-tls.ts";
-import { closeGrpcSession } from "./grpc-client.ts";
 import { PooledConnection, type UpstreamConnection } from "./pooled-connection.ts";
 
 /** A request that waits for a connection. */
@@ -19,6 +19,7 @@ export interface PoolWaiter extends ResponseReceiver {
 /** Connections that any request of the pool may use: to one host, with one transport, for one server name. */
 export class HostPool {
   readonly host: Host;
+  readonly protocol: UpstreamProtocol;
   readonly transport: UpstreamTransport;
   /** Of requests (auto_sni); undefined = what the transport says. */
   readonly serverName: string | undefined;
@@ -28,9 +29,19 @@ export class HostPool {
   readonly #all = new Set<PooledConnection>();
   readonly #waiters: { waiter: PoolWaiter; cluster: Cluster }[] = [];
   #connectingCount = 0;
+  /** That the host is thought to take: what it said last. */
+  streamsPerConnection: number;
 
-  constructor(host: Host, dataPath: DataPath, transport: UpstreamTransport, serverName: string | undefined) {
+  constructor(
+    host: Host,
+    dataPath: DataPath,
+    protocol: UpstreamProtocol,
+    transport: UpstreamTransport,
+    serverName: string | undefined,
+  ) {
     this.host = host;
+    this.protocol = protocol;
+    this.streamsPerConnection = protocol === "HTTP/2" ? streamsOfUnknownHost : 1;
     this.transport = transport;
     this.serverName = serverName;
     this.#dataPath = dataPath;
@@ -73,13 +84,10 @@ export class HostPool {
     }
   }
 
-  /** A connection that has capacity, and is the last of the list if it is on it. */
+  /** A connection that has capacity; one on the list is mostly its last. */
   #open(connection: PooledConnection, waiter: PoolWaiter): void {
     const sender = connection.open(waiter);
-    if (connection.isListed && connection.capacity === 0) {
-      connection.isListed = false;
-      this.#ready.pop();
-    }
+    if (connection.isListed && connection.capacity === 0) this.#unlist(connection);
     waiter.onConnectionReady(sender, connection);
   }
 
@@ -114,9 +122,8 @@ export class HostPool {
     for (const connection of this.#all) connection.destroy();
   }
 
-  // A connection that comes up counts for one request, whatever it will carry.
   #connectFor(cluster: Cluster): void {
-    if (this.#connectingCount >= this.#waiters.length) return;
+    if (this.#connectingCount * this.streamsPerConnection >= this.#waiters.length) return;
     const { stats, load, circuitBreakers } = cluster;
     if (load.connections >= circuitBreakers.maxConnections) {
       stats.upstreamConnectionOverflow.increment();
@@ -150,6 +157,12 @@ export class HostPool {
     this.#ready.push(connection);
   }
 
+  /** A host that takes none at the moment is asked on one connection, which hears when it does. */
+  onStreamLimit(connection: PooledConnection, streams: number): void {
+    this.streamsPerConnection = Math.max(1, streams);
+    this.onCapacity(connection);
+  }
+
   onConnectionClosed(connection: PooledConnection): void {
     this.#all.delete(connection);
     this.#unlist(connection);
@@ -160,7 +173,8 @@ export class HostPool {
   #unlist(connection: PooledConnection): void {
     if (!connection.isListed) return;
     connection.isListed = false;
-    this.#ready.splice(this.#ready.lastIndexOf(connection), 1);
+    if (this.#ready.at(-1) === connection) this.#ready.pop();
+    else this.#ready.splice(this.#ready.lastIndexOf(connection), 1);
   }
 
   /** As in Envoy, everything that waits for this host fails with the connection that it waited for. */
@@ -193,18 +207,18 @@ class PoolsOfHost {
   }
 
   /** The pool of that kind; pools of a transport that the host no longer has drain, and empty ones are forgotten. */
-  use(cluster: Cluster, serverName: string | undefined, dataPath: DataPath): HostPool {
+  use(cluster: Cluster, protocol: UpstreamProtocol, serverName: string | undefined, dataPath: DataPath): HostPool {
     const { host } = this.last;
     const transport = cluster.transportOf?.(host) ?? rawTransport;
     let found: HostPool | undefined;
     for (const pool of this.#pools) {
       if (pool.transport !== transport) pool.drain();
-      else if (pool.serverName === serverName) found = pool;
+      else if (pool.protocol === protocol && pool.serverName === serverName) found = pool;
       if (pool !== found && pool.isEmpty) this.#pools.delete(pool);
     }
     if (found === undefined) {
       this.#makeRoom(cluster);
-      found = new HostPool(host, dataPath, transport, serverName);
+      found = new HostPool(host, dataPath, protocol, transport, serverName);
     }
     this.#pools.add(found);
     this.last = found;
@@ -223,16 +237,22 @@ class PoolsOfHost {
 }
 
 /** The pool of a host for such requests; made when the first of them comes. */
-export function hostPool(host: Host, cluster: Cluster, dataPath: DataPath, serverName?: string): HostPool {
+export function hostPool(
+  host: Host,
+  cluster: Cluster,
+  dataPath: DataPath,
+  protocol: UpstreamProtocol = "HTTP/1.1",
+  serverName?: string,
+): HostPool {
   const pools = host.pool;
   if (!(pools instanceof PoolsOfHost)) {
-    const pool = new HostPool(host, dataPath, cluster.transportOf?.(host) ?? rawTransport, serverName);
+    const pool = new HostPool(host, dataPath, protocol, cluster.transportOf?.(host) ?? rawTransport, serverName);
     host.pool = new PoolsOfHost(pool);
     return pool;
   }
   const { last } = pools;
-  if (pools.metadata === host.metadata && last.serverName === serverName) return last;
-  return pools.use(cluster, serverName, dataPath);
+  if (pools.metadata === host.metadata && last.protocol === protocol && last.serverName === serverName) return last;
+  return pools.use(cluster, protocol, serverName, dataPath);
 }
 
 /**
@@ -240,7 +260,6 @@ export function hostPool(host: Host, cluster: Cluster, dataPath: DataPath, serve
  * request.
  */
 export function drainHostPool(host: Host): void {
-  closeGrpcSession(host);
   if (!(host.pool instanceof PoolsOfHost)) return;
   for (const pool of host.pool.all) pool.drain();
 }

@@ -1,13 +1,6 @@
 // Pings on an HTTP/2 connection, so that a peer whose machine is gone is noticed (config.core.v3.KeepaliveSettings).
 import type http2 from "node:http2";
-
-export interface Http2KeepAlive {
-  readonly intervalMs: number;
-  /** Each pause is longer by up to this share of it, drawn anew, so that many connections do not ping at once. */
-  readonly jitterPercent: number;
-  /** How long an answer may take. Any byte of the peer begins it anew: an answer may wait behind a large message. */
-  readonly timeoutMs: number;
-}
+import type { Http2KeepAlive } from "../codec/http2/http2-options.ts";
 
 /** Pings while the session lives; `onSilence` is called at most once. Timers keep no process alive. */
 export function keepAlive(

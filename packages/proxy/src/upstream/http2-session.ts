@@ -7,7 +7,8 @@ import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import { connectTls } from "./connect-tls.ts";
-import { type Http2KeepAlive, keepAlive } from "./http2-keep-alive.ts";
+import type { Http2KeepAlive } from "../codec/http2/http2-options.ts";
+import { keepAlive } from "./http2-keep-alive.ts";
 
 /** Of a stream and of the connection: a push of some hundred kilobytes needs few round trips. */
 const windowBytes = 1024 * 1024;
@@ -67,7 +68,7 @@ export function openHttp2Session(
   // somebody is there.
   session.once("remoteSettings", () => {
     dataPath.timers.disarm(timer);
-    const settings = cluster.http2KeepAlive ?? pings;
+    const settings = cluster.http2.keepAlive ?? pings;
     if (settings !== undefined && !session.destroyed)
       keepAlive(session, settings, () => cut(new Error("the server answers no pings")));
   });

@@ -18,6 +18,7 @@ const maxResponseHeadBytes = 80 * 1024;
 const maxResponseFieldCount = 100;
 /** ALPN where the TLS context names no protocols of its own, as Envoy's HTTP pools do. */
 const http1Protocols: readonly string[] = ["http/1.1"];
+const http2Protocols: readonly string[] = ["h2"];
 
 /** What a stream learns of the connection that carries it. */
 export interface UpstreamConnection {
@@ -63,6 +64,7 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     pool.host.stats.connectionsTotal += 1;
     pool.host.stats.connectionsActive += 1;
     this.#codec = openClientCodec(
+      pool.protocol,
       connectSocket(
         pool.host,
         cluster,
@@ -71,12 +73,15 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
         {
           serverName: pool.serverName,
           verifiesServerName: pool.serverName !== undefined && cluster.autoServerName?.verifiesCertificate === true,
-          defaultProtocols: http1Protocols,
+          defaultProtocols: pool.protocol === "HTTP/2" ? http2Protocols : http1Protocols,
         },
         pool.transport,
       ),
       this,
       {
+        http2: cluster.http2,
+        http2Stats: cluster.http2Stats,
+        streamsBeforeSettings: pool.streamsPerConnection,
         maxHeadBytes: maxResponseHeadBytes,
         maxFieldCount: maxResponseFieldCount,
         enableTrailers: cluster.enableTrailers,
@@ -129,6 +134,10 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     if (maxConnectionDurationMs > 0) this.#endsAtMs = this.#idleSinceMs + maxConnectionDurationMs;
     this.#armTimer(this.#idleSinceMs);
     this.#pool.onConnected(this);
+  }
+
+  onStreamLimit(streams: number): void {
+    this.#pool.onStreamLimit(this, streams);
   }
 
   onStreamEnd(reusable: boolean): void {

@@ -1,7 +1,7 @@
 // One try of a request at one host: gets a connection, sends the request, reads the response, and is cut off when its
 // own time-out is over (Envoy: `UpstreamRequest`).
 import { countRequest } from "./cluster-load.ts";
-import type { Cluster, Host } from "../cluster/cluster.ts";
+import type { Cluster, Host, UpstreamProtocol } from "../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer, TimerEntry } from "../worker/timer-wheel.ts";
@@ -66,7 +66,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   }
 
   /** Asks for a connection; `tunnel` for one of bytes, behind a CONNECT that ends here. */
-  start(tunnel: boolean, authority: string): void {
+  start(tunnel: boolean, authority: string, protocol: UpstreamProtocol): void {
     const { stats, load, circuitBreakers } = this.#cluster;
     if (tunnel) {
       this.#tcp = new TcpUpstream(this.host, this.#cluster, this, this.#dataPath);
@@ -78,7 +78,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       return;
     }
     const serverName = this.#cluster.autoServerName === undefined ? undefined : serverNameOf(authority);
-    this.#pool = hostPool(this.host, this.#cluster, this.#dataPath, serverName);
+    this.#pool = hostPool(this.host, this.#cluster, this.#dataPath, protocol, serverName);
     this.#pool.acquire(this.#cluster, this);
   }
 
@@ -170,8 +170,10 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   onUpstreamReset(reason: StreamResetReason, hasLeft: boolean): void {
     const responded = this.#state === "responding";
     this.#finish();
-    // No try was made: another connection takes its place. Once, since a host could end them all like that.
-    if (!hasLeft && !this.#hasMoved && this.#pool !== undefined && this.#request.canSendAgain()) {
+    // No try was made: another stream takes its place. Once, since a host could end them all like that. A host that has
+    // just been connected to refuses what is beyond a limit that we have not heard yet (RFC 9113 §5.1.2, §8.7).
+    const isUntouched = !hasLeft || (reason === "remote_refused_stream_reset" && !responded);
+    if (isUntouched && !this.#hasMoved && this.#pool !== undefined && this.#request.canSendAgain()) {
       this.#hasMoved = true;
       this.#state = "waiting";
       this.#sender = undefined;

@@ -66,6 +66,28 @@ export class SocketOutput {
     this.#gather(latin1Only(text));
   }
 
+  /** Bytes of a codec's own as latin1 text; whoever makes them answers for each character. */
+  writeBytes(text: string): void {
+    if (this.#text.length + text.length > maxTextBytes) this.flush();
+    this.#gather(text);
+  }
+
+  /**
+   * A buffer that ends with place for so many bytes of frames; what was gathered stands before them. `commit` takes it
+   * back.
+   */
+  begin(bytes: number): Buffer {
+    const text = this.#text;
+    this.#text = "";
+    const data = this.#buffers.take(text.length + bytes);
+    if (text !== "") data.write(text, "latin1");
+    return data;
+  }
+
+  commit(data: Buffer): void {
+    this.#send(data);
+  }
+
   #gather(text: string): void {
     if (this.#text === "") {
       this.#text = text;

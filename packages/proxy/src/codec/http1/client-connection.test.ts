@@ -163,7 +163,12 @@ test("a connection whose last reader paused it reads again when it is free", () 
   let free = false;
   const connection = new Http1ClientConnection(
     fake.socket,
-    { onConnected: () => undefined, onStreamEnd: (reusable) => (free = reusable), onClosed: () => undefined },
+    {
+      onConnected: () => undefined,
+      onStreamLimit: () => undefined,
+      onStreamEnd: (reusable) => (free = reusable),
+      onClosed: () => undefined,
+    },
     { maxHeadBytes: 60 * 1024, maxFieldCount: 100, enableTrailers: true, bufferLimitBytes: 1024 },
     dataPath,
   );

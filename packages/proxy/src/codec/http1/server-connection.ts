@@ -17,7 +17,7 @@ import { HeadReader, mayBeginRequest } from "./head-reader.ts";
 import { LingeringClose } from "../../worker/lingering-close.ts";
 import { parseRequestHead, requestHeadError, type RequestHeadLimits } from "./request-head.ts";
 import { ResponseEncoder } from "./response-encoder.ts";
-import { type SilentClient, ServerTimers } from "./server-timers.ts";
+import { type SilentClient, ServerTimers } from "../server-timers.ts";
 import { SocketOutput } from "../../worker/socket-output.ts";
 
 const carriageReturn = 13;

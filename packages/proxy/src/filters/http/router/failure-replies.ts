@@ -36,14 +36,6 @@ export function noCluster(status: number): LocalReply {
   return { status, body: "", flag: "NC", details: "cluster_not_found" };
 }
 
-/** Until requests are carried over HTTP/2: no Envoy says so. */
-export const clusterSpeaksHttp2: LocalReply = {
-  status: 503,
-  body: "the cluster speaks HTTP/2, which this proxy does not carry yet",
-  flag: "NC",
-  details: "cluster_speaks_http2",
-};
-
 export function timedOut(details: string): LocalReply {
   return { status: 504, body: "upstream request timeout", flag: "UT", details };
 }

@@ -5,17 +5,18 @@ import type { RequestSender, StreamResetReason } from "../../../codec/stream-cod
 import { CallbackTimer, TimerEntry } from "../../../worker/timer-wheel.ts";
 import type { HttpStream } from "../../../http/filter.ts";
 import { BodyBlocks } from "../../../http/body-blocks.ts";
+import { setGrpcTimeout } from "../../../http/grpc-timeout.ts";
 import type { HeaderMap } from "../../../http/header-map.ts";
 import { isTunnelStart, type ResponseHead } from "../../../http/message.ts";
 import { responseFlags } from "../../../http/response-flags.ts";
 import { rewriteAuthority } from "../../../route/rewrite-authority.ts";
 import type { ForwardAction } from "../../../route/route-table.ts";
 import type { UpstreamConnection } from "../../../upstream/pooled-connection.ts";
+import { protocolFor } from "../../../upstream/protocol-for.ts";
 import { UpstreamAttempt } from "../../../upstream/upstream-attempt.ts";
 import {
   flagOfReset,
   lastedTooLong,
-  clusterSpeaksHttp2,
   noCluster,
   noHealthyHost,
   resetBeforeResponse,
@@ -24,7 +25,7 @@ import {
 } from "./failure-replies.ts";
 import { isIdempotent, type RetryDecision, RetryState } from "./retry-state.ts";
 import type { RouterFilterConfig } from "./router-config.ts";
-import { takeTimeouts } from "./timeouts.ts";
+import { noTimeouts, takeTimeouts } from "./timeouts.ts";
 
 /** Extends its own timer, that of the whole request. */
 export class RouterRequest extends TimerEntry implements LoadBalancerContext {
@@ -52,8 +53,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   /** The upstream speaks another protocol from its 101 on. */
   #isUpgraded = false;
 
-  #totalTimeoutMs = 0;
-  #perTryTimeoutMs = 0;
+  #timeouts = noTimeouts;
   #requestEndedMs = 0;
 
   constructor(stream: HttpStream, action: ForwardAction, config: RouterFilterConfig, endStream: boolean) {
@@ -78,13 +78,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     }
     this.#cluster = cluster;
     info.cluster = cluster;
-    if (cluster.isHttp2) {
-      stream.sendLocalReply(clusterSpeaksHttp2);
-      return;
-    }
-    const timeouts = takeTimeouts(request, action, this.#config);
-    this.#totalTimeoutMs = timeouts.totalMs;
-    this.#perTryTimeoutMs = timeouts.perTryMs;
+    this.#timeouts = takeTimeouts(request, action, this.#config);
     action.finalizeRequest(request, info);
     this.#retry = RetryState.of(request, action.retryPolicy, cluster, dataPath.random);
     if (this.#requestEnded) this.#onRequestEnd();
@@ -151,11 +145,11 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     }
     if (this.#action.includeRequestAttemptCount)
       request.headers.set("x-envoy-attempt-count", String(this.#attemptCount));
-    if (!this.#config.suppressEnvoyHeaders) this.#setExpectedTimeout();
+    if (!this.#config.suppressEnvoyHeaders || this.#timeouts.tellsGrpc) this.#setExpectedTimeout();
     stream.beginTry();
     const attempt = new UpstreamAttempt(this, this.#cluster!, host, stream.dataPath);
     this.#attempt = attempt;
-    attempt.start(this.#isTunnel, request.authority);
+    attempt.start(this.#isTunnel, request.authority, protocolFor(this.#cluster!, request.protocol));
     if (stream.dataPath.routerLog.debugEnabled) {
       stream.dataPath.routerLog.debug("upstream request", {
         cluster: this.#cluster!.name,
@@ -167,13 +161,16 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
 
   // Tells the upstream how long we shall wait; what is left of the whole, for a later try.
   #setExpectedTimeout(): void {
-    let expectedMs = this.#perTryTimeoutMs;
-    if (this.#totalTimeoutMs > 0) {
+    let expectedMs = this.#timeouts.perTryMs;
+    if (this.#timeouts.totalMs > 0) {
       const elapsedMs = this.#requestEndedMs > 0 ? this.#stream.dataPath.turn.nowMs - this.#requestEndedMs : 0;
-      const leftMs = Math.max(1, Math.floor(this.#totalTimeoutMs - elapsedMs));
+      const leftMs = Math.max(1, Math.floor(this.#timeouts.totalMs - elapsedMs));
       expectedMs = expectedMs > 0 ? Math.min(expectedMs, leftMs) : leftMs;
     }
-    if (expectedMs > 0) this.#stream.request.headers.set("x-envoy-expected-rq-timeout-ms", String(expectedMs));
+    if (expectedMs === 0) return;
+    const { headers } = this.#stream.request;
+    if (!this.#config.suppressEnvoyHeaders) headers.set("x-envoy-expected-rq-timeout-ms", String(expectedMs));
+    if (this.#timeouts.tellsGrpc) setGrpcTimeout(headers, expectedMs);
   }
 
   onRequestData(chunk: Buffer, endStream: boolean): void {
@@ -220,8 +217,8 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#requestEnded = true;
     const { timers, turn } = this.#stream.dataPath;
     this.#requestEndedMs = turn.nowMs;
-    if (this.#totalTimeoutMs > 0) timers.arm(this, this.#totalTimeoutMs, this.#requestEndedMs);
-    if (this.#attempt?.sender !== undefined) this.#attempt.armPerTryTimeout(this.#perTryTimeoutMs);
+    if (this.#timeouts.totalMs > 0) timers.arm(this, this.#timeouts.totalMs, this.#requestEndedMs);
+    if (this.#attempt?.sender !== undefined) this.#attempt.armPerTryTimeout(this.#timeouts.perTryMs);
   }
 
   onConnected(attempt: UpstreamAttempt, sender: RequestSender, connection: UpstreamConnection): void {
@@ -229,7 +226,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     stream.info.upstreamLocalAddress = connection.localAddress;
     stream.info.upstreamTls = connection.tls;
     // The time for a connection has a limit of its own (connect_timeout).
-    if (this.#requestEnded) attempt.armPerTryTimeout(this.#perTryTimeoutMs);
+    if (this.#requestEnded) attempt.armPerTryTimeout(this.#timeouts.perTryMs);
     const idleTimeoutMs = this.#action.retryPolicy?.perTryIdleTimeoutMs ?? 0;
     if (idleTimeoutMs > 0) attempt.armIdleTimeout(idleTimeoutMs);
     const kept = this.#kept?.all;

@@ -1,5 +1,8 @@
 // The time-outs of one request, from its route and from the headers by which a trusted client may change them (Envoy:
 // `FilterUtility::finalTimeout`). The headers are taken off on the way.
+import { isGrpc } from "../../../http/grpc-status.ts";
+import { type GrpcTimeoutRule, grpcTimeoutMs, lessOffset } from "../../../http/grpc-timeout.ts";
+import type { HeaderMap } from "../../../http/header-map.ts";
 import type { RequestHead } from "../../../http/message.ts";
 import type { ForwardAction } from "../../../route/route-table.ts";
 import type { RouterFilterConfig } from "./router-config.ts";
@@ -8,12 +11,17 @@ export interface RequestTimeouts {
   /** Whole request with all tries; 0 = none, as for the other. */
   readonly totalMs: number;
   readonly perTryMs: number;
+  /** The host learns by `grpc-timeout` how long we wait. */
+  readonly tellsGrpc: boolean;
 }
 
+export const noTimeouts: RequestTimeouts = { totalMs: 0, perTryMs: 0, tellsGrpc: false };
+
 export function takeTimeouts(request: RequestHead, action: ForwardAction, config: RouterFilterConfig): RequestTimeouts {
-  let totalMs = action.timeoutMs;
-  let perTryMs = action.retryPolicy?.perTryTimeoutMs ?? 0;
   const { headers } = request;
+  const tellsGrpc = action.grpcTimeout !== undefined && isGrpc(headers);
+  let totalMs = tellsGrpc ? boundedGrpcTimeoutMs(headers, action.grpcTimeout) : action.timeoutMs;
+  let perTryMs = action.retryPolicy?.perTryTimeoutMs ?? 0;
   // Most requests carry neither header: the look below walks the list only where some x-envoy- header stands in it.
   const expected = config.respectExpectedRequestTimeout
     ? milliseconds(headers.get("x-envoy-expected-rq-timeout-ms"))
@@ -28,7 +36,14 @@ export function takeTimeouts(request: RequestHead, action: ForwardAction, config
   perTryMs = perTry ?? perTryMs;
   // A try cannot have longer than the whole.
   if (totalMs > 0 && perTryMs >= totalMs) perTryMs = 0;
-  return { totalMs, perTryMs };
+  return { totalMs, perTryMs, tellsGrpc };
+}
+
+/** What the client says, or no limit; within the route's. */
+function boundedGrpcTimeoutMs(headers: HeaderMap, rule: GrpcTimeoutRule): number {
+  const timeoutMs = lessOffset(grpcTimeoutMs(headers) ?? 0, rule);
+  const isBeyond = timeoutMs === 0 || timeoutMs > rule.maxMs;
+  return rule.maxMs > 0 && isBeyond ? rule.maxMs : timeoutMs;
 }
 
 function milliseconds(text: string | undefined): number | undefined {

@@ -1,6 +1,6 @@
 // When an HTTP/1.1 client has been silent for too long: between two requests, and within a head.
-import type { DataPath } from "../../worker/data-path.ts";
-import { CallbackTimer } from "../../worker/timer-wheel.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
 
 /**
  * A client that ends its side within this time of its request has only finished speaking (RFC 9112 §9.6) and is

@@ -1,0 +1,47 @@
+// One bounded run of the load generator h2load, read back as numbers.
+import { readFile, rm } from "node:fs/promises";
+import path from "node:path";
+import { debianTool } from "../../tests/tools/debian-tool.ts";
+import { runCommand } from "../../tests/tools/run-command.ts";
+import { onCore } from "./on-core.ts";
+import type { LoadResult } from "./run-wrk.ts";
+
+export interface Http2Load {
+  readonly url: string;
+  readonly connections: number;
+  /** Requests at a time on each. */
+  readonly streams: number;
+  readonly seconds: number;
+  /** Where the times of single requests are kept meanwhile. */
+  readonly folder: string;
+  readonly core: number;
+}
+
+/** @throws when any answer is no 2xx or any stream fails: such a run measures something else. */
+export async function runH2load(load: Http2Load): Promise<LoadResult> {
+  const log = path.join(load.folder, "h2load.log");
+  const [command, args] = onCore(load.core, await debianTool("h2load"), [
+    "-t1",
+    `-c${load.connections}`,
+    `-m${load.streams}`,
+    `-D${load.seconds}`,
+    `--log-file=${log}`,
+    load.url,
+  ]);
+  const result = await runCommand(command, args, { timeoutMs: (load.seconds + 30) * 1000 });
+  if (result.code !== 0) throw new Error(`h2load ended with ${result.code}: ${result.stderr}${result.stdout}`);
+  // Start, status and duration in microseconds, a line each.
+  const durationsUs = (await readFile(log, "latin1"))
+    .trimEnd()
+    .split("\n")
+    .map((line) => Number(line.split("\t")[2]))
+    .toSorted((one, other) => one - other);
+  await rm(log);
+  const [, done = "", failed = "", errored = ""] =
+    /requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored/.exec(result.stdout) ?? [];
+  const requests = Number(done);
+  if (requests === 0 || failed !== "0" || errored !== "0" || !/ 0 3xx, 0 4xx, 0 5xx/.test(result.stdout))
+    throw new Error(`the load did not go through: ${result.stdout}`);
+  const atShare = (share: number): number => durationsUs[Math.floor(durationsUs.length * share)]! / 1000;
+  return { requests, requestsPerSecond: requests / load.seconds, p50Ms: atShare(0.5), p99Ms: atShare(0.99) };
+}

@@ -1,0 +1,88 @@
+// What a cluster speaks to its endpoints: what the port's name says, unless a DestinationRule changes it (Istio:
+// applyH2Upgrade, setUseDownstreamProtocol).
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { isHttp, parseDuration, type PortProtocol } from "@tulle/config";
+import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import type { Http2ProtocolOptionsSchema } from "@tulle/xds/envoy/config/core/v3/protocol_pb";
+import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
+import { meshHttp1Alpn, meshHttp2Alpn, meshTcpAlpn } from "../names/mesh-alpn.ts";
+import type { PortTrafficPolicy } from "../scope/port-traffic-policy.ts";
+import type { commonHttpOptions } from "./cluster-limits.ts";
+import { durationOfMs, pack } from "./messages.ts";
+
+/** `client`: what the request came in. */
+export type UpstreamProtocol = "tcp" | "http1" | "http2" | "client";
+
+export function upstreamProtocol(
+  port: PortProtocol,
+  { connectionPool }: Partial<PortTrafficPolicy> = {},
+): UpstreamProtocol {
+  const { h2UpgradePolicy, useClientProtocol } = connectionPool?.http ?? {};
+  if (!isHttp(port)) return "tcp";
+  if (useClientProtocol === true) return "client";
+  return port === "http2" || port === "grpc" || h2UpgradePolicy === "UPGRADE" ? "http2" : "http1";
+}
+
+/**
+ * What a proxy offers to another one. Where the client decides, nothing of HTTP is agreed on, and the other side looks
+ * at the first bytes: one list stands for all connections of a cluster.
+ */
+export function meshAlpn(protocol: UpstreamProtocol): readonly string[] {
+  switch (protocol) {
+    case "http1":
+      return meshHttp1Alpn;
+    case "http2":
+      return meshHttp2Alpn;
+    case "client":
+    case "tcp":
+      return meshTcpAlpn;
+  }
+}
+
+export interface ProtocolSettings {
+  readonly names?: { readonly autoSni: boolean; readonly autoSanValidation: boolean };
+  readonly common?: ReturnType<typeof commonHttpOptions>;
+  readonly http2?: MessageInitShape<typeof Http2ProtocolOptionsSchema>;
+}
+
+/** HTTP/1.1 is what a cluster speaks by itself. */
+export function protocolOptions(
+  protocol: UpstreamProtocol,
+  { names, common, http2 = {} }: ProtocolSettings = {},
+): Cluster["typedExtensionProtocolOptions"] {
+  const hasNames = protocol !== "tcp" && names !== undefined && (names.autoSni || names.autoSanValidation);
+  const isHttp1 = protocol === "http1" || protocol === "tcp";
+  if (isHttp1 && !hasNames && common === undefined) return {};
+  const protocolConfig = isHttp1
+    ? { case: "httpProtocolOptions" as const, value: {} }
+    : { case: "http2ProtocolOptions" as const, value: http2 };
+  return {
+    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": pack(HttpProtocolOptionsSchema, {
+      ...(common === undefined ? {} : { commonHttpProtocolOptions: common }),
+      ...(hasNames ? { upstreamHttpProtocolOptions: names } : {}),
+      upstreamProtocolOptions:
+        protocol === "client"
+          ? { case: "useDownstreamProtocolConfig", value: { httpProtocolOptions: {}, http2ProtocolOptions: http2 } }
+          : { case: "explicitHttpConfig", value: { protocolConfig } },
+    }),
+  };
+}
+
+/** Limits of connections that speak HTTP/2. */
+export function http2Options({
+  connectionPool,
+}: PortTrafficPolicy): MessageInitShape<typeof Http2ProtocolOptionsSchema> {
+  const { maxConcurrentStreams = 0, http2KeepAlive } = connectionPool?.http ?? {};
+  const duration = (text: string): ReturnType<typeof durationOfMs> => durationOfMs(parseDuration(text) ?? 0);
+  return {
+    ...(maxConcurrentStreams > 0 ? { maxConcurrentStreams } : {}),
+    ...(http2KeepAlive === undefined
+      ? {}
+      : {
+          connectionKeepalive: {
+            interval: duration(http2KeepAlive.interval),
+            timeout: duration(http2KeepAlive.timeout),
+          },
+        }),
+  };
+}

@@ -1,0 +1,138 @@
+// How many bytes of bodies one connection may carry each way (RFC 9113 §5.2, §6.9), and which streams wait for their
+// turn: those that have waited go behind those that come, so that each gets one.
+import type { SocketOutput } from "../../worker/socket-output.ts";
+import type { FloodGuard } from "./flood-guard.ts";
+import {
+  defaultMaxFrameBytes,
+  defaultWindowBytes,
+  frameFlags,
+  frameHeader,
+  frameHeaderBytes,
+  frameTypes,
+  maxInteger,
+  windowUpdateFrame,
+  writeFrameHeader,
+} from "./frame.ts";
+
+/** What a stream has to do with it. */
+export interface SendingStream {
+  readonly id: number;
+  /** Bytes of bodies that the peer lets us send on it. */
+  sendWindowBytes: number;
+  /** Writes of what waits what the windows allow; false when something waits still. */
+  flushWaiting(): boolean;
+}
+
+export class ConnectionWindows {
+  readonly #output: SocketOutput;
+  readonly #floods: FloodGuard;
+  readonly #initialBytes: number;
+  #sendBytes = defaultWindowBytes;
+  #receiveBytes: number;
+  /** Read, and not told to the peer yet. */
+  #readBytes = 0;
+  /**
+   * Bytes of all streams that wait: they are bounded together, or a peer that opens no window would be sent to by all.
+   */
+  waitingBytes = 0;
+  /** Streams with something that waits, in the order in which they get their turn. */
+  readonly #waiting = new Set<SendingStream>();
+
+  constructor(output: SocketOutput, floods: FloodGuard, initialBytes: number) {
+    this.#output = output;
+    this.#floods = floods;
+    this.#initialBytes = initialBytes;
+    this.#receiveBytes = initialBytes;
+  }
+
+  /** Ours begins as wide as the options say, which is more than SETTINGS can say. */
+  start(): void {
+    const more = this.#initialBytes - defaultWindowBytes;
+    if (more > 0) this.#output.writeBytes(windowUpdateFrame(0, more));
+  }
+
+  /** A DATA frame has come; false where it is larger than the window. */
+  take(bytes: number): boolean {
+    this.#receiveBytes -= bytes;
+    return this.#receiveBytes >= 0;
+  }
+
+  /** Bytes of bodies that have been read: the peer may send as many again. */
+  credit(bytes: number): void {
+    this.#readBytes += bytes;
+    if (this.#readBytes < this.#initialBytes / 2) return;
+    this.#receiveBytes += this.#readBytes;
+    this.#output.writeBytes(windowUpdateFrame(0, this.#readBytes));
+    this.#readBytes = 0;
+  }
+
+  /** The peer takes more; false where it would be more than there are numbers for. */
+  widen(bytes: number): boolean {
+    this.#sendBytes += bytes;
+    return this.#sendBytes <= maxInteger;
+  }
+
+  isOutputOver(): boolean {
+    return this.#output.isOverHighWatermark();
+  }
+
+  /**
+   * Writes of `chunk` from `start` what the windows and the socket allow, as DATA frames; gives how many bytes. The
+   * last one ends the stream where `endStream` says so and nothing is left.
+   */
+  write(stream: SendingStream, chunk: Buffer, start: number, endStream: boolean): number {
+    const left = chunk.length - start;
+    if (left === 0 || this.#output.isOverHighWatermark()) return 0;
+    const bytes = Math.min(left, stream.sendWindowBytes, this.#sendBytes);
+    if (bytes <= 0) return 0;
+    stream.sendWindowBytes -= bytes;
+    this.#sendBytes -= bytes;
+    const frames = Math.ceil(bytes / defaultMaxFrameBytes);
+    this.#floods.dataFramesSent(frames);
+    const endFlag = endStream && bytes === left ? frameFlags.endStream : 0;
+    if (frames === 1) {
+      this.#output.writeBytes(frameHeader(bytes, frameTypes.data, endFlag, stream.id));
+      this.#output.writeBody(bytes === chunk.length ? chunk : chunk.subarray(start, start + bytes));
+    } else {
+      this.#writeFrames(stream.id, chunk, start, bytes, frames, endFlag);
+    }
+    return bytes;
+  }
+
+  /** All frames of the chunk in one buffer, and so in one write. */
+  #writeFrames(id: number, chunk: Buffer, start: number, bytes: number, frames: number, endFlag: number): void {
+    const total = bytes + frames * frameHeaderBytes;
+    const data = this.#output.begin(total);
+    let at = data.length - total;
+    for (let sent = 0; sent < bytes; sent += defaultMaxFrameBytes) {
+      const length = Math.min(defaultMaxFrameBytes, bytes - sent);
+      writeFrameHeader(data, at, length, frameTypes.data, sent + length === bytes ? endFlag : 0, id);
+      chunk.copy(data, at + frameHeaderBytes, start + sent, start + sent + length);
+      at += frameHeaderBytes + length;
+    }
+    this.#output.commit(data);
+  }
+
+  /** It gets its turn when a window or the socket opens. */
+  waitForTurn(stream: SendingStream): void {
+    this.#waiting.add(stream);
+  }
+
+  forget(stream: SendingStream): void {
+    this.#waiting.delete(stream);
+  }
+
+  /** A window or the socket has opened. */
+  flushAll(isOver: () => boolean): void {
+    if (this.#waiting.size === 0) return;
+    // Who waits again is added at the end, and asked in the next round.
+    for (const stream of Array.from(this.#waiting)) {
+      if (isOver()) return;
+      this.flush(stream);
+    }
+  }
+
+  flush(stream: SendingStream): void {
+    if (this.#waiting.delete(stream) && !stream.flushWaiting()) this.#waiting.add(stream);
+  }
+}

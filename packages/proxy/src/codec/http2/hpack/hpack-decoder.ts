@@ -1,0 +1,186 @@
+// Field sections from their HPACK encoding (RFC 7541). One instance a connection: its dynamic table is what the peer's
+// encoder says, so that every block of the connection is decoded in order, those of refused requests included.
+import { latin1Slice } from "../../../http/latin1-slice.ts";
+import { isFieldName, isFieldValue } from "../field-syntax.ts";
+import { huffmanDecode } from "./huffman.ts";
+import { staticCount, staticNames, staticValues } from "./static-table.ts";
+
+/** What a field takes of the table and of a list, beside its text (RFC 7541 §4.1, RFC 9113 §6.5.2). */
+export const fieldOverheadBytes = 32;
+
+export interface FieldSink {
+  /** `isSound`: name and value hold no character that RFC 9113 §8.2.1 forbids. Looked at once for each literal. */
+  onField(name: string, value: string, isSound: boolean): void;
+}
+
+/** Longer ones stand for numbers beyond 2^28, which nothing here may be (§5.1). */
+const maxContinuationBytes = 4;
+
+export class HpackDecoder {
+  /** What we have told the peer (SETTINGS_HEADER_TABLE_SIZE). */
+  readonly #maxTableBytes: number;
+  #tableLimitBytes: number;
+  #tableBytes = 0;
+  // A ring, the newest at `#newest`; its capacity is a power of two.
+  #names: string[] = Array.from({ length: 32 }, () => "");
+  #values: string[] = Array.from({ length: 32 }, () => "");
+  #sound: boolean[] = Array.from({ length: 32 }, () => false);
+  #newest = 0;
+  #count = 0;
+  #bytes: Buffer = Buffer.alloc(0);
+  #position = 0;
+  #end = 0;
+  /** Of the literal that was read last. */
+  #name = "";
+  #value = "";
+  #nameIsSound = false;
+
+  constructor(maxTableBytes: number) {
+    this.#maxTableBytes = maxTableBytes;
+    this.#tableLimitBytes = maxTableBytes;
+  }
+
+  /**
+   * A whole field section, its CONTINUATIONs joined. False where it cannot be decoded: the connection's tables differ
+   * from then on (RFC 9113 §4.3: COMPRESSION_ERROR).
+   */
+  decode(bytes: Buffer, start: number, end: number, sink: FieldSink): boolean {
+    this.#bytes = bytes;
+    this.#position = start;
+    this.#end = end;
+    let mayResize = true;
+    while (this.#position < end) {
+      const first = bytes[this.#position]!;
+      if ((first & 0x80) !== 0) {
+        if (!this.#indexed(sink)) return false;
+      } else if ((first & 0x40) !== 0) {
+        if (!this.#literal(6)) return false;
+        const isSound = this.#nameIsSound && isFieldValue(this.#value);
+        this.#insert(this.#name, this.#value, isSound);
+        sink.onField(this.#name, this.#value, isSound);
+      } else if ((first & 0x20) !== 0) {
+        // A change of the table's size stands at the beginning of a block alone (§4.2).
+        const limit = this.#integer(5);
+        if (!mayResize || limit < 0 || limit > this.#maxTableBytes) return false;
+        this.#tableLimitBytes = limit;
+        this.#evict(limit);
+        continue;
+      } else {
+        if (!this.#literal(4)) return false;
+        sink.onField(this.#name, this.#value, this.#nameIsSound && isFieldValue(this.#value));
+      }
+      mayResize = false;
+    }
+    return true;
+  }
+
+  #indexed(sink: FieldSink): boolean {
+    const index = this.#integer(7);
+    if (index <= 0) return false;
+    if (index <= staticCount) {
+      sink.onField(staticNames[index]!, staticValues[index]!, true);
+      return true;
+    }
+    const slot = this.#slot(index);
+    if (slot < 0) return false;
+    sink.onField(this.#names[slot]!, this.#values[slot]!, this.#sound[slot]!);
+    return true;
+  }
+
+  /** Leaves what it read in `#name` and `#value`. */
+  #literal(prefixBits: number): boolean {
+    const index = this.#integer(prefixBits);
+    if (index < 0) return false;
+    if (index === 0) {
+      const name = this.#string();
+      if (name === undefined) return false;
+      this.#name = name;
+      this.#nameIsSound = isFieldName(name);
+    } else if (index <= staticCount) {
+      this.#name = staticNames[index]!;
+      this.#nameIsSound = true;
+    } else {
+      const slot = this.#slot(index);
+      if (slot < 0) return false;
+      this.#name = this.#names[slot]!;
+      this.#nameIsSound = this.#sound[slot]! || isFieldName(this.#name);
+    }
+    const value = this.#string();
+    if (value === undefined) return false;
+    this.#value = value;
+    return true;
+  }
+
+  /** Where the entry of a dynamic index stands; -1 where there is none. */
+  #slot(index: number): number {
+    const age = index - staticCount - 1;
+    return age < this.#count ? (this.#newest - age) & (this.#names.length - 1) : -1;
+  }
+
+  /** -1 where it is cut short or too large (§5.1). */
+  #integer(prefixBits: number): number {
+    const bytes = this.#bytes;
+    const mask = (1 << prefixBits) - 1;
+    let value = bytes[this.#position++]! & mask;
+    if (value < mask) return value;
+    for (let shift = 0; shift < 7 * maxContinuationBytes; shift += 7) {
+      if (this.#position >= this.#end) return -1;
+      const byte = bytes[this.#position++]!;
+      value += (byte & 0x7f) << shift;
+      if ((byte & 0x80) === 0) return value;
+    }
+    return -1;
+  }
+
+  #string(): string | undefined {
+    if (this.#position >= this.#end) return undefined;
+    const isHuffman = (this.#bytes[this.#position]! & 0x80) !== 0;
+    const length = this.#integer(7);
+    const start = this.#position;
+    if (length < 0 || length > this.#end - start) return undefined;
+    this.#position = start + length;
+    if (isHuffman) return huffmanDecode(this.#bytes, start, start + length);
+    return latin1Slice(this.#bytes, start, start + length);
+  }
+
+  #insert(name: string, value: string, isSound: boolean): void {
+    const size = name.length + value.length + fieldOverheadBytes;
+    this.#evict(this.#tableLimitBytes - size);
+    // One that is larger than the table empties it, which is no error (§4.4).
+    if (size > this.#tableLimitBytes) return;
+    if (this.#count === this.#names.length) this.#grow();
+    this.#newest = (this.#newest + 1) & (this.#names.length - 1);
+    this.#names[this.#newest] = name;
+    this.#values[this.#newest] = value;
+    this.#sound[this.#newest] = isSound;
+    this.#count += 1;
+    this.#tableBytes += size;
+  }
+
+  #evict(limitBytes: number): void {
+    while (this.#count > 0 && this.#tableBytes > limitBytes) {
+      const oldest = (this.#newest - this.#count + 1) & (this.#names.length - 1);
+      this.#tableBytes -= this.#names[oldest]!.length + this.#values[oldest]!.length + fieldOverheadBytes;
+      this.#names[oldest] = "";
+      this.#values[oldest] = "";
+      this.#count -= 1;
+    }
+  }
+
+  #grow(): void {
+    const { length } = this.#names;
+    const oldestFirst = <Value>(ring: Value[], empty: Value): Value[] =>
+      Array.from({ length: 2 * length }, (_, index) =>
+        index < length ? ring[(this.#newest + 1 + index) & (length - 1)]! : empty,
+      );
+    this.#names = oldestFirst(this.#names, "");
+    this.#values = oldestFirst(this.#values, "");
+    this.#sound = oldestFirst(this.#sound, false);
+    this.#newest = length - 1;
+  }
+
+  /** Bytes that the dynamic table holds by HPACK's count; for tests. */
+  get tableBytes(): number {
+    return this.#tableBytes;
+  }
+}

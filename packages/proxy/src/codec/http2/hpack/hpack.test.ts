@@ -1,0 +1,147 @@
+// What HPACK's decoder refuses, and that what the encoder makes is read as what it was, by our decoder and by others'.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { HpackDecoder } from "./hpack-decoder.ts";
+import { HpackEncoder } from "./hpack-encoder.ts";
+import { huffmanBytes, huffmanDecode, huffmanEncode } from "./huffman.ts";
+
+type Field = readonly [name: string, value: string];
+
+function decodeAll(decoder: HpackDecoder, block: Buffer): readonly Field[] | undefined {
+  const fields: Field[] = [];
+  const sink = { onField: (name: string, value: string) => void fields.push([name, value]) };
+  return decoder.decode(block, 0, block.length, sink) ? fields : undefined;
+}
+
+function encodeAll(encoder: HpackEncoder, fields: readonly Field[]): Buffer {
+  return Buffer.from(encoder.begin() + fields.map(([name, value]) => encoder.field(name, value)).join(""), "latin1");
+}
+
+for (const { name, hex } of [
+  { name: "index 0 (§6.1)", hex: "80" },
+  { name: "an index beyond the tables (§2.3.3)", hex: "be" },
+  { name: "a name's index beyond the tables", hex: "7e0161" },
+  { name: "an integer that is cut short (§5.1)", hex: "ff" },
+  { name: "an integer that goes on and on", hex: "ffffffffffffffff7f" },
+  { name: "an integer of 2^28 and more", hex: "7fffffffff0f00" },
+  { name: "a string that is cut short (§5.2)", hex: "400161056162" },
+  { name: "a literal without its value", hex: "400161" },
+  { name: "a literal without its name", hex: "40" },
+  { name: "a string whose length is cut short", hex: "40017f" },
+  { name: "EOS in a Huffman string (§5.2)", hex: "00016184ffffffff" },
+  { name: "padding of 8 bits (§5.2)", hex: "00016182f8ff" },
+  { name: "padding that is not of ones (§5.2)", hex: "000161811c" },
+  { name: "a larger table than was offered (§6.3)", hex: "3fe21f" },
+  { name: "a change of size behind a field (§4.2)", hex: "8220" },
+]) {
+  test(`not decoded: ${name}`, () => {
+    assert.equal(decodeAll(new HpackDecoder(4096), Buffer.from(hex, "hex")), undefined);
+  });
+}
+
+for (const { name, hex, sound } of [
+  { name: "a good name and value", hex: "00016101 62", sound: true },
+  { name: "an empty value", hex: "00016100", sound: true },
+  { name: "an upper-case name", hex: "00014101 62", sound: false },
+  { name: "a space in a name", hex: "0003612062 0162", sound: false },
+  { name: "an empty name", hex: "00000162", sound: false },
+  { name: "a colon within a name", hex: "0003613a62 0162", sound: false },
+  { name: "a line feed in a value", hex: "000161 03610a62", sound: false },
+  { name: "a NUL in a value", hex: "000161 03610062", sound: false },
+  { name: "a space before a value", hex: "000161 022062", sound: false },
+  { name: "a tab behind a value", hex: "000161 026209", sound: false },
+  { name: "bytes beyond ASCII in a value", hex: "000161 02c3a9", sound: true },
+]) {
+  test(`soundness: ${name}`, () => {
+    const block = Buffer.from(hex.replaceAll(" ", ""), "hex");
+    // Once as it is and once out of the table.
+    const indexing = Buffer.concat([Buffer.from([0x40]), block.subarray(1), Buffer.from([0xbe])]);
+    const seen: boolean[] = [];
+    const sink = { onField: (_name: string, _value: string, isSound: boolean) => void seen.push(isSound) };
+    assert.ok(new HpackDecoder(4096).decode(block, 0, block.length, sink));
+    assert.ok(new HpackDecoder(4096).decode(indexing, 0, indexing.length, sink));
+    assert.deepEqual(seen, [sound, sound, sound]);
+  });
+}
+
+const latin1 = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) });
+
+test("any text comes back out of Huffman's code", () => {
+  fc.assert(
+    fc.property(latin1, (text) => {
+      const code = Buffer.from(huffmanEncode(text), "latin1");
+      assert.equal(code.length, huffmanBytes(text));
+      assert.equal(huffmanDecode(code, 0, code.length), text);
+    }),
+  );
+});
+
+test("any bytes are decoded or not, and never more than they can stand for", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      const decoder = new HpackDecoder(256);
+      decodeAll(decoder, Buffer.from(bytes));
+      assert.ok(decoder.tableBytes <= 256);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+const field = fc.tuple(
+  fc.oneof(fc.constantFrom(":path", ":status", "cookie", "date", "x-request-id"), fc.string({ minLength: 1 })),
+  fc.oneof(fc.constantFrom("/", "200", "a", "b".repeat(1100)), latin1),
+);
+
+test("what is encoded is decoded, over many sections and changes of the table's size", () => {
+  const step = fc.oneof(fc.array(field, { maxLength: 12 }), fc.constantFrom(0, 100, 4096, 65_536));
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const encoder = new HpackEncoder();
+      const decoder = new HpackDecoder(4096);
+      for (const each of steps) {
+        if (typeof each === "number") encoder.setPeerLimit(each);
+        else assert.deepEqual(decodeAll(decoder, encodeAll(encoder, each)), each);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("a field that comes again is one byte, one that never does leaves the table alone, a secret is never indexed", () => {
+  const encoder = new HpackEncoder();
+  const decoder = new HpackDecoder(4096);
+  const lengths: number[] = [];
+  for (let request = 0; request < 6; request += 1) {
+    for (const each of [
+      ["user-agent", "a client"],
+      ["x-request-id", `id-${request}`],
+      ["authorization", "Bearer secret"],
+    ] as const) {
+      const block = encodeAll(encoder, [each]);
+      assert.deepEqual(decodeAll(decoder, block), [each]);
+      if (each[0] === "user-agent") lengths.push(block.length);
+      if (each[0] === "authorization") assert.equal(block[0]! & 0xf0, 0x10, "never indexed");
+    }
+  }
+  assert.deepEqual(lengths.slice(1), [1, 1, 1, 1, 1]);
+  assert.ok(decoder.tableBytes < 200, `${decoder.tableBytes} bytes`);
+});
+
+test("a character that one byte cannot hold does not become another one", () => {
+  const encoder = new HpackEncoder();
+  const decoder = new HpackDecoder(4096);
+  const names = ["x-new", "authorization", "x-new", ...Array.from({ length: 300 }, (_, index) => `x-${index}`)];
+  for (const name of names) {
+    // Their low bytes are a line feed, a carriage return and the end of a C string.
+    const block = encodeAll(encoder, [[name, "a\u010a\u010d\u0100b"]]);
+    assert.deepEqual(decodeAll(decoder, block), [[name, "a???b"]]);
+  }
+});
+
+test("fields of a connection are left out", () => {
+  const encoder = new HpackEncoder();
+  encoder.begin();
+  for (const name of ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"])
+    for (let again = 0; again < 2; again += 1) assert.equal(encoder.field(name, "a"), "", name);
+});

@@ -1,0 +1,152 @@
+// A request of ours and the host's answer, on one stream of HTTP/2. It has its number from the moment that its head is
+// written: numbers rise in the order in which they go out (RFC 9113 §5.1.1).
+import { HeaderMap } from "../../http/header-map.ts";
+import type { RequestHead, ResponseHead } from "../../http/message.ts";
+import type { RequestSender, ResponseReceiver, StreamResetReason } from "../stream-codec.ts";
+import { errorCodes } from "./frame.ts";
+import type { Http2Session } from "./http2-session.ts";
+import { errorCodeOf, Http2Stream } from "./http2-stream.ts";
+import type { ResponseFields } from "./response-fields.ts";
+
+/** As over HTTP/1.1. */
+const maxInformationalCount = 100;
+
+export class Http2ClientStream extends Http2Stream implements RequestSender {
+  #receiver: ResponseReceiver | undefined;
+  readonly #takeId: () => number;
+  readonly #onUnsentEnd: () => void;
+  #method = "";
+  #upgrade: string | undefined = undefined;
+  #hasHead = false;
+  #informationalCount = 0;
+
+  constructor(session: Http2Session, receiver: ResponseReceiver, takeId: () => number, onUnsentEnd: () => void) {
+    super(0, session);
+    this.#receiver = receiver;
+    this.#takeId = takeId;
+    this.#onUnsentEnd = onUnsentEnd;
+  }
+
+  sendRequestHead(head: RequestHead, endStream: boolean): void {
+    if (this.isSendOver) return;
+    const { encoder } = this.session.frames;
+    this.#method = head.method;
+    this.#upgrade = head.upgrade;
+    const isConnect = head.method === "CONNECT";
+    const isExtended = head.upgrade !== undefined && !isConnect;
+    if (isExtended && !this.session.peer.allowsConnect) {
+      // The host has no way to change the protocol of a stream.
+      const receiver = this.#receiver;
+      this.#receiver = undefined;
+      this.resetStream("protocol_error");
+      receiver?.onUpstreamReset("protocol_error", false);
+      return;
+    }
+    let block = encoder.begin() + encoder.field(":method", isExtended ? "CONNECT" : head.method);
+    if (isExtended) block += encoder.field(":protocol", head.upgrade!);
+    if (!isConnect) block += encoder.field(":scheme", head.scheme) + encoder.field(":path", head.path);
+    block += encoder.field(":authority", head.authority) + encoder.fields(head.headers.entries);
+    this.id = this.#takeId();
+    this.session.add(this);
+    this.session.frames.head(this.id, block, endStream);
+    if (endStream) this.endSending();
+  }
+
+  sendRequestData(chunk: Buffer, endStream: boolean): void {
+    this.sendData(chunk, endStream);
+  }
+
+  sendRequestTrailers(trailers: HeaderMap): void {
+    this.sendTrailerFields(trailers);
+  }
+
+  resetStream(reason: StreamResetReason): void {
+    this.#receiver = undefined;
+    if (this.id !== 0) {
+      this.reset(reason === "local_reset" ? errorCodes.cancel : errorCodeOf(reason));
+      return;
+    }
+    if (this.isSendOver) return;
+    this.isSendOver = true;
+    this.isReceiveOver = true;
+    this.#onUnsentEnd();
+  }
+
+  mayHaveCrossed(): boolean {
+    // A host that leaves says which streams it has taken.
+    return false;
+  }
+
+  pauseResponse(): void {
+    this.pauseReceiving();
+  }
+
+  resumeResponse(): void {
+    this.resumeReceiving();
+  }
+
+  /** False where the section is no head of a response, or one too many. */
+  onHead(fields: ResponseFields, endStream: boolean): boolean {
+    if (!fields.isSound) return false;
+    const { status } = fields;
+    const headers = new HeaderMap(fields.entries);
+    if (status < 200) {
+      this.#informationalCount += 1;
+      if (endStream || this.#informationalCount > maxInformationalCount) return false;
+      this.#receiver?.onInformational(status, headers);
+      return true;
+    }
+    this.#hasHead = true;
+    const declared = fields.contentLengthBytes;
+    const hasBody = this.#method !== "HEAD" && status !== 204 && status !== 304;
+    if (declared >= 0 && hasBody) {
+      if (endStream && declared > 0) return false;
+      this.declareBody(declared);
+    }
+    const head: ResponseHead = { status, headers };
+    if (this.#upgrade !== undefined && status < 300) {
+      headers.remove("content-length");
+      // What a WebSocket's client of HTTP/1.1 waits for (RFC 8441 §5).
+      if (this.#upgrade !== "connect") {
+        head.status = 101;
+        head.upgrade = this.#upgrade;
+      }
+    }
+    if (endStream) this.isReceiveOver = true;
+    this.#receiver?.onResponseHead(head, endStream);
+    if (endStream) this.closeIfOver();
+    return true;
+  }
+
+  get hasHead(): boolean {
+    return this.#hasHead;
+  }
+
+  onTrailers(trailers: HeaderMap): void {
+    this.isReceiveOver = true;
+    this.#receiver?.onResponseTrailers(trailers);
+    this.closeIfOver();
+  }
+
+  protected override receiveData(bytes: Buffer, endStream: boolean): void {
+    this.#receiver?.onResponseData(bytes, endStream);
+  }
+
+  protected override onDrained(): void {
+    this.#receiver?.onUpstreamDrained();
+  }
+
+  protected override onReset(reason: StreamResetReason): void {
+    const receiver = this.#receiver;
+    this.#receiver = undefined;
+    receiver?.onUpstreamReset(reason, true);
+  }
+
+  protected override onSendEnd(): void {
+    // The answer may come still.
+  }
+
+  protected override onClosed(): void {
+    this.#receiver = undefined;
+  }
+}

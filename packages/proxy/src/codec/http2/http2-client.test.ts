@@ -1,0 +1,142 @@
+// Requests to hosts of HTTP/2 (Node's own server, which speaks it by nghttp2), from clients of either version.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import type { AddressInfo } from "node:net";
+import { test, type TestContext } from "node:test";
+import { forwardTo, handBuiltCluster } from "../../testing/hand-built-runtime.ts";
+import { type RunningProxy, runProxy } from "../../testing/running-proxy.ts";
+
+type OnStream = (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => void;
+
+async function host(t: TestContext, onStream: OnStream, settings?: http2.Settings): Promise<http2.Http2Server> {
+  const server = http2.createServer({ ...(settings && { settings }) }).listen(0, "127.0.0.1");
+  const sessions = new Set<http2.Http2Session>();
+  server.on("session", (session) => void sessions.add(session));
+  server.on("stream", onStream);
+  await once(server, "listening");
+  t.after(() => {
+    server.close();
+    for (const session of sessions) session.destroy();
+  });
+  return server;
+}
+
+function proxyTo(t: TestContext, server: http2.Http2Server): Promise<RunningProxy> {
+  const cluster = handBuiltCluster("c", [(server.address() as AddressInfo).port], { protocol: "HTTP/2" });
+  return runProxy(t, { routes: { "/": forwardTo(cluster) } });
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: Buffer;
+  readonly trailers: NodeJS.Dict<string>;
+}
+
+async function http1Call(port: number, path: string, body?: Buffer): Promise<Answer> {
+  const request = http.request({ port, host: "127.0.0.1", path, method: body === undefined ? "GET" : "POST" });
+  request.end(body);
+  const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  const { statusCode = 0, headers, trailers } = response;
+  return { status: statusCode, headers, body: Buffer.concat(chunks), trailers };
+}
+
+test("HTTP/1.1 in, HTTP/2 out: bodies of many sizes, side by side, on one connection", async (t) => {
+  let sessions = 0;
+  const server = await host(t, (stream, headers) => {
+    stream.respond({ ":status": 200, "x-path": headers[":path"], "x-scheme": headers[":scheme"] });
+    stream.pipe(stream);
+  });
+  server.on("session", () => (sessions += 1));
+  const proxy = await proxyTo(t, server);
+  const sizes = [1, 100, 16_384, 16_385, 300_000, 3_000_000];
+  const answers = await Promise.all(
+    sizes.map((size, index) => http1Call(proxy.port, `/${index}`, Buffer.alloc(size, 97 + index))),
+  );
+  for (const [index, { status, headers, body }] of answers.entries()) {
+    assert.equal(status, 200);
+    assert.equal(headers["x-path"], `/${index}`);
+    assert.equal(headers["x-scheme"], "http");
+    assert.ok(body.equals(Buffer.alloc(sizes[index]!, 97 + index)), `${body.length} of ${sizes[index]}`);
+  }
+  await http1Call(proxy.port, "/after");
+  // Those that came before the first connection was up made their own.
+  assert.ok(sessions <= sizes.length, `${sessions} connections`);
+});
+
+test("HTTP/2 in and out: trailers and informational answers cross, both ways", async (t) => {
+  const seen: http2.IncomingHttpHeaders[] = [];
+  const server = await host(t, (stream) => {
+    stream.on("trailers", (trailers: http2.IncomingHttpHeaders) => void seen.push(trailers));
+    stream.additionalHeaders({ ":status": 103, link: "</style.css>" });
+    stream.respond({ ":status": 200 }, { waitForTrailers: true });
+    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+    stream.resume().on("end", () => stream.end("text"));
+  });
+  const proxy = await proxyTo(t, server);
+  const session = http2.connect(`http://127.0.0.1:${proxy.port}`);
+  t.after(() => session.destroy());
+  const stream = session.request({ ":method": "POST", ":path": "/" }, { waitForTrailers: true });
+  stream.on("wantTrailers", () => stream.sendTrailers({ "x-sum": "1" }));
+  const early = once(stream, "headers") as Promise<[http2.IncomingHttpHeaders]>;
+  const trailers = once(stream, "trailers") as Promise<[http2.IncomingHttpHeaders]>;
+  stream.end("abc");
+  assert.equal((await early)[0]["link"], "</style.css>");
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  assert.equal(Buffer.concat(chunks).toString(), "text");
+  assert.equal((await trailers)[0]["grpc-status"], "0");
+  assert.equal(seen[0]?.["x-sum"], "1");
+});
+
+test("a host that resets, and one that leaves: its other requests go on, what it has not taken is sent again", async (t) => {
+  const server = await host(t, (stream, headers) => {
+    stream.on("error", () => undefined);
+    if (headers[":path"] === "/reset") stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+    else if (headers[":path"] === "/leave") {
+      stream.respond({ ":status": 200 });
+      stream.end("last");
+      stream.session!.goaway(http2.constants.NGHTTP2_NO_ERROR);
+    } else {
+      stream.respond({ ":status": 200 });
+      stream.end("text");
+    }
+  });
+  const proxy = await proxyTo(t, server);
+  assert.equal((await http1Call(proxy.port, "/")).body.toString(), "text");
+  assert.equal((await http1Call(proxy.port, "/reset")).status, 503);
+  assert.equal((await http1Call(proxy.port, "/")).body.toString(), "text");
+  assert.equal((await http1Call(proxy.port, "/leave")).body.toString(), "last");
+  assert.equal((await http1Call(proxy.port, "/")).body.toString(), "text");
+  assert.deepEqual(
+    proxy.log.map((line) => line.split(" ").slice(0, 2).join(" ")),
+    ["200 -", "503 UR", "200 -", "200 -", "200 -"],
+  );
+});
+
+test("a host that takes two at a time gets two at a time", async (t) => {
+  let now = 0;
+  let most = 0;
+  const server = await host(
+    t,
+    (stream) => {
+      now += 1;
+      most = Math.max(most, now);
+      setImmediate(() => {
+        now -= 1;
+        stream.respond({ ":status": 200 });
+        stream.end("text");
+      });
+    },
+    { maxConcurrentStreams: 2 },
+  );
+  const proxy = await proxyTo(t, server);
+  assert.equal((await http1Call(proxy.port, "/first")).status, 200);
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => http1Call(proxy.port, `/${index}`)));
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+  assert.ok(most >= 2);
+});

@@ -1,0 +1,205 @@
+// A request's field section as the head that everything above the codec works with. Strict by RFC 9113 §8; what is
+// wrong makes the request malformed (§8.1.1), and nothing of it goes further.
+import { HeaderMap } from "../../http/header-map.ts";
+import type { RequestHead } from "../../http/message.ts";
+import { isHostField } from "../http1/authority.ts";
+import { connectionFields } from "./connection-fields.ts";
+import type { FieldSink } from "./hpack/hpack-decoder.ts";
+import { fieldOverheadBytes } from "./hpack/hpack-decoder.ts";
+
+const methodPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** Visible ASCII, as over HTTP/1.1. */
+const pathPattern = /^(?:\/[\x21-\x7e]*|\*)$/;
+const schemePattern = /^[A-Za-z][-+.A-Za-z0-9]*$/;
+const digits = /^\d{1,15}$/;
+
+export interface FieldLimits {
+  readonly maxHeadBytes: number;
+  readonly maxFieldCount: number;
+}
+
+/** Reads fields in order; one instance a connection, begun anew for each section. */
+export abstract class SectionFields implements FieldSink {
+  readonly #limits: FieldLimits;
+  entries: string[] = [];
+  #fieldCount = 0;
+  #listBytes = 0;
+  protected hasRegular = false;
+  #contentLength = "";
+  isTooLarge = false;
+  /** What is malformed; the first fault counts. */
+  fault = "";
+
+  constructor(limits: FieldLimits) {
+    this.#limits = limits;
+  }
+
+  begin(): void {
+    this.entries = [];
+    this.#fieldCount = 0;
+    this.#listBytes = 0;
+    this.hasRegular = false;
+    this.#contentLength = "";
+    this.isTooLarge = false;
+    this.fault = "";
+  }
+
+  onField(name: string, value: string, isSound: boolean): void {
+    this.#fieldCount += 1;
+    this.#listBytes += name.length + value.length + fieldOverheadBytes;
+    // Beyond the limits nothing is kept: a table's entry costs its sender one byte.
+    if (this.#listBytes > this.#limits.maxHeadBytes || this.#fieldCount > this.#limits.maxFieldCount) {
+      this.isTooLarge = true;
+      return;
+    }
+    if (!isSound) {
+      this.fail("invalid field");
+      return;
+    }
+    if (name.charCodeAt(0) === 58 /* : */) {
+      if (this.hasRegular) this.fail("a pseudo-header behind a field");
+      else this.takePseudo(name, value);
+      return;
+    }
+    this.hasRegular = true;
+    if (connectionFields.has(name)) this.fail("a field of the connection");
+    else this.takeField(name, value);
+  }
+
+  protected abstract takePseudo(name: string, value: string): void;
+
+  protected takeField(name: string, value: string): void {
+    if (name === "content-length") {
+      if (!digits.test(value) || (this.#contentLength !== "" && this.#contentLength !== value)) {
+        this.fail("content-length");
+        return;
+      }
+      // Twice the same is once (RFC 9110 §8.6).
+      if (this.#contentLength !== "") return;
+      this.#contentLength = value;
+    }
+    this.entries.push(name, value);
+  }
+
+  protected fail(fault: string): void {
+    if (this.fault === "") this.fault = fault;
+  }
+
+  /** -1 where none is declared. */
+  get contentLengthBytes(): number {
+    return this.#contentLength === "" ? -1 : Number(this.#contentLength);
+  }
+}
+
+export class RequestFields extends SectionFields {
+  #method = "";
+  #scheme = "";
+  #authority: string | undefined = undefined;
+  #path = "";
+  #protocol = "";
+  #host: string | undefined = undefined;
+  #cookies = "";
+  expectsContinue = false;
+
+  override begin(): void {
+    super.begin();
+    this.#method = "";
+    this.#scheme = "";
+    this.#authority = undefined;
+    this.#path = "";
+    this.#protocol = "";
+    this.#host = undefined;
+    this.#cookies = "";
+    this.expectsContinue = false;
+  }
+
+  protected override takePseudo(name: string, value: string): void {
+    switch (name) {
+      case ":method":
+        if (this.#method !== "" || !methodPattern.test(value)) this.fail(name);
+        this.#method = value;
+        break;
+      case ":scheme":
+        if (this.#scheme !== "" || !schemePattern.test(value)) this.fail(name);
+        this.#scheme = value.toLowerCase();
+        break;
+      case ":authority":
+        if (this.#authority !== undefined || !isHostField(value)) this.fail(name);
+        this.#authority = value;
+        break;
+      case ":path":
+        if (this.#path !== "" || !pathPattern.test(value)) this.fail(name);
+        this.#path = value;
+        break;
+      case ":protocol":
+        if (this.#protocol !== "" || !methodPattern.test(value)) this.fail(name);
+        this.#protocol = value.toLowerCase();
+        break;
+      default:
+        this.fail("an unknown pseudo-header");
+    }
+  }
+
+  protected override takeField(name: string, value: string): void {
+    switch (name) {
+      case "host":
+        if (this.#host !== undefined || !isHostField(value)) this.fail("host");
+        this.#host = value;
+        break;
+      case "cookie":
+        // §8.2.3: they may come in pieces, and are one for whoever is not HTTP/2.
+        this.#cookies += this.#cookies === "" ? value : `; ${value}`;
+        break;
+      case "te":
+        if (value.toLowerCase() === "trailers") this.entries.push(name, "trailers");
+        else this.fail("te");
+        break;
+      case "expect":
+        if (value.toLowerCase() === "100-continue") this.expectsContinue = true;
+        else this.entries.push(name, value);
+        break;
+      default:
+        super.takeField(name, value);
+    }
+  }
+
+  /** Undefined where the request is malformed. `connectAllowed`: extended CONNECT was offered (RFC 8441 §4). */
+  head(connectAllowed: boolean): RequestHead | undefined {
+    const method = this.#method;
+    const isConnect = method === "CONNECT";
+    const isExtended = this.#protocol !== "";
+    if (isExtended && (!isConnect || !connectAllowed)) this.fail(":protocol");
+    // §8.5: a CONNECT names where it leads to and nothing else.
+    if (isConnect && !isExtended) {
+      if (this.#scheme !== "" || this.#path !== "" || (this.#authority ?? "") === "") this.fail("CONNECT");
+    } else if (method === "" || this.#scheme === "" || this.#path === "") {
+      this.fail("a pseudo-header is missing");
+    } else if (this.#path === "*" && method !== "OPTIONS") {
+      this.fail(":path");
+    }
+    // §8.3.1: two hosts that differ would be taken for different ones by two readers.
+    const host = this.#host;
+    const authority = this.#authority ?? host ?? "";
+    if (host !== undefined && host.toLowerCase() !== authority.toLowerCase()) this.fail("host");
+    if (this.fault !== "") return undefined;
+    if (this.#cookies !== "") this.entries.push("cookie", this.#cookies);
+    return {
+      // As Envoy: what is behind sees the upgrade that it stands for.
+      method: isExtended ? "GET" : method,
+      scheme: isConnect && !isExtended ? "http" : this.#scheme,
+      authority,
+      path: this.#path,
+      protocol: "HTTP/2",
+      headers: new HeaderMap(this.entries),
+      hasHost: authority !== "",
+      upgrade: isConnect ? (isExtended ? this.#protocol : "connect") : undefined,
+    };
+  }
+}
+
+/** Trailers have no pseudo-headers (§8.1), and say nothing of the body's length or of where it goes. */
+export class TrailerFields extends SectionFields {
+  protected override takePseudo(): void {
+    this.fail("a pseudo-header among trailers");
+  }
+}

@@ -1,0 +1,109 @@
+// Puts the field section of a message together, which may come in several frames (RFC 9113 §4.3, §6.2, §6.10).
+import { errorCodes, frameFlags, maxInteger } from "./frame.ts";
+import type { FloodGuard } from "./flood-guard.ts";
+import type { SessionFailure } from "./session-failure.ts";
+
+/** Encoded; the bytes are valid during the call. */
+export interface FieldSection {
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+  readonly endStream: boolean;
+}
+
+export interface SectionSink {
+  onSection(streamId: number, section: FieldSection): void;
+  /** A section has begun whose end is yet to come, and has come. */
+  onHeadBegin(): void;
+  onHeadEnd(): void;
+}
+
+export class SectionGatherer {
+  readonly #sink: SectionSink;
+  readonly #floods: FloodGuard;
+  readonly #maxBytes: number;
+  /** Of the section that is being gathered; 0 = none. */
+  streamId = 0;
+  #endsStream = false;
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  #continuations = 0;
+
+  constructor(sink: SectionSink, floods: FloodGuard, maxBytes: number) {
+    this.#sink = sink;
+    this.#floods = floods;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Undefined where nothing is wrong, as below. */
+  headers(flags: number, streamId: number, bytes: Buffer, start: number, end: number): SessionFailure | undefined {
+    if (streamId === 0) return failure(errorCodes.protocolError, "HEADERS on stream 0");
+    let from = start;
+    let to = end;
+    if ((flags & frameFlags.padded) !== 0) {
+      const padding = from < to ? bytes[from]! : 255;
+      from += 1;
+      to -= padding;
+    }
+    if ((flags & frameFlags.priority) !== 0) {
+      // §5.3.1 of RFC 7540, which RFC 9113 §5.3.2 keeps for what it is worth: nothing depends on itself.
+      if (to - from >= 5 && (bytes.readUInt32BE(from) & maxInteger) === streamId)
+        return failure(errorCodes.protocolError, "a stream that depends on itself");
+      from += 5;
+    }
+    if (from > to) return failure(errorCodes.protocolError, "padding or priority longer than its frame");
+    this.streamId = streamId;
+    this.#endsStream = (flags & frameFlags.endStream) !== 0;
+    this.#continuations = 0;
+    return this.#add(flags, bytes, from, to);
+  }
+
+  continuation(flags: number, streamId: number, bytes: Buffer, start: number, end: number): SessionFailure | undefined {
+    if (this.streamId === 0 || streamId !== this.streamId)
+      return failure(errorCodes.protocolError, "CONTINUATION without its HEADERS");
+    this.#continuations += 1;
+    const flood = this.#floods.continuation(this.#continuations);
+    return flood === undefined ? this.#add(flags, bytes, start, end) : floodFailure(flood);
+  }
+
+  #add(flags: number, bytes: Buffer, start: number, end: number): SessionFailure | undefined {
+    const isWhole = (flags & frameFlags.endHeaders) !== 0;
+    if (end > start || isWhole) this.#floods.fullFrame();
+    else {
+      const flood = this.#floods.emptyFrame();
+      if (flood !== undefined) return floodFailure(flood);
+    }
+    if (isWhole && this.#parts.length === 0) {
+      this.#finish(bytes, start, end);
+      return undefined;
+    }
+    this.#bytes += end - start;
+    // It would have to be decoded before anything else could be.
+    if (this.#bytes > this.#maxBytes) return failure(errorCodes.enhanceYourCalm, "a field section that is too long");
+    this.#parts.push(Buffer.from(bytes.subarray(start, end)));
+    if (isWhole) {
+      const whole = Buffer.concat(this.#parts);
+      this.#parts = [];
+      this.#bytes = 0;
+      this.#sink.onHeadEnd();
+      this.#finish(whole, 0, whole.length);
+    } else if (this.#parts.length === 1) {
+      this.#sink.onHeadBegin();
+    }
+    return undefined;
+  }
+
+  #finish(bytes: Buffer, start: number, end: number): void {
+    const { streamId } = this;
+    this.streamId = 0;
+    this.#sink.onSection(streamId, { bytes, start, end, endStream: this.#endsStream });
+  }
+}
+
+function failure(errorCode: number, what: string): SessionFailure {
+  return { errorCode, what, flood: undefined };
+}
+
+function floodFailure(flood: NonNullable<SessionFailure["flood"]>): SessionFailure {
+  return { errorCode: errorCodes.enhanceYourCalm, what: flood, flood };
+}
