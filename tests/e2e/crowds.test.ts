@@ -55,7 +55,8 @@ describe("another user's crowd", () => {
       assert.equal((await httpRequest(`http://${address}:15021/healthz/ready`)).status, 200);
       assert.match((await httpRequest(`http://${address}:15020/stats/prometheus`)).body, /^istio_agent_/m);
       assert.equal((await httpRequest(`http://${address}:15000/server_info`)).status, 200);
-      assert.equal((await shop.get("/api/catalog")).status, 200);
+      const { status, body } = await shop.get("/api/catalog");
+      assert.equal(status, 200, `request ${asked}: ${body}\n${await shop.proxyLogs()}`);
     }
     await shop.mustTulle("proxy-config", "clusters", name);
     assert.ok((await shop.pods()).every(({ ready }) => ready));
