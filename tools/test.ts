@@ -1,5 +1,5 @@
-// `npm test`: sets up the tools that tests borrow, checks the code's form, then runs every test; `--long` and
-// `--interop` run those of that kind alone. Paths and words narrow it: `npm test -- packages/xds`, `npm test --
+// `npm test`: sets up the tools that tests borrow, checks the code's form, then runs every test; `--long`, `--interop`
+// and `--soak` run those of that kind alone. Paths and words narrow it: `npm test -- packages/xds`, `npm test --
 // oauth2`; `--affected` leaves what a change cannot reach. `--help` says so too.
 import { spawn } from "node:child_process";
 import { glob, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { debianTool, installDebianTools, type DebianToolName } from "../tests/tools/debian-tool.ts";
 import { envoyPath } from "../tests/tools/envoy-path.ts";
 import { oauthClientPackages, pythonEnvironment } from "../tests/tools/python-environment.ts";
+import { soakMinutes } from "../tests/tools/soak-minutes.ts";
 import { selectTests } from "./select-tests.ts";
 import { batchProgram, testBatches } from "./test-batches.ts";
 import { readOutcomes, verdict } from "./test-outcomes.ts";
@@ -37,8 +38,16 @@ const borrowedByInterop: readonly DebianToolName[] = ["chromium", "openssl"];
 const testTimeoutMs = 900_000;
 const longTestTimeoutMs = 1_800_000;
 
-/** By the file's name: `name.test.ts`, `name.long.test.ts`, `name.interop.test.ts`. */
-type TestKind = "short" | "long" | "interop";
+/** By the file's name: `name.test.ts`, `name.long.test.ts`, `name.interop.test.ts`, `name.soak.test.ts`. */
+type TestKind = "short" | "long" | "interop" | "soak";
+
+const timeoutsMs: Readonly<Record<TestKind, number>> = {
+  short: testTimeoutMs,
+  long: longTestTimeoutMs,
+  interop: testTimeoutMs,
+  // What it does besides, such as starts and waits for calm, takes no longer than a long test.
+  soak: soakMinutes() * 2 * 60_000 + longTestTimeoutMs,
+};
 
 interface Step {
   readonly name: string;
@@ -52,13 +61,14 @@ const usage = `Usage: npm test -- [names]           checks the code's form, then
        npm run test:long -- [names]  runs the long tests alone
        npm run test:interop -- [names]  runs other people's clients against our servers; needs
                                   Java with Maven, Go, Python, apt-get (for Apache) and Chromium
+       npm run test:soak -- [names]  runs the tests that look for leaks for half an hour, or SOAK_MINUTES
        npm test -- --help            prints this
 
 A name is a file or a folder, such as packages/xds, or a part of the path of test files, such as oauth2.
 `;
 
 const { values: options, positionals } = commandLine();
-const kindToRun: TestKind = options.long ? "long" : options.interop ? "interop" : "short";
+const kindToRun: TestKind = options.long ? "long" : options.interop ? "interop" : options.soak ? "soak" : "short";
 const selection = await selectTests(await testFiles(kindToRun), {
   root,
   names: positionals,
@@ -85,6 +95,7 @@ function commandLine() {
       options: {
         long: { type: "boolean", default: false },
         interop: { type: "boolean", default: false },
+        soak: { type: "boolean", default: false },
         affected: { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },
       },
@@ -143,8 +154,8 @@ async function runTests(kind: TestKind): Promise<boolean> {
       "--test",
       // Of two cores: files wait for a third of their time, and Node's own default there is one file at a time. A long
       // test loads both by itself: beside another one it would find requests that wait longer than a proxy drains.
-      `--test-concurrency=${kind === "long" ? 1 : 3}`,
-      `--test-timeout=${kind === "long" ? longTestTimeoutMs : testTimeoutMs}`,
+      `--test-concurrency=${kind === "long" || kind === "soak" ? 1 : 3}`,
+      `--test-timeout=${timeoutsMs[kind]}`,
       "--test-reporter=spec",
       "--test-reporter-destination=stdout",
       `--test-reporter=${path.join(root, "tools", "test-outcomes.ts")}`,
@@ -183,7 +194,7 @@ async function testFiles(kind: TestKind): Promise<readonly string[]> {
     cwd: root,
     exclude: ["**/node_modules/**", "**/.tulle/**"],
   })) {
-    const kindOfFile = /\.(long|interop)\.test\.ts$/.exec(file)?.[1] ?? "short";
+    const kindOfFile = /\.(long|interop|soak)\.test\.ts$/.exec(file)?.[1] ?? "short";
     if (kindOfFile !== kind) continue;
     found.push(file);
   }
