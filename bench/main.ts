@@ -6,10 +6,12 @@ import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
 import { compareCommits, comparisonTable } from "./compare-commits.ts";
-import { measureHttp1, measureHttp2 } from "./http1/measure-http1.ts";
+import { measureBodies } from "./one-proxy/measure-bodies.ts";
+import { measureGrpc, measureHttp1, measureHttp2 } from "./one-proxy/measure-requests.ts";
 import { measureHandshakes } from "./handshakes/measure-handshakes.ts";
-import { measureIdle } from "./idle/measure-idle.ts";
-import { measureMtls } from "./mtls/measure-mtls.ts";
+import { measureIdle, measureIdleHttp2 } from "./idle/measure-idle.ts";
+import { measureUpgrade } from "./mesh/measure-upgrade.ts";
+import { measureMtls, measureMtlsGrpc, measureMtlsHttp2 } from "./mtls/measure-mtls.ts";
 import { measurePush } from "./push/measure-push.ts";
 import { measurePolicies } from "./policies/measure-policies.ts";
 import type { Scenario, ScenarioResult } from "./scenario.ts";
@@ -30,9 +32,39 @@ const scenarios: readonly Scenario[] = [
     isCompared: true,
   },
   {
+    name: "grpc",
+    summary: "gRPC, messages of 100 bytes both ways, 8 calls on each of 8 connections, access log on, one core",
+    run: measureGrpc,
+    isCompared: true,
+  },
+  {
+    name: "bodies",
+    summary: "bodies of 1 MiB and streams of messages, 16 at a time, access log on, one core",
+    run: measureBodies,
+    isCompared: true,
+  },
+  {
     name: "mtls",
     summary: "two sidecars with mutual TLS 1.3, one policy and one token, the same xDS, access log on, one core",
     run: measureMtls,
+    isCompared: true,
+  },
+  {
+    name: "mtls-http2",
+    summary: "the same pair with HTTP/2 from end to end, one policy and no token",
+    run: measureMtlsHttp2,
+    isCompared: true,
+  },
+  {
+    name: "mtls-grpc",
+    summary: "the same pair with gRPC calls, one policy and no token",
+    run: measureMtlsGrpc,
+    isCompared: true,
+  },
+  {
+    name: "upgrade",
+    summary: "HTTP/1.1 of applications, between two sidecars as it is and as streams of HTTP/2 (h2UpgradePolicy)",
+    run: measureUpgrade,
     isCompared: true,
   },
   {
@@ -51,6 +83,12 @@ const scenarios: readonly Scenario[] = [
     name: "idle",
     summary: "memory with 10,000 idle keep-alive connections",
     run: measureIdle,
+    isCompared: false,
+  },
+  {
+    name: "idle-http2",
+    summary: "memory with 10,000 idle connections of HTTP/2",
+    run: measureIdleHttp2,
     isCompared: false,
   },
   {

@@ -6,6 +6,7 @@ import { startProcess } from "../../tests/tools/processes.ts";
 import { strict } from "../mesh/manifests.ts";
 import { sidecarKinds } from "../mesh/sidecar-kinds.ts";
 import { loadCore, SidecarPair } from "../mesh/sidecar-pair.ts";
+import { http1Request } from "../one-proxy/work.ts";
 import { eachContestant } from "../measure/each-contestant.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
@@ -32,7 +33,7 @@ export async function measureHandshakes(options: ScenarioOptions): Promise<Scena
   const pairs: SidecarPair[] = [];
   for (const kind of sidecarKinds(options)) {
     const { name } = kind;
-    const pair = SidecarPair.start({ name, kind, manifests: strict, headers: [] });
+    const pair = SidecarPair.start({ name, kind, work: http1Request, manifests: strict, headers: [] });
     pairs.push(running.use(await ofContestant(name, pair)));
     measured.push({ name, slices: { full: [], resumed: [] } });
   }

@@ -1,17 +1,18 @@
-// Memory of a proxy that holds ten thousand idle keep-alive connections, each of which has made one request: what it
-// has then, and what the connections added. A new process each round, warmed by load first, so that only connections
+// Memory of a proxy that holds ten thousand idle connections, each of which has made one request: what it has then, and
+// what the connections added. A new process each round, warmed by load first, so that only connections
 // are counted.
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePorts, startProcess, waitFor } from "../../tests/tools/processes.ts";
-import { contestants, type Contestant, type Place, startBackend } from "../http1/contestants.ts";
+import { isAnswered, startBackend } from "../one-proxy/backend.ts";
+import { contestants, type Contestant, type Place } from "../one-proxy/contestants.ts";
+import { http1Request, http2Request, runLoad, type Work } from "../one-proxy/work.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
 import { onCore } from "../measure/on-core.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
-import { runWrk } from "../measure/run-wrk.ts";
 import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
 
 const proxyCore = 0;
@@ -34,13 +35,21 @@ interface Measured {
   readonly rounds: Round[];
 }
 
-export async function measureIdle(options: ScenarioOptions): Promise<ScenarioResult> {
+export function measureIdle(options: ScenarioOptions): Promise<ScenarioResult> {
+  return measureConnections(http1Request, options);
+}
+
+export function measureIdleHttp2(options: ScenarioOptions): Promise<ScenarioResult> {
+  return measureConnections(http2Request, options);
+}
+
+async function measureConnections(work: Work, options: ScenarioOptions): Promise<ScenarioResult> {
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-bench-"));
   await using stack = new AsyncDisposableStack();
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const [backendPort] = await freePorts(1);
-  stack.use(await startBackend(folder, `127.0.0.1:${backendPort}`, loadCore));
-  const chosen = contestants(options.trees, "HTTP/1.1").filter(({ name }) =>
+  stack.use(await startBackend(work, folder, `127.0.0.1:${backendPort}`, loadCore));
+  const chosen = contestants(options.trees, work.protocol).filter(({ name }) =>
     (options.proxies ?? ["Envoy", "Tulle"]).includes(name),
   );
   const measured: Measured[] = chosen.map(({ name }) => ({ name, rounds: [] }));
@@ -48,7 +57,7 @@ export async function measureIdle(options: ScenarioOptions): Promise<ScenarioRes
     for (const [index, contestant] of chosen.entries()) {
       const own = path.join(folder, `${contestant.name}-${round}`);
       await mkdir(own);
-      const result = await measureOnce(contestant, own, backendPort!);
+      const result = await measureOnce(work, contestant, own, backendPort!);
       measured[index]!.rounds.push(result);
       options.progress(
         `round ${round} ${contestant.name}: ${mib(result.beforeBytes)} → ${mib(result.holdingBytes)} MiB`,
@@ -58,10 +67,10 @@ export async function measureIdle(options: ScenarioOptions): Promise<ScenarioRes
   return { markdown: table(measured), data: { idleConnections, measured } };
 }
 
-async function measureOnce(contestant: Contestant, folder: string, backendPort: number): Promise<Round> {
+async function measureOnce(work: Work, contestant: Contestant, folder: string, backendPort: number): Promise<Round> {
   const [listenPort, adminPort] = await freePorts(2);
   const place: Place = {
-    protocol: "HTTP/1.1",
+    protocol: work.protocol,
     listenPort: listenPort!,
     adminPort: adminPort!,
     backendPort,
@@ -70,18 +79,18 @@ async function measureOnce(contestant: Contestant, folder: string, backendPort: 
     core: proxyCore,
   };
   await using proxy = await contestant.start(place);
-  const url = `http://127.0.0.1:${place.listenPort}/api/catalog`;
-  await waitFor(async () => proxy.exit !== undefined || (await fetch(url)).ok, {
+  const origin = `http://127.0.0.1:${place.listenPort}`;
+  await waitFor(async () => proxy.exit !== undefined || (await isAnswered(work, origin)), {
     what: `${contestant.name} to answer`,
     timeoutMs: 20_000,
     details: () => proxy.output(),
   });
   if (proxy.exit !== undefined) throw new Error(`${contestant.name} ended at its start:\n${proxy.output()}`);
-  await runWrk({ url, connections: 64, seconds: warmUpSeconds, core: loadCore });
+  await runLoad(work, { origin, seconds: warmUpSeconds, folder, core: loadCore });
   await delay(settleMs);
   const before = await readProcessUsage(proxy.pid);
   await using holder = await startProcess(
-    ...onCore(loadCore, process.execPath, [program, String(place.listenPort), String(idleConnections)]),
+    ...onCore(loadCore, process.execPath, [program, work.protocol, String(place.listenPort), String(idleConnections)]),
     { name: "connections" },
   );
   await holder.waitForOutput(/^held$/m, { timeoutMs: 60_000 });

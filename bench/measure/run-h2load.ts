@@ -12,6 +12,12 @@ export interface Http2Load {
   /** Requests at a time on each. */
   readonly streams: number;
   readonly seconds: number;
+  /** `name: value`; one of a pseudo-header takes its place. */
+  readonly headers: readonly string[];
+  /** What each request brings; undefined = a GET without a body. */
+  readonly bodyFile: string | undefined;
+  /** Of each answer: one that is shorter is none, whatever its status is. */
+  readonly answerBytes: number;
   /** Where the times of single requests are kept meanwhile. */
   readonly folder: string;
   readonly core: number;
@@ -26,6 +32,8 @@ export async function runH2load(load: Http2Load): Promise<LoadResult> {
     `-m${load.streams}`,
     `-D${load.seconds}`,
     `--log-file=${log}`,
+    ...load.headers.flatMap((line) => ["-H", line]),
+    ...(load.bodyFile === undefined ? [] : ["-d", load.bodyFile]),
     load.url,
   ]);
   const result = await runCommand(command, args, { timeoutMs: (load.seconds + 30) * 1000 });
@@ -40,7 +48,10 @@ export async function runH2load(load: Http2Load): Promise<LoadResult> {
   const [, done = "", failed = "", errored = ""] =
     /requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored/.exec(result.stdout) ?? [];
   const requests = Number(done);
-  if (requests === 0 || failed !== "0" || errored !== "0" || !/ 0 3xx, 0 4xx, 0 5xx/.test(result.stdout))
+  const dataBytes = Number(/ \((\d+)\) data$/m.exec(result.stdout)?.[1]);
+  if (!(requests > 0 && dataBytes >= requests * load.answerBytes))
+    throw new Error(`answers fell short: ${result.stdout}`);
+  if (failed !== "0" || errored !== "0" || !/ 0 3xx, 0 4xx, 0 5xx/.test(result.stdout))
     throw new Error(`the load did not go through: ${result.stdout}`);
   const atShare = (share: number): number => durationsUs[Math.floor(durationsUs.length * share)]! / 1000;
   return { requests, requestsPerSecond: requests / load.seconds, p50Ms: atShare(0.5), p99Ms: atShare(0.99) };

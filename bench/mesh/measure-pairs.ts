@@ -38,6 +38,15 @@ export async function measurePairs(
   return measured;
 }
 
+/** The median over a pair's rounds of what both sides cost together. */
+export function cpuOfBoth({ rounds }: MeasuredPair): number {
+  return median(rounds.map(bothSides));
+}
+
+function bothSides({ usage }: PairRound): number {
+  return usage.client.cpuMicrosecondsPerRequest + usage.server.cpuMicrosecondsPerRequest;
+}
+
 /** The median over a pair's rounds of what one side of it cost. */
 export function cpuOf({ rounds }: MeasuredPair, side: Side): number {
   return median(rounds.map(({ usage }) => usage[side].cpuMicrosecondsPerRequest));

@@ -6,20 +6,19 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { MeshedProxies, RunningPod } from "../../tests/tools/meshed-proxies.ts";
 import { waitFor } from "../../tests/tools/processes.ts";
-import { answerBytes, startBackend } from "../http1/contestants.ts";
 import { checkAccessLog } from "../measure/check-access-log.ts";
 import { onCore } from "../measure/on-core.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
-import { type LoadResult, runWrk } from "../measure/run-wrk.ts";
+import type { LoadResult } from "../measure/run-wrk.ts";
+import { startBackend } from "../one-proxy/backend.ts";
+import { runLoad, type Work } from "../one-proxy/work.ts";
 import { importFrom, nodeOf } from "../tree.ts";
 import type { SidecarKind } from "./sidecar-kinds.ts";
 
 export const proxyCore = 0;
 export const loadCore = 1;
-export const connections = 64;
 const port = 3000;
 const outboundPort = 15_007;
-const requestPath = "/api/catalog";
 
 export type Side = "client" | "server";
 export const sides: readonly Side[] = ["client", "server"];
@@ -28,6 +27,7 @@ export interface SidecarPairOptions {
   /** Of the pair, when others of its kind run beside it. */
   readonly name: string;
   readonly kind: SidecarKind;
+  readonly work: Work;
   /** Policies, as a user writes them. */
   readonly manifests: string;
   /** `name: value`, of every request. */
@@ -51,29 +51,34 @@ export class SidecarPair implements AsyncDisposable {
   readonly name: string;
   readonly mesh: MeshedProxies;
   readonly #folder: string;
+  readonly #work: Work;
   readonly #headers: readonly string[];
 
   private constructor(options: SidecarPairOptions, mesh: MeshedProxies, folder: string) {
     this.name = options.name;
     this.mesh = mesh;
     this.#folder = folder;
-    this.#headers = [`Host: server:${port}`, ...options.headers];
+    this.#work = options.work;
+    const isHttp2 = options.work.protocol === "HTTP/2";
+    this.#headers = [`${isHttp2 ? ":authority" : "Host"}: server:${port}`, ...options.headers];
   }
 
   /** Resolves once requests go through. */
   static async start(options: SidecarPairOptions): Promise<SidecarPair> {
     const folder = await mkdtemp(path.join(tmpdir(), "tulle-bench-"));
-    const { proxy, tree } = options.kind;
+    const { kind, work } = options;
+    const { proxy, tree } = kind;
     const tools = (await importFrom(tree, "tests/tools/meshed-proxies.ts")) as MeshTools;
     const { sidecarNodeOptions } = (await importFrom(tree, "packages/local/src/index.ts")) as LocalPlatform;
     const mesh = await tools.MeshedProxies.start({
       pods: sides.map((name) => ({ name, namespace: "shop", proxy })),
       ports: [port],
+      protocols: { [port]: portProtocol(work) },
       manifests: options.manifests,
       startApplication: async (pod) => {
         const own = path.join(folder, `app-${pod.name}`);
         await mkdir(own);
-        return startBackend(own, `${pod.appAddress}:${port}`, loadCore);
+        return startBackend(work, own, `${pod.appAddress}:${port}`, loadCore);
       },
       wrapCommand: (pod, command, args) =>
         // The access log goes to standard output, as Istio's; here that is a file. The agent tells peers of the
@@ -105,7 +110,8 @@ export class SidecarPair implements AsyncDisposable {
   }
 
   load(seconds: number): Promise<LoadResult> {
-    return runWrk({ url: this.#url, connections, seconds, core: loadCore, headers: this.#headers });
+    const origin = `http://${this.mesh.pod("client").address}:${outboundPort}`;
+    return runLoad(this.#work, { origin, seconds, folder: this.#folder, core: loadCore, headers: this.#headers });
   }
 
   async measure(seconds: number): Promise<PairRound> {
@@ -127,10 +133,6 @@ export class SidecarPair implements AsyncDisposable {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  get #url(): string {
-    return `http://${this.mesh.pod("client").address}:${outboundPort}${requestPath}`;
-  }
-
   async #usage() {
     const [client, server] = await Promise.all(sides.map((side) => readProcessUsage(this.mesh.processId(side))));
     return { client: client!, server: server! };
@@ -143,11 +145,17 @@ export class SidecarPair implements AsyncDisposable {
       return load.requests > 0;
     };
     await waitFor(isServed, {
-      what: `${this.name} to answer 2xx with ${answerBytes} bytes`,
+      what: `${this.name} to answer`,
       timeoutMs: 30_000,
       details: () => sides.map((side) => this.mesh.output(side)).join("\n"),
     });
   }
+}
+
+/** As the name of the server's port says it. */
+function portProtocol({ protocol, isGrpc }: Work): string {
+  if (isGrpc) return "grpc";
+  return protocol === "HTTP/2" ? "http2" : "http";
 }
 
 /** As the agent writes it. */

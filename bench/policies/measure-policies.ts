@@ -6,6 +6,7 @@ import { sidecarKinds } from "../mesh/sidecar-kinds.ts";
 import { signedToken } from "../mesh/token.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
+import { http1Request } from "../one-proxy/work.ts";
 import type { PairRound } from "../mesh/sidecar-pair.ts";
 import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
 
@@ -62,10 +63,11 @@ export async function measurePolicies(options: ScenarioOptions): Promise<Scenari
   const kinds = sidecarKinds(options);
   const all = [...one, ...foreign].join("\n---\n");
   const headers = [token.header];
+  const work = http1Request;
   const measured = await measurePairs(
     [
-      ...kinds.map((kind) => ({ name: `${kind.name}, 1 rule`, kind, manifests: one.join("\n---\n"), headers })),
-      ...kinds.map((kind) => ({ name: `${kind.name}, ${ruleCount} rules`, kind, manifests: all, headers })),
+      ...kinds.map((kind) => ({ name: `${kind.name}, 1 rule`, kind, work, manifests: one.join("\n---\n"), headers })),
+      ...kinds.map((kind) => ({ name: `${kind.name}, ${ruleCount} rules`, kind, work, manifests: all, headers })),
     ],
     options,
   );

@@ -6,7 +6,7 @@ import { encodeResource, serveAds } from "@tulle/xds";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { messageFromJson } from "@tulle/xds/json";
 import { waitFor } from "../../tests/tools/processes.ts";
-import { listener } from "../http1/bootstrap.ts";
+import { listener } from "../one-proxy/bootstrap.ts";
 import { routeName, routes } from "./routes.ts";
 
 const [xdsPath = "", port = "", accessLogFile = "", pushCount = ""] = process.argv.slice(2);

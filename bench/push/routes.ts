@@ -1,6 +1,6 @@
 // A route configuration as large as a mesh of a thousand services has at its gateway: ten routes each, every one of
 // them another one than in the push before.
-import { route } from "../http1/bootstrap.ts";
+import { route } from "../one-proxy/bootstrap.ts";
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { messageFromJson } from "@tulle/xds/json";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";

@@ -7,8 +7,7 @@ import { startProcess, type StartedProcess } from "../../tests/tools/processes.t
 import { onCore } from "../measure/on-core.ts";
 import { nodeOf, type Tree } from "../tree.ts";
 import { bootstrapYaml } from "./bootstrap.ts";
-
-export type Protocol = "HTTP/1.1" | "HTTP/2";
+import type { Protocol } from "./work.ts";
 
 export interface Place {
   readonly protocol: Protocol;
@@ -26,24 +25,27 @@ export interface Contestant {
   readonly name: string;
   /** False for a program that is measured without an access log. */
   readonly logsRequests: boolean;
+  /** It has Envoy's administration pages. */
+  readonly hasAdmin: boolean;
   readonly start: (place: Place) => Promise<StartedProcess>;
 }
 
 /** nginx and HAProxy are measured with HTTP/1.1 alone: nginx speaks nothing else to hosts. */
 export function contestants(trees: readonly Tree[], protocol: Protocol): readonly Contestant[] {
   const both: readonly Contestant[] = [
-    { name: "Envoy", logsRequests: true, start: startEnvoy },
+    { name: "Envoy", logsRequests: true, hasAdmin: true, start: startEnvoy },
     ...trees.map((tree) => ({
       name: tree.name,
       logsRequests: true,
+      hasAdmin: true,
       start: (place: Place): Promise<StartedProcess> => startTulle(tree, place),
     })),
   ];
   if (protocol === "HTTP/2") return both;
   return [
     ...both,
-    { name: "nginx", logsRequests: true, start: startNginx },
-    { name: "HAProxy", logsRequests: true, start: startHaproxy },
+    { name: "nginx", logsRequests: true, hasAdmin: false, start: startNginx },
+    { name: "HAProxy", logsRequests: true, hasAdmin: false, start: startHaproxy },
   ];
 }
 
@@ -52,6 +54,7 @@ export function contestantFromCommand(name: string, command: readonly string[]):
   return {
     name,
     logsRequests: false,
+    hasAdmin: false,
     start: (place) => {
       const [program = "", ...args] = command.map((part) =>
         part.replace("{listen}", String(place.listenPort)).replace("{upstream}", String(place.backendPort)),
@@ -59,28 +62,6 @@ export function contestantFromCommand(name: string, command: readonly string[]):
       return startProcess(...onCore(place.core, program, args), { name });
     },
   };
-}
-
-export const answerBytes = 1024;
-
-/** The back end, on the load's core: `answerBytes` from memory; `address` is `ip:port`. */
-export async function startBackend(
-  folder: string,
-  address: string,
-  core: number,
-  protocol: Protocol = "HTTP/1.1",
-): Promise<StartedProcess> {
-  const version = protocol === "HTTP/2" ? " http2" : "";
-  const configuration = await writeConfiguration(folder, "backend.conf", [
-    ...nginxPreamble(folder),
-    "http {",
-    "  access_log off;",
-    "  keepalive_requests 1000000000;",
-    "  default_type text/plain;",
-    `  server { listen ${address}${version}; location / { return 200 "${"x".repeat(answerBytes)}"; } }`,
-    "}",
-  ]);
-  return startProcess(...onCore(core, await debianTool("nginx"), ["-c", configuration]), { name: "back end" });
 }
 
 async function startEnvoy(place: Place): Promise<StartedProcess> {
@@ -156,7 +137,7 @@ async function startHaproxy(place: Place): Promise<StartedProcess> {
   return startProcess(command, args, { name: "HAProxy" });
 }
 
-function nginxPreamble(folder: string): readonly string[] {
+export function nginxPreamble(folder: string): readonly string[] {
   return [
     "daemon off;",
     "worker_processes 1;",
@@ -172,7 +153,7 @@ function writeBootstrap(place: Place): Promise<string> {
   ]);
 }
 
-async function writeConfiguration(folder: string, name: string, lines: readonly string[]): Promise<string> {
+export async function writeConfiguration(folder: string, name: string, lines: readonly string[]): Promise<string> {
   const file = path.join(folder, name);
   await writeFile(file, `${lines.join("\n")}\n`);
   return file;
