@@ -7,8 +7,8 @@ export function isFieldName(name: string): boolean {
   if (name.length === start) return false;
   for (let index = start; index < name.length; index += 1) {
     const code = name.charCodeAt(index);
-    // The table has the lower-case code of each character of a token.
-    if (tokenCodes[code] !== code) return false;
+    // The table has the lower-case code of each character of a token, and 0 for what is none, such as NUL.
+    if (code === 0 || tokenCodes[code] !== code) return false;
   }
   return true;
 }

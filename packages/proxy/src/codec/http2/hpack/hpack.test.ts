@@ -45,6 +45,7 @@ for (const { name, hex, sound } of [
   { name: "an empty value", hex: "00016100", sound: true },
   { name: "an upper-case name", hex: "00014101 62", sound: false },
   { name: "a space in a name", hex: "0003612062 0162", sound: false },
+  { name: "a NUL in a name", hex: "00026100 0162", sound: false },
   { name: "an empty name", hex: "00000162", sound: false },
   { name: "a colon within a name", hex: "0003613a62 0162", sound: false },
   { name: "a line feed in a value", hex: "000161 03610a62", sound: false },
