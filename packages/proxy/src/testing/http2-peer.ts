@@ -1,6 +1,8 @@
-// A peer of HTTP/2 that says what a test wants it to, frame by frame, and tells what it is answered.
+// A peer of HTTP/2, client or host, that says what a test wants it to, frame by frame, and tells what it is answered.
 import { once } from "node:events";
 import net from "node:net";
+import type { TestContext } from "node:test";
+import { inTime } from "../../../../tests/tools/processes.ts";
 import { errorCodes, frameTypes, preface } from "../codec/http2/frame.ts";
 import { HpackDecoder } from "../codec/http2/hpack/hpack-decoder.ts";
 
@@ -45,7 +47,43 @@ export function plainFields(fields: readonly (readonly [name: string, value: str
 
 export const emptySettings = frame(frameTypes.settings, 0, 0);
 
-/** A client on a connection of its own. */
+export const uint32 = (value: number): Buffer => {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+};
+
+export const settingFrame = (id: number, value: number): Buffer =>
+  frame(frameTypes.settings, 0, 0, Buffer.concat([Buffer.from([0, id]), uint32(value)]));
+
+export interface Http2Host {
+  readonly port: number;
+  /** Its connections, in order. */
+  readonly peers: Http2Peer[];
+}
+
+/** A host that says `first` on its first connection, SETTINGS on others, and does `act` for each section that comes. */
+export async function runHttp2Host(
+  t: TestContext,
+  first: Buffer,
+  act: (peer: Http2Peer, streamId: number) => void,
+): Promise<Http2Host> {
+  const peers: Http2Peer[] = [];
+  const server = net.createServer((socket) => {
+    const peer = Http2Peer.accept(socket, act);
+    socket.write(peers.length === 0 ? first : emptySettings);
+    peers.push(peer);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.close();
+    for (const { socket } of peers) socket.destroy();
+  });
+  return { port: (server.address() as net.AddressInfo).port, peers };
+}
+
+/** One end of a connection. */
 export class Http2Peer {
   readonly socket: net.Socket;
   readonly frames: SeenFrame[] = [];
@@ -55,9 +93,18 @@ export class Http2Peer {
   readonly #decoder = new HpackDecoder(4096);
   #received = Buffer.alloc(0);
   #onChange: () => void = () => undefined;
+  readonly #onHead: (peer: Http2Peer, streamId: number) => void;
+  /** Of the client's preface, what has not come. */
+  #prefaceLeft: number;
 
-  private constructor(socket: net.Socket) {
+  private constructor(
+    socket: net.Socket,
+    prefaceBytes = 0,
+    onHead: (peer: Http2Peer, streamId: number) => void = () => undefined,
+  ) {
     this.socket = socket;
+    this.#prefaceLeft = prefaceBytes;
+    this.#onHead = onHead;
     socket.on("error", () => undefined);
     socket.on("data", (data: Buffer) => {
       this.#received = Buffer.concat([this.#received, data]);
@@ -76,6 +123,10 @@ export class Http2Peer {
     return new Http2Peer(socket);
   }
 
+  static accept(socket: net.Socket, onHead: (peer: Http2Peer, streamId: number) => void): Http2Peer {
+    return new Http2Peer(socket, preface.length, onHead);
+  }
+
   /** With the preface and our SETTINGS before it. */
   static async open(port: number, settings: Buffer = emptySettings): Promise<Http2Peer> {
     const peer = await Http2Peer.connect(port);
@@ -92,7 +143,9 @@ export class Http2Peer {
   async until(condition: (peer: Http2Peer) => boolean): Promise<void> {
     while (!condition(this)) {
       if (this.isClosed) throw new Error(`the connection has ended: ${this.summary()}`);
-      await new Promise<void>((resolve) => (this.#onChange = resolve));
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#onChange = resolve;
+      await inTime(promise, `${String(condition)} behind ${this.summary()}`);
     }
   }
 
@@ -110,6 +163,9 @@ export class Http2Peer {
   }
 
   #cut(): void {
+    if (this.#received.length < this.#prefaceLeft) return;
+    this.#received = this.#received.subarray(this.#prefaceLeft);
+    this.#prefaceLeft = 0;
     for (;;) {
       const bytes = this.#received;
       if (bytes.length < 9) return;
@@ -127,5 +183,6 @@ export class Http2Peer {
     const fields = new Map<string, string>();
     this.#decoder.decode(payload, 0, payload.length, { onField: (name, value) => void fields.set(name, value) });
     this.heads.push({ streamId, fields });
+    this.#onHead(this, streamId);
   }
 }

@@ -97,9 +97,10 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
       return true;
     }
     this.#hasHead = true;
-    const declared = fields.contentLengthBytes;
     const hasBody = this.#method !== "HEAD" && status !== 204 && status !== 304;
-    if (declared >= 0 && hasBody) {
+    // A body where none may be would be taken for the next answer by a client of HTTP/1.1.
+    const declared = hasBody ? fields.contentLengthBytes : 0;
+    if (declared >= 0) {
       if (endStream && declared > 0) return false;
       this.declareBody(declared);
     }
@@ -120,6 +121,11 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
 
   get hasHead(): boolean {
     return this.#hasHead;
+  }
+
+  override countBody(bytes: number, endStream: boolean): boolean {
+    // A body before its head is none (RFC 9113 §8.1).
+    return this.#hasHead && super.countBody(bytes, endStream);
   }
 
   onTrailers(trailers: HeaderMap): void {

@@ -168,6 +168,11 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
       session.fail(errorCodes.compressionError, "a field section that cannot be decoded");
       return;
     }
+    if (stream === undefined && !session.streams.mayHaveBeenReset(streamId)) {
+      // §5.1.1: it was passed over, or is over on both sides.
+      session.fail(errorCodes.protocolError, "HEADERS of a stream that is not");
+      return;
+    }
     if (session.refusesSection(streamId, stream)) return;
     session.stats.trailers.increment();
     const isSound = section.endStream && fields.fault === "" && !fields.isTooLarge;

@@ -1,11 +1,12 @@
 // What RFC 9113 demands of a server, section by section: each case is one connection of a client that breaks a rule, or
 // keeps it in a way that is easily taken for breaking it.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { forwardTo, handBuiltCluster } from "../../testing/hand-built-runtime.ts";
-import { emptySettings, frame, Http2Peer, plainFields } from "../../testing/http2-peer.ts";
+import { emptySettings, frame, Http2Peer, plainFields, settingFrame, uint32 } from "../../testing/http2-peer.ts";
 import { runBackend, runProxy } from "../../testing/running-proxy.ts";
 import { frameFlags, frameTypes, preface } from "./frame.ts";
+import { defaultHttp2Options } from "./http2-options.ts";
 
 const { endStream, endHeaders, padded, priority, ack } = frameFlags;
 const { data, headers, rstStream, settings, pushPromise, ping, goAway, windowUpdate, continuation } = frameTypes;
@@ -24,17 +25,6 @@ const without = (name: string): readonly Field[] => get.filter(([field]) => fiel
 const replaced = (name: string, value: string): readonly Field[] =>
   get.map(([field, old]) => [field, field === name ? value : old]);
 
-const uint32 = (value: number): Buffer => {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
-  return bytes;
-};
-const setting = (id: number, value: number): Buffer => {
-  const bytes = Buffer.alloc(6);
-  bytes.writeUInt16BE(id, 0);
-  bytes.writeUInt32BE(value, 2);
-  return frame(settings, 0, 0, bytes);
-};
 const request = (fields: readonly Field[], streamId = 1, flags: number = both): Buffer =>
   frame(headers, flags, streamId, plainFields(fields));
 
@@ -84,6 +74,21 @@ const cases: readonly Case[] = [
   {
     name: "4.2 a frame larger than 16384 bytes",
     frames: [request(post, 1, endHeaders), frame(data, 0, 1, Buffer.alloc(16_385))],
+    expected: connectionError("frameSizeError"),
+  },
+  {
+    name: "4.2 padded HEADERS without the length of their padding",
+    frames: [frame(headers, both | padded, 1)],
+    expected: connectionError("frameSizeError"),
+  },
+  {
+    name: "4.2 HEADERS that have no place for their priority",
+    frames: [frame(headers, both | priority, 1, Buffer.alloc(4))],
+    expected: connectionError("frameSizeError"),
+  },
+  {
+    name: "4.2 padded DATA without the length of their padding",
+    frames: [request(post, 1, endHeaders), frame(data, padded, 1)],
     expected: connectionError("frameSizeError"),
   },
   {
@@ -144,11 +149,19 @@ const cases: readonly Case[] = [
     ],
     expected: "HEADERS 3 200",
   },
+  ...[
+    { name: "DATA", late: frame(data, endStream, 1, "x") },
+    { name: "HEADERS that end it", late: request([["x", "y"]]) },
+  ].map(({ name, late }) => ({
+    name: `5.1 closed by us: ${name} is let pass`,
+    frames: [request(post, 1, endHeaders), frame(windowUpdate, 0, 1, uint32(0)), late, request(get, 3)],
+    expected: "RST_STREAM 1 protocolError, HEADERS 3 200",
+  })),
   { name: "5.1.1 an even number", frames: [request(get, 2)], expected: connectionError("protocolError") },
   {
     name: "5.1.1 a number lower than one before",
     frames: [request(get, 3), request(get, 1)],
-    expected: streamError("streamClosed"),
+    expected: connectionError("protocolError"),
   },
   {
     name: "5.3.1 a stream that depends on itself",
@@ -219,23 +232,27 @@ const cases: readonly Case[] = [
     frames: [frame(settings, ack, 0, "abcdef")],
     expected: connectionError("frameSizeError"),
   },
-  { name: "6.5.2 ENABLE_PUSH of 2", frames: [setting(2, 2)], expected: connectionError("protocolError") },
+  { name: "6.5.2 ENABLE_PUSH of 2", frames: [settingFrame(2, 2)], expected: connectionError("protocolError") },
   {
     name: "6.5.2 a window of more than 2^31-1",
-    frames: [setting(4, 0x8000_0000)],
+    frames: [settingFrame(4, 0x8000_0000)],
     expected: connectionError("flowControlError"),
   },
   {
     name: "6.5.2 MAX_FRAME_SIZE below 16384",
-    frames: [setting(5, 16_383)],
+    frames: [settingFrame(5, 16_383)],
     expected: connectionError("protocolError"),
   },
   {
     name: "6.5.2 MAX_FRAME_SIZE beyond 2^24-1",
-    frames: [setting(5, 0x100_0000)],
+    frames: [settingFrame(5, 0x100_0000)],
     expected: connectionError("protocolError"),
   },
-  { name: "6.5.2 an unknown setting is passed over", frames: [setting(0xf0f0, 1), request(get)], expected: answered },
+  {
+    name: "6.5.2 an unknown setting is passed over",
+    frames: [settingFrame(0xf0, 1), request(get)],
+    expected: answered,
+  },
   {
     name: "6.6 PUSH_PROMISE of a client",
     frames: [frame(pushPromise, endHeaders, 1, uint32(2))],
@@ -288,7 +305,11 @@ const cases: readonly Case[] = [
   },
   {
     name: "6.9.2 an initial window that makes an open one too large",
-    frames: [request(post, 1, endHeaders), frame(windowUpdate, 0, 1, uint32(0x7fff_0000)), setting(4, 0x7fff_ffff)],
+    frames: [
+      request(post, 1, endHeaders),
+      frame(windowUpdate, 0, 1, uint32(0x7fff_0000)),
+      settingFrame(4, 0x7fff_ffff),
+    ],
     expected: connectionError("flowControlError"),
   },
   {
@@ -359,6 +380,16 @@ const cases: readonly Case[] = [
     frames: [request([...get, ["x:y", "a"]])],
     expected: streamError("protocolError"),
   },
+  ...["x\xe9", "x\x7f", "x\0", "x\r\nb", "(x)"].map((name) => ({
+    name: `8.2.1 a name of ${JSON.stringify(name)}`,
+    frames: [request([...get, [name, "a"]])],
+    expected: streamError("protocolError"),
+  })),
+  {
+    name: "8.2.1 a tab behind a value",
+    frames: [request([...get, ["x", "a\t"]])],
+    expected: streamError("protocolError"),
+  },
   { name: "8.2.1 an empty name", frames: [request([...get, ["", "a"]])], expected: streamError("protocolError") },
   ...["connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"].map((name) => ({
     name: `8.2.2 ${name}`,
@@ -398,6 +429,21 @@ const cases: readonly Case[] = [
     frames: [request(replaced(":path", "a"))],
     expected: streamError("protocolError"),
   },
+  ...[
+    ["/a b", ":path"],
+    ["/\xe9", ":path"],
+    ["/a\tb", ":path"],
+    ["G T", ":method"],
+    ["", ":method"],
+    ["ht tp", ":scheme"],
+    ["a b", ":authority"],
+    ["a/b", ":authority"],
+    ["a%00", ":authority"],
+  ].map(([value, name]) => ({
+    name: `8.3.1 ${name} of ${JSON.stringify(value)}`,
+    frames: [request(replaced(name!, value!))],
+    expected: streamError("protocolError"),
+  })),
   {
     name: "8.3.1 * that is not for OPTIONS",
     frames: [request(replaced(":path", "*"))],
@@ -427,6 +473,21 @@ const cases: readonly Case[] = [
         [
           [":method", "CONNECT"],
           [":path", "/"],
+          [":authority", "a:1"],
+        ],
+        1,
+        endHeaders,
+      ),
+    ],
+    expected: streamError("protocolError"),
+  },
+  {
+    name: "8.5 CONNECT with a scheme",
+    frames: [
+      request(
+        [
+          [":method", "CONNECT"],
+          [":scheme", "http"],
           [":authority", "a:1"],
         ],
         1,
@@ -476,3 +537,81 @@ for (const { name, frames, isRaw = false, expected } of cases) {
     }
   });
 }
+
+async function openPeer(t: TestContext, first: Buffer = emptySettings, backend = 200): Promise<Http2Peer> {
+  const { port } = await runBackend(t, (socket) => {
+    socket.write(`HTTP/1.1 ${backend} X\r\ncontent-length: 10\r\n\r\n0123456789`);
+  });
+  const proxy = await runProxy(t, { routes: { "/": forwardTo(handBuiltCluster("c", [port])) } });
+  const peer = await Http2Peer.open(proxy.port, first);
+  t.after(() => peer.socket.destroy());
+  return peer;
+}
+
+const typesSeen = (peer: Http2Peer, ...types: readonly number[]): readonly string[] =>
+  peer.frames
+    .filter(({ type }) => types.includes(type))
+    .map(({ type, flags, streamId, payload }) => `${type} ${flags} ${streamId} ${payload.toString("latin1")}`);
+
+test("RFC 9113 6.5.3, 6.7: each SETTINGS and PING is answered, in order", async (t) => {
+  const peer = await openPeer(t);
+  peer.send(frame(ping, 0, 0, "12345678"), settingFrame(3, 7), frame(ping, 0, 0, "abcdefgh"));
+  await peer.until(({ frames }) => frames.some(({ payload }) => payload.toString() === "abcdefgh"));
+  assert.deepEqual(typesSeen(peer, settings, ping).slice(1), [
+    `${settings} ${ack} 0 `,
+    `${ping} ${ack} 0 12345678`,
+    `${settings} ${ack} 0 `,
+    `${ping} ${ack} 0 abcdefgh`,
+  ]);
+});
+
+test("RFC 9113 5.4.2: a reset is not answered by one", async (t) => {
+  const peer = await openPeer(t);
+  peer.send(request(post, 1, endHeaders), frame(rstStream, 0, 1, uint32(2)), request(get, 3));
+  await peer.until((seen) => seen.summary().includes("HEADERS 3 200"));
+  assert.ok(!peer.summary().includes("RST_STREAM"), peer.summary());
+});
+
+test("RFC 9113 6.9, 6.9.2: no byte leaves beyond a window, which may fall below nothing", async (t) => {
+  const peer = await openPeer(t, settingFrame(4, 4));
+  const sent = (): string =>
+    peer.frames
+      .filter(({ type }) => type === data)
+      .map(({ payload, flags }) => `${payload.toString()}${flags === endStream ? "." : ""}`)
+      .join("|");
+  const pinged = async (mark: string): Promise<void> => {
+    peer.send(frame(ping, 0, 0, mark.padEnd(8)));
+    await peer.until(({ frames }) => frames.some(({ payload }) => payload.toString() === mark.padEnd(8)));
+  };
+  peer.send(request(get));
+  await peer.until(() => sent() === "0123");
+  peer.send(settingFrame(4, 1), frame(windowUpdate, 0, 1, uint32(3)));
+  await pinged("nothing");
+  assert.equal(sent(), "0123");
+  peer.send(frame(windowUpdate, 0, 1, uint32(2)));
+  await peer.until(() => sent() === "0123|45");
+  peer.send(settingFrame(4, 100));
+  await peer.until(() => sent() === "0123|45|6789.");
+});
+
+test("RFC 9113 5.1.2: streams beyond what was told are refused, the others go on", async (t) => {
+  const { port } = await runBackend(t, () => undefined);
+  const http2 = { ...defaultHttp2Options, maxConcurrentStreams: 2 };
+  const proxy = await runProxy(t, {
+    routes: { "/": forwardTo(handBuiltCluster("c", [port])) },
+    config: { http2 },
+  });
+  const peer = await Http2Peer.open(proxy.port);
+  t.after(() => peer.socket.destroy());
+  peer.send(request(get, 1), request(get, 3), request(get, 5), frame(rstStream, 0, 1, uint32(8)), request(get, 7));
+  peer.send(request(get, 9));
+  await peer.until((seen) => seen.summary().includes("RST_STREAM 9"));
+  assert.equal(peer.summary(), "RST_STREAM 5 refusedStream, RST_STREAM 9 refusedStream");
+});
+
+test("RFC 9113 8.1: who is answered before its body has ended is told to stop, without blame", async (t) => {
+  const peer = await openPeer(t, emptySettings, 403);
+  peer.send(request(post, 1, endHeaders));
+  await peer.until((seen) => seen.summary().includes("RST_STREAM"));
+  assert.equal(peer.summary(), "HEADERS 1 403, RST_STREAM 1 noError");
+});

@@ -38,20 +38,16 @@ export class SectionGatherer {
   /** Undefined where nothing is wrong, as below. */
   headers(flags: number, streamId: number, bytes: Buffer, start: number, end: number): SessionFailure | undefined {
     if (streamId === 0) return failure(errorCodes.protocolError, "HEADERS on stream 0");
-    let from = start;
-    let to = end;
-    if ((flags & frameFlags.padded) !== 0) {
-      const padding = from < to ? bytes[from]! : 255;
-      from += 1;
-      to -= padding;
-    }
-    if ((flags & frameFlags.priority) !== 0) {
-      // §5.3.1 of RFC 7540, which RFC 9113 §5.3.2 keeps for what it is worth: nothing depends on itself.
-      if (to - from >= 5 && (bytes.readUInt32BE(from) & maxInteger) === streamId)
-        return failure(errorCodes.protocolError, "a stream that depends on itself");
-      from += 5;
-    }
-    if (from > to) return failure(errorCodes.protocolError, "padding or priority longer than its frame");
+    const isPadded = (flags & frameFlags.padded) !== 0;
+    const hasPriority = (flags & frameFlags.priority) !== 0;
+    const from = start + (isPadded ? 1 : 0) + (hasPriority ? 5 : 0);
+    // §4.2: what the flags promise has to be there.
+    if (from > end) return failure(errorCodes.frameSizeError, "HEADERS without their padding's length or priority");
+    // §5.3.1 of RFC 7540, which RFC 9113 §5.3.2 keeps for what it is worth: nothing depends on itself.
+    if (hasPriority && (bytes.readUInt32BE(from - 5) & maxInteger) === streamId)
+      return failure(errorCodes.protocolError, "a stream that depends on itself");
+    const to = end - (isPadded ? bytes[start]! : 0);
+    if (from > to) return failure(errorCodes.protocolError, "padding longer than its frame");
     this.streamId = streamId;
     this.#endsStream = (flags & frameFlags.endStream) !== 0;
     this.#continuations = 0;

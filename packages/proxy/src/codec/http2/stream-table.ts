@@ -65,6 +65,11 @@ export class StreamTable<Stream extends NumberedStream> {
     return this.#reset.includes(id);
   }
 
+  /** The same, where some are forgotten already. */
+  mayHaveBeenReset(id: number): boolean {
+    return this.#resetCount > rememberedResets || this.wasReset(id);
+  }
+
   /** Changes all send windows; false where one would be larger than there are numbers for. */
   widen(bytes: number): boolean {
     if (bytes === 0) return true;
