@@ -2,6 +2,7 @@
 // cannot know yet (traces) is a missing value; an operator that is not in the table is an error.
 import { grpcStatus, grpcStatusName } from "../http/grpc-status.ts";
 import { randomUUID } from "node:crypto";
+import { grpcMessagesKey, grpcMessagesText } from "../http/grpc-messages.ts";
 import { withoutControlCharacters } from "../http/header-value.ts";
 import { type ResponseFlag, connectionFlagsText, responseFlagsText } from "../http/response-flags.ts";
 import type { CompiledOperator, FormatValue, OperatorCompiler } from "./operator.ts";
@@ -125,6 +126,15 @@ function metadataOperator(read: (info: Parameters<FormatValue>[0]) => unknown): 
     return { value: (info) => metadataValue(read(info), keys), isNumber: false };
   };
 }
+
+/** `(KEY)` or `(KEY:PLAIN)`: messages of a gRPC call are all that filters here leave there, and have no FIELD. */
+const compileFilterState: OperatorCompiler = (argument) => {
+  const [key, form = "TYPED"] = (argument ?? "").split(":");
+  if (key === undefined || key === "") return { error: "needs (KEY)" };
+  if (!["TYPED", "PLAIN", "FIELD"].includes(form)) return { error: "knows TYPED, PLAIN and FIELD" };
+  if (key !== grpcMessagesKey || form === "FIELD") return { value: () => undefined, isNumber: false };
+  return { value: ({ grpcMessages }) => grpcMessages && grpcMessagesText(grpcMessages, form), isNumber: false };
+};
 
 const metadataSources: Readonly<Record<string, (info: Parameters<FormatValue>[0]) => unknown>> = {
   DYNAMIC: (info) => info.dynamicMetadata,
@@ -283,6 +293,7 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   ...addressOperators("DOWNSTREAM_LOCAL_ADDRESS", (info) => info.downstreamLocalAddress),
   ...addressOperators("DOWNSTREAM_REMOTE_ADDRESS", (info) => info.downstreamRemoteAddress),
   ...addressOperators("DOWNSTREAM_DIRECT_REMOTE_ADDRESS", (info) => info.downstreamDirectRemoteAddress),
+  FILTER_STATE: compileFilterState,
   DYNAMIC_METADATA: metadataOperator((info) => info.dynamicMetadata),
   CLUSTER_METADATA: metadataOperator((info) => info.cluster?.metadata),
   UPSTREAM_METADATA: metadataOperator((info) => info.upstreamHost?.metadata),

@@ -3,8 +3,8 @@
 import type { Counter, Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender, StreamResetReason } from "../codec/stream-codec.ts";
 import { admitRequest, overloaded, type Refusal } from "./admit-request.ts";
+import { downstreamReset } from "./downstream-reset.ts";
 import type { LocalReply } from "../http/filter.ts";
-import { grpcStatuses } from "../http/grpc-status.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import { prepareLocalReply } from "./local-reply.ts";
 import { noRequest, type RequestHead, type ResponseHead } from "../http/message.ts";
@@ -19,7 +19,7 @@ import type { HttpConnectionManagerConfig } from "./http-connection-manager-conf
 import type { DataPath } from "../worker/data-path.ts";
 import { FilterRunner, type FilteredStream } from "./filter-runner.ts";
 import type { HttpConnection } from "./http-connection.ts";
-import { takeStreamDuration } from "./stream-duration.ts";
+import { lastedTooLong, takeStreamDuration } from "./stream-duration.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 
 /**
@@ -27,26 +27,6 @@ import { CallbackTimer } from "../worker/timer-wheel.ts";
  * The stream ends with its response: what a client still sends of its request afterwards is the codec's to throw away.
  */
 type ResponseState = "none" | "started" | "ended";
-
-const lastedTooLong: Omit<LocalReply, "status"> = {
-  body: "downstream duration timeout",
-  flag: "DT",
-  details: "max_duration_timeout",
-  grpcStatus: grpcStatuses.deadlineExceeded,
-};
-
-interface DownstreamReset {
-  readonly flag: ResponseFlag;
-  readonly details: string;
-}
-
-const disconnected: DownstreamReset = { flag: "DC", details: "downstream_remote_disconnect" };
-/** Streams of a connection that goes on, in Envoy's words. */
-const downstreamResets: Readonly<Partial<Record<StreamResetReason, DownstreamReset>>> = {
-  remote_reset: { flag: "DR", details: "http2.remote_reset" },
-  remote_refused_stream_reset: { flag: "DR", details: "http2.remote_refuse" },
-  protocol_error: { flag: "DPE", details: "http2.violation.of.messaging.rule" },
-};
 
 /** Until its head has come, and of a connection error, which has none. */
 const noHead: RequestHead = { ...noRequest, scheme: "http" };
@@ -65,6 +45,8 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
 
   #responseState: ResponseState = "none";
   #requestEnded = false;
+  /** Of a response that a filter has stopped. */
+  #heldHead: ResponseHead | undefined = undefined;
   #lastActivityMs: number;
   #idleTimeoutMs: number;
   #requestTimer: CallbackTimer | undefined = undefined;
@@ -213,7 +195,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
   onDownstreamReset(reason: StreamResetReason): void {
     if (this.isOver) return;
     this.#config.stats.downstreamRequestsRemoteReset.increment();
-    const { flag, details } = downstreamResets[reason] ?? disconnected;
+    const { flag, details } = downstreamReset(reason);
     this.info.responseFlags |= responseFlags[flag].bit;
     this.info.responseCodeDetails = details;
     this.#end();
@@ -268,9 +250,19 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
   }
 
   sendResponseHead(response: ResponseHead, endStream: boolean): void {
+    if (this.#filters.responseHead(response, endStream)) this.#sendFilteredHead(response, endStream);
+    else if (this.#filters.holdsResponse) this.#heldHead = response;
+  }
+
+  endResponseWithHead(): void {
+    const response = this.#heldHead;
+    this.#heldHead = undefined;
+    if (response !== undefined && this.#filters.continueResponseHead(response)) this.#sendFilteredHead(response, true);
+  }
+
+  #sendFilteredHead(response: ResponseHead, endStream: boolean): void {
     const { info } = this;
     const config = this.#config;
-    if (!this.#filters.responseHead(response, endStream)) return;
     mutateResponseHeaders(response, this.request, config, this.dataPath.clock);
     this.#responseState = "started";
     this.#lastActivityMs = this.dataPath.turn.nowMs;
@@ -290,9 +282,14 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
   }
 
   sendResponseData(chunk: Buffer, endStream: boolean): void {
-    if (this.#responseState !== "started") return;
+    const isHeld = this.#filters.holdsResponse;
+    if (this.#responseState !== "started" && !isHeld) return;
     this.#lastActivityMs = this.dataPath.turn.nowMs;
-    this.#filters.responseData(chunk, endStream);
+    const passed = this.#filters.responseData(chunk, endStream);
+    if (!isHeld) this.#sendFilteredData(passed, endStream);
+  }
+
+  #sendFilteredData(chunk: Buffer, endStream: boolean): void {
     // A HEAD request's answer has no body on the wire, whatever stood in for it.
     if (this.request.method !== "HEAD") this.info.bytesSent += chunk.length;
     if (endStream) this.#end();
@@ -300,9 +297,15 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
   }
 
   sendResponseTrailers(trailers: HeaderMap): void {
-    if (this.#responseState !== "started") return;
+    const isHeld = this.#filters.holdsResponse;
+    if (this.#responseState !== "started" && !isHeld) return;
     this.info.responseTrailers = trailers;
-    this.#filters.responseTrailers(trailers);
+    const last = this.#filters.responseTrailers(trailers);
+    if (isHeld) return;
+    if (last !== undefined) {
+      this.#sendFilteredData(last, true);
+      return;
+    }
     this.#end();
     this.#sender.sendResponseTrailers(trailers);
   }

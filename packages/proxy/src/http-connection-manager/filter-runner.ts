@@ -23,6 +23,8 @@ export class FilterRunner {
   /** Who has stopped the request. */
   #holder: PlacedFilter | undefined = undefined;
   #held: HeldRequest | undefined = undefined;
+  /** Who has stopped the response's head. */
+  #responseHolder: PlacedFilter | undefined = undefined;
   /** By index, of filters that routes switch on: whether this stream's has. */
   #enabled: boolean[] | undefined = undefined;
 
@@ -74,27 +76,37 @@ export class FilterRunner {
     this.#next = this.#chain.requestHead.length;
   }
 
-  /** False: a filter has answered in the response's place. */
+  /** False: a filter has answered in the response's place, or has stopped it. */
   responseHead(response: ResponseHead, endStream: boolean): boolean {
-    const stream = this.#stream;
-    for (const placed of this.#chain.responseHead) {
-      if (this.#isOff(placed)) continue;
-      placed.filter.onResponseHead!(stream, response, endStream);
-      if (stream.responseStarted) return false;
-    }
-    return true;
+    this.#responseHolder = undefined;
+    return this.#passResponseHead(response, endStream, Infinity);
   }
 
-  responseData(chunk: Buffer, endStream: boolean): void {
-    for (const placed of this.#chain.responseData) {
-      if (!this.#isOff(placed)) placed.filter.onResponseData!(this.#stream, chunk, endStream);
-    }
+  get holdsResponse(): boolean {
+    return this.#responseHolder !== undefined;
   }
 
-  responseTrailers(trailers: HeaderMap): void {
+  /** The head goes on from who has stopped it, and ends the response. */
+  continueResponseHead(response: ResponseHead): boolean {
+    const before = this.#responseHolder!.index;
+    this.#responseHolder = undefined;
+    return this.#passResponseHead(response, true, before);
+  }
+
+  /** What of the chunk goes to the client. */
+  responseData(chunk: Buffer, endStream: boolean): Buffer {
+    return this.#passResponseData(chunk, endStream, Infinity);
+  }
+
+  /** What ends the body in the trailers' place, if a filter puts something there. */
+  responseTrailers(trailers: HeaderMap): Buffer | undefined {
     for (const placed of this.#chain.responseTrailers) {
-      if (!this.#isOff(placed)) placed.filter.onResponseTrailers!(this.#stream, trailers);
+      if (this.#isOff(placed)) continue;
+      const end = placed.filter.onResponseTrailers!(this.#stream, trailers);
+      if (end !== undefined) return this.#passResponseData(end, true, placed.index);
+      if (placed === this.#responseHolder) return undefined;
     }
+    return undefined;
   }
 
   downstreamDrained(): void {
@@ -162,6 +174,31 @@ export class FilterRunner {
     if (trailers !== undefined) this.#passTrailers(trailers);
   }
 
+  /** By those who stand before the index; a response passes the last filter first. */
+  #passResponseHead(response: ResponseHead, endStream: boolean, before: number): boolean {
+    const stream = this.#stream;
+    for (const placed of this.#chain.responseHead) {
+      if (placed.index >= before || this.#isOff(placed)) continue;
+      const status = placed.filter.onResponseHead!(stream, response, endStream);
+      if (stream.responseStarted) return false;
+      if (status === "stop") {
+        this.#responseHolder = placed;
+        return false;
+      }
+    }
+    return true;
+  }
+
+  #passResponseData(chunk: Buffer, endStream: boolean, before: number): Buffer {
+    let passed = chunk;
+    for (const placed of this.#chain.responseData) {
+      if (placed.index >= before || this.#isOff(placed)) continue;
+      passed = placed.filter.onResponseData!(this.#stream, passed, endStream) ?? passed;
+      if (placed === this.#responseHolder) break;
+    }
+    return passed;
+  }
+
   #hold(): HeldRequest {
     return (this.#held ??= new HeldRequest(this.#sender));
   }
@@ -171,10 +208,11 @@ export class FilterRunner {
   }
 
   #passData(chunk: Buffer, endStream: boolean): void {
+    let passed = chunk;
     for (const placed of this.#chain.requestData) {
       if (this.#isOff(placed)) continue;
-      placed.filter.onRequestData!(this.#stream, chunk, endStream);
-      if (this.#stream.isOver) return;
+      passed = placed.filter.onRequestData!(this.#stream, passed, endStream) ?? passed;
+      if (this.#stream.isOver || (passed.length === 0 && !endStream)) return;
     }
   }
 

@@ -4,6 +4,7 @@ import type { LocalReply } from "../http/filter.ts";
 import { grpcStatusOfHttp, isGrpc } from "../http/grpc-status.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { ResponseHead } from "../http/message.ts";
+import { percentEncoded } from "../http/percent-encoded.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 
 export interface PendingLocalReply {
@@ -29,7 +30,8 @@ export function prepareLocalReply(
     contentType: undefined,
   };
   rewrite?.(reply, info);
-  if (info.request !== undefined && isGrpc(info.request.headers))
+  // For gRPC-Web its filter makes a status of the body (Envoy).
+  if (info.request !== undefined && !info.isGrpcWeb && isGrpc(info.request.headers))
     return trailersOnly(reply, info.request.method, grpcStatus);
   if (reply.body.length > 0) {
     headers.set("content-length", String(reply.body.length));
@@ -50,13 +52,3 @@ function trailersOnly({ head, body }: PendingLocalReply, method: string, told: n
 }
 
 const noBytes: Buffer = Buffer.alloc(0);
-
-/** gRPC's Percent-Encoded: printable ASCII but `%` stands for itself. */
-function percentEncoded(bytes: Buffer): string {
-  let text = "";
-  for (const byte of bytes) {
-    const isPlain = byte >= 0x20 && byte <= 0x7e && byte !== 0x25;
-    text += isPlain ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
-  }
-  return text;
-}

@@ -1,9 +1,17 @@
 // How long a stream may last: what its route or the connection manager says, or a gRPC client where the route lets it
 // (Envoy: `ActiveStream::refreshDurationTimeout`).
-import { isGrpc } from "../http/grpc-status.ts";
+import type { LocalReply } from "../http/filter.ts";
+import { grpcStatuses, isGrpc } from "../http/grpc-status.ts";
 import { grpcTimeoutMs, setGrpcTimeout } from "../http/grpc-timeout.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { ForwardAction, RouteAction } from "../route/route-table.ts";
+
+export const lastedTooLong: Omit<LocalReply, "status"> = {
+  body: "downstream duration timeout",
+  flag: "DT",
+  details: "max_duration_timeout",
+  grpcStatus: grpcStatuses.deadlineExceeded,
+};
 
 /** Milliseconds from the stream's beginning; undefined = no limit. The host is told where the route says so. */
 export function takeStreamDuration(

@@ -19,15 +19,20 @@ export interface HttpFilter {
   /** Name in the HTTP connection manager's list, such as `envoy.filters.http.router`. */
   readonly name: string;
   onRequestHead?(stream: HttpStream, endStream: boolean): FilterStatus;
-  /** `chunk` is a view that is valid during the call. */
-  onRequestData?(stream: HttpStream, chunk: Buffer, endStream: boolean): void;
+  /** `chunk` is a view that is valid during the call. What is returned goes on in its place. */
+  onRequestData?(stream: HttpStream, chunk: Buffer, endStream: boolean): Buffer | void;
   onRequestTrailers?(stream: HttpStream, trailers: HeaderMap): void;
   /** More of the body waits while this filter holds the request: see `HttpStream.waitingBody`. */
   onRequestWaiting?(stream: HttpStream, endStream: boolean): void;
-  onResponseHead?(stream: HttpStream, response: ResponseHead, endStream: boolean): void;
-  onResponseData?(stream: HttpStream, chunk: Buffer, endStream: boolean): void;
-  /** They end the response. A filter may change them; where the client's connection carries none they go no further. */
-  onResponseTrailers?(stream: HttpStream, trailers: HeaderMap): void;
+  /** `stop`: this filter alone sees the body that follows, and ends the response by `stream.endResponseWithHead()`. */
+  onResponseHead?(stream: HttpStream, response: ResponseHead, endStream: boolean): FilterStatus | void;
+  /** What is returned goes on in the chunk's place. */
+  onResponseData?(stream: HttpStream, chunk: Buffer, endStream: boolean): Buffer | void;
+  /**
+   * They end the response. A filter may change them; where the client's connection carries none they go no further.
+   * What is returned ends the body in their place.
+   */
+  onResponseTrailers?(stream: HttpStream, trailers: HeaderMap): Buffer | void;
   /** What waited for the client has been taken by it (see `isOverHighWatermark`). */
   onDownstreamDrained?(stream: HttpStream): void;
   /** The stream has ended in whatever way; `stream.info` is complete. */
@@ -95,6 +100,8 @@ export interface HttpStream {
   sendResponseHead(response: ResponseHead, endStream: boolean): void;
   sendResponseData(chunk: Buffer, endStream: boolean): void;
   sendResponseTrailers(trailers: HeaderMap): void;
+  /** Sends the head that this filter has stopped, without a body. */
+  endResponseWithHead(): void;
   /** The response head that follows turns the stream into a tunnel. */
   acceptUpgrade(): void;
   /** Cuts off a response that has begun. */

@@ -4,6 +4,7 @@ import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { PeerCertificate } from "../tls/tls-info.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 import type { Route } from "../route/route-table.ts";
+import type { GrpcMessages } from "./grpc-messages.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { Protocol, RequestHead, ResponseHead } from "./message.ts";
 
@@ -54,6 +55,11 @@ export class StreamInfo {
    * `x-envoy-peer-metadata` as the client sent it, kept by the metrics filter; undefined = none was sent or asked for.
    */
   downstreamPeerMetadata: string | undefined = undefined;
+
+  /** Messages of a gRPC call, where a filter counts them and one has come. */
+  grpcMessages: GrpcMessages | undefined = undefined;
+  /** The client speaks gRPC-Web, which a filter has turned into gRPC. */
+  isGrpcWeb = false;
 
   /** 0 while no response has been sent. */
   responseCode = 0;

@@ -2,6 +2,7 @@
 // and compares the answer, what reached the back end, the access log and the statistics.
 import fs from "node:fs";
 import http from "node:http";
+import type { Http2Server } from "node:http2";
 import type net from "node:net";
 import os from "node:os";
 import path from "node:path";
@@ -99,7 +100,7 @@ export interface Sides {
 
 /** Both proxies before one back end, which is to listen yet. */
 export async function startSides(
-  server: http.Server,
+  server: http.Server | Http2Server,
   listenerCount: number,
   bootstrapFor: (backEndPort: number, log: string) => string,
 ): Promise<Sides> {
@@ -118,7 +119,7 @@ export async function startSides(
       await envoy.stop();
       await ours.stop();
       server.close();
-      server.closeAllConnections();
+      if ("closeAllConnections" in server) server.closeAllConnections();
       fs.rmSync(folder, { recursive: true });
     },
   };

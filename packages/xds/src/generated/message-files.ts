@@ -153,6 +153,9 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "envoy/config/core/v3/extension_pb": [
     "TypedExtensionConfig"
   ],
+  "envoy/config/core/v3/grpc_method_list_pb": [
+    "GrpcMethodList"
+  ],
   "envoy/config/core/v3/grpc_service_pb": [
     "GrpcService"
   ],
@@ -360,6 +363,13 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "envoy/extensions/filters/http/fault/v3/fault_pb": [
     "FaultAbort",
     "HTTPFault"
+  ],
+  "envoy/extensions/filters/http/grpc_stats/v3/config_pb": [
+    "FilterConfig",
+    "FilterObject"
+  ],
+  "envoy/extensions/filters/http/grpc_web/v3/grpc_web_pb": [
+    "GrpcWeb"
   ],
   "envoy/extensions/filters/http/jwt_authn/v3/config_pb": [
     "JwtProvider",

@@ -4,6 +4,8 @@ import { typeUrlPrefix } from "../../fields/typed-config.ts";
 import type { FilterRegistration } from "./filter-registration.ts";
 import { dynamicForwardProxyRegistration } from "./dynamic-forward-proxy/dynamic-forward-proxy-registration.ts";
 import { extAuthzRegistration } from "./ext-authz/ext-authz-registration.ts";
+import { grpcStatsRegistration } from "./grpc-stats/grpc-stats-registration.ts";
+import { grpcWebRegistration } from "./grpc-web/grpc-web-registration.ts";
 import { istioStatsRegistration } from "./istio-stats/istio-stats-registration.ts";
 import { jwtAuthnRegistration } from "./jwt-authn/jwt-authn-registration.ts";
 import { oauth2Registration } from "./oauth2/oauth2-registration.ts";
@@ -16,6 +18,8 @@ export const httpFilters: readonly FilterRegistration[] = [
   jwtAuthnRegistration,
   oauth2Registration,
   rbacRegistration,
+  grpcWebRegistration,
+  grpcStatsRegistration,
   extAuthzRegistration,
   routerRegistration,
 ];

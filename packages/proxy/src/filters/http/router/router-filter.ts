@@ -56,18 +56,12 @@ class RouterFilter implements HttpFilter {
 /** Routes that answer by themselves (RouteAction redirect, direct_response). */
 function answer(stream: HttpStream, action: RedirectAction | DirectResponseAction): void {
   const headers = new Headers();
-  let body: Buffer | undefined;
-  if (action.type === "redirect") {
-    headers.append("location", action.location(stream.request));
-  } else if (action.body.length > 0) {
-    body = Buffer.from(action.body.buffer, action.body.byteOffset, action.body.byteLength);
-    headers.append("content-length", String(body.length));
-    headers.append("content-type", "text/plain");
-  }
-  const response = { status: action.status, headers, upgrade: undefined };
-  action.finalizeResponse(response, stream.info);
-  stream.info.responseCodeDetails = "direct_response";
-  const hasBody = body !== undefined && stream.request.method !== "HEAD";
-  stream.sendResponseHead(response, !hasBody);
-  if (hasBody) stream.sendResponseData(body!, true);
+  let body = noBody;
+  if (action.type === "redirect") headers.append("location", action.location(stream.request));
+  else body = Buffer.from(action.body.buffer, action.body.byteOffset, action.body.byteLength);
+  const { status } = action;
+  action.finalizeResponse({ status, headers }, stream.info);
+  stream.sendLocalReply({ status, headers, body, details: "direct_response" });
 }
+
+const noBody: Buffer = Buffer.alloc(0);
