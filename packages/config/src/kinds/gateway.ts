@@ -22,7 +22,7 @@ import { labelNamedMetadata } from "./metadata.ts";
 
 const protocol = enumeration(["HTTP", "HTTPS", "HTTP2", "GRPC", "GRPC-WEB", "TCP", "TLS", "MONGO", "REDIS", "MYSQL"], {
   ignoreCase: true,
-  notImplemented: ["GRPC-WEB", "MONGO", "REDIS", "MYSQL"],
+  notImplemented: ["MONGO", "REDIS", "MYSQL"],
 });
 
 const serverFields = {

@@ -150,6 +150,8 @@ export interface GatewayOwn {
   readonly interceptionMode: InterceptionMode;
   /** Ports that speak plain HTTP. */
   readonly targetPorts: readonly number[];
+  /** Those where browsers speak gRPC; missing when there are none. */
+  readonly grpcWebPorts?: readonly number[];
   /** Ports of the other servers; missing when there are none. */
   readonly connectionListeners?: readonly GatewayListener[];
   readonly publishedPorts: readonly PublishedPort[];

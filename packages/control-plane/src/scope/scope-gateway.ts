@@ -78,16 +78,24 @@ export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy:
     servers.filter(({ targetPort }) => !plain.includes(targetPort)),
     { ...shared.clusters.value, ports, virtualServices },
   );
+  const grpcWeb = plain.filter((port) =>
+    servers.some(({ targetPort, server }) => targetPort === port && isGrpcWeb(server)),
+  );
   return {
     type: "router",
     address: proxy.address,
     interceptionMode: proxy.interceptionMode,
     targetPorts: plain,
+    ...(grpcWeb.length === 0 ? {} : { grpcWebPorts: grpcWeb }),
     ...(listeners.length === 0 ? {} : { connectionListeners: listeners }),
     publishedPorts: proxy.publishedPorts,
     ...pathsOf(snapshot),
     ...gatewaySecurity(snapshot, proxy, logins),
   };
+}
+
+function isGrpcWeb({ protocol }: MeshGatewayServer): boolean {
+  return protocol === "GRPC-WEB";
 }
 
 function gatewaySecurity(

@@ -103,7 +103,7 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort, 
     useRemoteAddress: false,
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.APPEND_FORWARD,
     setCurrentClientCertDetails: { subject: true, uri: true, dns: true },
-    httpFilters: httpFilters("inbound", own),
+    httpFilters: httpFilters("inbound", own, port.protocol === "grpc-web"),
     ...judged(own),
   });
 }
@@ -119,7 +119,12 @@ const noInternalAddress = { cidrRanges: [{ addressPrefix: "0.0.0.0", prefixLen: 
  * headers is dropped. No address counts as internal, loopback included, or a laptop's own clients could steer retries
  * and time limits.
  */
-export function gatewayConnectionManager(statPrefix: string, routeName: string, own: OwnSettings): Any {
+export function gatewayConnectionManager(
+  statPrefix: string,
+  routeName: string,
+  own: OwnSettings,
+  isGrpcWeb: boolean,
+): Any {
   return pack(HttpConnectionManagerSchema, {
     ...base(statPrefix, own),
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
@@ -128,7 +133,7 @@ export function gatewayConnectionManager(statPrefix: string, routeName: string, 
     internalAddressConfig: noInternalAddress,
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.SANITIZE_SET,
     setCurrentClientCertDetails: { subject: true, cert: true, uri: true, dns: true },
-    httpFilters: httpFilters("gateway", own),
+    httpFilters: httpFilters("gateway", own, isGrpcWeb),
     ...judged(own),
   });
 }

@@ -2,6 +2,8 @@
 import { create } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { FilterConfigSchema as DynamicForwardProxyFilterSchema } from "@tulle/xds/envoy/extensions/filters/http/dynamic_forward_proxy/v3/dynamic_forward_proxy_pb";
+import { FilterConfigSchema as GrpcStatsSchema } from "@tulle/xds/envoy/extensions/filters/http/grpc_stats/v3/config_pb";
+import { GrpcWebSchema } from "@tulle/xds/envoy/extensions/filters/http/grpc_web/v3/grpc_web_pb";
 import { RouterSchema } from "@tulle/xds/envoy/extensions/filters/http/router/v3/router_pb";
 import {
   type HttpFilter,
@@ -25,7 +27,7 @@ export type JudgedBy = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormaliza
 interface FilterRow {
   readonly placements: readonly FilterPlacement[];
   /** In their order; none where nothing asks for one. */
-  readonly filters: (placement: FilterPlacement, own: JudgedBy) => readonly HttpFilter[];
+  readonly filters: (placement: FilterPlacement, own: JudgedBy, isGrpcWeb: boolean) => readonly HttpFilter[];
 }
 
 const everywhere: readonly FilterPlacement[] = ["inbound", "outbound", "gateway"];
@@ -76,6 +78,21 @@ const filterTable: readonly FilterRow[] = [
     filters: (_placement, { security }) =>
       filter(`istio.authorization.${action.toLowerCase()}`, authorizationFilter(security?.policies ?? [], action)),
   })),
+  // Browsers speak gRPC to gateways, or through them to applications. What comes behind sees gRPC.
+  {
+    placements: judging,
+    filters: (_placement, _own, isGrpcWeb) =>
+      isGrpcWeb ? filter("envoy.filters.http.grpc_web", pack(GrpcWebSchema, {})) : [],
+  },
+  // Its numbers of messages are what Istio's metrics of messages are made of.
+  {
+    placements: everywhere,
+    filters: () => {
+      const perMethodStatSpecifier = { case: "statsForAllMethods", value: { value: false } } as const;
+      const config = pack(GrpcStatsSchema, { emitFilterState: true, perMethodStatSpecifier });
+      return filter("envoy.filters.http.grpc_stats", config);
+    },
+  },
   {
     placements: ["outbound"],
     filters: () => {
@@ -99,19 +116,20 @@ function filter(
 /** A thousand policies take a while to encode, and many listeners have the same ones. */
 const bySecurity = new WeakMap<WorkloadSecurity, Map<string, readonly HttpFilter[]>>();
 
-export function httpFilters(placement: FilterPlacement, own: JudgedBy): HttpFilter[] {
+/** `isGrpcWeb`: what is asked of the port is gRPC-Web. */
+export function httpFilters(placement: FilterPlacement, own: JudgedBy, isGrpcWeb = false): HttpFilter[] {
   const { security, pathNormalization } = own;
-  if (security === undefined) return makeFilters(placement, own);
+  if (security === undefined) return makeFilters(placement, own, isGrpcWeb);
   let known = bySecurity.get(security);
   if (known === undefined) bySecurity.set(security, (known = new Map()));
-  const key = `${placement} ${pathNormalization}`;
+  const key = `${placement} ${pathNormalization} ${isGrpcWeb}`;
   let filters = known.get(key);
-  if (filters === undefined) known.set(key, (filters = makeFilters(placement, own)));
+  if (filters === undefined) known.set(key, (filters = makeFilters(placement, own, isGrpcWeb)));
   return [...filters];
 }
 
-function makeFilters(placement: FilterPlacement, own: JudgedBy): HttpFilter[] {
+function makeFilters(placement: FilterPlacement, own: JudgedBy, isGrpcWeb: boolean): HttpFilter[] {
   return filterTable
     .filter(({ placements }) => placements.includes(placement))
-    .flatMap(({ filters }) => filters(placement, own));
+    .flatMap(({ filters }) => filters(placement, own, isGrpcWeb));
 }

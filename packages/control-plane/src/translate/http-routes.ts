@@ -102,7 +102,7 @@ export function inboundRoute(port: InboundPort): Route {
       value: {
         clusterSpecifier: { case: "cluster", value: inboundClusterName(targetPort) },
         // Not for gRPC, whose clients do so themselves.
-        ...(protocol === "grpc" ? {} : { retryPolicy: retryBeforeRequest }),
+        ...(protocol === "grpc" || protocol === "grpc-web" ? {} : { retryPolicy: retryBeforeRequest }),
         timeout: noTimeout(),
         maxStreamDuration: { maxStreamDuration: noTimeout(), grpcTimeoutHeaderMax: noTimeout() },
       },

@@ -77,7 +77,7 @@ function httpFilter(own: GatewayOwn, targetPort: number, routeName: string): Fil
   const statPrefix = `outbound_${listenerName("0.0.0.0", targetPort)}`;
   return networkFilter(
     "envoy.filters.network.http_connection_manager",
-    gatewayConnectionManager(statPrefix, routeName, own),
+    gatewayConnectionManager(statPrefix, routeName, own, own.grpcWebPorts?.includes(targetPort) === true),
   );
 }
 

@@ -10,6 +10,8 @@ import type { PortTrafficPolicy } from "../scope/port-traffic-policy.ts";
 import type { commonHttpOptions } from "./cluster-limits.ts";
 import { durationOfMs, pack } from "./messages.ts";
 
+const speaksHttp2: ReadonlySet<PortProtocol> = new Set(["http2", "grpc", "grpc-web"]);
+
 /** `client`: what the request came in. */
 export type UpstreamProtocol = "tcp" | "http1" | "http2" | "client";
 
@@ -20,7 +22,7 @@ export function upstreamProtocol(
   const { h2UpgradePolicy, useClientProtocol } = connectionPool?.http ?? {};
   if (!isHttp(port)) return "tcp";
   if (useClientProtocol === true) return "client";
-  return port === "http2" || port === "grpc" || h2UpgradePolicy === "UPGRADE" ? "http2" : "http1";
+  return speaksHttp2.has(port) || h2UpgradePolicy === "UPGRADE" ? "http2" : "http1";
 }
 
 /**
