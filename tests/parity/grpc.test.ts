@@ -196,6 +196,15 @@ describe("gRPC through two sidecars", () => {
           );
         assert.ok(found, `${role}: no calls with the status ${status}`);
       }
+      // One stream alone has so many.
+      for (const [direction, least] of [
+        ["request", 200],
+        ["response", 100],
+      ] as const) {
+        const line = new RegExp(`^istio_${direction}_messages_total\\{.*destination_service="[^"]+".*\\} (\\d+)$`, "m");
+        const count = Number(line.exec(text)?.[1] ?? 0);
+        assert.ok(count > least, `${role}: ${count} messages of ${direction}s`);
+      }
     });
   }
 });

@@ -17,6 +17,8 @@ import {
   requestHead,
   streamInfo,
 } from "../../../testing/from-configuration.ts";
+import { ManualClock } from "../../../testing/manual-clock.ts";
+import { DataPath } from "../../../worker/data-path.ts";
 import { finishedHandshake } from "../../../testing/finished-handshake.ts";
 import type { TlsInfo } from "../../../tls/tls-info.ts";
 import type { HttpFilter, HttpStream } from "../../../http/filter.ts";
@@ -94,7 +96,12 @@ interface Run {
   readonly tls?: TlsInfo;
   readonly upstreamTls?: TlsInfo;
   readonly trailers?: readonly string[];
+  /** Of gRPC, counted by the filter that is there for it. */
+  readonly messages?: readonly [request: number, response: number];
 }
+
+const clock = new ManualClock();
+const dataPath = new DataPath({ logging: detachedScope().logging, clock });
 
 /** Passes one request through the filter; the header list that goes on to the next filter. */
 function pass(hooks: HttpFilter, run: Run): readonly string[] {
@@ -110,7 +117,11 @@ function pass(hooks: HttpFilter, run: Run): readonly string[] {
   info.durationMs = 7;
   info.bytesReceived = 10;
   info.bytesSent = 20;
-  const stream = { info, request } as unknown as HttpStream;
+  if (run.messages !== undefined) {
+    const [sent, received] = run.messages;
+    info.grpcMessages = { request: { count: sent }, response: { count: received } };
+  }
+  const stream = { info, request, dataPath } as unknown as HttpStream;
   hooks.onRequestHead?.(stream, true);
   hooks.onComplete?.(stream);
   return request.headers.entries;
@@ -171,6 +182,53 @@ for (const [said, label] of [
     assert.deepEqual([labels["request_protocol"], labels["grpc_response_status"]], ["grpc", label]);
   });
 }
+
+const grpcRequest = { headers: { "content-type": "application/grpc" } };
+
+function messages(metrics: MetricRegistry): readonly unknown[] {
+  return ["istio_request_messages_total", "istio_response_messages_total"].map((name) =>
+    series(metrics, name).map(({ metric }) => "value" in metric && metric.value),
+  );
+}
+
+test("messages of gRPC, by who speaks to whom alone", () => {
+  const metrics = new MetricRegistry();
+  const hooks = filter(metrics, false);
+  pass(hooks, { cluster: catalog, request: grpcRequest, messages: [1, 20], trailers: ["grpc-status", "0"] });
+  pass(hooks, { cluster: catalog, request: grpcRequest, messages: [2, 0], code: 503 });
+  pass(hooks, { cluster: catalog, messages: [5, 5] });
+  assert.deepEqual(messages(metrics), [[3], [20]]);
+  const { labels } = series(metrics, "istio_request_messages_total")[0]!;
+  const whole = series(metrics)[0]!.labels;
+  // As Istio's filter, which reports them before it knows how the call will end.
+  const left = Object.keys(whole).filter((name) => !(name in labels));
+  const outcome = ["request_protocol", "response_code", "grpc_response_status", "response_flags"];
+  assert.deepEqual(left, [...outcome, "connection_security_policy"]);
+});
+
+test("messages of a stream that goes on are told every five seconds, and no others twice", () => {
+  const metrics = new MetricRegistry();
+  const hooks = filter(metrics, false);
+  const request = requestHead(grpcRequest);
+  const info = streamInfo(request);
+  info.cluster = catalog;
+  [info.upstreamHost] = catalog.hosts;
+  const counts = { request: { count: 1 }, response: { count: 3 } };
+  info.grpcMessages = counts;
+  const stream = { info, request, dataPath } as unknown as HttpStream;
+  hooks.onRequestHead?.(stream, false);
+  clock.advance(4900);
+  assert.deepEqual(messages(metrics), [[], []]);
+  clock.advance(200);
+  assert.deepEqual(messages(metrics), [[1], [3]]);
+  counts.response.count = 10;
+  clock.advance(5100);
+  assert.deepEqual(messages(metrics), [[1], [10]]);
+  counts.request.count = 2;
+  hooks.onComplete?.(stream);
+  clock.advance(20_000);
+  assert.deepEqual(messages(metrics), [[2], [10]]);
+});
 
 test("as destination: the caller's labels by header, which goes no further", () => {
   const metrics = new MetricRegistry();

@@ -4,18 +4,23 @@
 import type { Counter, Histogram, MetricRegistry } from "@tulle/telemetry";
 import type { Cluster } from "../../../cluster/cluster.ts";
 import type { TlsInfo } from "../../../tls/tls-info.ts";
-import { toldGrpcStatus } from "../../../http/grpc-status.ts";
+import { isGrpc, toldGrpcStatus } from "../../../http/grpc-status.ts";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../../http/filter.ts";
+import { ownText } from "../../../http/own-text.ts";
 import { responseFlagsText } from "../../../http/response-flags.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";
+import type { DataPath } from "../../../worker/data-path.ts";
+import { CallbackTimer } from "../../../worker/timer-wheel.ts";
 import { type ConnectionSecurity, noSecurity, securityOf, upstreamSecurityOf } from "./connection-security.ts";
-import { clusterServiceOf, hostLabels, trafficLabels } from "./traffic-labels.ts";
+import { clusterServiceOf, hostLabels, type Traffic, trafficLabels } from "./traffic-labels.ts";
 import { decodePeerLabels, type ServiceLabels, unknownWorkload, type WorkloadLabels } from "./workload-labels.ts";
 
 export const peerMetadataHeader = "x-envoy-peer-metadata";
 
 /** Peers told apart; the header comes from outside, so that one more counts as unknown. */
 const maxPeers = 1024;
+/** Streams may last for days: what they have carried is told meanwhile (Istio: tcp_reporting_duration). */
+const reportIntervalMs = 5000;
 /** Host headers told apart, where a cluster names no service. */
 const maxAuthorities = 256;
 
@@ -36,13 +41,28 @@ interface Handles {
   readonly responseBytes: Histogram;
 }
 
-/** Handles by flags, response code and gRPC status, as one number. */
-type HandlesByOutcome = Map<number, Handles>;
+/** Of gRPC, by who speaks to whom alone, as Istio counts them. */
+interface MessageHandles {
+  readonly request: Counter;
+  readonly response: Counter;
+}
+
+/** Who speaks to whom: handles by flags, response code and gRPC status, as one number, and those of messages. */
+interface Pair {
+  readonly outcomes: Map<number, Handles>;
+  messages: MessageHandles | undefined;
+}
+
+/** Messages of one call that have been counted. */
+interface CountedMessages {
+  request: number;
+  response: number;
+}
 
 interface Peer {
   readonly labels: WorkloadLabels;
   readonly security: ConnectionSecurity;
-  readonly clusters: Map<string, HandlesByOutcome>;
+  readonly clusters: Map<string, Pair>;
 }
 
 /** Peers of one security, by the header that they sent. */
@@ -58,7 +78,7 @@ export class IstioStatsFilter implements HttpFilter {
   readonly name: string;
   readonly #options: IstioStatsOptions;
   /** As source: on each host, by `metricLabels`; this is for requests that found none. */
-  readonly #withoutHost = new Map<string, HandlesByOutcome>();
+  readonly #withoutHost = new Map<string, Pair>();
   /** As destination: by what the handshake proved, the peer's header, then by cluster. */
   readonly #groups = new Map<string, PeerGroup>();
   readonly #groupOfConnection = new WeakMap<TlsInfo, PeerGroup>();
@@ -66,6 +86,9 @@ export class IstioStatsFilter implements HttpFilter {
   /** As source: who is at the two ends of a connection, as one text. */
   readonly #principalsOfConnection = new WeakMap<TlsInfo, string>();
   #peerCount = 0;
+  /** gRPC under way. */
+  readonly #calls = new Map<StreamInfo, CountedMessages>();
+  #reportTimer: CallbackTimer | undefined = undefined;
   /** The header that was last found to say nothing. */
   #unreadable = "";
 
@@ -75,6 +98,7 @@ export class IstioStatsFilter implements HttpFilter {
   }
 
   onRequestHead(stream: HttpStream): FilterStatus {
+    if (stream.request.headers.get("content-type")?.startsWith("application/grpc") === true) this.#followCall(stream);
     if (this.#options.reporter === "source") return "continue";
     const { headers } = stream.request;
     stream.info.downstreamPeerMetadata = headers.get(peerMetadataHeader);
@@ -83,30 +107,65 @@ export class IstioStatsFilter implements HttpFilter {
     return "continue";
   }
 
-  onComplete(stream: HttpStream): void {
-    const { info } = stream;
-    const isGrpc = info.request?.headers.get("content-type")?.startsWith("application/grpc") === true;
-    const outcomes = this.#options.reporter === "source" ? this.#asSource(info) : this.#asDestination(info);
-    const key = (info.responseFlags * 1024 + info.responseCode) * 32 + (isGrpc ? 1 + grpcStatusOf(info) : 0);
-    let handles = outcomes.get(key);
+  onComplete({ info }: HttpStream): void {
+    const counted = this.#calls.get(info);
+    // gRPC-Web is gRPC by now.
+    const isCall = counted !== undefined && info.request !== undefined && isGrpc(info.request.headers);
+    const pair = this.#pairOf(info);
+    const key = (info.responseFlags * 1024 + info.responseCode) * 32 + (isCall ? 1 + grpcStatusOf(info) : 0);
+    let handles = pair.outcomes.get(key);
     if (handles === undefined) {
-      handles = this.#resolve(info, isGrpc, overflow.has(outcomes));
-      outcomes.set(key, handles);
+      handles = this.#resolve(info, isCall, overflow.has(pair));
+      pair.outcomes.set(key, handles);
     }
     handles.requests.increment();
     handles.durationMs.record(info.durationMs);
     handles.requestBytes.record(info.bytesReceived);
     handles.responseBytes.record(info.bytesSent);
+    if (counted === undefined) return;
+    this.#countMessages(info, counted);
+    this.#calls.delete(info);
   }
 
-  #asSource(info: StreamInfo): HandlesByOutcome {
+  #followCall({ info, dataPath }: HttpStream): void {
+    this.#calls.set(info, { request: 0, response: 0 });
+    if (this.#calls.size > 1) return;
+    this.#reportTimer ??= new CallbackTimer(() => {
+      for (const [each, counted] of this.#calls)
+        if (each.upstreamHost !== undefined) this.#countMessages(each, counted);
+      if (this.#calls.size > 0) this.#armReport(dataPath);
+    });
+    this.#armReport(dataPath);
+  }
+
+  #armReport({ timers, turn }: DataPath): void {
+    timers.arm(this.#reportTimer!, reportIntervalMs, turn.nowMs);
+  }
+
+  #countMessages(info: StreamInfo, counted: CountedMessages): void {
+    const { grpcMessages } = info;
+    if (grpcMessages === undefined) return;
+    const pair = this.#pairOf(info);
+    pair.messages ??= this.#resolveMessages(info, overflow.has(pair));
+    const { request, response } = grpcMessages;
+    pair.messages.request.add(request.count - counted.request);
+    pair.messages.response.add(response.count - counted.response);
+    counted.request = request.count;
+    counted.response = response.count;
+  }
+
+  #pairOf(info: StreamInfo): Pair {
+    return this.#options.reporter === "source" ? this.#asSource(info) : this.#asDestination(info);
+  }
+
+  #asSource(info: StreamInfo): Pair {
     const host = info.upstreamHost;
     const authority = info.cluster === undefined || this.#readsAuthority(info.cluster) ? authorityOf(info) : "";
     if (host === undefined) return at(this.#withoutHost, `${info.cluster?.name ?? ""} ${authority}`);
     const principals = info.upstreamTls === undefined ? "" : this.#principals(info.upstreamTls);
     const place = authority === "" ? principals : `${authority} ${principals}`;
     // The host may live for months, this filter until its listener is next configured.
-    const kept = (host.metricLabels ??= new WeakMap()) as WeakMap<IstioStatsFilter, Map<string, HandlesByOutcome>>;
+    const kept = (host.metricLabels ??= new WeakMap()) as WeakMap<IstioStatsFilter, Map<string, Pair>>;
     let byPlace = kept.get(this);
     if (byPlace === undefined) {
       byPlace = new Map();
@@ -125,7 +184,7 @@ export class IstioStatsFilter implements HttpFilter {
     return text;
   }
 
-  #asDestination(info: StreamInfo): HandlesByOutcome {
+  #asDestination(info: StreamInfo): Pair {
     return at(
       this.#peer(this.#group(info.downstreamTls), info.downstreamPeerMetadata).clusters,
       info.cluster?.name ?? "",
@@ -169,29 +228,40 @@ export class IstioStatsFilter implements HttpFilter {
     return this.#options.usesHostHeader && clusterServiceOf(cluster) === undefined;
   }
 
-  #resolve(info: StreamInfo, isGrpc: boolean, isOverflow: boolean): Handles {
-    const { reporter, own, metrics } = this.#options;
-    const isSource = reporter === "source";
-    const peer = isSource ? undefined : this.#peer(this.#group(info.downstreamTls), info.downstreamPeerMetadata);
-    const security = peer === undefined ? upstreamSecurityOf(info.upstreamTls) : peer.security;
-    const source = peer === undefined ? own : peer.labels;
-    const destination = isSource ? hostLabels(info.upstreamHost) : own;
-    const service = this.#service(info, destination, isOverflow);
-    const labels = trafficLabels(
-      { reporter, source, destination, service, security },
-      {
-        request_protocol: isGrpc ? "grpc" : "http",
-        response_code: String(info.responseCode),
-        grpc_response_status: isGrpc ? grpcStatusText(grpcStatusOf(info)) : "",
-        response_flags: responseFlagsText(info.responseFlags),
-      },
-    );
+  #resolve(info: StreamInfo, isCall: boolean, isOverflow: boolean): Handles {
+    const { metrics } = this.#options;
+    const labels = trafficLabels(this.#traffic(info, isOverflow), {
+      request_protocol: isCall ? "grpc" : "http",
+      response_code: String(info.responseCode),
+      grpc_response_status: isCall ? grpcStatusText(grpcStatusOf(info)) : "",
+      response_flags: responseFlagsText(info.responseFlags),
+    });
     return {
       requests: metrics.counter({ name: "istio_requests_total", labels }),
       durationMs: metrics.histogram({ name: "istio_request_duration_milliseconds", labels }),
       requestBytes: metrics.histogram({ name: "istio_request_bytes", labels }),
       responseBytes: metrics.histogram({ name: "istio_response_bytes", labels }),
     };
+  }
+
+  #resolveMessages(info: StreamInfo, isOverflow: boolean): MessageHandles {
+    const { metrics } = this.#options;
+    const { connection_security_policy: _policy, ...labels } = trafficLabels(this.#traffic(info, isOverflow), {});
+    return {
+      request: metrics.counter({ name: "istio_request_messages_total", labels }),
+      response: metrics.counter({ name: "istio_response_messages_total", labels }),
+    };
+  }
+
+  #traffic(info: StreamInfo, isOverflow: boolean): Traffic {
+    const { reporter, own } = this.#options;
+    const isSource = reporter === "source";
+    const peer = isSource ? undefined : this.#peer(this.#group(info.downstreamTls), info.downstreamPeerMetadata);
+    const security = peer === undefined ? upstreamSecurityOf(info.upstreamTls) : peer.security;
+    const source = peer === undefined ? own : peer.labels;
+    const destination = isSource ? hostLabels(info.upstreamHost) : own;
+    const service = this.#service(info, destination, isOverflow);
+    return { reporter, source, destination, service, security };
   }
 
   #service(info: StreamInfo, destination: WorkloadLabels, isOverflow: boolean): ServiceLabels {
@@ -214,23 +284,18 @@ function authorityOf(info: StreamInfo): string {
 }
 
 /** Maps that stand for all the keys for which there was no more room. */
-const overflow = new WeakSet<HandlesByOutcome>();
+const overflow = new WeakSet<Pair>();
 const overflowKey = "\0";
 
 /** The map under `key`, made when it is new; when there are too many, requests share one. */
-function at(map: Map<string, HandlesByOutcome>, key: string): HandlesByOutcome {
+function at(map: Map<string, Pair>, key: string): Pair {
   const kept = map.get(key);
   if (kept !== undefined) return kept;
   if (map.size >= maxAuthorities && key !== overflowKey) return at(map, overflowKey);
-  const made: HandlesByOutcome = new Map();
+  const made: Pair = { outcomes: new Map(), messages: undefined };
   if (key === overflowKey) overflow.add(made);
   map.set(ownText(key), made);
   return made;
-}
-
-/** A part of a head would keep all of it in memory. */
-function ownText(text: string): string {
-  return Buffer.from(text, "utf8").toString("utf8");
 }
 
 /** gRPC has 17; what an upstream makes up must not become a series each. */
