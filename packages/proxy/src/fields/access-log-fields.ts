@@ -23,8 +23,8 @@ export const accessLogFields: FieldRows = {
   "envoy.extensions.access_loggers.stream.v3.StderrAccessLog": { used: "log_format" },
   [`${log}.AccessLogFilter`]: {
     used: `status_code_filter duration_filter not_health_check_filter runtime_filter and_filter or_filter header_filter
-      response_flag_filter extension_filter metadata_filter`,
-    told: "traceable_filter grpc_status_filter log_type_filter",
+      response_flag_filter extension_filter metadata_filter grpc_status_filter`,
+    told: "traceable_filter log_type_filter",
   },
   [`${log}.StatusCodeFilter`]: "comparison",
   [`${log}.DurationFilter`]: "comparison",
@@ -38,6 +38,7 @@ export const accessLogFields: FieldRows = {
   [`${log}.OrFilter`]: "filters",
   [`${log}.HeaderFilter`]: "header",
   [`${log}.ResponseFlagFilter`]: "flags",
+  [`${log}.GrpcStatusFilter`]: "statuses exclude",
   [`${log}.ExtensionFilter`]: "name typed_config",
   [`${log}.MetadataFilter`]: "matcher match_if_key_not_found",
 };

@@ -8,6 +8,7 @@ import {
 } from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
 import { ExpressionFilterSchema } from "@tulle/xds/envoy/extensions/access_loggers/filters/cel/v3/cel_pb";
 import { compileExpression } from "../cel/compile-expression.ts";
+import { grpcStatuses, impliedGrpcStatus } from "../http/grpc-status.ts";
 import type { ResponseHead } from "../http/message.ts";
 import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
@@ -58,6 +59,12 @@ export function compileLogCondition(
       const flags = specifier.value.flags;
       const wanted = flags.reduce((bits, flag) => bits | (responseFlags[flag as ResponseFlag]?.bit ?? 0), 0);
       return (info) => (flags.length === 0 ? info.responseFlags !== 0 : (info.responseFlags & wanted) !== 0);
+    }
+    case "grpcStatusFilter": {
+      const { statuses, exclude } = specifier.value;
+      const wanted = new Set<number>(statuses);
+      // Asked of any request, gRPC or not, as by Envoy.
+      return (info, response) => wanted.has(impliedGrpcStatus(info, response) ?? grpcStatuses.unknown) !== exclude;
     }
     case "runtimeFilter": {
       const percent = specifier.value.percentSampled;

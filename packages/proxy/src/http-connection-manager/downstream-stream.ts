@@ -355,8 +355,9 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
   #armDurationTimer(): void {
     const durationMs = takeStreamDuration(this.request, this.routeMatch?.action, this.#config.maxStreamDurationMs);
     if (durationMs === undefined) return;
-    const counter = this.#config.stats.downstreamRequestsMaxDuration;
-    this.#durationTimer = new CallbackTimer(() => this.#timeOut(counter, lastedTooLong));
+    const end = (): void => this.#timeOut(this.#config.stats.downstreamRequestsMaxDuration, lastedTooLong);
+    if (durationMs === 0) return end();
+    this.#durationTimer = new CallbackTimer(end);
     this.dataPath.timers.arm(this.#durationTimer, durationMs, this.#lastActivityMs);
   }
 

@@ -39,6 +39,16 @@ const byHttpStatus: Readonly<Record<number, number>> = {
   504: unavailable,
 };
 
+/** What each means in HTTP, by its number (Envoy: `grpcToHttpStatus`); what is none of them is 500. */
+const httpStatuses: readonly number[] = [
+  200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401,
+];
+
+/** Undefined where nothing is told. */
+export function httpStatusOfGrpc(told: string): number | undefined {
+  return told === "" ? undefined : (httpStatuses[Number(told)] ?? 500);
+}
+
 /** What stands in place of a number that is none. */
 const invalid = -1;
 
@@ -65,7 +75,11 @@ export function grpcStatus(
   request: RequestHead | undefined,
   response: ResponseHead | undefined,
 ): number | undefined {
-  if (request === undefined || !isGrpc(request.headers)) return undefined;
+  return request !== undefined && isGrpc(request.headers) ? impliedGrpcStatus(info, response) : undefined;
+}
+
+/** What the host said, or the HTTP status says, whatever the request was. */
+export function impliedGrpcStatus(info: StreamInfo, response: ResponseHead | undefined): number | undefined {
   const told = toldGrpcStatus(info, response);
   if (told !== undefined) return /^\d{1,9}$/.test(told) ? Number(told) : invalid;
   const status = info.responseCode === 0 ? response?.status : info.responseCode;

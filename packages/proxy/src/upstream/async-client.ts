@@ -72,6 +72,7 @@ export function sendAsyncRequest(
 }
 
 class AsyncExchange implements AttemptOwner, AsyncCall {
+  readonly isGrpc = false;
   readonly #cluster: Slot<Cluster>;
   readonly #request: AsyncRequest;
   readonly #options: AsyncOptions;

@@ -46,6 +46,7 @@ export function callGrpc(
 }
 
 class GrpcCall implements AsyncCall, AttemptOwner {
+  readonly isGrpc = true;
   readonly #cluster: Slot<Cluster>;
   readonly #target: GrpcTarget;
   readonly #request: GrpcRequest;

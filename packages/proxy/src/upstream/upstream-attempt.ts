@@ -5,6 +5,7 @@ import type { Cluster, Host, UpstreamProtocol } from "../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer, TimerEntry } from "../worker/timer-wheel.ts";
+import { httpStatusOfGrpc } from "../http/grpc-status.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { ResponseHead } from "../http/message.ts";
 import { serverNameOf } from "./auto-server-name.ts";
@@ -14,6 +15,8 @@ import { TcpUpstream } from "./tcp-upstream.ts";
 
 /** Whose try it is: the router's request, or one that the proxy itself sends. */
 export interface AttemptOwner {
+  /** The host says how it went in `grpc-status`. */
+  readonly isGrpc: boolean;
   /** Sends the request from its beginning. */
   onConnected(attempt: UpstreamAttempt, sender: RequestSender, connection: UpstreamConnection): void;
   /** Everything that was sent is still there. */
@@ -51,6 +54,10 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   #idleTimeoutMs = 0;
   #durationTimer: CallbackTimer | undefined = undefined;
   #hasMoved = false;
+  /** A gRPC call whose status comes behind its messages: only then is it known how it went (Envoy). */
+  #awaitsGrpcStatus = false;
+  /** Its answer was none that the client shall see. */
+  #isRepeated = false;
 
   constructor(request: AttemptOwner, cluster: Cluster, host: Host, dataPath: DataPath) {
     super();
@@ -149,21 +156,27 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   onResponseHead(head: ResponseHead, endStream: boolean): void {
     this.#state = "responding";
     this.#dataPath.timers.disarm(this);
-    this.#countStatus(head.status);
-    this.#cluster.outlierDetection?.onResponse(this.host, statusOf(head));
+    const grpcStatus = this.#request.isGrpc ? head.headers.get("grpc-status") : undefined;
+    const meant = grpcStatus === undefined ? undefined : httpStatusOfGrpc(grpcStatus);
+    this.#cluster.outlierDetection?.onResponse(this.host, meant ?? head.status);
     if (this.#idleTimer !== undefined) this.armIdleTimeout(this.#idleTimeoutMs);
     if (endStream) this.#finish();
     this.#request.onResponseHead(this, head, endStream);
+    this.#countAnswer(head.status, grpcStatus, endStream);
   }
 
   onResponseData(chunk: Buffer, endStream: boolean): void {
     if (this.#idleTimer !== undefined) this.armIdleTimeout(this.#idleTimeoutMs);
-    if (endStream) this.#finish();
+    if (endStream) {
+      this.#finish();
+      this.#countGrpcEnd(undefined);
+    }
     this.#request.onResponseData(this, chunk, endStream);
   }
 
   onResponseTrailers(trailers: HeaderMap): void {
     this.#finish();
+    if (this.#awaitsGrpcStatus) this.#countGrpcEnd(trailers.get("grpc-status"));
     this.#request.onResponseTrailers(trailers);
   }
 
@@ -182,7 +195,8 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     }
     this.#cluster.stats.upstreamRequestResets.increment();
     if (reason === "protocol_error") this.#cluster.stats.upstreamProtocolErrors.increment();
-    if (!responded) this.host.stats.requestsError += 1;
+    if (responded) this.#countGrpcEnd(undefined);
+    else this.host.stats.requestsError += 1;
     this.#cluster.outlierDetection?.onNoResponse(this.host, "reset");
     this.#request.onReset(this, reason, "", responded);
   }
@@ -194,7 +208,15 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   /** Gives the try up because its time is over. */
   cancelForTimeout(): void {
     this.host.stats.requestTimeouts += 1;
+    if (this.#state === "sending") this.host.stats.requestsError += 1;
+    else this.#countGrpcEnd(undefined);
     this.#cluster.outlierDetection?.onNoResponse(this.host, "timeout");
+    this.cancel();
+  }
+
+  /** Of an answer in whose place another is asked for. */
+  cancelForRetry(): void {
+    this.#isRepeated = true;
     this.cancel();
   }
 
@@ -223,28 +245,35 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.host.activeRequests -= 1;
   }
 
-  #countStatus(status: number): void {
-    const { stats } = this.#cluster;
-    if (status >= 500) {
-      stats.upstreamRequests5xx.increment();
-      this.host.stats.requestsError += 1;
+  #countAnswer(status: number, grpcStatus: string | undefined, endStream: boolean): void {
+    const { stats } = this.host;
+    if (this.#isRepeated) {
+      stats.requestsError += 1;
       return;
     }
-    this.host.stats.requestsSuccess += 1;
-    if (status >= 400) stats.upstreamRequests4xx.increment();
+    this.#countStatus(status);
+    if (status >= 500) stats.requestsError += 1;
+    else if (!this.#request.isGrpc) stats.requestsSuccess += 1;
+    else {
+      this.#awaitsGrpcStatus = true;
+      if (endStream) this.#countGrpcEnd(grpcStatus);
+    }
+  }
+
+  #countStatus(status: number): void {
+    const { stats } = this.#cluster;
+    if (status >= 500) stats.upstreamRequests5xx.increment();
+    else if (status >= 400) stats.upstreamRequests4xx.increment();
     else if (status >= 300) stats.upstreamRequests3xx.increment();
     else if (status >= 200) stats.upstreamRequests2xx.increment();
   }
-}
 
-/** What a gRPC status means in HTTP, by its number (Envoy: Grpc::Utility::grpcToHttpStatus). */
-const httpStatusOfGrpc: readonly number[] = [
-  200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401,
-];
-
-/** A gRPC answer without a body says how it went in its head. */
-function statusOf(head: ResponseHead): number {
-  const grpcStatus = head.headers.get("grpc-status");
-  if (grpcStatus === undefined) return head.status;
-  return httpStatusOfGrpc[Number(grpcStatus)] ?? head.status;
+  /** A call that ends without a status has failed. */
+  #countGrpcEnd(grpcStatus: string | undefined): void {
+    if (!this.#awaitsGrpcStatus) return;
+    this.#awaitsGrpcStatus = false;
+    const isSuccess = grpcStatus !== undefined && (httpStatusOfGrpc(grpcStatus) ?? 500) < 500;
+    if (isSuccess) this.host.stats.requestsSuccess += 1;
+    else this.host.stats.requestsError += 1;
+  }
 }

@@ -3,6 +3,7 @@
 import { type ClusterLoad, countRetry } from "../../../upstream/cluster-load.ts";
 import type { CircuitBreakerLimits, Cluster } from "../../../cluster/cluster.ts";
 import type { StreamResetReason } from "../../../codec/stream-codec.ts";
+import type { HeaderMap } from "../../../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../../../http/message.ts";
 import { retryConditions, type RetryPolicy } from "../../../route/route-table.ts";
 
@@ -27,6 +28,13 @@ const connectionConditions =
   retryConditions["connect-failure"] |
   retryConditions["refused-stream"] |
   retryConditions["http3-post-connect-failure"];
+
+const grpcConditions =
+  retryConditions.cancelled |
+  retryConditions["deadline-exceeded"] |
+  retryConditions.internal |
+  retryConditions["resource-exhausted"] |
+  retryConditions.unavailable;
 
 const names = [
   "x-envoy-retry-on",
@@ -82,17 +90,19 @@ export class RetryState {
     let conditions = policy?.retryOn ?? 0;
     let retries = policy?.numRetries ?? 1;
     let statusCodes = policy?.retriableStatusCodes ?? [];
-    if (retryOn !== undefined || grpcRetryOn !== undefined) {
-      conditions |= conditionBits(retryOn ?? "") | conditionBits(grpcRetryOn ?? "");
+    // Each header knows its own words alone, as in Envoy.
+    if (retryOn !== undefined) conditions |= conditionBits(retryOn) & ~grpcConditions;
+    if (grpcRetryOn !== undefined) conditions |= conditionBits(grpcRetryOn) & grpcConditions;
+    const isAskedFor = retryOn !== undefined || grpcRetryOn !== undefined;
+    if (conditions === 0) {
+      if (isAskedFor) removeAll(headers);
+      return undefined;
     }
-    if (conditions === 0) return undefined;
     const maxRetries = headers.get("x-envoy-max-retries");
     if (maxRetries !== undefined && /^\d{1,9}$/.test(maxRetries)) retries = Number(maxRetries);
     const codes = headers.get("x-envoy-retriable-status-codes");
     if (codes !== undefined) statusCodes = [...statusCodes, ...codes.split(",").map(Number).filter(Number.isInteger)];
-    if (retryOn !== undefined || maxRetries !== undefined || codes !== undefined || grpcRetryOn !== undefined) {
-      for (const name of names) headers.remove(name);
-    }
+    if (isAskedFor || maxRetries !== undefined || codes !== undefined) removeAll(headers);
     if (policy?.isRetriableRequest !== undefined && !policy.isRetriableRequest(request)) return undefined;
     return new RetryState(conditions, retries, statusCodes, policy, cluster, random);
   }
@@ -179,6 +189,10 @@ function retryLimit({ maxRetries, retryBudget }: CircuitBreakerLimits, load: Clu
   return Math.max(retryBudget.minConcurrency, (active * retryBudget.percent) / 100);
 }
 
+function removeAll(headers: HeaderMap): void {
+  for (const name of names) headers.remove(name);
+}
+
 function conditionBits(text: string): number {
   let bits = 0;
   for (const part of text.split(",")) bits |= (retryConditions as Readonly<Record<string, number>>)[part.trim()] ?? 0;
@@ -187,13 +201,7 @@ function conditionBits(text: string): number {
 
 /** gRPC says its status in a header when the answer has no body (trailers-only). */
 function grpcConditionMet(on: number, head: ResponseHead): boolean {
-  const grpcBits =
-    retryConditions.cancelled |
-    retryConditions["deadline-exceeded"] |
-    retryConditions.internal |
-    retryConditions["resource-exhausted"] |
-    retryConditions.unavailable;
-  if ((on & grpcBits) === 0) return false;
+  if ((on & grpcConditions) === 0) return false;
   switch (head.headers.get("grpc-status")) {
     case "1":
       return (on & retryConditions.cancelled) !== 0;

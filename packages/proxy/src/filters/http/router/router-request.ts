@@ -5,6 +5,7 @@ import type { RequestSender, StreamResetReason } from "../../../codec/stream-cod
 import { CallbackTimer, TimerEntry } from "../../../worker/timer-wheel.ts";
 import type { HttpStream } from "../../../http/filter.ts";
 import { BodyBlocks } from "../../../http/body-blocks.ts";
+import { isGrpc } from "../../../http/grpc-status.ts";
 import { setGrpcTimeout } from "../../../http/grpc-timeout.ts";
 import type { HeaderMap } from "../../../http/header-map.ts";
 import { isTunnelStart, type ResponseHead } from "../../../http/message.ts";
@@ -50,6 +51,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   #abandoned = false;
   /** CONNECT ends here, and plain bytes go on. */
   readonly #isTunnel: boolean;
+  readonly isGrpc: boolean;
   /** The upstream speaks another protocol from its 101 on. */
   #isUpgraded = false;
 
@@ -63,6 +65,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#config = config;
     this.#requestEnded = endStream;
     const upgrade = stream.request.upgrade;
+    this.isGrpc = isGrpc(stream.request.headers);
     this.#isTunnel = upgrade === "connect" && action.upgrades?.get(upgrade)?.terminatesConnect === true;
   }
 
@@ -78,7 +81,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     }
     this.#cluster = cluster;
     info.cluster = cluster;
-    this.#timeouts = takeTimeouts(request, action, this.#config);
+    this.#timeouts = takeTimeouts(request, action, this.#config, this.isGrpc);
     action.finalizeRequest(request, info);
     this.#retry = RetryState.of(request, action.retryPolicy, cluster, dataPath.random);
     if (this.#requestEnded) this.#onRequestEnd();
@@ -254,7 +257,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const { info, dataPath } = stream;
     const decision = this.#retry?.onResponse(head, this.#isUnprocessed(attempt.isStaleAnswer(head)));
     if (this.#repeats(attempt, decision)) {
-      attempt.cancel();
+      attempt.cancelForRetry();
       return;
     }
     if (this.#requestEnded) {

@@ -1,6 +1,5 @@
 // The time-outs of one request, from its route and from the headers by which a trusted client may change them (Envoy:
 // `FilterUtility::finalTimeout`). The headers are taken off on the way.
-import { isGrpc } from "../../../http/grpc-status.ts";
 import { type GrpcTimeoutRule, grpcTimeoutMs, lessOffset } from "../../../http/grpc-timeout.ts";
 import type { HeaderMap } from "../../../http/header-map.ts";
 import type { RequestHead } from "../../../http/message.ts";
@@ -17,9 +16,14 @@ export interface RequestTimeouts {
 
 export const noTimeouts: RequestTimeouts = { totalMs: 0, perTryMs: 0, tellsGrpc: false };
 
-export function takeTimeouts(request: RequestHead, action: ForwardAction, config: RouterFilterConfig): RequestTimeouts {
+export function takeTimeouts(
+  request: RequestHead,
+  action: ForwardAction,
+  config: RouterFilterConfig,
+  isGrpc: boolean,
+): RequestTimeouts {
   const { headers } = request;
-  const tellsGrpc = action.grpcTimeout !== undefined && isGrpc(headers);
+  const tellsGrpc = action.grpcTimeout !== undefined && isGrpc;
   let totalMs = tellsGrpc ? boundedGrpcTimeoutMs(headers, action.grpcTimeout) : action.timeoutMs;
   let perTryMs = action.retryPolicy?.perTryTimeoutMs ?? 0;
   // Most requests carry neither header: the look below walks the list only where some x-envoy- header stands in it.
