@@ -12,14 +12,20 @@ export class BufferPool {
 
   /** A buffer of exactly that many bytes, with anything in it. */
   take(bytes: number): Buffer {
-    if (bytes > pooledBufferBytes) return Buffer.allocUnsafeSlow(bytes);
-    const whole = this.#kept.pop() ?? Buffer.allocUnsafeSlow(pooledBufferBytes);
-    return whole.subarray(0, bytes);
+    const whole = this.takeAtLeast(bytes);
+    return whole.length === bytes ? whole : whole.subarray(0, bytes);
   }
 
-  /** Takes back what `take` gave, once nobody reads it any more. */
+  /** One of that many bytes or more. */
+  takeAtLeast(bytes: number): Buffer {
+    if (bytes > pooledBufferBytes) return Buffer.allocUnsafeSlow(bytes);
+    return this.#kept.pop() ?? Buffer.allocUnsafeSlow(pooledBufferBytes);
+  }
+
+  /** Takes back what was taken, or a view on it, once nobody reads it any more. */
   give(buffer: Buffer): void {
     if (buffer.buffer.byteLength !== pooledBufferBytes || this.#kept.length >= maxKept) return;
-    this.#kept.push(Buffer.from(buffer.buffer, 0, pooledBufferBytes));
+    const isWhole = buffer.length === pooledBufferBytes;
+    this.#kept.push(isWhole ? buffer : Buffer.from(buffer.buffer, 0, pooledBufferBytes));
   }
 }

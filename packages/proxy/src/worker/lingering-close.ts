@@ -3,7 +3,6 @@
 import type { Socket } from "node:net";
 import type { DataPath } from "./data-path.ts";
 import { CallbackTimer } from "./timer-wheel.ts";
-import type { SocketOutput } from "./socket-output.ts";
 
 /**
  * How long a connection that we end waits for the peer's end, so that it can read our last answer (Envoy:
@@ -13,16 +12,24 @@ const lingerMs = 1000;
 /** How long such a connection may go without taking anything of what still waits for it. */
 const stallMs = 10_000;
 
+/** The connection's output. */
+interface EndingOutput {
+  /** Bytes that the kernel has not taken yet. */
+  readonly waitingBytes: number;
+  /** Ends our side of the connection behind everything that waits, then calls back. */
+  end(onEnded: () => void): void;
+}
+
 export class LingeringClose {
   readonly #socket: Socket;
-  readonly #output: SocketOutput;
+  readonly #output: EndingOutput;
   readonly #dataPath: DataPath;
   readonly #timer = new CallbackTimer(() => this.#onTimer());
   /** What waited for the client when the timer was armed last. */
   #unsentBytes: number;
 
   /** Ends our side behind everything that has been written, and the socket in the end. */
-  constructor(socket: Socket, output: SocketOutput, dataPath: DataPath) {
+  constructor(socket: Socket, output: EndingOutput, dataPath: DataPath) {
     this.#socket = socket;
     this.#output = output;
     this.#dataPath = dataPath;

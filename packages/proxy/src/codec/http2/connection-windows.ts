@@ -1,18 +1,9 @@
 // How many bytes of bodies one connection may carry each way (RFC 9113 §5.2, §6.9), and which streams wait for their
 // turn: those that have waited go behind those that come, so that each gets one.
-import type { SocketOutput } from "../../worker/socket-output.ts";
 import type { FloodGuard } from "./flood-guard.ts";
-import {
-  defaultMaxFrameBytes,
-  defaultWindowBytes,
-  frameFlags,
-  frameHeader,
-  frameHeaderBytes,
-  frameTypes,
-  maxInteger,
-  windowUpdateFrame,
-  writeFrameHeader,
-} from "./frame.ts";
+import { defaultMaxFrameBytes, defaultWindowBytes, maxInteger } from "./frame.ts";
+import type { FrameOutput } from "./frame-output.ts";
+import type { FrameWriter } from "./frame-writer.ts";
 
 /** What a stream has to do with it. */
 export interface SendingStream {
@@ -24,7 +15,8 @@ export interface SendingStream {
 }
 
 export class ConnectionWindows {
-  readonly #output: SocketOutput;
+  readonly #output: FrameOutput;
+  readonly #frames: FrameWriter;
   readonly #floods: FloodGuard;
   readonly #initialBytes: number;
   #sendBytes = defaultWindowBytes;
@@ -38,8 +30,9 @@ export class ConnectionWindows {
   /** Streams with something that waits, in the order in which they get their turn. */
   readonly #waiting = new Set<SendingStream>();
 
-  constructor(output: SocketOutput, floods: FloodGuard, initialBytes: number) {
+  constructor(output: FrameOutput, frames: FrameWriter, floods: FloodGuard, initialBytes: number) {
     this.#output = output;
+    this.#frames = frames;
     this.#floods = floods;
     this.#initialBytes = initialBytes;
     this.#receiveBytes = initialBytes;
@@ -48,7 +41,7 @@ export class ConnectionWindows {
   /** Ours begins as wide as the options say, which is more than SETTINGS can say. */
   start(): void {
     const more = this.#initialBytes - defaultWindowBytes;
-    if (more > 0) this.#output.writeBytes(windowUpdateFrame(0, more));
+    if (more > 0) this.#frames.windowUpdate(0, more);
   }
 
   /** A DATA frame has come; false where it is larger than the window. */
@@ -62,7 +55,7 @@ export class ConnectionWindows {
     this.#readBytes += bytes;
     if (this.#readBytes < this.#initialBytes / 2) return;
     this.#receiveBytes += this.#readBytes;
-    this.#output.writeBytes(windowUpdateFrame(0, this.#readBytes));
+    this.#frames.windowUpdate(0, this.#readBytes);
     this.#readBytes = 0;
   }
 
@@ -87,30 +80,9 @@ export class ConnectionWindows {
     if (bytes <= 0) return 0;
     stream.sendWindowBytes -= bytes;
     this.#sendBytes -= bytes;
-    const frames = Math.ceil(bytes / defaultMaxFrameBytes);
-    this.#floods.dataFramesSent(frames);
-    const endFlag = endStream && bytes === left ? frameFlags.endStream : 0;
-    if (frames === 1) {
-      this.#output.writeBytes(frameHeader(bytes, frameTypes.data, endFlag, stream.id));
-      this.#output.writeBody(bytes === chunk.length ? chunk : chunk.subarray(start, start + bytes));
-    } else {
-      this.#writeFrames(stream.id, chunk, start, bytes, frames, endFlag);
-    }
+    this.#floods.dataFramesSent(Math.ceil(bytes / defaultMaxFrameBytes));
+    this.#frames.data(stream.id, chunk, start, start + bytes, endStream && bytes === left);
     return bytes;
-  }
-
-  /** All frames of the chunk in one buffer, and so in one write. */
-  #writeFrames(id: number, chunk: Buffer, start: number, bytes: number, frames: number, endFlag: number): void {
-    const total = bytes + frames * frameHeaderBytes;
-    const data = this.#output.begin(total);
-    let at = data.length - total;
-    for (let sent = 0; sent < bytes; sent += defaultMaxFrameBytes) {
-      const length = Math.min(defaultMaxFrameBytes, bytes - sent);
-      writeFrameHeader(data, at, length, frameTypes.data, sent + length === bytes ? endFlag : 0, id);
-      chunk.copy(data, at + frameHeaderBytes, start + sent, start + sent + length);
-      at += frameHeaderBytes + length;
-    }
-    this.#output.commit(data);
   }
 
   /** It gets its turn when a window or the socket opens. */

@@ -1,5 +1,4 @@
-// Frames of HTTP/2 (RFC 9113 §4, §6): their numbers, and those that we write, as latin1 text that leaves with the heads
-// and bodies of its turn.
+// Frames of HTTP/2 (RFC 9113 §4, §6): their numbers, and the header that each begins with.
 
 export const frameTypes = {
   data: 0,
@@ -61,30 +60,7 @@ export const defaultWindowBytes = 65_535;
 /** Of windows and stream ids (§6.9.1, §5.1.1). */
 export const maxInteger = 0x7fff_ffff;
 
-const characters = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code));
-
-function uint32(value: number): string {
-  return (
-    characters[value >>> 24]! +
-    characters[(value >>> 16) & 0xff]! +
-    characters[(value >>> 8) & 0xff]! +
-    characters[value & 0xff]!
-  );
-}
-
 /** `length` is that of the payload. */
-export function frameHeader(length: number, type: number, flags: number, streamId: number): string {
-  return (
-    characters[length >>> 16]! +
-    characters[(length >>> 8) & 0xff]! +
-    characters[length & 0xff]! +
-    characters[type]! +
-    characters[flags]! +
-    uint32(streamId)
-  );
-}
-
-/** The same into a buffer. */
 export function writeFrameHeader(
   target: Buffer,
   at: number,
@@ -102,44 +78,4 @@ export function writeFrameHeader(
   target[at + 6] = streamId >>> 16;
   target[at + 7] = streamId >>> 8;
   target[at + 8] = streamId;
-}
-
-export function settingsFrame(settings: readonly (readonly [id: number, value: number])[]): string {
-  let text = frameHeader(settings.length * 6, frameTypes.settings, 0, 0);
-  for (const [id, value] of settings) text += characters[id >>> 8]! + characters[id & 0xff]! + uint32(value);
-  return text;
-}
-
-export const settingsAck = frameHeader(0, frameTypes.settings, frameFlags.ack, 0);
-
-/** `data` are 8 latin1 characters. */
-export function pingFrame(data: string, isAck: boolean): string {
-  return frameHeader(8, frameTypes.ping, isAck ? frameFlags.ack : 0, 0) + data;
-}
-
-export function goAwayFrame(lastStreamId: number, errorCode: number): string {
-  return frameHeader(8, frameTypes.goAway, 0, 0) + uint32(lastStreamId) + uint32(errorCode);
-}
-
-export function rstStreamFrame(streamId: number, errorCode: number): string {
-  return frameHeader(4, frameTypes.rstStream, 0, streamId) + uint32(errorCode);
-}
-
-export function windowUpdateFrame(streamId: number, bytes: number): string {
-  return frameHeader(4, frameTypes.windowUpdate, 0, streamId) + uint32(bytes);
-}
-
-/** A field section as HEADERS and, where it is long, CONTINUATIONs (§6.2, §6.10). */
-export function headersFrames(block: string, streamId: number, endStream: boolean, maxFrameBytes: number): string {
-  const flags = endStream ? frameFlags.endStream : 0;
-  if (block.length <= maxFrameBytes) {
-    return frameHeader(block.length, frameTypes.headers, flags | frameFlags.endHeaders, streamId) + block;
-  }
-  let text = frameHeader(maxFrameBytes, frameTypes.headers, flags, streamId) + block.slice(0, maxFrameBytes);
-  for (let at = maxFrameBytes; at < block.length; at += maxFrameBytes) {
-    const piece = block.slice(at, at + maxFrameBytes);
-    const isLast = at + maxFrameBytes >= block.length;
-    text += frameHeader(piece.length, frameTypes.continuation, isLast ? frameFlags.endHeaders : 0, streamId) + piece;
-  }
-  return text;
 }

@@ -6,10 +6,10 @@ import { ipPortText } from "../../http/ip-port-text.ts";
 import { readyEventOf } from "../../tls/ready-event.ts";
 import type { TlsInfo } from "../../tls/tls-info.ts";
 import type { DataPath } from "../../worker/data-path.ts";
-import { SocketOutput } from "../../worker/socket-output.ts";
 import type { ClientCodec, ClientCodecOwner } from "../client-codec.ts";
 import type { RequestSender, ResponseReceiver } from "../stream-codec.ts";
-import { errorCodes, maxInteger, preface } from "./frame.ts";
+import { errorCodes, maxInteger } from "./frame.ts";
+import { FrameOutput } from "./frame-output.ts";
 import { Http2ClientStream } from "./http2-client-stream.ts";
 import { Http2Session, type Http2SessionSettings } from "./http2-session.ts";
 import type { SessionOwner } from "./session-owner.ts";
@@ -42,7 +42,7 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner {
   readonly #owner: ClientCodecOwner;
   readonly #settings: Http2ClientSettings;
   readonly #dataPath: DataPath;
-  readonly #output: SocketOutput;
+  readonly #output: FrameOutput;
   readonly #session: Http2Session;
   readonly #response: ResponseFields;
   readonly #trailers: TrailerFields;
@@ -60,7 +60,7 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner {
     this.#owner = owner;
     this.#settings = settings;
     this.#dataPath = dataPath;
-    this.#output = new SocketOutput(socket, dataPath, settings.bufferLimitBytes, () => this.#session.onDrained());
+    this.#output = new FrameOutput(socket, dataPath, settings.bufferLimitBytes, () => this.#session.onDrained());
     this.#session = new Http2Session(this, this.#output, settings, dataPath);
     this.#response = new ResponseFields(settings);
     this.#trailers = new TrailerFields(settings);
@@ -124,7 +124,7 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner {
   #onConnect(tls: TlsInfo | undefined): void {
     this.#state = "open";
     this.#dataPath.turn.run(() => {
-      this.#output.writeBytes(preface);
+      this.#session.frames.preface();
       this.#session.start(this.#settings.maxHeadBytes);
       this.#owner.onConnected(tls);
     });

@@ -8,6 +8,9 @@ import type { Http2Session } from "./http2-session.ts";
 import { errorCodeOf, Http2Stream } from "./http2-stream.ts";
 import type { ResponseFields } from "./response-fields.ts";
 
+/** Of a request, with the method of an extended CONNECT. */
+const pseudoNameBytes = ":method:protocol:scheme:path:authorityCONNECT".length;
+
 /** As over HTTP/1.1. */
 const maxInformationalCount = 100;
 
@@ -29,7 +32,6 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
 
   sendRequestHead(head: RequestHead, endStream: boolean): void {
     if (this.isSendOver) return;
-    const { encoder } = this.session.frames;
     this.#method = head.method;
     this.#upgrade = head.upgrade;
     const isConnect = head.method === "CONNECT";
@@ -42,13 +44,21 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
       receiver?.onUpstreamReset("protocol_error", false);
       return;
     }
-    let block = encoder.begin() + encoder.field(":method", isExtended ? "CONNECT" : head.method);
-    if (isExtended) block += encoder.field(":protocol", head.upgrade!);
-    if (!isConnect) block += encoder.field(":scheme", head.scheme) + encoder.field(":path", head.path);
-    block += encoder.field(":authority", head.authority) + encoder.fields(head.headers.entries);
     this.id = this.#takeId();
     this.session.add(this);
-    this.session.frames.head(this.id, block, endStream);
+    const { method, scheme, path, authority, headers } = head;
+    const { frames } = this.session;
+    const valueBytes = method.length + scheme.length + path.length + authority.length + (head.upgrade?.length ?? 0);
+    const encoder = frames.beginFields(headers.entries, pseudoNameBytes + valueBytes);
+    encoder.field(":method", isExtended ? "CONNECT" : method);
+    if (isExtended) encoder.field(":protocol", head.upgrade!);
+    if (!isConnect) {
+      encoder.field(":scheme", scheme);
+      encoder.field(":path", path);
+    }
+    encoder.field(":authority", authority);
+    encoder.fields(headers.entries);
+    frames.endFields(this.id, endStream);
     if (endStream) this.endSending();
   }
 

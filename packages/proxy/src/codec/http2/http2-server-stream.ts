@@ -7,6 +7,7 @@ import type { Http2Session } from "./http2-session.ts";
 import { errorCodeOf, Http2Stream } from "./http2-stream.ts";
 
 const noBytes: Buffer = Buffer.alloc(0);
+const statusFieldBytes = ":status200".length;
 
 export class Http2ServerStream extends Http2Stream implements ResponseSender {
   /** Set once the owner has taken the request; unset when nothing is told to it any more. */
@@ -52,7 +53,7 @@ export class Http2ServerStream extends Http2Stream implements ResponseSender {
   sendInformational(status: number, headers: HeaderMap): void {
     // 101 has no meaning here (RFC 9113 §8.6).
     if (this.#hasHead || this.isSendOver || status === 101) return;
-    this.session.frames.head(this.id, this.#block(status, headers.entries), false);
+    this.#writeHead(status, headers.entries, false);
   }
 
   upgradeToTunnel(): void {
@@ -66,13 +67,16 @@ export class Http2ServerStream extends Http2Stream implements ResponseSender {
     // What HTTP/1.1 says with 101 is the success of an extended CONNECT (RFC 8441 §5).
     const status = head.status === 101 ? 200 : head.status;
     this.#hasBody = isTunnel || (this.#method !== "HEAD" && status !== 204 && status !== 304);
-    this.session.frames.head(this.id, this.#block(status, head.headers.entries), endStream);
+    this.#writeHead(status, head.headers.entries, endStream);
     if (endStream) this.endSending();
   }
 
-  #block(status: number, entries: readonly string[]): string {
-    const { encoder } = this.session.frames;
-    return encoder.begin() + encoder.field(":status", String(status)) + encoder.fields(entries);
+  #writeHead(status: number, entries: readonly string[], endStream: boolean): void {
+    const { frames } = this.session;
+    const encoder = frames.beginFields(entries, statusFieldBytes);
+    encoder.field(":status", String(status));
+    encoder.fields(entries);
+    frames.endFields(this.id, endStream);
   }
 
   sendResponseData(chunk: Buffer, endStream: boolean): void {

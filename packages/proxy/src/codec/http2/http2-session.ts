@@ -1,11 +1,10 @@
 // One HTTP/2 connection, whichever end we are: frames in, their order and their limits, settings, pings and the way to
 // the end (RFC 9113). What a field section means is for the two ends to say.
 import type { DataPath } from "../../worker/data-path.ts";
-import type { SocketOutput } from "../../worker/socket-output.ts";
-import { latin1Slice } from "../../http/latin1-slice.ts";
 import { ConnectionWindows } from "./connection-windows.ts";
 import { type Flood, FloodGuard } from "./flood-guard.ts";
-import { errorCodes, frameFlags, frameTypes, maxInteger, pingFrame, rstStreamFrame, settingsAck } from "./frame.ts";
+import { errorCodes, frameFlags, frameTypes, maxInteger } from "./frame.ts";
+import type { FrameOutput } from "./frame-output.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import { FrameReader, type FrameSink } from "./frame-reader.ts";
 import { HpackDecoder } from "./hpack/hpack-decoder.ts";
@@ -56,7 +55,7 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
 
   constructor(
     owner: SessionOwner,
-    output: SocketOutput,
+    output: FrameOutput,
     { http2: options, ...settings }: Http2SessionSettings,
     dataPath: DataPath,
   ) {
@@ -72,7 +71,7 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
     this.streams = new StreamTable(owner.isServer);
     // What is encoded is hardly ever longer than what it says; beyond it nothing is gathered.
     this.#sections = new SectionGatherer(this, this.#floods, settings.maxHeadBytes * 2);
-    this.windows = new ConnectionWindows(output, this.#floods, options.initialConnectionWindowBytes);
+    this.windows = new ConnectionWindows(output, this.frames, this.#floods, options.initialConnectionWindowBytes);
   }
 
   get bytesReceived(): number {
@@ -255,7 +254,7 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
     if (!this.streams.widen(this.peer.takeWindowChange()))
       return this.fail(errorCodes.flowControlError, "SETTINGS_INITIAL_WINDOW_SIZE makes a window too large");
     this.#hasPeerSettings = true;
-    if (!this.#writeControl(settingsAck)) return;
+    if (this.#flood(this.#floods.controlFrames(this.frames.settingsAck()))) return;
     this.#owner.onPeerSettings();
     this.#flushWaiting();
   }
@@ -263,8 +262,9 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
   #takePing(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
     if (streamId !== 0) this.fail(errorCodes.protocolError, "PING on a stream");
     else if (end - start !== 8) this.fail(errorCodes.frameSizeError, "PING of another size than 8");
-    else if ((flags & frameFlags.ack) === 0) this.#writeControl(pingFrame(latin1Slice(bytes, start, end), true));
-    else {
+    else if ((flags & frameFlags.ack) === 0) {
+      this.#flood(this.#floods.controlFrames(this.frames.pingAck(bytes, start)));
+    } else {
       // One that we did not send is none of ours.
       this.#pings.shift()?.();
     }
@@ -357,19 +357,13 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
   writeReset(streamId: number, errorCode: number): void {
     this.stats.resetsSent.increment();
     this.streams.rememberReset(streamId);
-    this.#writeControl(rstStreamFrame(streamId, errorCode));
+    this.#flood(this.#floods.controlFrames(this.frames.reset(streamId, errorCode)));
   }
 
   /** `onAnswer` when the peer has taken everything that was written before. */
   ping(onAnswer: () => void): void {
     this.#pings.push(onAnswer);
     this.frames.ping();
-  }
-
-  /** An answer to what the peer sent; false where too many wait. */
-  #writeControl(frame: string): boolean {
-    if (this.#flood(this.#floods.controlFrames(this.frames.answer(frame)))) return false;
-    return true;
   }
 
   /** The socket has taken what was written. */

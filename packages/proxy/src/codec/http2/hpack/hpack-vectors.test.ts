@@ -155,7 +155,9 @@ for (const { text, hex } of [
   { text: "Mon, 21 Oct 2013 20:13:21 GMT", hex: "d07a be94 1054 d444 a820 0595 040b 8166 e082 a62d 1bff" },
 ]) {
   test(`RFC 7541 C.4 and C.6, Huffman: ${text}`, () => {
-    assert.equal(Buffer.from(huffmanEncode(text), "latin1").toString("hex"), hex.replaceAll(" ", ""));
+    const code = Buffer.alloc(hex.replaceAll(" ", "").length / 2);
+    assert.equal(huffmanEncode(text, code, 0), code.length);
+    assert.equal(code.toString("hex"), hex.replaceAll(" ", ""));
     const bytes = fromHex(hex);
     assert.equal(huffmanDecode(bytes, 0, bytes.length), text);
   });

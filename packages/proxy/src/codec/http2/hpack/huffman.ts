@@ -108,9 +108,9 @@ export function huffmanBytes(text: string): number {
   return Math.ceil(bits / 8);
 }
 
-/** The code of latin1 text, itself as latin1. */
-export function huffmanEncode(text: string): string {
-  let out = "";
+/** Writes the code of latin1 text; gives the position behind it. */
+export function huffmanEncode(text: string, target: Uint8Array, start: number): number {
+  let at = start;
   let pending = 0;
   let pendingBits = 0;
   for (let index = 0; index < text.length; index += 1) {
@@ -125,10 +125,10 @@ export function huffmanEncode(text: string): string {
       pendingBits += take;
       if (pendingBits < 8) continue;
       pendingBits -= 8;
-      out += String.fromCharCode(pending >>> pendingBits);
+      target[at++] = pending >>> pendingBits;
       pending &= (1 << pendingBits) - 1;
     }
   }
-  if (pendingBits > 0) out += String.fromCharCode((pending << (8 - pendingBits)) | (0xff >> pendingBits));
-  return out;
+  if (pendingBits > 0) target[at++] = (pending << (8 - pendingBits)) | (0xff >> pendingBits);
+  return at;
 }
