@@ -3,15 +3,8 @@
 import { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
 import { isHostField } from "../http1/authority.ts";
-import { connectionFields } from "./connection-fields.ts";
-import type { FieldSink } from "./hpack/hpack-decoder.ts";
-import { fieldOverheadBytes } from "./hpack/hpack-decoder.ts";
-
-const methodPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Visible ASCII, as over HTTP/1.1. */
-const pathPattern = /^(?:\/[\x21-\x7e]*|\*)$/;
-const schemePattern = /^[A-Za-z][-+.A-Za-z0-9]*$/;
-const digits = /^\d{1,15}$/;
+import { type FieldKind, fieldKinds, isPseudo } from "./field-syntax.ts";
+import { fieldOverheadBytes, type FieldSink } from "./hpack/hpack-decoder.ts";
 
 export interface FieldLimits {
   readonly maxHeadBytes: number;
@@ -24,8 +17,10 @@ export abstract class SectionFields implements FieldSink {
   entries: string[] = [];
   #fieldCount = 0;
   #listBytes = 0;
-  protected hasRegular = false;
+  #hasRegular = false;
   #contentLength = "";
+  /** -1 where none is declared. */
+  contentLengthBytes = -1;
   isTooLarge = false;
   /** What is malformed; the first fault counts. */
   fault = "";
@@ -38,13 +33,14 @@ export abstract class SectionFields implements FieldSink {
     this.entries = [];
     this.#fieldCount = 0;
     this.#listBytes = 0;
-    this.hasRegular = false;
+    this.#hasRegular = false;
     this.#contentLength = "";
+    this.contentLengthBytes = -1;
     this.isTooLarge = false;
     this.fault = "";
   }
 
-  onField(name: string, value: string, isSound: boolean): void {
+  onField(name: string, value: string, kind: FieldKind): void {
     this.#fieldCount += 1;
     this.#listBytes += name.length + value.length + fieldOverheadBytes;
     // Beyond the limits nothing is kept: a table's entry costs its sender one byte.
@@ -52,42 +48,39 @@ export abstract class SectionFields implements FieldSink {
       this.isTooLarge = true;
       return;
     }
-    if (!isSound) {
-      this.fail("invalid field");
+    if (isPseudo(kind)) {
+      if (this.#hasRegular) this.fail("a pseudo-header behind a field");
+      else this.takePseudo(kind, value);
       return;
     }
-    if (name.charCodeAt(0) === 58 /* : */) {
-      if (this.hasRegular) this.fail("a pseudo-header behind a field");
-      else this.takePseudo(name, value);
-      return;
-    }
-    this.hasRegular = true;
-    if (connectionFields.has(name)) this.fail("a field of the connection");
-    else this.takeField(name, value);
+    this.#hasRegular = true;
+    if (kind === fieldKinds.plain) this.entries.push(name, value);
+    else this.takeField(kind, name, value);
   }
 
-  protected abstract takePseudo(name: string, value: string): void;
+  protected abstract takePseudo(kind: FieldKind, value: string): void;
 
-  protected takeField(name: string, value: string): void {
-    if (name === "content-length") {
-      if (!digits.test(value) || (this.#contentLength !== "" && this.#contentLength !== value)) {
-        this.fail("content-length");
-        return;
-      }
-      // Twice the same is once (RFC 9110 §8.6).
-      if (this.#contentLength !== "") return;
+  /** One that says something to the codec. */
+  protected takeField(kind: FieldKind, name: string, value: string): void {
+    if (kind === fieldKinds.unsound) this.fail("invalid field");
+    else if (kind === fieldKinds.ofConnection) this.fail("a field of the connection");
+    else if (kind === fieldKinds.contentLength) this.#takeContentLength(name, value);
+    else this.entries.push(name, value);
+  }
+
+  #takeContentLength(name: string, value: string): void {
+    // Twice the same is once (RFC 9110 §8.6).
+    if (this.#contentLength === "") {
       this.#contentLength = value;
+      this.contentLengthBytes = Number(value);
+      this.entries.push(name, value);
+    } else if (this.#contentLength !== value) {
+      this.fail("content-length");
     }
-    this.entries.push(name, value);
   }
 
   protected fail(fault: string): void {
     if (this.fault === "") this.fault = fault;
-  }
-
-  /** -1 where none is declared. */
-  get contentLengthBytes(): number {
-    return this.#contentLength === "" ? -1 : Number(this.#contentLength);
   }
 }
 
@@ -113,26 +106,26 @@ export class RequestFields extends SectionFields {
     this.expectsContinue = false;
   }
 
-  protected override takePseudo(name: string, value: string): void {
-    switch (name) {
-      case ":method":
-        if (this.#method !== "" || !methodPattern.test(value)) this.fail(name);
+  protected override takePseudo(kind: FieldKind, value: string): void {
+    switch (kind) {
+      case fieldKinds.method:
+        if (this.#method !== "") this.fail(":method");
         this.#method = value;
         break;
-      case ":scheme":
-        if (this.#scheme !== "" || !schemePattern.test(value)) this.fail(name);
+      case fieldKinds.scheme:
+        if (this.#scheme !== "") this.fail(":scheme");
         this.#scheme = value.toLowerCase();
         break;
-      case ":authority":
-        if (this.#authority !== undefined || !isHostField(value)) this.fail(name);
+      case fieldKinds.authority:
+        if (this.#authority !== undefined) this.fail(":authority");
         this.#authority = value;
         break;
-      case ":path":
-        if (this.#path !== "" || !pathPattern.test(value)) this.fail(name);
+      case fieldKinds.path:
+        if (this.#path !== "") this.fail(":path");
         this.#path = value;
         break;
-      case ":protocol":
-        if (this.#protocol !== "" || !methodPattern.test(value)) this.fail(name);
+      case fieldKinds.protocol:
+        if (this.#protocol !== "") this.fail(":protocol");
         this.#protocol = value.toLowerCase();
         break;
       default:
@@ -140,26 +133,26 @@ export class RequestFields extends SectionFields {
     }
   }
 
-  protected override takeField(name: string, value: string): void {
-    switch (name) {
-      case "host":
+  protected override takeField(kind: FieldKind, name: string, value: string): void {
+    switch (kind) {
+      case fieldKinds.host:
         if (this.#host !== undefined || !isHostField(value)) this.fail("host");
         this.#host = value;
         break;
-      case "cookie":
+      case fieldKinds.cookie:
         // §8.2.3: they may come in pieces, and are one for whoever is not HTTP/2.
         this.#cookies += this.#cookies === "" ? value : `; ${value}`;
         break;
-      case "te":
+      case fieldKinds.te:
         if (value.toLowerCase() === "trailers") this.entries.push(name, "trailers");
         else this.fail("te");
         break;
-      case "expect":
+      case fieldKinds.expect:
         if (value.toLowerCase() === "100-continue") this.expectsContinue = true;
         else this.entries.push(name, value);
         break;
       default:
-        super.takeField(name, value);
+        super.takeField(kind, name, value);
     }
   }
 

@@ -1,7 +1,6 @@
 // A response's field section as the head that everything above the codec works with (RFC 9113 §8.3.2).
+import { type FieldKind, fieldKinds } from "./field-syntax.ts";
 import { SectionFields } from "./request-fields.ts";
-
-const statusPattern = /^[1-9]\d\d$/;
 
 export class ResponseFields extends SectionFields {
   /** 0 where none has come. */
@@ -12,8 +11,8 @@ export class ResponseFields extends SectionFields {
     this.status = 0;
   }
 
-  protected override takePseudo(name: string, value: string): void {
-    if (name !== ":status" || this.status !== 0 || !statusPattern.test(value)) this.fail(name);
+  protected override takePseudo(kind: FieldKind, value: string): void {
+    if (kind !== fieldKinds.status || this.status !== 0) this.fail("a pseudo-header but :status");
     else this.status = Number(value);
   }
 

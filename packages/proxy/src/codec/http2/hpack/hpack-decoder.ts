@@ -1,7 +1,7 @@
 // Field sections from their HPACK encoding (RFC 7541). One instance a connection: its dynamic table is what the peer's
 // encoder says, so that every block of the connection is decoded in order, those of refused requests included.
 import { latin1Slice } from "../../../http/latin1-slice.ts";
-import { isFieldName, isFieldValue } from "../field-syntax.ts";
+import { type FieldKind, fieldKinds, kindOfName, kindWithValue } from "../field-syntax.ts";
 import { huffmanDecode } from "./huffman.ts";
 import { staticCount, staticNames, staticValues } from "./static-table.ts";
 
@@ -9,9 +9,12 @@ import { staticCount, staticNames, staticValues } from "./static-table.ts";
 export const fieldOverheadBytes = 32;
 
 export interface FieldSink {
-  /** `isSound`: name and value hold no character that RFC 9113 §8.2.1 forbids. Looked at once for each literal. */
-  onField(name: string, value: string, isSound: boolean): void;
+  /** `kind` is looked at once for each literal. */
+  onField(name: string, value: string, kind: FieldKind): void;
 }
+
+const staticNameKinds = staticNames.map(kindOfName);
+const staticKinds = staticNameKinds.map((kind, index) => kindWithValue(kind, staticValues[index]!));
 
 /** Longer ones stand for numbers beyond 2^28, which nothing here may be (§5.1). */
 const maxContinuationBytes = 4;
@@ -24,7 +27,7 @@ export class HpackDecoder {
   // A ring, the newest at `#newest`; its capacity is a power of two.
   #names: string[] = Array.from({ length: 32 }, () => "");
   #values: string[] = Array.from({ length: 32 }, () => "");
-  #sound: boolean[] = Array.from({ length: 32 }, () => false);
+  #kinds: FieldKind[] = Array.from({ length: 32 }, () => fieldKinds.unsound);
   #newest = 0;
   #count = 0;
   #bytes: Buffer = Buffer.alloc(0);
@@ -33,7 +36,7 @@ export class HpackDecoder {
   /** Of the literal that was read last. */
   #name = "";
   #value = "";
-  #nameIsSound = false;
+  #kind: FieldKind = fieldKinds.unsound;
 
   constructor(maxTableBytes: number) {
     this.#maxTableBytes = maxTableBytes;
@@ -55,9 +58,8 @@ export class HpackDecoder {
         if (!this.#indexed(sink)) return false;
       } else if ((first & 0x40) !== 0) {
         if (!this.#literal(6)) return false;
-        const isSound = this.#nameIsSound && isFieldValue(this.#value);
-        this.#insert(this.#name, this.#value, isSound);
-        sink.onField(this.#name, this.#value, isSound);
+        this.#insert(this.#name, this.#value, this.#kind);
+        sink.onField(this.#name, this.#value, this.#kind);
       } else if ((first & 0x20) !== 0) {
         // A change of the table's size stands at the beginning of a block alone (§4.2).
         const limit = this.#integer(5);
@@ -67,7 +69,7 @@ export class HpackDecoder {
         continue;
       } else {
         if (!this.#literal(4)) return false;
-        sink.onField(this.#name, this.#value, this.#nameIsSound && isFieldValue(this.#value));
+        sink.onField(this.#name, this.#value, this.#kind);
       }
       mayResize = false;
     }
@@ -78,36 +80,39 @@ export class HpackDecoder {
     const index = this.#integer(7);
     if (index <= 0) return false;
     if (index <= staticCount) {
-      sink.onField(staticNames[index]!, staticValues[index]!, true);
+      sink.onField(staticNames[index]!, staticValues[index]!, staticKinds[index]!);
       return true;
     }
     const slot = this.#slot(index);
     if (slot < 0) return false;
-    sink.onField(this.#names[slot]!, this.#values[slot]!, this.#sound[slot]!);
+    sink.onField(this.#names[slot]!, this.#values[slot]!, this.#kinds[slot]!);
     return true;
   }
 
-  /** Leaves what it read in `#name` and `#value`. */
+  /** Leaves what it read in `#name`, `#value` and `#kind`. */
   #literal(prefixBits: number): boolean {
     const index = this.#integer(prefixBits);
     if (index < 0) return false;
+    let kind: FieldKind;
     if (index === 0) {
       const name = this.#string();
       if (name === undefined) return false;
       this.#name = name;
-      this.#nameIsSound = isFieldName(name);
+      kind = kindOfName(name);
     } else if (index <= staticCount) {
       this.#name = staticNames[index]!;
-      this.#nameIsSound = true;
+      kind = staticNameKinds[index]!;
     } else {
       const slot = this.#slot(index);
       if (slot < 0) return false;
       this.#name = this.#names[slot]!;
-      this.#nameIsSound = this.#sound[slot]! || isFieldName(this.#name);
+      kind = this.#kinds[slot]!;
+      if (kind === fieldKinds.unsound) kind = kindOfName(this.#name);
     }
     const value = this.#string();
     if (value === undefined) return false;
     this.#value = value;
+    this.#kind = kindWithValue(kind, value);
     return true;
   }
 
@@ -143,7 +148,7 @@ export class HpackDecoder {
     return latin1Slice(this.#bytes, start, start + length);
   }
 
-  #insert(name: string, value: string, isSound: boolean): void {
+  #insert(name: string, value: string, kind: FieldKind): void {
     const size = name.length + value.length + fieldOverheadBytes;
     this.#evict(this.#tableLimitBytes - size);
     // One that is larger than the table empties it, which is no error (§4.4).
@@ -152,7 +157,7 @@ export class HpackDecoder {
     this.#newest = (this.#newest + 1) & (this.#names.length - 1);
     this.#names[this.#newest] = name;
     this.#values[this.#newest] = value;
-    this.#sound[this.#newest] = isSound;
+    this.#kinds[this.#newest] = kind;
     this.#count += 1;
     this.#tableBytes += size;
   }
@@ -175,7 +180,7 @@ export class HpackDecoder {
       );
     this.#names = oldestFirst(this.#names, "");
     this.#values = oldestFirst(this.#values, "");
-    this.#sound = oldestFirst(this.#sound, false);
+    this.#kinds = oldestFirst(this.#kinds, fieldKinds.unsound);
     this.#newest = length - 1;
   }
 
