@@ -126,8 +126,12 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
   }
 
   unwatchIdle(stream: DownstreamStream): void {
-    const index = this.#watched.lastIndexOf(stream);
-    if (index >= 0) this.#watched.splice(index, 1);
+    const watched = this.#watched;
+    const index = watched.lastIndexOf(stream);
+    if (index < 0) return;
+    // The order means nothing.
+    const last = watched.pop()!;
+    if (last !== stream) watched[index] = last;
   }
 
   #onIdleTimer(): void {

@@ -1,10 +1,10 @@
 // What the connection manager does to the headers of every request before filters see it: who the client is, what may
 // be believed of what it says, request ids (Envoy: `ConnectionManagerUtility::mutateRequestHeaders`).
-import { randomUUID } from "node:crypto";
 import net from "node:net";
 import { forwardClientCert, forwardedClientCertHeader } from "./forwarded-client-cert.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
 import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
+import { newRequestId } from "./request-id.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 
@@ -111,7 +111,7 @@ export function mutateRequestHeaders(
   }
   if (config.via !== "") appendVia(request, config.via);
   if (config.generateRequestId && (requestId === undefined || (isEdge && !config.preserveExternalRequestId))) {
-    headers.set("x-request-id", randomUUID());
+    headers.set("x-request-id", newRequestId());
   }
 }
 

@@ -106,7 +106,12 @@ export class FrameWriter {
     const output = this.#output;
     for (let at = start; at < end; at += defaultMaxFrameBytes) {
       const frameEnd = Math.min(end, at + defaultMaxFrameBytes);
-      output.beginFrame(frameEnd - at, frameTypes.data, endStream && frameEnd === end ? frameFlags.endStream : 0, streamId);
+      output.beginFrame(
+        frameEnd - at,
+        frameTypes.data,
+        endStream && frameEnd === end ? frameFlags.endStream : 0,
+        streamId,
+      );
       output.copy(bytes, at, frameEnd);
     }
   }

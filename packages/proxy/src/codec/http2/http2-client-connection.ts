@@ -10,7 +10,7 @@ import type { ClientCodec, ClientCodecOwner } from "../client-codec.ts";
 import type { RequestSender, ResponseReceiver } from "../stream-codec.ts";
 import { errorCodes, maxInteger } from "./frame.ts";
 import { FrameOutput } from "./frame-output.ts";
-import { Http2ClientStream } from "./http2-client-stream.ts";
+import { Http2ClientStream, type StreamNumbers } from "./http2-client-stream.ts";
 import { Http2Session, type Http2SessionSettings } from "./http2-session.ts";
 import type { SessionOwner } from "./session-owner.ts";
 import type { Http2Stream } from "./http2-stream.ts";
@@ -35,7 +35,7 @@ export const streamsOfUnknownHost = 100;
  */
 type State = "connecting" | "open" | "leaving" | "closed";
 
-export class Http2ClientConnection implements ClientCodec, SessionOwner {
+export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamNumbers {
   readonly protocol = "HTTP/2";
   readonly isServer = false;
   readonly #socket: Socket;
@@ -95,15 +95,10 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner {
   open(receiver: ResponseReceiver): RequestSender {
     if (this.capacity === 0) throw new Error(`a request on a connection that is ${this.#state}`);
     this.#unsentStreams += 1;
-    return new Http2ClientStream(
-      this.#session,
-      receiver,
-      () => this.#takeId(),
-      () => this.#unsentEnded(),
-    );
+    return new Http2ClientStream(this.#session, receiver, this);
   }
 
-  #takeId(): number {
+  takeStreamId(): number {
     const id = this.#nextId;
     this.#nextId += 2;
     this.#unsentStreams -= 1;
@@ -111,7 +106,7 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner {
     return id;
   }
 
-  #unsentEnded(): void {
+  onUnsentStreamEnd(): void {
     this.#unsentStreams -= 1;
     this.onStreamClosed();
   }

@@ -14,20 +14,24 @@ const pseudoNameBytes = ":method:protocol:scheme:path:authorityCONNECT".length;
 /** As over HTTP/1.1. */
 const maxInformationalCount = 100;
 
+/** The connection, which counts the streams whose heads have not been written. */
+export interface StreamNumbers {
+  takeStreamId(): number;
+  onUnsentStreamEnd(): void;
+}
+
 export class Http2ClientStream extends Http2Stream implements RequestSender {
   #receiver: ResponseReceiver | undefined;
-  readonly #takeId: () => number;
-  readonly #onUnsentEnd: () => void;
+  readonly #numbers: StreamNumbers;
   #method = "";
   #upgrade: string | undefined = undefined;
   #hasHead = false;
   #informationalCount = 0;
 
-  constructor(session: Http2Session, receiver: ResponseReceiver, takeId: () => number, onUnsentEnd: () => void) {
+  constructor(session: Http2Session, receiver: ResponseReceiver, numbers: StreamNumbers) {
     super(0, session);
     this.#receiver = receiver;
-    this.#takeId = takeId;
-    this.#onUnsentEnd = onUnsentEnd;
+    this.#numbers = numbers;
   }
 
   sendRequestHead(head: RequestHead, endStream: boolean): void {
@@ -44,7 +48,7 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
       receiver?.onUpstreamReset("protocol_error", false);
       return;
     }
-    this.id = this.#takeId();
+    this.id = this.#numbers.takeStreamId();
     this.session.add(this);
     const { method, scheme, path, authority, headers } = head;
     const { frames } = this.session;
@@ -79,7 +83,7 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     if (this.isSendOver) return;
     this.isSendOver = true;
     this.isReceiveOver = true;
-    this.#onUnsentEnd();
+    this.#numbers.onUnsentStreamEnd();
   }
 
   mayHaveCrossed(): boolean {

@@ -6,6 +6,8 @@ import type { Http2Session } from "./http2-session.ts";
 import { errorCodes } from "./frame.ts";
 
 const noBytes: Buffer = Buffer.alloc(0);
+/** Most streams never wait: they share it until one does. */
+const nothingWaits: Buffer[] = [];
 
 export abstract class Http2Stream {
   /** 0 = a stream of ours whose head has not been written. */
@@ -27,7 +29,7 @@ export abstract class Http2Stream {
   /** END_STREAM or a reset has been written. */
   isSendOver = false;
   /** Behind the windows, or a connection that does not take more. */
-  readonly #waiting: Buffer[] = [];
+  #waiting = nothingWaits;
   #waitingBytes = 0;
   /** What comes behind what waits: the end, or trailers with it. */
   #waitingEnd: "none" | "end" | HeaderMap = "none";
@@ -122,6 +124,7 @@ export abstract class Http2Stream {
     }
     if (chunk.length > sent) {
       const rest = Buffer.from(sent === 0 ? chunk : chunk.subarray(sent));
+      if (this.#waiting === nothingWaits) this.#waiting = [];
       this.#waiting.push(rest);
       this.#countWaiting(rest.length);
     }
@@ -203,7 +206,7 @@ export abstract class Http2Stream {
   }
 
   protected forgetWaiting(): void {
-    this.#waiting.length = 0;
+    this.#waiting = nothingWaits;
     this.#countWaiting(-this.#waitingBytes);
     this.#waitingEnd = "none";
     this.#wasOver = false;

@@ -15,6 +15,8 @@ export class StreamTable<Stream extends NumberedStream> {
   /** Of the ids that the peer opens. */
   readonly #peersParity: number;
   readonly #streams = new Map<number, Stream>();
+  /** The one that was asked for last: its frames mostly come together. */
+  #last: Stream | undefined = undefined;
   /** Ids that we have reset, in a ring: what was under way is let pass. */
   readonly #reset: number[] = [];
   #resetCount = 0;
@@ -32,7 +34,11 @@ export class StreamTable<Stream extends NumberedStream> {
   }
 
   get(id: number): Stream | undefined {
-    return this.#streams.get(id);
+    const last = this.#last;
+    if (last !== undefined && last.id === id) return last;
+    const found = this.#streams.get(id);
+    if (found !== undefined) this.#last = found;
+    return found;
   }
 
   add(stream: Stream): void {
@@ -42,6 +48,7 @@ export class StreamTable<Stream extends NumberedStream> {
   }
 
   delete(stream: Stream): boolean {
+    if (this.#last === stream) this.#last = undefined;
     return this.#streams.delete(stream.id);
   }
 

@@ -3,6 +3,7 @@
 import { latin1Slice } from "../../../http/latin1-slice.ts";
 import { type FieldKind, fieldKinds, kindOfName, kindWithValue } from "../field-syntax.ts";
 import { huffmanDecode } from "./huffman.ts";
+import { rememberValue, repeatedValue } from "./repeated-values.ts";
 import { staticCount, staticNames, staticValues } from "./static-table.ts";
 
 /** What a field takes of the table and of a list, beside its text (RFC 7541 §4.1, RFC 9113 §6.5.2). */
@@ -109,10 +110,34 @@ export class HpackDecoder {
       kind = this.#kinds[slot]!;
       if (kind === fieldKinds.unsound) kind = kindOfName(this.#name);
     }
+    // What goes into the table comes as an index from then on.
+    if (prefixBits === 4 && index > 0 && index <= staticCount) return this.#valueOfStatic(index, kind);
     const value = this.#string();
     if (value === undefined) return false;
     this.#value = value;
     this.#kind = kindWithValue(kind, value);
+    return true;
+  }
+
+  #valueOfStatic(index: number, nameKind: FieldKind): boolean {
+    const bytes = this.#bytes;
+    const from = this.#position;
+    // With its length in one byte; others are read as any.
+    const start = from + 1;
+    const end = start + (bytes[from]! & 0x7f);
+    const isHuffman = from < this.#end && (bytes[from]! & 0x80) !== 0;
+    const known = isHuffman && end <= this.#end ? repeatedValue(index, bytes, start, end) : undefined;
+    if (known !== undefined) {
+      this.#position = end;
+      this.#value = known.value;
+      this.#kind = known.kind;
+      return true;
+    }
+    const value = this.#string();
+    if (value === undefined) return false;
+    this.#value = value;
+    this.#kind = kindWithValue(nameKind, value);
+    if (isHuffman && this.#position === end) rememberValue(index, bytes, start, end, value, this.#kind);
     return true;
   }
 

@@ -6,6 +6,7 @@ import { type FieldKind, fieldKinds } from "../field-syntax.ts";
 import { HpackDecoder } from "./hpack-decoder.ts";
 import { HpackEncoder, maxEncodedBytes } from "./hpack-encoder.ts";
 import { huffmanBytes, huffmanDecode, huffmanEncode } from "./huffman.ts";
+import { staticCount, staticNames } from "./static-table.ts";
 
 type Field = readonly [name: string, value: string];
 
@@ -150,4 +151,33 @@ test("fields of a connection are left out", () => {
   const encoder = new HpackEncoder();
   for (const name of ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"])
     for (let again = 0; again < 2; again += 1) assert.equal(encodeAll(encoder, [[name, "a"]]).length, 0, name);
+});
+
+test("a value that is written out again and again is what its bytes say, whatever came before it", () => {
+  const value = fc.oneof(fc.constantFrom("", "a", "text/plain", "b".repeat(100)), latin1);
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.integer({ min: 1, max: staticCount }), value), { maxLength: 30 }), (literals) => {
+      const decoder = new HpackDecoder(4096);
+      for (const [index, text] of literals) {
+        const length = huffmanBytes(text);
+        const block = Buffer.alloc(16 + length);
+        let at = 0;
+        for (const [pattern, most, number] of [
+          [0, 15, index],
+          [0x80, 127, length],
+        ] as const) {
+          block[at++] = pattern | Math.min(most, number);
+          for (let rest = number - most; number >= most; rest >>>= 7) {
+            block[at++] = (rest & 127) | (rest > 127 ? 128 : 0);
+            if (rest <= 127) break;
+          }
+        }
+        at = huffmanEncode(text, block, at);
+        assert.deepEqual(decodeAll(decoder, block.subarray(0, at)), [[staticNames[index], text]]);
+        // Cut short, it is none, whatever is known of it.
+        if (length > 0) assert.equal(decodeAll(new HpackDecoder(4096), block.subarray(0, at - 1)), undefined);
+      }
+    }),
+    { numRuns: 500 },
+  );
 });
