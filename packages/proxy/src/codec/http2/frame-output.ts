@@ -1,6 +1,6 @@
 // What waits to be written to one HTTP/2 connection: all frames of a turn in one buffer, which leaves in one write at
-// its end. Frames are written byte by byte where they leave from: gathered as text, which is made bytes at the end, they
-// cost 3 µs more of 20 a request.
+// its end. Frames are written where they leave from: gathered as text, which is made bytes at the end, they cost 2 µs
+// more of 20 a request.
 import type { Socket } from "node:net";
 import type { BufferPool } from "../../worker/buffer-pool.ts";
 import type { DataPath } from "../../worker/data-path.ts";

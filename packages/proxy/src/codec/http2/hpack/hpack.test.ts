@@ -161,17 +161,8 @@ test("a value that is written out again and again is what its bytes say, whateve
       for (const [index, text] of literals) {
         const length = huffmanBytes(text);
         const block = Buffer.alloc(16 + length);
-        let at = 0;
-        for (const [pattern, most, number] of [
-          [0, 15, index],
-          [0x80, 127, length],
-        ] as const) {
-          block[at++] = pattern | Math.min(most, number);
-          for (let rest = number - most; number >= most; rest >>>= 7) {
-            block[at++] = (rest & 127) | (rest > 127 ? 128 : 0);
-            if (rest <= 127) break;
-          }
-        }
+        let at = writeInteger(block, 0, 0, 15, index);
+        at = writeInteger(block, at, 0x80, 127, length);
         at = huffmanEncode(text, block, at);
         assert.deepEqual(decodeAll(decoder, block.subarray(0, at)), [[staticNames[index], text]]);
         // Cut short, it is none, whatever is known of it.
@@ -181,3 +172,14 @@ test("a value that is written out again and again is what its bytes say, whateve
     { numRuns: 500 },
   );
 });
+
+/** §5.1; gives the position behind it. */
+function writeInteger(block: Buffer, start: number, pattern: number, most: number, value: number): number {
+  let at = start;
+  block[at++] = pattern | Math.min(most, value);
+  if (value < most) return at;
+  let rest = value - most;
+  for (; rest > 127; rest >>>= 7) block[at++] = (rest & 127) | 128;
+  block[at++] = rest;
+  return at;
+}
