@@ -123,6 +123,9 @@ const calls: readonly ParityCall[] = listeners.flatMap(({ name }): readonly Pari
   { listener: name, headers: { "x-word": "a" }, method: "POST", body: ["a", "b"] },
   { listener: name, method: "HEAD" },
   { listener: name, headers: { "x-word": latin1('ü"ß') } },
+  ...["application/grpc", "application/grpc+proto", "application/grpc-web"].flatMap((type) =>
+    ["POST", "HEAD"].map((method) => ({ listener: name, method, headers: { "content-type": type } })),
+  ),
 ]);
 
 /** Expression → whether it takes the denial of `GET /p/a?q=1#f` with `x-word: a`, twice. */

@@ -42,11 +42,17 @@ export function prepareLocalReply(
 }
 
 /** What a gRPC client takes for an answer: a head alone, with the status of the call. */
-function trailersOnly({ head, body }: PendingLocalReply, method: string, told: number | undefined): PendingLocalReply {
+function trailersOnly(
+  { head, body, contentType }: PendingLocalReply,
+  method: string,
+  told: number | undefined,
+): PendingLocalReply {
   const { headers } = head;
+  // The line end of JSON is none of its words.
+  const words = contentType === "application/json" && body.at(-1) === 0x0a ? body.subarray(0, -1) : body;
   headers.set("content-type", "application/grpc");
   headers.set("grpc-status", String(told ?? grpcStatusOfHttp(head.status)));
-  if (body.length > 0 && method !== "HEAD") headers.set("grpc-message", percentEncoded(body));
+  if (words.length > 0 && method !== "HEAD") headers.set("grpc-message", percentEncoded(words));
   headers.remove("content-length");
   return { head: { ...head, status: 200 }, body: noBytes, contentType: undefined };
 }

@@ -57,7 +57,7 @@ export interface Answer {
 }
 
 /** Response headers that a filter may set; the others are the connection manager's. */
-const comparedResponseHeaders = ["content-type", "content-length", "www-authenticate"];
+const comparedResponseHeaders = "content-type content-length www-authenticate grpc-status grpc-message".split(" ");
 /** Differ between two proxies by nature. */
 const ownRequestHeaders = new Set(["x-request-id", "x-parity", "x-forwarded-for", "x-envoy-expected-rq-timeout-ms"]);
 
