@@ -134,3 +134,51 @@ test("a request that was answered early goes on with nobody", () => {
   runner.continueRequest();
   assert.deepEqual(seen, ["a head"]);
 });
+
+function runnerOf(filters: readonly HttpFilter[]): FilterRunner {
+  const chain = new HttpFilterChain(filters.map((filter) => ({ filter, enablementKey: undefined })));
+  return new FilterRunner(streamWith([]), chain, sender);
+}
+
+test("what a filter returns goes on in the chunk's place, and nothing in the place of nothing", () => {
+  const seen: string[] = [];
+  const tells = (name: string): HttpFilter => ({
+    name,
+    onRequestData: (_stream, chunk, endStream) => void seen.push(`${name} ${String(chunk)} ${endStream}`),
+    onResponseData: (_stream, chunk, endStream) => void seen.push(`${name} ${String(chunk)} ${endStream}`),
+  });
+  const changes: HttpFilter = {
+    name: "changes",
+    onRequestData: (_stream, chunk) => chunk.subarray(1),
+    onResponseData: (_stream, chunk) => Buffer.concat([chunk, chunk]),
+    onResponseTrailers: (_stream, trailers) => Buffer.from(trailers.entries.join("=")),
+  };
+  const runner = runnerOf([tells("before"), changes, tells("behind")]);
+  runner.requestHead(false);
+  for (const text of ["abc", "x"]) runner.requestData(Buffer.from(text), false);
+  runner.requestData(Buffer.from("y"), true);
+  const request = ["before abc false", "behind bc false", "before x false", "before y true", "behind  true"];
+  assert.deepEqual(seen.splice(0), request);
+  runner.responseHead({ status: 200, headers: new HeaderMap() }, false);
+  assert.equal(String(runner.responseData(Buffer.from("r"), false)), "rr");
+  assert.equal(String(runner.responseTrailers(new HeaderMap(["a", "1"]))), "a=1");
+  assert.deepEqual(seen, ["behind r false", "before rr false", "before a=1 true"]);
+});
+
+test("who stops a response's head has its body for himself, and another answer begins anew", () => {
+  const seen: string[] = [];
+  const stopper = { ...talking("b", seen), onResponseHead: (): FilterStatus => "stop" };
+  const runner = runnerOf([talking("a", seen), stopper, talking("c", seen)]);
+  const response = { status: 404, headers: new HeaderMap() };
+  for (const _answer of [1, 2]) {
+    assert.equal(runner.responseHead(response, false), false);
+    assert.equal(runner.holdsResponse, true);
+    runner.responseData(bytes, false);
+    runner.responseTrailers(new HeaderMap());
+    const held = ["c response", "c response data", "b response data", "c response trailers", "b response trailers"];
+    assert.deepEqual(seen.splice(0), held);
+  }
+  assert.equal(runner.continueResponseHead(response), true);
+  assert.equal(runner.holdsResponse, false);
+  assert.deepEqual(seen, ["a response"]);
+});

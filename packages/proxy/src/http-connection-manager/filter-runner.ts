@@ -79,7 +79,7 @@ export class FilterRunner {
   /** False: a filter has answered in the response's place, or has stopped it. */
   responseHead(response: ResponseHead, endStream: boolean): boolean {
     this.#responseHolder = undefined;
-    return this.#passResponseHead(response, endStream, Infinity);
+    return this.#passResponseHead(response, endStream, this.#chain.all.length);
   }
 
   get holdsResponse(): boolean {
@@ -95,7 +95,7 @@ export class FilterRunner {
 
   /** What of the chunk goes to the client. */
   responseData(chunk: Buffer, endStream: boolean): Buffer {
-    return this.#passResponseData(chunk, endStream, Infinity);
+    return this.#passResponseData(chunk, endStream, this.#chain.all.length);
   }
 
   /** What ends the body in the trailers' place, if a filter puts something there. */
