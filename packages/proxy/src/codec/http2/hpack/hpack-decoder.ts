@@ -110,8 +110,7 @@ export class HpackDecoder {
       kind = this.#kinds[slot]!;
       if (kind === fieldKinds.unsound) kind = kindOfName(this.#name);
     }
-    // What goes into the table comes as an index from then on.
-    if (prefixBits === 4 && index > 0 && index <= staticCount) return this.#valueOfStatic(index, kind);
+    if (index > 0 && index <= staticCount) return this.#valueOfStatic(index, kind);
     const value = this.#string();
     if (value === undefined) return false;
     this.#value = value;
