@@ -27,12 +27,15 @@ export function serve(name: string, defaultPort: number, handler: Handler): void
   const host = process.env["HOST"] ?? "0.0.0.0";
   const port = Number(process.env["PORT"] ?? defaultPort);
   server.listen(port, host, () => process.stdout.write(`${name} listens on http://${host}:${port}\n`));
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.once(signal, () => {
-      server.close();
-      server.closeIdleConnections();
-    });
-  }
+  onEnd(() => {
+    server.close();
+    server.closeIdleConnections();
+  });
+}
+
+/** Calls `end` when the process is told to end. */
+export function onEnd(end: () => void): void {
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, end);
 }
 
 /** Why a call failed, for the log. `fetch` hides it in `cause`. */

@@ -1,7 +1,7 @@
 // A shop of the test's own: a copy of the sample, run by `tulle up` as a user would, on free ports and with its own
 // registry.
 import assert from "node:assert/strict";
-import { cp, mkdir, mkdtemp, readFile, readdir, readlink, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, readdir, readlink, rm, symlink, writeFile } from "node:fs/promises";
 import { type Agent, request } from "node:http";
 import { request as secureRequest } from "node:https";
 import { tmpdir } from "node:os";
@@ -81,10 +81,9 @@ export class ShopInstance implements AsyncDisposable {
 
   /** Starts a shop and waits for nothing. */
   static async begin(options: ShopOptions = {}): Promise<ShopInstance> {
-    // The programs of a whole shop use the installed libraries.
-    const place = options.isWhole ? path.join(root, ".cache") : tmpdir();
-    await mkdir(place, { recursive: true });
-    const parent = await mkdtemp(path.join(place, "tulle-e2e-"));
+    const parent = await mkdtemp(path.join(tmpdir(), "tulle-e2e-"));
+    // The shop's programs use the installed libraries.
+    await symlink(path.join(root, "node_modules"), path.join(parent, "node_modules"));
     const folder = path.join(parent, options.folderName ?? "shop");
     await cp(path.join(root, "samples", "shop"), folder, {
       recursive: true,

@@ -4,10 +4,11 @@ import type { AddressInfo } from "node:net";
 import { once } from "node:events";
 import { test, type TestContext } from "node:test";
 import { createAppServer } from "../serve.ts";
-import { createCatalog, type CatalogOptions } from "./catalog.ts";
+import { createCatalog } from "./catalog.ts";
+import { Stock, type StockOptions } from "./stock.ts";
 
-async function start(t: TestContext, options: Partial<CatalogOptions> = {}): Promise<string> {
-  const handler = createCatalog({ showImage: false, imageBaseUrl: "http://pictures", ...options });
+async function start(t: TestContext, options: Partial<StockOptions> = {}): Promise<string> {
+  const handler = createCatalog(new Stock({ showImage: false, imageBaseUrl: "http://pictures", ...options }));
   const server = createAppServer(handler).listen(0, "127.0.0.1");
   t.after(() => {
     server.closeAllConnections();

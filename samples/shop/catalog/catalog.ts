@@ -1,26 +1,12 @@
-// The catalog's answers: items as JSON, prices that can be changed, and a fault switch that makes a share of the
-// requests fail.
+// The catalog's answers by HTTP: items as JSON, prices that can be changed, and a fault switch that makes a share of
+// the requests fail.
 import type { Handler } from "../serve.ts";
 import { methodIs, pathOf, readBody, sendJson, sendText } from "../serve.ts";
-import { items, type Item } from "./items.ts";
-
-export interface CatalogOptions {
-  /** Version v2: items carry `imageUrl`. */
-  readonly showImage: boolean;
-  /** Where the pictures lie. */
-  readonly imageBaseUrl: string;
-  /** Gives a number from 0 up to 1; decides which requests fail. */
-  readonly random?: () => number;
-}
+import type { Stock } from "./stock.ts";
 
 const maxBodyBytes = 1024;
 
-export function createCatalog(options: CatalogOptions): Handler {
-  const random = options.random ?? Math.random;
-  const shown = items.map((item) => withImage(item, options));
-  /** Share of requests that fail, 0 to 100. */
-  let faultPercentage = 0;
-
+export function createCatalog(stock: Stock): Handler {
   return async (request, response) => {
     const path = pathOf(request);
     if (path === "/health") return sendText(response, 200, "ok\n");
@@ -28,27 +14,24 @@ export function createCatalog(options: CatalogOptions): Handler {
       if (!methodIs(request, response, "POST")) return;
       const rule = parseFaultRule(await readBody(request, maxBodyBytes));
       if (typeof rule === "string") return sendText(response, 400, `${rule}\n`);
-      faultPercentage = rule.active ? rule.percentage : 0;
+      stock.faultPercentage = rule.active ? rule.percentage : 0;
       const text = rule.active ? `blowups on: ${rule.percentage} % of requests answer 500` : "blowups off";
       return sendText(response, 200, `${text}\n`);
     }
-    if (random() * 100 < faultPercentage) return sendJson(response, 500, { error: "blowup" });
+    if (stock.fails()) return sendJson(response, 500, { error: "blowup" });
     if (path === "/items") {
-      if (methodIs(request, response, "GET")) sendJson(response, 200, shown);
+      if (methodIs(request, response, "GET")) sendJson(response, 200, stock.items);
       return;
     }
     const id = /^\/items\/([^/]+)$/.exec(path ?? "")?.[1];
     if (id === undefined) return sendJson(response, 404, { error: `no such path: ${path ?? request.url}` });
     if (!methodIs(request, response, "GET", "PUT")) return;
-    const index = shown.findIndex((each) => String(each.id) === id);
-    if (index < 0) return sendJson(response, 404, { error: `no item has the id ${id}` });
-    if (request.method === "PUT") {
-      const price = parsePrice(await readBody(request, maxBodyBytes));
-      if (price === undefined) return sendJson(response, 400, { error: 'expected {"price": "12.50"}' });
-      // For as long as this process lives: the samples have no database.
-      shown[index] = { ...shown[index]!, price };
-    }
-    sendJson(response, 200, shown[index]);
+    const item = stock.item(id);
+    if (item === undefined) return sendJson(response, 404, { error: `no item has the id ${id}` });
+    if (request.method === "GET" || request.method === "HEAD") return sendJson(response, 200, item);
+    const price = parsePrice(await readBody(request, maxBodyBytes));
+    if (price === undefined) return sendJson(response, 400, { error: 'expected {"price": "12.50"}' });
+    sendJson(response, 200, stock.setPrice(item.id, price));
   };
 }
 
@@ -60,10 +43,6 @@ function parsePrice(body: string | undefined): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function withImage(item: Item, options: CatalogOptions): Item {
-  return options.showImage ? { ...item, imageUrl: `${options.imageBaseUrl}/item-${item.id}.svg` } : item;
 }
 
 interface FaultRule {

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { createCatalog } from "../catalog/catalog.ts";
+import { Stock } from "../catalog/stock.ts";
 import { createAppServer, sendJson, type Handler } from "../serve.ts";
 import { createProductpage } from "./productpage.ts";
 
@@ -24,7 +25,8 @@ async function start(t: TestContext, catalog: Handler): Promise<string> {
   return listen(t, await createProductpage({ catalogUrl, staticFolder }));
 }
 
-const catalogV2 = (): Handler => createCatalog({ showImage: true, imageBaseUrl: "http://localhost:8080/static" });
+const catalogV2 = (): Handler =>
+  createCatalog(new Stock({ showImage: true, imageBaseUrl: "http://localhost:8080/static" }));
 
 test("the page shows the catalog, and every picture on it exists", async (t) => {
   const base = await start(t, catalogV2());

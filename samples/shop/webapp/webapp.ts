@@ -2,15 +2,20 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Handler } from "../serve.ts";
 import { headersToForward, methodIs, pathOf, readBody, reasonOf, sendJson, sendText } from "../serve.ts";
+import type { CatalogByGrpc } from "./catalog-by-grpc.ts";
 
 export interface WebappOptions {
   /** Base URL of the catalog, such as `http://catalog`. */
   readonly catalogUrl: string;
+  /** What the catalog is read by in the place of HTTP. */
+  readonly byGrpc?: CatalogByGrpc;
   /** Longest wait for the catalog; retries inside the mesh count into it. */
   readonly timeoutMs?: number;
 }
 
 const maxBodyBytes = 1024;
+/** A status of gRPC. */
+const deadlineExceeded = 4;
 
 export function createWebapp(options: WebappOptions): Handler {
   return async (request, response) => {
@@ -21,6 +26,10 @@ export function createWebapp(options: WebappOptions): Handler {
       return sendJson(response, 404, { error: `no such path: ${path}` });
     }
     if (!methodIs(request, response, "GET", ...(item === undefined ? [] : ["PUT"]))) return;
+    const timeoutMs = options.timeoutMs ?? 20_000;
+    if (options.byGrpc !== undefined && request.method !== "PUT") {
+      return readByGrpc(options.byGrpc, item, request, response, timeoutMs);
+    }
     const target = item === undefined ? "/items" : `/items/${item}`;
     const change = request.method === "PUT" ? await readChange(request) : { headers: {} };
     if (change === undefined)
@@ -28,9 +37,25 @@ export function createWebapp(options: WebappOptions): Handler {
     await handOn(request, response, new URL(target, options.catalogUrl), {
       ...change,
       headers: { ...headersToForward(request), ...change.headers },
-      signal: AbortSignal.timeout(options.timeoutMs ?? 20_000),
+      signal: AbortSignal.timeout(timeoutMs),
     });
   };
+}
+
+async function readByGrpc(
+  catalog: CatalogByGrpc,
+  item: string | undefined,
+  request: IncomingMessage,
+  response: ServerResponse,
+  timeoutMs: number,
+): Promise<void> {
+  try {
+    const { status, body } = await catalog.read(item, headersToForward(request), timeoutMs);
+    sendJson(response, status, body);
+  } catch (error) {
+    const { code } = error as { readonly code?: number };
+    sendNoAnswer(request, response, error, code === deadlineExceeded ? 504 : 502);
+  }
 }
 
 /**
@@ -62,9 +87,13 @@ async function handOn(request: IncomingMessage, response: ServerResponse, url: U
     body = Buffer.from(await answer.arrayBuffer());
   } catch (error) {
     const timedOut = error instanceof Error && error.name === "TimeoutError";
-    process.stderr.write(`${request.method} ${url.href}: ${reasonOf(error)}\n`);
-    return sendJson(response, timedOut ? 504 : 502, { error: "the catalog does not answer" });
+    return sendNoAnswer(request, response, error, timedOut ? 504 : 502);
   }
   response.writeHead(status, { "content-type": "application/json", ...headers, "content-length": body.length });
   response.end(body);
+}
+
+function sendNoAnswer(request: IncomingMessage, response: ServerResponse, error: unknown, status: number): void {
+  process.stderr.write(`${request.method} ${request.url}: ${reasonOf(error)}\n`);
+  sendJson(response, status, { error: "the catalog does not answer" });
 }
