@@ -4,8 +4,11 @@
 
 /** One read of a socket and a head before it. */
 const pooledBufferBytes = 65_536 + 2048;
-/** What is kept for later; more than that is left to the collector. */
-const maxKept = 64;
+/**
+ * What is kept for later, 17 MB at most; more than that is left to the collector. Sixteen requests of 1 MB at a time,
+ * each kept for another try, cost 1.6 times Envoy's CPU with 64 of them and 1.2 times with 256.
+ */
+const maxKept = 256;
 
 export class BufferPool {
   readonly #kept: Buffer[] = [];

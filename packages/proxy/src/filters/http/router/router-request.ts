@@ -198,10 +198,10 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       // Too much to keep for another try: the request goes on without one (Envoy: retry_or_shadow_abandoned).
       this.#retry?.release();
       this.#retry = undefined;
-      this.#kept = undefined;
+      this.#kept = this.#kept?.release();
       return;
     }
-    (this.#kept ??= new BodyBlocks()).keep(chunk);
+    (this.#kept ??= new BodyBlocks(this.#stream.dataPath.buffers)).keep(chunk);
     if (sender === undefined && this.#bodyBytes > this.#stream.bufferLimitBytes) this.#pauseRequest();
   }
 
@@ -241,7 +241,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       sender.sendRequestHead(stream.request, false);
       for (const [index, chunk] of kept.entries())
         sender.sendRequestData(chunk, isComplete && index === kept.length - 1);
-      if (this.#retry === undefined) this.#kept = undefined;
+      if (this.#retry === undefined) this.#kept = this.#kept?.release();
     }
     if (this.#trailers !== undefined) sender.sendRequestTrailers(this.#trailers);
     if (this.#requestPaused && attempt === this.#attempt && !sender.isOverHighWatermark()) this.onUpstreamDrained();
@@ -277,7 +277,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       stream.acceptUpgrade();
     }
     // From here on nothing can be tried again.
-    this.#kept = undefined;
+    this.#kept = this.#kept?.release();
     this.#retry = undefined;
     stream.sendResponseHead(head, endStream);
   }
@@ -394,7 +394,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     timers.disarm(this);
     if (this.#backOffTimer !== undefined) timers.disarm(this.#backOffTimer);
     this.#retry?.release();
-    this.#kept = undefined;
+    this.#kept = this.#kept?.release();
     this.#attempt?.cancel();
   }
 }
