@@ -1,5 +1,5 @@
-// What sidecars speak to each other where a DestinationRule says it: HTTP/1.1 of applications as streams of HTTP/2, or
-// what the client speaks. In every mix of the two proxies.
+// What sidecars speak to each other: HTTP/1.1 of applications as streams of HTTP/2, unless a DestinationRule says
+// otherwise. In every mix of the two proxies.
 import assert from "node:assert/strict";
 import http2 from "node:http2";
 import { after, before, describe, test } from "node:test";
@@ -11,6 +11,8 @@ const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
 const upgradedPort = 3000;
 const followingPort = 3001;
 const plainPort = 3002;
+const countedPort = 3003;
+const defaultPort = 3004;
 const outboundPort = 15_007;
 
 const manifests = kinds.map((kind) =>
@@ -32,6 +34,8 @@ const manifests = kinds.map((kind) =>
               },
             },
           },
+          { port: { number: plainPort }, connectionPool: { http: { h2UpgradePolicy: "DO_NOT_UPGRADE" } } },
+          { port: { number: countedPort }, connectionPool: { tcp: { maxConnections: 10 } } },
           { port: { number: followingPort }, connectionPool: { http: { useClientProtocol: true } } },
         ],
       },
@@ -48,7 +52,7 @@ describe("HTTP/2 between sidecars", () => {
         pods: kinds.flatMap((proxy) =>
           ["client", "server"].map((role) => ({ name: `${role}-${proxy}`, namespace: "shop", proxy })),
         ),
-        ports: [upgradedPort, followingPort, plainPort],
+        ports: [upgradedPort, followingPort, plainPort, countedPort, defaultPort],
         manifests: manifests.join("\n---\n"),
       });
     },
@@ -99,6 +103,8 @@ describe("HTTP/2 between sidecars", () => {
       const rows = [
         { name: "HTTP/1.1 becomes HTTP/2", send: http1, port: upgradedPort, expected: "HTTP/2" },
         { name: "HTTP/2 stays", send: overHttp2, port: upgradedPort, expected: "HTTP/2" },
+        { name: "HTTP/1.1 becomes HTTP/2 by itself", send: http1, port: defaultPort, expected: "HTTP/2" },
+        { name: "a rule that counts connections keeps HTTP/1.1", send: http1, port: countedPort, expected: "HTTP/1.1" },
         { name: "HTTP/1.1 is followed", send: http1, port: followingPort, expected: "HTTP/1.1" },
         { name: "HTTP/2 is followed", send: overHttp2, port: followingPort, expected: "HTTP/2" },
         { name: "HTTP/2 becomes HTTP/1.1", send: overHttp2, port: plainPort, expected: "HTTP/1.1" },

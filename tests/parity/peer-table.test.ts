@@ -143,6 +143,12 @@ function fakeWorkload(): string {
       metadata: { name: "default", namespace: "shop" },
       spec: { mtls: { mode: "STRICT" } },
     },
+    {
+      apiVersion: "networking.tulle.io/v1",
+      kind: "DestinationRule",
+      metadata,
+      spec: { host: "fake", trafficPolicy: { connectionPool: { http: { h2UpgradePolicy: "DO_NOT_UPGRADE" } } } },
+    },
   ];
   return resources.map((resource) => JSON.stringify(resource)).join("\n---\n");
 }

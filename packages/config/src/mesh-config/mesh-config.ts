@@ -134,6 +134,10 @@ const meshConfigFields = {
     }),
     "What paths become before routes and policies look at them.",
   ),
+  h2UpgradePolicy: optional(
+    enumeration(["DO_NOT_UPGRADE", "UPGRADE"]),
+    "Whether HTTP/1.1 between sidecars becomes HTTP/2; when missing, where each workload of a Service has one.",
+  ),
   outboundTrafficPolicy: optional(
     object({ mode: optional(enumeration(["ALLOW_ANY", "REGISTRY_ONLY"]), "ALLOW_ANY when missing.") }),
     "Whether workloads reach hosts that are not of the mesh.",
@@ -157,7 +161,7 @@ const notYetFields: ReadonlySet<string> = new Set(
   ingressControllerMode ingressSelector enableTracing accessLogFile accessLogFormat accessLogEncoding
   enableEnvoyAccessLogService disableEnvoyListenerLog defaultConfig inboundTrafficPolicy configSources
   enableAutoMtls trustDomain trustDomainAliases caCertificates 
-  localityLbSetting dnsRefreshRate h2UpgradePolicy inboundClusterStatName
+  localityLbSetting dnsRefreshRate inboundClusterStatName
   outboundClusterStatName certificates thriftConfig serviceSettings enablePrometheusMerge verifyCertificateAtClient ca
   defaultProviders defaultHttpRetryPolicy meshMTLS tlsDefaults
   hboneIdleTimeout protocolDetectionTimeout zoneAwareLbSetting serviceScopeConfigs defaultTrafficPolicy

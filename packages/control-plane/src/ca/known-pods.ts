@@ -1,7 +1,7 @@
 // What the store knows of the pods whose workloads ask for certificates and configuration: a proof of identity is worth
 // something only while the mesh runs such a pod.
 import type { Store } from "@tulle/config";
-import { serviceAccount } from "../snapshot/service-identities.ts";
+import { serviceAccount } from "../snapshot/service-workloads.ts";
 
 export interface KnownPods {
   /** Undefined for a pod that the store does not have. */

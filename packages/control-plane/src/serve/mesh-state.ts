@@ -6,7 +6,7 @@ import { buildEndpoints } from "../snapshot/build-endpoints.ts";
 import { buildSnapshot } from "../snapshot/build-snapshot.ts";
 import type { ResourceReader } from "../snapshot/resource-reader.ts";
 import type { EndpointSnapshot, MeshSnapshot, TlsVersion } from "../snapshot/mesh-snapshot.ts";
-import { sameIdentities, serviceIdentities, type ServiceIdentities } from "../snapshot/service-identities.ts";
+import { sameWorkloads, serviceWorkloads, type ServiceWorkloads } from "../snapshot/service-workloads.ts";
 import type { LoginProviders } from "../login-providers/login-providers.ts";
 import type { JwksKeys } from "../jwks/jwks-keys.ts";
 import { Debounce, type DebounceTimes } from "./debounce.ts";
@@ -41,14 +41,14 @@ export class MeshState {
   readonly #unwatch: () => void;
   #snapshot: MeshSnapshot;
   #endpoints: EndpointSnapshot;
-  #identities: ServiceIdentities = new Map();
+  #workloads: ServiceWorkloads = new Map();
   readonly #listeners: ((change: MeshChange) => void)[] = [];
   #pending: { routing: boolean; endpoints: boolean; sinceMs: number } | undefined;
 
   constructor(options: MeshStateOptions) {
     this.#options = options;
     options.reader.refresh();
-    this.#refreshIdentities();
+    this.#refreshWorkloads();
     this.#snapshot = this.#buildSnapshot();
     this.#endpoints = buildEndpoints(options.reader, this.#snapshot);
     this.#debounce = new Debounce(options.debounce, options.clock, () => this.#rebuild());
@@ -87,7 +87,7 @@ export class MeshState {
       discoveredEndpoints: logins?.endpoints,
       trustDomain,
       minimumTls,
-      identities: this.#identities,
+      workloads: this.#workloads,
     };
     const snapshot = buildSnapshot(reader, options);
     jwks?.want(snapshot.requestAuthentications ?? []);
@@ -96,12 +96,12 @@ export class MeshState {
   }
 
   /** Whether they have changed. */
-  #refreshIdentities(): boolean {
+  #refreshWorkloads(): boolean {
     const { reader, trustDomain } = this.#options;
     if (trustDomain === undefined) return false;
-    const identities = serviceIdentities(reader, trustDomain);
-    if (sameIdentities(identities, this.#identities)) return false;
-    this.#identities = identities;
+    const workloads = serviceWorkloads(reader, trustDomain);
+    if (sameWorkloads(workloads, this.#workloads)) return false;
+    this.#workloads = workloads;
     return true;
   }
 
@@ -123,8 +123,9 @@ export class MeshState {
     if (change === undefined) return;
     this.#pending = undefined;
     const { reader } = this.#options;
-    // Callers accept the identities behind a Service: a new one changes clusters, before its first endpoint is sent.
-    if (this.#refreshIdentities()) change.routing = true;
+    // Callers accept the identities behind a Service, and speak as all there do: a new one changes clusters, before its
+    // first endpoint is sent.
+    if (this.#refreshWorkloads()) change.routing = true;
     if (change.routing) {
       reader.refresh();
       this.#snapshot = this.#buildSnapshot();

@@ -10,7 +10,7 @@ import {
   serviceExportTo,
   serviceHost,
 } from "@tulle/config";
-import type { Destination, DestinationRule, Gateway, HttpRoute, Service } from "@tulle/config";
+import type { Destination, DestinationRule, Gateway, HttpRoute, MeshConfig, Service } from "@tulle/config";
 import type { TcpRoute, TlsRoute, VirtualService } from "@tulle/config";
 import { meshAuthorizers } from "./authorizers.ts";
 import { type DiscoveredEndpoints, meshBrowserLogin } from "./browser-logins.ts";
@@ -24,7 +24,7 @@ import type {
 } from "./mesh-snapshot.ts";
 import type { ResourceReader } from "./resource-reader.ts";
 import { securityPolicies } from "./security-policies.ts";
-import { serviceIdentities, type ServiceIdentities } from "./service-identities.ts";
+import { serviceWorkloads, type ServiceWorkloads } from "./service-workloads.ts";
 
 /** What a snapshot is made of besides resources. */
 export interface SnapshotOptions {
@@ -36,16 +36,15 @@ export interface SnapshotOptions {
   readonly trustDomain?: string | undefined;
   readonly minimumTls?: TlsVersion | undefined;
   /** Worked out from the resources when missing. */
-  readonly identities?: ServiceIdentities | undefined;
+  readonly workloads?: ServiceWorkloads | undefined;
 }
 
 export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = {}): MeshSnapshot {
   const { fetchedKeys = new Map(), trustDomain, minimumTls } = options;
-  const identities =
-    trustDomain === undefined ? undefined : (options.identities ?? serviceIdentities(store, trustDomain));
+  const workloads = trustDomain === undefined ? undefined : (options.workloads ?? serviceWorkloads(store, trustDomain));
   const meshConfig = meshConfigOf(store.list("ConfigMap"));
   const services = inOrder(store.list("Service")).map((service) => ({
-    ...meshService(service, identities),
+    ...meshService(service, workloads, meshConfig.h2UpgradePolicy),
     ...exported(service, serviceExportTo(service.metadata.annotations), meshConfig.defaultServiceExportTo),
   }));
   const peerAuthentications = inOrder(store.list("PeerAuthentication")).map(peerAuthenticationScope);
@@ -117,7 +116,14 @@ function compare(a: string, b: string): number {
 
 const none: readonly string[] = [];
 
-function meshService({ metadata, spec }: Service, identities: ServiceIdentities | undefined): MeshService {
+function meshService(
+  { metadata, spec }: Service,
+  workloads: ServiceWorkloads | undefined,
+  h2UpgradePolicy: MeshConfig["h2UpgradePolicy"],
+): MeshService {
+  const behind = workloads?.get(`${metadata.namespace}/${metadata.name}`);
+  const isUpgraded =
+    h2UpgradePolicy === "UPGRADE" || (h2UpgradePolicy !== "DO_NOT_UPGRADE" && behind?.haveSidecars === true);
   const addresses = spec.clusterIPs ?? (spec.clusterIP === undefined ? [] : [spec.clusterIP]);
   return {
     hostname: serviceHost(metadata.name, metadata.namespace),
@@ -131,9 +137,8 @@ function meshService({ metadata, spec }: Service, identities: ServiceIdentities 
       targetPort: port.targetPort ?? port.port,
       protocol: portProtocol(port),
     })),
-    ...(identities === undefined
-      ? {}
-      : { identities: identities.get(`${metadata.namespace}/${metadata.name}`) ?? none }),
+    ...(workloads === undefined ? {} : { identities: behind?.identities ?? none }),
+    ...(isUpgraded ? { isUpgraded } : {}),
   };
 }
 

@@ -47,6 +47,8 @@ function base(statPrefix: string, own: OwnSettings): ConnectionManagerInit & { $
     ...pathSettings(own.pathNormalization ?? "BASE"),
     requestIdExtension: { typedConfig: pack(UuidRequestIdConfigSchema, { useRequestIdForTraceSampling: true }) },
     upgradeConfigs: [{ upgradeType: "websocket" }],
+    // Of HTTP/2, they come as streams (RFC 8441).
+    http2ProtocolOptions: { allowConnect: true },
   };
 }
 

@@ -64,10 +64,11 @@ export function outboundClusters({
 }
 
 export function translateOutboundCluster(cluster: OutboundCluster, context: ClusterContext): Cluster {
-  const { name, service, port, subset } = cluster;
+  const { name, service, port, subset, reach } = cluster;
   const { rule } = service;
   const policy = portTrafficPolicy(rule, subset, port.number);
-  const protocol = upstreamProtocol(port.protocol, policy);
+  // Without a certificate only some are reached, in the clear, where nobody agrees on a version.
+  const protocol = upstreamProtocol(port.protocol, policy, reach === "all" ? service : {});
   const {
     autoSni = false,
     autoSanValidation = false,

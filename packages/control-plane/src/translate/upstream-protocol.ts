@@ -7,6 +7,7 @@ import type { Http2ProtocolOptionsSchema } from "@tulle/xds/envoy/config/core/v3
 import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
 import { meshHttp1Alpn, meshHttp2Alpn, meshTcpAlpn } from "../names/mesh-alpn.ts";
 import type { PortTrafficPolicy } from "../scope/port-traffic-policy.ts";
+import type { MeshService } from "../snapshot/mesh-snapshot.ts";
 import type { commonHttpOptions } from "./cluster-limits.ts";
 import { durationOfMs, pack } from "./messages.ts";
 
@@ -17,12 +18,32 @@ export type UpstreamProtocol = "tcp" | "http1" | "http2" | "client";
 
 export function upstreamProtocol(
   port: PortProtocol,
-  { connectionPool }: Partial<PortTrafficPolicy> = {},
+  policy: Partial<PortTrafficPolicy> = {},
+  service: Pick<MeshService, "isUpgraded"> = {},
 ): UpstreamProtocol {
-  const { h2UpgradePolicy, useClientProtocol } = connectionPool?.http ?? {};
   if (!isHttp(port)) return "tcp";
-  if (useClientProtocol === true) return "client";
-  return speaksHttp2.has(port) || h2UpgradePolicy === "UPGRADE" ? "http2" : "http1";
+  if (policy.connectionPool?.http?.useClientProtocol === true) return "client";
+  return speaksHttp2.has(port) || upgrades(policy, service) ? "http2" : "http1";
+}
+
+/**
+ * Requests of an application as streams of a few connections cost a pair of sidecars half of the CPU. A rule that
+ * counts connections, or requests that wait for one, was written for one request at a time on each, and one with TLS of
+ * its own for what is behind the sidecar.
+ */
+function upgrades(
+  { connectionPool, tls }: Partial<PortTrafficPolicy>,
+  service: Pick<MeshService, "isUpgraded">,
+): boolean {
+  const { h2UpgradePolicy = "DEFAULT", http1MaxPendingRequests, maxRequestsPerConnection } = connectionPool?.http ?? {};
+  if (h2UpgradePolicy !== "DEFAULT") return h2UpgradePolicy === "UPGRADE";
+  const countsConnections = [
+    connectionPool?.tcp?.maxConnections,
+    http1MaxPendingRequests,
+    maxRequestsPerConnection,
+  ].some((limit) => limit !== undefined);
+  const isMeshTls = tls === undefined || tls.mode === "ISTIO_MUTUAL";
+  return service.isUpgraded === true && !countsConnections && isMeshTls;
 }
 
 /**
@@ -77,6 +98,8 @@ export function http2Options({
   const { maxConcurrentStreams = 0, http2KeepAlive } = connectionPool?.http ?? {};
   const duration = (text: string): ReturnType<typeof durationOfMs> => durationOfMs(parseDuration(text) ?? 0);
   return {
+    // WebSockets are streams as well (RFC 8441).
+    allowConnect: true,
     ...(maxConcurrentStreams > 0 ? { maxConcurrentStreams } : {}),
     ...(http2KeepAlive === undefined
       ? {}
