@@ -23,6 +23,7 @@ export function compileHttp2Options(
     1,
     0xffff_ffff,
   );
+  within("max_outbound_frames", message.maxOutboundFrames, 1, 0xffff_ffff);
   within("max_outbound_control_frames", message.maxOutboundControlFrames, 1, 0xffff_ffff);
   const fallback = defaultHttp2Options;
   const keepAlive = compileKeepAlive(message.connectionKeepalive, place, problems);
@@ -32,6 +33,7 @@ export function compileHttp2Options(
     initialStreamWindowBytes: message.initialStreamWindowSize ?? fallback.initialStreamWindowBytes,
     initialConnectionWindowBytes: message.initialConnectionWindowSize ?? fallback.initialConnectionWindowBytes,
     allowConnect: message.allowConnect,
+    maxOutboundFrames: message.maxOutboundFrames ?? fallback.maxOutboundFrames,
     maxOutboundControlFrames: message.maxOutboundControlFrames ?? fallback.maxOutboundControlFrames,
     maxConsecutiveInboundFramesWithEmptyPayload:
       message.maxConsecutiveInboundFramesWithEmptyPayload ?? fallback.maxConsecutiveInboundFramesWithEmptyPayload,

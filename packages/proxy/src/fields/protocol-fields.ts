@@ -9,11 +9,10 @@ export const protocolFields: FieldRows = {
   },
   "envoy.config.core.v3.Http2ProtocolOptions": {
     used: `connection_keepalive hpack_table_size max_concurrent_streams initial_stream_window_size
-      initial_connection_window_size allow_connect max_outbound_control_frames
+      initial_connection_window_size allow_connect max_outbound_frames max_outbound_control_frames
       max_consecutive_inbound_frames_with_empty_payload max_inbound_priority_frames_per_stream
       max_inbound_window_update_frames_per_data_frame_sent`,
     harmless: {
-      max_outbound_frames: "what waits for a slow peer is bounded by per_connection_buffer_limit_bytes",
       stream_error_on_invalid_http_messaging: "a bad message ends its own stream alone, as RFC 9113 §8.1.1 has it",
       override_stream_error_on_invalid_http_message: "a bad message ends its own stream alone",
       use_oghttp2_codec: "Envoy's own choice of codec",

@@ -62,16 +62,17 @@ export interface Http2Host {
   readonly peers: Http2Peer[];
 }
 
-/** A host that says `first` on its first connection, SETTINGS on others, and does `act` for each section that comes. */
+/** A host that says `first` on its first connection, `later` on others, and does `act` for each section that comes. */
 export async function runHttp2Host(
   t: TestContext,
   first: Buffer,
   act: (peer: Http2Peer, streamId: number) => void,
+  later: Buffer = emptySettings,
 ): Promise<Http2Host> {
   const peers: Http2Peer[] = [];
   const server = net.createServer((socket) => {
     const peer = Http2Peer.accept(socket, act);
-    socket.write(peers.length === 0 ? first : emptySettings);
+    socket.write(peers.length === 0 ? first : later);
     peers.push(peer);
   });
   server.listen(0, "127.0.0.1");

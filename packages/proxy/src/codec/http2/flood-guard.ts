@@ -7,6 +7,7 @@ export type Flood =
   | "inbound_empty_frames_flood"
   | "inbound_priority_frames_flood"
   | "inbound_window_update_frames_flood"
+  | "outbound_flood"
   | "outbound_control_flood"
   | "inbound_reset_flood"
   | "inbound_continuation_flood";
@@ -74,6 +75,11 @@ export class FloodGuard {
     this.#resetsLeft = Math.min(resetBurst, this.#resetsLeft + gained) - 1;
     this.#resetsAtMs = nowMs;
     return this.#resetsLeft < 0 ? "inbound_reset_flood" : undefined;
+  }
+
+  /** `waiting`: heads that the peer has not taken, while it asks for more. */
+  heads(waiting: number): Flood | undefined {
+    return waiting > this.#options.maxOutboundFrames ? "outbound_flood" : undefined;
   }
 
   /** `waiting`: answers to the peer's control frames that it has not taken. */

@@ -25,6 +25,8 @@ export class FrameWriter {
   #waitingAnswers = 0;
   /** The field section that is being written stands where it leaves from; else beside, and is cut into frames. */
   #isInPlace = true;
+  /** Heads and trailers that do, counted from when the socket is full. */
+  waitingHeads = 0;
 
   constructor(output: FrameOutput, stats: Http2Stats) {
     this.#output = output;
@@ -78,6 +80,7 @@ export class FrameWriter {
   endFields(streamId: number, endStream: boolean): void {
     const { encoder } = this;
     const output = this.#output;
+    this.waitingHeads = output.waitingBytes > 0 ? this.waitingHeads + 1 : 0;
     const flags = endStream ? frameFlags.endStream : 0;
     if (this.#isInPlace) {
       const length = encoder.at - output.at - frameHeaderBytes;
@@ -166,5 +169,6 @@ export class FrameWriter {
   /** The socket has taken what was written. */
   onDrained(): void {
     this.#waitingAnswers = 0;
+    this.waitingHeads = 0;
   }
 }

@@ -13,6 +13,8 @@ export interface Http2Options {
   readonly initialConnectionWindowBytes: number;
   /** Extended CONNECT (RFC 8441). */
   readonly allowConnect: boolean;
+  /** Heads of answers that wait for a peer that does not read; bodies wait in their windows. */
+  readonly maxOutboundFrames: number;
   /** PING and SETTINGS answers and resets that wait for a peer that does not read. */
   readonly maxOutboundControlFrames: number;
   readonly maxConsecutiveInboundFramesWithEmptyPayload: number;
@@ -41,6 +43,7 @@ export const defaultHttp2Options: Http2Options = {
   initialStreamWindowBytes: 4 * defaultWindowBytes,
   initialConnectionWindowBytes: 16 * defaultWindowBytes,
   allowConnect: false,
+  maxOutboundFrames: 10_000,
   maxOutboundControlFrames: 1000,
   maxConsecutiveInboundFramesWithEmptyPayload: 1,
   maxInboundPriorityFramesPerStream: 100,

@@ -120,6 +120,7 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
 
   #beginRequest(streamId: number, section: FieldSection): void {
     const session = this.#session;
+    if (session.isFlooded()) return;
     const fields = this.#request;
     fields.begin();
     if (!session.decoder.decode(section.bytes, section.start, section.end, fields)) {

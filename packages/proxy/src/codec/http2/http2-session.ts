@@ -108,6 +108,11 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
     this.#floods.streamOpened();
   }
 
+  /** A request has come while our answers are not taken: true where too many wait, and the connection has ended. */
+  isFlooded(): boolean {
+    return this.#flood(this.#floods.heads(this.frames.waitingHeads));
+  }
+
   /** False where it was forgotten before. */
   forget(stream: Http2Stream): boolean {
     if (!this.streams.delete(stream)) return false;
@@ -214,6 +219,10 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
     this.#owner.onFieldSection(streamId, this.streams.get(streamId), section);
   }
 
+  onTooLong(): void {
+    this.stats.headersOverflow.increment();
+  }
+
   onHeadBegin(): void {
     this.#owner.onHeadBegin();
   }
@@ -248,7 +257,11 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
     if (streamId !== 0) return this.fail(errorCodes.protocolError, "SETTINGS on a stream");
     const isSized = isAck ? end === start : (end - start) % 6 === 0;
     if (!isSized) return this.fail(errorCodes.frameSizeError, "SETTINGS of a wrong size");
-    if (isAck) return;
+    if (isAck) {
+      // We send them once.
+      this.decoder.setLimit(this.options.headerTableBytes);
+      return;
+    }
     this.#failIf(this.peer.take(bytes, start, end, this.#owner.isServer));
     if (this.isOver) return;
     if (!this.streams.widen(this.peer.takeWindowChange()))

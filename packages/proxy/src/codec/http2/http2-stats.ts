@@ -17,6 +17,7 @@ const counters = {
   inbound_empty_frames_flood: "inbound_empty_frames_flood",
   inbound_priority_frames_flood: "inbound_priority_frames_flood",
   inbound_window_update_frames_flood: "inbound_window_update_frames_flood",
+  outbound_flood: "outbound_flood",
   outbound_control_flood: "outbound_control_flood",
   /** These two Envoy counts under its overload manager and as a messaging error. */
   inbound_reset_flood: "inbound_reset_flood",

@@ -41,7 +41,8 @@ export abstract class SectionFields implements FieldSink {
   }
 
   onField(name: string, value: string, kind: FieldKind): void {
-    this.#fieldCount += 1;
+    // A client may send each cookie as a field of its own (§8.2.3): together they are one.
+    if (kind !== fieldKinds.cookie) this.#fieldCount += 1;
     this.#listBytes += name.length + value.length + fieldOverheadBytes;
     // Beyond the limits nothing is kept: a table's entry costs its sender one byte.
     if (this.#listBytes > this.#limits.maxHeadBytes || this.#fieldCount > this.#limits.maxFieldCount) {
@@ -194,5 +195,11 @@ export class RequestFields extends SectionFields {
 export class TrailerFields extends SectionFields {
   protected override takePseudo(): void {
     this.fail("a pseudo-header among trailers");
+  }
+
+  protected override takeField(kind: FieldKind, name: string, value: string): void {
+    // What frames or routes a message has no place behind it, as over HTTP/1.1 (RFC 9110 §6.5.1).
+    if (kind === fieldKinds.contentLength || kind === fieldKinds.host) this.fail(`${name} among trailers`);
+    else super.takeField(kind, name, value);
   }
 }

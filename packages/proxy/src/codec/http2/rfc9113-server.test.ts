@@ -333,6 +333,11 @@ const cases: readonly Case[] = [
     frames: [request(post, 1, endHeaders), request([[":path", "/b"]])],
     expected: streamError("protocolError"),
   },
+  ...["content-length", "host"].map((name) => ({
+    name: `8.1 ${name} among trailers (RFC 9110, 6.5.1)`,
+    frames: [request(post, 1, endHeaders), request([[name, "0"]])],
+    expected: streamError("protocolError"),
+  })),
   {
     name: "8.1.1 less than was declared",
     frames: [request([...post, ["content-length", "2"]], 1, endHeaders), frame(data, endStream, 1, "a")],

@@ -13,6 +13,8 @@ export interface FieldSection {
 
 export interface SectionSink {
   onSection(streamId: number, section: FieldSection): void;
+  /** One of more than all of its limits: the connection ends. */
+  onTooLong(): void;
   /** A section has begun whose end is yet to come, and has come. */
   onHeadBegin(): void;
   onHeadEnd(): void;
@@ -75,7 +77,10 @@ export class SectionGatherer {
     }
     this.#bytes += end - start;
     // It would have to be decoded before anything else could be.
-    if (this.#bytes > this.#maxBytes) return failure(errorCodes.enhanceYourCalm, "a field section that is too long");
+    if (this.#bytes > this.#maxBytes) {
+      this.#sink.onTooLong();
+      return failure(errorCodes.enhanceYourCalm, "a field section that is too long");
+    }
     this.#parts.push(Buffer.from(bytes.subarray(start, end)));
     if (isWhole) {
       const whole = Buffer.concat(this.#parts);

@@ -16,14 +16,19 @@ export interface FieldSink {
 
 const staticNameKinds = staticNames.map(kindOfName);
 const staticKinds = staticNameKinds.map((kind, index) => kindWithValue(kind, staticValues[index]!));
+/** RFC 9113 §6.5.2. */
+const defaultTableBytes = 4096;
 
 /** Longer ones stand for numbers beyond 2^28, which nothing here may be (§5.1). */
 const maxContinuationBytes = 4;
 
 export class HpackDecoder {
-  /** What we have told the peer (SETTINGS_HEADER_TABLE_SIZE). */
-  readonly #maxTableBytes: number;
-  #tableLimitBytes: number;
+  /** What we have told the peer (SETTINGS_HEADER_TABLE_SIZE), or what holds until it has taken that. */
+  #maxTableBytes: number;
+  /** What the peer has made of it. */
+  #tableLimitBytes = defaultTableBytes;
+  /** The peer uses more than it may: it has to say less before anything else. */
+  #owesResize = false;
   #tableBytes = 0;
   // A ring, the newest at `#newest`; its capacity is a power of two.
   #names: string[] = Array.from({ length: 32 }, () => "");
@@ -39,9 +44,15 @@ export class HpackDecoder {
   #value = "";
   #kind: FieldKind = fieldKinds.unsound;
 
+  /** `maxTableBytes`: what our SETTINGS say; the peer may use the default until it has seen them (§4.2). */
   constructor(maxTableBytes: number) {
+    this.#maxTableBytes = Math.max(maxTableBytes, defaultTableBytes);
+  }
+
+  /** The peer has acknowledged SETTINGS that say so. */
+  setLimit(maxTableBytes: number): void {
     this.#maxTableBytes = maxTableBytes;
-    this.#tableLimitBytes = maxTableBytes;
+    this.#owesResize = this.#tableLimitBytes > maxTableBytes;
   }
 
   /**
@@ -55,6 +66,7 @@ export class HpackDecoder {
     let mayResize = true;
     while (this.#position < end) {
       const first = bytes[this.#position]!;
+      if (this.#owesResize && (first & 0xe0) !== 0x20) return false;
       if ((first & 0x80) !== 0) {
         if (!this.#indexed(sink)) return false;
       } else if ((first & 0x40) !== 0) {
@@ -66,6 +78,7 @@ export class HpackDecoder {
         const limit = this.#integer(5);
         if (!mayResize || limit < 0 || limit > this.#maxTableBytes) return false;
         this.#tableLimitBytes = limit;
+        this.#owesResize = false;
         this.#evict(limit);
         continue;
       } else {
