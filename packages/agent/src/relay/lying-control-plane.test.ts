@@ -138,6 +138,12 @@ const status =
     else call.respond({ ...grpcHead, ...trailers }, { endStream: true });
   };
 
+/** Neither trailers nor a reset follow: our side stays open, and with it the stream. */
+const halfClosed: Answer = (stream) => {
+  responded(stream);
+  setImmediate(() => stream.socket.write(frame(0, 1, stream.call.id!, Buffer.alloc(0))));
+};
+
 const head =
   (headers: object): Answer =>
   (stream) => {
@@ -176,6 +182,7 @@ const endings: readonly Lie[] = [
   ...Array.from({ length: 17 }, (_, code) => ({ name: `gRPC status ${code}`, lie: status(code) })),
   { name: "a status with 10,000 letters", lie: status(14, "x".repeat(10_000)) },
   { name: "no gRPC status", lie: status(undefined) },
+  { name: "the end of its side alone", lie: halfClosed },
   { name: "503", lie: head({ ":status": 503 }) },
   { name: "text/html", lie: head({ ":status": 200, "content-type": "text/html" }) },
   {
