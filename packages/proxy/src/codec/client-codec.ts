@@ -35,6 +35,12 @@ export interface ClientCodecOwner {
   onStreamLimit(streams: number): void;
   /** A stream is over on both sides; false when the connection cannot carry another one and closes. */
   onStreamEnd(reusable: boolean): void;
+  /** The host takes no further streams, and why (RFC 9113 §7). */
+  onGoAway?(errorCode: number): void;
+  /** The host broke the protocol, or flooded: what it did. The connection closes. */
+  onConnectionFailure?(what: string): void;
+  /** The host answers no pings. The connection closes. */
+  onSilence?(): void;
   /** `reason` is set when the connection never came about or broke. */
   onClosed(reason: NodeJS.ErrnoException | undefined): void;
 }

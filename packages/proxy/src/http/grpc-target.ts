@@ -1,6 +1,5 @@
 // Where a gRPC service is and what goes along with each call, compiled (config.core.v3.GrpcService). How it is reached,
 // its hosts, addresses and TLS, is the cluster's matter.
-import type { OutgoingHttpHeaders } from "node:http2";
 
 export interface GrpcTarget {
   readonly clusterName: string;
@@ -14,10 +13,4 @@ export interface GrpcTarget {
 /** Equal for targets whose streams can be one. */
 export function grpcTargetKey({ clusterName, authority, metadata, maxMessageBytes }: GrpcTarget): string {
   return JSON.stringify([clusterName, authority, metadata, maxMessageBytes]);
-}
-
-export function metadataHeaders(metadata: GrpcTarget["metadata"]): OutgoingHttpHeaders {
-  const headers: Record<string, string[]> = {};
-  for (const [name, value] of metadata) (headers[name] ??= []).push(value);
-  return headers;
 }

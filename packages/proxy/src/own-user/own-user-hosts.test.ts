@@ -12,7 +12,9 @@ import { freePort, startProcess, waitFor, type StartedProcess } from "../../../.
 import { DataPath } from "../worker/data-path.ts";
 import { handBuiltCluster } from "../testing/hand-built-runtime.ts";
 import { verifiedEvent } from "../tls/ready-event.ts";
-import { openHttp2Session } from "../upstream/http2-session.ts";
+import type { Cluster } from "../cluster/cluster.ts";
+import { Slot } from "../runtime/slot.ts";
+import { grpcStreamOpener } from "../upstream/grpc-stream.ts";
 import { OwnUserHosts, otherUsersHost } from "./own-user-hosts.ts";
 
 const range = "127.77.0.0/16";
@@ -116,7 +118,7 @@ if (isRoot) {
     });
   }
 
-  test("one in an authorizer's place gets no preface of HTTP/2", async (t) => {
+  test("one in a control plane's place gets no preface of HTTP/2", async (t) => {
     const elsewhere = await startProcess("sleep", ["60"]);
     t.after(() => elsewhere.stop());
     const { port, program } = await listenAs(t, 65_534, "127.0.0.1");
@@ -124,10 +126,17 @@ if (isRoot) {
     const dataPath = Object.assign(new DataPath({ logging: new Logging({ level: "off" }) }), {
       ownUserHosts: new OwnUserHosts("127.0.0.1/32", log, starterOf(elsewhere)),
     });
-    const cluster = handBuiltCluster("authorizer", [port]);
-    const session = openHttp2Session(cluster.hosts[0]!, cluster, dataPath);
-    const [error] = (await once(session, "error")) as [NodeJS.ErrnoException];
-    assert.equal(error.code, otherUsersHost);
+    const cluster = handBuiltCluster("xds", [port]);
+    const slot = Object.assign(new Slot<Cluster>("xds"), { current: cluster });
+    const target = { clusterName: "xds", authority: "a", metadata: [], maxMessageBytes: undefined };
+    const { promise: end, resolve: onEnd } = Promise.withResolvers<string>();
+    grpcStreamOpener(
+      slot,
+      target,
+      "/a.B/C",
+      dataPath,
+    )({ onOpen: () => assert.fail(), onMessage: () => assert.fail(), onEnd });
+    assert.match(await end, /: a program of another user answers at /);
     await program.waitForOutput(/^got 0$/m);
   });
 

@@ -15,7 +15,8 @@ export function framed(message: Uint8Array): Buffer {
 const firstBodyBytes = 4096;
 
 /**
- * Puts messages together. It holds one message at most, in one piece, however small the pieces are that it comes in.
+ * Puts messages together, each in memory of its own. It holds one at most, in one piece, however small the pieces are
+ * that it comes in.
  */
 export class MessageReader {
   readonly #maxMessageBytes: number;
@@ -37,7 +38,10 @@ export class MessageReader {
     return this.#body.length;
   }
 
-  /** What is wrong with the stream, after which nothing more may be given; undefined = all is well. */
+  /**
+   * `chunk` may be a view on a read buffer. Returns what is wrong with the stream, after which nothing more may be
+   * given; undefined = all is well.
+   */
   take(chunk: Buffer): string | undefined {
     let at = 0;
     for (;;) {
@@ -54,11 +58,10 @@ export class MessageReader {
         this.#length = length;
       }
       const end = Math.min(chunk.length, at + this.#length - this.#bodyUsed);
-      const isWhole = this.#bodyUsed === 0 && end - at === this.#length;
-      if (!isWhole) this.#keep(chunk, at, end, this.#length);
+      this.#keep(chunk, at, end, this.#length);
       at = end;
-      if (!isWhole && this.#bodyUsed < this.#length) return undefined;
-      const message = isWhole ? chunk.subarray(end - this.#length, end) : this.#body;
+      if (this.#bodyUsed < this.#length) return undefined;
+      const message = this.#body;
       this.#prefixUsed = 0;
       this.#length = undefined;
       this.#body = Buffer.alloc(0);

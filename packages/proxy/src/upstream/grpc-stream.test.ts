@@ -126,20 +126,24 @@ const hasNoConnection = (cluster: Slot<Cluster>): Promise<unknown> =>
 
 const servers: readonly HostileServer[] = [
   { name: "closes at once", closes: true, reason: /: the server ended the connection$/ },
-  { name: "speaks HTTP/1.1", atOnce: Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n"), reason: /: Protocol error$/ },
+  {
+    name: "speaks HTTP/1.1",
+    atOnce: Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n"),
+    reason: /: the server breaks the protocol: a frame of more than 16384 bytes$/,
+  },
   {
     name: "goes away at once",
     atOnce: Buffer.concat([settings, goAway(0, 0)]),
     endsWithClient: true,
-    reason: /REFUSED_STREAM$/,
+    reason: /remote refused stream reset$/,
   },
   { name: "goes away in anger", atOnce: settings, later: goAway(1, 11), reason: /error code 11$/ },
-  { name: "resets the call", atOnce: settings, later: frame(3, 0, 1, 0, 0, 0, 2), reason: /INTERNAL_ERROR$/ },
+  { name: "resets the call", atOnce: settings, later: frame(3, 0, 1, 0, 0, 0, 2), reason: /remote reset$/ },
   {
     name: "ends its side without a status",
     atOnce: settings,
     later: Buffer.concat([head, frame(0, endStream, 1)]),
-    reason: /^the server ended the stream$/,
+    reason: /the server ended the stream without a status$/,
   },
   {
     name: "answers with a status alone",
@@ -159,11 +163,6 @@ const servers: readonly HostileServer[] = [
     later: Buffer.concat([head, message(0, 0, 0, 3, 233)]),
     reason: /a message of 1001 bytes is larger than the limit of 1000$/,
   },
-  {
-    name: "asks for pings without end",
-    atOnce: Buffer.concat([settings, ...Array.from({ length: 20_000 }, () => frame(6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))]),
-    reason: /Flooding was detected/,
-  },
 ];
 
 for (const { reason, ...server } of servers) {
@@ -174,13 +173,18 @@ for (const { reason, ...server } of servers) {
   });
 }
 
-test("a server whose kernel alone answers, because it is stopped, is given up", async (t) => {
-  const cluster = clusterAt([await startServer(t, {})], "0.05s");
-  const tried = tryOnce(cluster);
-  assert.match(await tried.end, /: it did not answer in time$/);
-  assert.equal(tried.opened(), 0);
-  await hasNoConnection(cluster);
-});
+for (const [name, server] of [
+  ["whose kernel alone answers, because it is stopped", {}],
+  ["that lets no call begin", { atOnce: noStreamAllowed }],
+] as const) {
+  test(`a server ${name}, is given up`, async (t) => {
+    const cluster = clusterAt([await startServer(t, server)], "0.05s");
+    const tried = tryOnce(cluster);
+    assert.match(await tried.end, /: it did not answer in time$/);
+    assert.equal(tried.opened(), 0);
+    await hasNoConnection(cluster);
+  });
+}
 
 test("the next host is asked where one takes the connection and says nothing", async (t) => {
   const dumb = await startServer(t, { closes: true });
@@ -195,18 +199,40 @@ test("the next host is asked where one takes the connection and says nothing", a
   }
 });
 
-for (const [name, atOnce] of [
-  ["that has not let the call begin", noStreamAllowed],
-  ["that does not end its side", settings],
-] as const) {
-  test(`closing leaves no connection to a server ${name}`, async (t) => {
-    const cluster = clusterAt([await startServer(t, { atOnce })]);
-    const tried = tryOnce(cluster);
-    await waitFor(() => tried.opened() === 1, { what: "the stream" });
-    tried.close();
-    await hasNoConnection(cluster);
+test("closing leaves no connection to a server that does not end its side", async (t) => {
+  const cluster = clusterAt([await startServer(t, { atOnce: settings })]);
+  const tried = tryOnce(cluster);
+  await waitFor(() => tried.opened() === 1, { what: "the stream" });
+  tried.close();
+  await hasNoConnection(cluster);
+});
+
+test("messages that came together are handed over one by one, as whoever reads them wants them", async (t) => {
+  const together = Buffer.concat([1, 2, 3].map((byte) => Buffer.from([0, 0, 0, 0, 1, byte])));
+  const later = Buffer.concat([head, message(...together)]);
+  const cluster = clusterAt([await startServer(t, { atOnce: settings, later })]);
+  const seen: number[] = [];
+  const stream = grpcStreamOpener(
+    cluster,
+    target,
+    "/a.B/C",
+    dataPath,
+  )({
+    onOpen: () => {},
+    onMessage: ([byte]) => {
+      seen.push(byte!);
+      stream.pause();
+    },
+    onEnd: (reason) => assert.fail(reason),
   });
-}
+  for (const expected of [[1], [1, 2], [1, 2, 3]]) {
+    await waitFor(() => seen.length >= expected.length, { what: `message ${expected.length}` });
+    assert.deepEqual(seen, expected);
+    stream.resume();
+  }
+  stream.close();
+  await hasNoConnection(cluster);
+});
 
 test("hosts of a lower priority are asked after all of a higher one", async (t) => {
   const dumb = { closes: true } as const;

@@ -1,17 +1,18 @@
 // A bidirectional gRPC stream of opaque messages over HTTP/2, at the first host of a cluster that answers: how
 // configuration and secrets come. Hosts, addresses, TLS and the judgement of the peer are the cluster's own, as for any
 // request.
-import type http2 from "node:http2";
+import type { Socket } from "node:net";
 import type { ByteStream, ByteStreamEvents, OpenByteStream } from "@tulle/xds";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import type { Slot } from "../runtime/slot.ts";
 import { tlsErrorText } from "../tls/transport-failure.ts";
-import { transportErrorText } from "./connect-socket.ts";
-import { MessageReader, framed } from "./grpc-framing.ts";
-import { type GrpcTarget, metadataHeaders } from "../http/grpc-target.ts";
+import { GrpcCall, type GrpcEnd } from "./grpc-call.ts";
+import type { GrpcTarget } from "../http/grpc-target.ts";
 import type { Http2KeepAlive } from "../codec/http2/http2-options.ts";
-import { openHttp2Session } from "./http2-session.ts";
+import { countConnection } from "./cluster-load.ts";
+import { connectSocket, transportErrorText } from "./connect-socket.ts";
+import type { TlsConnectOptions } from "./connect-tls.ts";
 
 export interface GrpcStreamLimits {
   /** Of a message that comes; the target may set a lower one. */
@@ -70,8 +71,7 @@ interface StreamOptions {
 class GrpcStream implements ByteStream {
   readonly #options: StreamOptions;
   readonly #failures: string[] = [];
-  #session: http2.ClientHttp2Session | undefined;
-  #call: http2.ClientHttp2Stream | undefined;
+  #call: GrpcCall | undefined = undefined;
   #isPaused = false;
   #isClosed = false;
 
@@ -90,7 +90,7 @@ class GrpcStream implements ByteStream {
   }
 
   write(bytes: Uint8Array): void {
-    if (!this.#isClosed) this.#call?.write(framed(bytes));
+    this.#call?.write(bytes);
   }
 
   pause(): void {
@@ -104,11 +104,8 @@ class GrpcStream implements ByteStream {
   }
 
   close(): void {
-    if (this.#isClosed) return;
     this.#isClosed = true;
-    // Not `close()`: it waits for a call that the server has not let begin, and for the end of a peer that may be
-    // stopped.
-    this.#session?.destroy();
+    this.#call?.close();
   }
 
   #end(reason: string): void {
@@ -118,70 +115,71 @@ class GrpcStream implements ByteStream {
   }
 
   #ask(cluster: Cluster, host: Host, others: readonly Host[]): void {
-    const { dataPath, limits } = this.#options;
+    const { dataPath, events, limits, memory, path, target } = this.#options;
+    const { authority, metadata, maxMessageBytes = limits.maxMessageBytes } = target;
+    const isTls = cluster.transportOf?.(host).kind === "tls";
     const pings = host.address.type === "ip" ? limits.keepAlive : undefined;
-    const session = openHttp2Session(host, cluster, dataPath, pings);
-    this.#session = session;
-    let failure: string | undefined;
     let isOpen = false;
-    session.on("error", (error) => (failure = wordsOf(error)));
-    session.once("remoteSettings", () => {
-      if (session.closed || session.destroyed) return;
-      isOpen = true;
-      if (!this.#isClosed) this.#begin(session, host);
-    });
-    session.once("close", () => {
-      if (this.#isClosed || this.#session !== session) return;
-      if (isOpen) return this.#end(`the connection to ${host.addressText} has ended: ${failure ?? "by the server"}`);
-      this.#failures.push(`${host.addressText}: ${failure ?? "the server ended the connection"}`);
-      this.#options.memory.host = host;
-      const [next, ...rest] = others;
-      if (next === undefined)
-        this.#end(`cannot connect to the cluster '${cluster.name}': ${this.#failures.join("; ")}`);
-      else this.#ask(cluster, next, rest);
-    });
-  }
-
-  #begin(session: http2.ClientHttp2Session, host: Host): void {
-    const { target, path, events, limits, memory } = this.#options;
-    memory.host = host;
-    const call = session.request({
-      ":method": "POST",
-      ":path": path,
-      ":scheme": session.encrypted === true ? "https" : "http",
-      ":authority": target.authority,
-      te: "trailers",
-      "content-type": "application/grpc",
-      ...metadataHeaders(target.metadata),
-    });
-    this.#call = call;
-    const reader = new MessageReader(target.maxMessageBytes ?? limits.maxMessageBytes, (message) => {
-      memory.host = undefined;
-      if (!this.#isClosed) events.onMessage(message);
-    });
-    call.on("response", (head) => {
-      if (head[":status"] !== 200) this.#end(`${host.addressText} answered with the status ${head[":status"] ?? "?"}`);
-      else if (head["grpc-status"] !== undefined) this.#end(statusText(head));
-    });
-    call.on("data", (chunk: Buffer) => {
-      const problem = reader.take(chunk);
-      if (problem !== undefined) this.#end(`${host.addressText}: ${problem}`);
-    });
-    call.on("trailers", (trailers) => this.#end(statusText(trailers)));
-    call.on("error", (error) => this.#end(`${host.addressText}: ${wordsOf(error)}`));
-    // A server that ends its side without a status leaves ours open, and so the call: it does not close by itself.
-    call.on("end", () => this.#end("the server ended the stream"));
-    call.on("close", () => this.#end("the server ended the stream"));
-    if (this.#isPaused) call.pause();
-    events.onOpen();
+    this.#call = new GrpcCall(
+      { scheme: isTls ? "https" : "http", authority, path, metadata },
+      {
+        onOpen: () => {
+          isOpen = true;
+          memory.host = host;
+          events.onOpen();
+        },
+        onMessage: (message) => {
+          memory.host = undefined;
+          events.onMessage(message);
+        },
+        onEnd: (end) => {
+          if (isOpen) return this.#end(reasonOf(end, host));
+          cluster.stats.upstreamConnectFailures.increment();
+          this.#failures.push(`${host.addressText}: ${wordsOf(end)}`);
+          memory.host = host;
+          const [next, ...rest] = others;
+          if (next !== undefined) this.#ask(cluster, next, rest);
+          else this.#end(`cannot connect to the cluster '${cluster.name}': ${this.#failures.join("; ")}`);
+        },
+      },
+      {
+        connectTimeoutMs: cluster.connectTimeoutMs,
+        maxMessageBytes,
+        http2: { ...cluster.http2, keepAlive: cluster.http2.keepAlive ?? pings },
+        http2Stats: cluster.http2Stats,
+      },
+      dataPath,
+      (onRead) => openSocket(host, cluster, dataPath, onRead),
+    );
+    if (this.#isPaused) this.#call.pause();
   }
 }
 
+function openSocket(host: Host, cluster: Cluster, dataPath: DataPath, onRead: (chunk: Buffer) => void): Socket {
+  const socket = connectSocket(host, cluster, dataPath, onRead, tlsOptions);
+  cluster.stats.upstreamConnectionsTotal.increment();
+  countConnection(cluster, 1);
+  socket.once("close", () => countConnection(cluster, -1));
+  // It is the listeners that keep the process alive.
+  return socket.unref();
+}
+
+const tlsOptions: TlsConnectOptions = { serverName: undefined, verifiesServerName: false, defaultProtocols: ["h2"] };
+
+function reasonOf(end: GrpcEnd, host: Host): string {
+  if (end.kind === "failure") return `${host.addressText}: ${wordsOf(end)}`;
+  const words = end.message === "" ? "" : `: ${end.message}`;
+  return `the server ended the stream with the gRPC status ${end.status}${words}`;
+}
+
 /** Envoy's words where it has some for a connection that did not come about. */
-function wordsOf(error: NodeJS.ErrnoException): string {
+function wordsOf(end: GrpcEnd): string {
+  if (end.kind === "status") return `the gRPC status ${end.status}`;
+  const { error, words } = end;
+  if (error === undefined) return words;
   const tls = tlsErrorText(error);
   if (tls !== undefined) return tls;
-  return error.syscall === undefined ? error.message : transportErrorText(error).replaceAll("_", " ");
+  return error.syscall === undefined ? words : transportErrorText(error).replaceAll("_", " ");
 }
 
 /** All but the first, from its place on; those of a lower priority after all of a higher one. */
@@ -189,23 +187,4 @@ function inTurn(hosts: readonly Host[], first: Host): readonly Host[] {
   const at = hosts.indexOf(first);
   const others = [...hosts.slice(at + 1), ...hosts.slice(0, Math.max(0, at))];
   return others.sort((one, other) => one.priority - other.priority);
-}
-
-/** What a peer says goes into a log. */
-const maxStatusCharacters = 500;
-
-function statusText(fields: http2.IncomingHttpHeaders): string {
-  const status = String(fields["grpc-status"] ?? "?");
-  const text = String(fields["grpc-message"] ?? "");
-  const words = text === "" ? "" : `: ${percentDecoded(text).slice(0, maxStatusCharacters)}`;
-  return `the server ended the stream with the gRPC status ${status}${words}`;
-}
-
-/** gRPC over HTTP/2, "Status-Message". */
-function percentDecoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

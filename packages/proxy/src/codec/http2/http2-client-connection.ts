@@ -12,6 +12,7 @@ import { errorCodes, maxInteger } from "./frame.ts";
 import { FrameOutput } from "./frame-output.ts";
 import { Http2ClientStream, type StreamNumbers } from "./http2-client-stream.ts";
 import { Http2Session, type Http2SessionSettings } from "./http2-session.ts";
+import type { SessionFailure } from "./session-failure.ts";
 import type { SessionOwner } from "./session-owner.ts";
 import type { Http2Stream } from "./http2-stream.ts";
 import type { FieldSection } from "./section-gatherer.ts";
@@ -173,10 +174,11 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamN
     if (!isReusable && isLast) this.destroy();
   }
 
-  onGoAway(lastStreamId: number): void {
+  onGoAway(lastStreamId: number, errorCode: number): void {
     if (this.#state === "open") this.#state = "leaving";
     // What lies behind was not looked at, and may be sent again (§6.8).
     this.#session.streams.end("remote_refused_stream_reset", lastStreamId);
+    this.#owner.onGoAway?.(errorCode);
     if (this.#session.streams.size + this.#unsentStreams === 0) this.destroy();
   }
 
@@ -194,10 +196,12 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamN
   }
 
   onSilence(): void {
+    this.#owner.onSilence?.();
     this.destroy();
   }
 
-  onFailure(): void {
+  onFailure({ flood, what }: SessionFailure): void {
+    this.#owner.onConnectionFailure?.(flood ?? what);
     this.#session.streams.end("protocol_error");
     this.destroy();
   }
