@@ -16,6 +16,7 @@ import type { CompileScope } from "./fields/compile-scope.ts";
 import { systemClock } from "./worker/clock.ts";
 import { DataPath } from "./worker/data-path.ts";
 import { parseListenDescriptors } from "./listener/inherited-descriptors.ts";
+import { CheckQueue } from "./cluster/health-check/check-queue.ts";
 import { ListenerHost } from "./listener/listener-host.ts";
 import { OverloadControl } from "./overload/overload-control.ts";
 import { OwnUserHosts } from "./own-user/own-user-hosts.ts";
@@ -121,7 +122,11 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     inheritedDescriptors,
     ...(options.ownUserPorts === undefined ? {} : { ownUserPorts: options.ownUserPorts }),
   });
-  const owner = new RuntimeOwner({ listenerHost, drainTimeMs: options.drainTimeMs ?? defaultDrainTimeMs });
+  const owner = new RuntimeOwner({
+    listenerHost,
+    healthChecks: new CheckQueue(dataPath),
+    drainTimeMs: options.drainTimeMs ?? defaultDrainTimeMs,
+  });
   const records = new ConfigRecords();
   const { bootstrap, scope, resources, problems, warnings } = checkBootstrap(options.bootstrap, (known) =>
     proxyScope(known, owner, accessLogs, { metrics, logging, environment }),

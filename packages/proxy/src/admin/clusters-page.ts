@@ -1,6 +1,7 @@
 // `/clusters`: hosts, their counters and the limits of every cluster, as text or JSON (admin.v3.Clusters).
 import { RE2JS } from "re2js";
 import type { Host } from "../cluster/cluster.ts";
+import { healthFlags } from "../cluster/host-health.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { type AdminPage, type AdminTargets, json, parameter, text } from "./admin-page.ts";
 import { addressJson } from "./listeners-page.ts";
@@ -37,16 +38,33 @@ function hostCounters(host: Host): readonly HostCounter[] {
   ];
 }
 
-function healthFlags({ ejected, healthy }: Host): string {
-  const flags = `${ejected ? "/failed_outlier_check" : ""}${healthy ? "" : "/failed_eds_health"}`;
-  return flags === "" ? "healthy" : flags;
+function flagsText(host: Host): string {
+  const flags = healthFlags(host);
+  return flags.length === 0 ? "healthy" : flags.map((flag) => `/${flag}`).join("");
+}
+
+/** By our flags; what the endpoint says of itself stands apart (admin.v3.HostHealthStatus). */
+const statusFields: Readonly<Record<string, string>> = {
+  failed_active_hc: "failed_active_health_check",
+  failed_outlier_check: "failed_outlier_check",
+  degraded_active_hc: "failed_active_degraded_check",
+  pending_dynamic_removal: "pending_dynamic_removal",
+  pending_active_hc: "pending_active_hc",
+  excluded_via_immediate_hc_fail: "excluded_via_immediate_hc_fail",
+  active_hc_timeout: "active_hc_timeout",
+};
+
+function healthStatus(host: Host): Readonly<Record<string, unknown>> {
+  const fields = healthFlags(host).flatMap((flag) => statusFields[flag] ?? []);
+  const edsHealthStatus = host.healthy ? (host.degraded ? "DEGRADED" : "HEALTHY") : "UNHEALTHY";
+  return { ...Object.fromEntries(fields.map((field) => [field, true])), eds_health_status: edsHealthStatus };
 }
 
 function hostLines(cluster: RuntimeCluster, host: Host): string[] {
   const counters = [...hostCounters(host)].sort((a, b) => (a.name < b.name ? -1 : 1));
   const attributes = [
     `hostname::${host.hostname}`,
-    `health_flags::${healthFlags(host)}`,
+    `health_flags::${flagsText(host)}`,
     `weight::${host.weight}`,
     "region::",
     "zone::",
@@ -94,10 +112,7 @@ function clusterJson(cluster: RuntimeCluster, addedViaApi: boolean): unknown {
         ...(value !== 0 && { value: String(value) }),
         name,
       })),
-      health_status: {
-        ...(host.ejected && { failed_outlier_check: true }),
-        eds_health_status: host.healthy ? "HEALTHY" : "UNHEALTHY",
-      },
+      health_status: healthStatus(host),
       weight: host.weight,
       ...(host.priority !== 0 && { priority: host.priority }),
       ...(host.hostname !== "" && { hostname: host.hostname }),

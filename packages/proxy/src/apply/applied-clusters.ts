@@ -168,8 +168,21 @@ export class AppliedClusters {
       if (endpoints.ok) cluster.updateEndpoints(endpoints.value);
     }
     const waits = pending([...secretWaits(compiled.secretSlots), ...this.#hostWaits(compiled)]);
-    if (waits.length === 0) this.#activate(name, compiled, change);
-    else this.#warming.begin(name, compiled, waits);
+    if (waits.length > 0) this.#warming.begin(name, compiled, waits);
+    else if (!this.#warmByChecks(name, compiled)) this.#activate(name, compiled, change);
+  }
+
+  /**
+   * Once all else has come, the hosts are checked for the first time: it warms until then, where it has any to check.
+   */
+  #warmByChecks(name: string, compiled: CompiledCluster): boolean {
+    const { healthChecker } = compiled.cluster;
+    if (healthChecker === undefined) return false;
+    healthChecker.start(this.#options.owner.healthChecks, () => void this.#warming.check());
+    if (healthChecker.isWarm) return false;
+    const wait = { what: "first health checks", timeoutMs: 0, isOver: () => healthChecker.isWarm };
+    this.#warming.begin(name, compiled, [wait]);
+    return true;
   }
 
   /** What a cluster's hosts come from, begun where that is the cluster's own work. */
@@ -195,6 +208,7 @@ export class AppliedClusters {
   }
 
   #becomeWarm(name: string, compiled: CompiledCluster): void {
+    if (this.#warmByChecks(name, compiled)) return;
     const change = new Map<string, RuntimeCluster | undefined>();
     this.#activate(name, compiled, change);
     this.#options.owner.swap({ clusters: change });

@@ -17,7 +17,7 @@ import type { RuntimeOwner } from "../runtime/runtime-owner.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { OfProcess, OfWorker } from "../worker/ownership.ts";
 import type { AppliedSecrets } from "./applied-secrets.ts";
-import { pending, secretWaits, Warming } from "./warming.ts";
+import { pending, secretWaits, type Wait, Warming } from "./warming.ts";
 
 export interface ConfigTargets {
   readonly scope: CompileScope;
@@ -134,6 +134,7 @@ export async function loadStaticResources(
   await Promise.all([...clusters.values()].map((cluster) => cluster.start()));
   const log = scope.logging.logger("config");
   const { promise: ready, resolve: markReady } = Promise.withResolvers<void>();
+  const checks = startHealthChecks(clusters.values(), owner, () => void warming.check());
   const warming = new Warming<CompiledListener>({
     clock,
     log,
@@ -145,13 +146,16 @@ export async function loadStaticResources(
       if (warming.size === 0) markReady();
     },
   });
-  secrets.onChange(() => void warming.check());
+  secrets.onChange(() => {
+    checks.isOver();
+    void warming.check();
+  });
   const failures: string[] = [];
   for (const [index, compiled] of listeners.entries()) {
     const { listener, clusterNames } = compiled;
     for (const name of clusterNames) owner.staticClusterNames.add(name);
     records.listeners.of(listener.name, true).active = received(ListenerSchema, bootstrap.listeners[index]!, "");
-    const waits = pending(secretWaits(compiled.secretSlots));
+    const waits = pending([...secretWaits(compiled.secretSlots), checks]);
     if (waits.length > 0) {
       warming.begin(listener.name, compiled, waits);
       continue;
@@ -162,4 +166,21 @@ export async function loadStaticResources(
   if (warming.size === 0) markReady();
   secrets.need("static resources", secretSlots);
   return { problems: failures, ready, close: () => warming.close() };
+}
+
+/** Over once each host of these clusters was checked for the first time. */
+function startHealthChecks(clusters: Iterable<RuntimeCluster>, owner: RuntimeOwner, onWarm: () => void): Wait {
+  const checked = [...clusters].filter(({ healthChecker }) => healthChecker !== undefined);
+  // Without its secrets a cluster is not waited for, as it is not without checks; they begin when the secrets come.
+  const isReady = ({ tlsContexts }: RuntimeCluster): boolean =>
+    tlsContexts.every(({ material }) => material !== undefined);
+  return {
+    what: "first health checks",
+    timeoutMs: 0,
+    isOver: () => {
+      const ready = checked.filter(isReady);
+      for (const { healthChecker } of ready) healthChecker?.start(owner.healthChecks, onWarm);
+      return ready.every(({ healthChecker }) => healthChecker?.isWarm);
+    },
+  };
 }

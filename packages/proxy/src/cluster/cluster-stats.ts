@@ -33,6 +33,7 @@ const counters = {
   upstreamBytesSent: "upstream_cx_tx_bytes_total",
   upstreamProtocolErrors: "upstream_cx_protocol_error",
   noHealthyHosts: "upstream_cx_none_healthy",
+  membershipChanges: "membership_change",
 } as const;
 
 const gauges = {
@@ -41,6 +42,10 @@ const gauges = {
   /** Retries under way; not shown by Envoy but as `remaining_retries`. */
   upstreamRetriesActive: "upstream_rq_retry_active",
   upstreamConnectionsActive: "upstream_cx_active",
+  membershipTotal: "membership_total",
+  membershipHealthy: "membership_healthy",
+  membershipDegraded: "membership_degraded",
+  membershipExcluded: "membership_excluded",
 } as const;
 
 /** Counters of `cluster.<name>.…` that the data path adds to; resolved once when the cluster is compiled. */

@@ -7,6 +7,7 @@ import type { UpstreamTransport } from "../tls/upstream-tls.ts";
 import type { ClusterLoad } from "../upstream/cluster-load.ts";
 import type { ClusterStats } from "./cluster-stats.ts";
 import type { OfProcess, OfWorker } from "../worker/ownership.ts";
+import type { ActiveHealth, JudgedHost } from "./host-health.ts";
 import type { HostOutlierState, OutlierDetection } from "./outlier-detection.ts";
 
 export type ClusterType = "static" | "eds" | "strict_dns" | "logical_dns" | "dynamic_forward_proxy" | "original_dst";
@@ -15,8 +16,19 @@ export type HostAddress =
   | { readonly type: "ip"; readonly ip: string; readonly port: number }
   | { readonly type: "pipe"; readonly path: string };
 
+/** What differs in health checks of one endpoint (Endpoint.health_check_config). */
+export interface EndpointCheck {
+  /** Undefined = its own. */
+  readonly address: HostAddress | undefined;
+  /** In the place of the address's; 0 = that one. */
+  readonly port: number;
+  /** Before the check's own host; empty = that one. */
+  readonly hostname: string;
+  readonly isDisabled: boolean;
+}
+
 /** One endpoint. It outlives endpoint updates that keep its address, so pools and counters stay. */
-export class Host {
+export class Host implements JudgedHost {
   readonly address: HostAddress;
   /** `ip:port` or the path; `%UPSTREAM_HOST%`. */
   readonly addressText: string;
@@ -25,6 +37,12 @@ export class Host {
   /** Endpoint metadata as plain JSON by filter name (`istio`, `envoy.lb` …). */
   metadata: Readonly<Record<string, unknown>>;
   healthy: boolean;
+  /** Its endpoint's health_status is DEGRADED: others go before it. */
+  degraded = false;
+  /** Undefined = checked as the cluster says. */
+  check: EndpointCheck | undefined = undefined;
+  /** Undefined = nobody checks it. */
+  activeHealth: OfProcess<ActiveHealth | undefined> = undefined;
   /** 0 is asked first, others where there are too few healthy hosts (LocalityLbEndpoints.priority). */
   priority: number;
   /** Outlier detection keeps it out of the balancer's choice for now. */
@@ -80,6 +98,11 @@ export interface LoadBalancerContext {
 export interface LoadBalancer {
   /** A healthy host by the cluster's policy (or any host in panic); undefined when there is none (503 UH). */
   chooseHost(context: LoadBalancerContext | undefined): Host | undefined;
+}
+
+export interface FailureListener {
+  /** The host has said to a request that it fails (`x-envoy-immediate-health-check-fail`). */
+  failNow(host: Host): void;
 }
 
 export interface AutoServerName {
@@ -159,6 +182,8 @@ export interface Cluster {
   readonly loadBalancer: OfWorker<LoadBalancer>;
   /** Hears how tries went; undefined where no host is ever ejected. */
   readonly outlierDetection: OfProcess<OutlierDetection | undefined>;
+  /** Hears of hosts that say they have failed; undefined = none is checked. */
+  readonly healthChecker: OfProcess<FailureListener | undefined>;
   /** All hosts of now, healthy or not. */
   readonly hosts: readonly Host[];
   readonly stats: OfWorker<ClusterStats>;

@@ -64,7 +64,9 @@ export class DnsEndpoints implements EndpointSource {
         weight: endpoint.weight,
         metadata: endpoint.metadata,
         healthy: endpoint.healthy,
+        degraded: endpoint.degraded ?? false,
         priority: endpoint.priority,
+        check: endpoint.check,
       })),
     );
   }

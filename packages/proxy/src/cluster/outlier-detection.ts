@@ -18,6 +18,8 @@ export interface OutlierDetectionSettings {
   readonly alwaysEjectOneHost: boolean;
   /** Connections that fail and tries that time out are counted apart from what hosts answer. */
   readonly splitsLocalOrigin: boolean;
+  /** A host that an active check finds well is back at once. */
+  readonly returnsCheckedHosts: boolean;
   readonly consecutive: Readonly<Record<ConsecutiveCause, ConsecutiveLimit>>;
   readonly successRate: SuccessRateSettings;
   readonly failurePercentage: FailurePercentageSettings;
@@ -196,6 +198,13 @@ export class OutlierDetection {
     this.#count(host, state, "consecutive_local_origin_failure", consecutive);
   }
 
+  /** An active check finds a host well that is ejected. */
+  onCheckSucceeded(host: Host): void {
+    if (!host.ejected || host.outlier === undefined || !this.#options.settings.returnsCheckedHosts) return;
+    this.#takeBack(host, host.outlier);
+    this.#options.onChange();
+  }
+
   onConnected(host: Host): void {
     if (!this.#options.settings.splitsLocalOrigin) return;
     const state = (host.outlier ??= new HostOutlierState());
@@ -275,12 +284,16 @@ export class OutlierDetection {
     const { baseEjectionTimeMs, maxEjectionTimeMs } = this.#options.settings;
     const ejectedForMs = Math.min(baseEjectionTimeMs * state.ejectionsInARow, maxEjectionTimeMs) + state.jitterMs;
     if (nowMs - state.ejectedAtMs < ejectedForMs) return false;
+    this.#takeBack(host, state);
+    return true;
+  }
+
+  #takeBack(host: Host, state: HostOutlierState): void {
     host.ejected = false;
     this.#countEjected(-1);
     for (const cause of Object.keys(this.#options.settings.consecutive) as ConsecutiveCause[]) state.forgive(cause);
     const { log, clusterName } = this.#options;
     log.info("an ejected host is back", { cluster: clusterName, host: host.addressText });
-    return true;
   }
 
   /**

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { priorityShares } from "./priority-shares.ts";
 
-/** `healthy/hosts` of each level, the share of each, `!` for one in panic. */
+/** `healthy[+degraded]/hosts[-excluded]` of each level; the share of each, `+` its degraded hosts', `!` in panic. */
 const rows: readonly { readonly levels: string; readonly threshold?: number; readonly expected: string }[] = [
   { levels: "3/3", expected: "100" },
   { levels: "0/3", expected: "100!" },
@@ -20,14 +20,27 @@ const rows: readonly { readonly levels: string; readonly threshold?: number; rea
   { levels: "0/0 2/2", expected: "0 100" },
   // A level that is whole is not in panic, whatever the threshold.
   { levels: "3/4", threshold: 80, expected: "100" },
+  // What healthy hosts lack, degraded ones take, of the first level as of the last.
+  { levels: "1+1/2", expected: "70+30" },
+  { levels: "0+2/2", expected: "0+100" },
+  { levels: "1+1/2 1/2", expected: "70 30" },
+  { levels: "1+1/4 1/4", expected: "35+30 35" },
+  // Excluded hosts count neither way.
+  { levels: "1/4-3", expected: "100" },
+  { levels: "0/4-4", expected: "100!" },
+  { levels: "0/2-2 1/1", expected: "0 100" },
 ];
 for (const { levels, threshold = 50, expected } of rows) {
   test(`${levels} at a panic threshold of ${threshold}`, () => {
     const counts = levels.split(" ").map((level) => {
-      const [healthy, hosts] = level.split("/").map(Number);
-      return { healthy: healthy!, hosts: hosts! };
+      const [, healthy, degraded, hosts, excluded] = /^(\d+)\+?(\d*)\/(\d+)-?(\d*)$/.exec(level)!.map(Number);
+      return { healthy: healthy!, degraded: degraded!, hosts: hosts!, excluded: excluded! };
     });
     const shares = priorityShares(counts, threshold);
-    assert.equal(shares.map(({ percent, isInPanic }) => `${percent}${isInPanic ? "!" : ""}`).join(" "), expected);
+    const text = shares.map(
+      ({ percent, degradedPercent, isInPanic }) =>
+        `${percent}${degradedPercent > 0 ? `+${degradedPercent}` : ""}${isInPanic ? "!" : ""}`,
+    );
+    assert.equal(text.join(" "), expected);
   });
 }

@@ -6,13 +6,14 @@ import type { CircuitBreakerLimits, Cluster, ClusterType, Host, LoadBalancer, Tc
 import type { ClusterStats } from "./cluster-stats.ts";
 import type { CommonTlsContext } from "../tls/common-tls-context.ts";
 import type { DynamicForwardHosts } from "./dynamic-forward-hosts.ts";
-import { type EndpointDescription, HostSet, type MakePicker } from "./host-set.ts";
+import type { HealthChecker } from "./health-check/health-checker.ts";
+import { type EndpointDescription, type HostChecks, HostSet, type MakePicker } from "./host-set.ts";
 import type { OutlierDetection } from "./outlier-detection.ts";
 
 /** What is known of a cluster before it has hosts: all of `Cluster` that configuration decides, and how to pick. */
 export interface ClusterSettings extends Omit<
   Cluster,
-  "loadBalancer" | "hosts" | "load" | "resolveAuthority" | "outlierDetection"
+  "loadBalancer" | "hosts" | "load" | "resolveAuthority" | "outlierDetection" | "healthChecker"
 > {
   readonly makePicker: MakePicker;
   readonly panicThresholdPercent: number;
@@ -21,7 +22,15 @@ export interface ClusterSettings extends Omit<
   readonly tlsContexts: readonly CommonTlsContext[];
   /** Undefined where no host is ever ejected; `onChange` is called when the choice of hosts has changed. */
   readonly makeOutlierDetection: ((onChange: () => void) => OutlierDetection) | undefined;
+  /** Undefined where no host is checked. */
+  readonly healthChecks: (HostChecks & { readonly makeChecker: MakeChecker }) | undefined;
 }
+
+/** `onChange` is called when the health of the host has changed, `onSuccess` after a check that finds it well. */
+export type MakeChecker = (
+  cluster: Cluster,
+  hooks: { readonly onChange: (host: Host) => void; readonly onSuccess: (host: Host) => void },
+) => HealthChecker;
 
 /** Resolves names of STRICT_DNS and LOGICAL_DNS clusters for as long as the cluster lives. */
 export interface EndpointSource {
@@ -51,6 +60,7 @@ export class RuntimeCluster implements Cluster {
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly loadBalancer: LoadBalancer;
   readonly outlierDetection: OutlierDetection | undefined;
+  readonly healthChecker: HealthChecker | undefined;
   readonly stats: ClusterStats;
   readonly transportOf: Cluster["transportOf"];
   readonly autoServerName: Cluster["autoServerName"];
@@ -85,11 +95,17 @@ export class RuntimeCluster implements Cluster {
     this.#hostSet = new HostSet({
       makePicker: settings.makePicker,
       panicThresholdPercent: settings.panicThresholdPercent,
+      checks: settings.healthChecks,
+      stats: settings.stats,
       random: settings.random,
       onDropped: drainHostPool,
     });
     this.loadBalancer = this.#hostSet;
     this.outlierDetection = settings.makeOutlierDetection?.(() => this.#hostSet.refresh());
+    this.healthChecker = settings.healthChecks?.makeChecker(this, {
+      onChange: (host) => this.#onHealthChange(host),
+      onSuccess: (host) => this.outlierDetection?.onCheckSucceeded(host),
+    });
     this.#source = source;
     this.#dynamicHosts = dynamicHosts;
     if (dynamicHosts !== undefined) this.resolveAuthority = (authority) => dynamicHosts.resolve(authority);
@@ -111,7 +127,24 @@ export class RuntimeCluster implements Cluster {
   /** Replaces the endpoints; hosts whose address stays are kept. */
   updateEndpoints(endpoints: readonly EndpointDescription[]): void {
     this.#hostSet.update(endpoints);
+    this.#tellOfHosts();
+  }
+
+  #tellOfHosts(): void {
     this.outlierDetection?.setHosts(this.#hostSet.hosts);
+    this.healthChecker?.setHosts(this.#hostSet.hosts);
+  }
+
+  /** A host that has failed keeps no connections: new ones may take another way (Envoy: `onHostHealthFailure`). */
+  #onHealthChange(host: Host): void {
+    const hasFailed = host.activeHealth?.hasFailed === true;
+    if (hasFailed && host.activeHealth?.awaitsRemoval === true) {
+      this.#hostSet.drop(host);
+      this.#tellOfHosts();
+      return;
+    }
+    this.#hostSet.refresh();
+    if (hasFailed) drainHostPool(host);
   }
 
   /** Begins to resolve names; resolves when the cluster has what it needs (at once for the types without DNS). */
@@ -123,7 +156,9 @@ export class RuntimeCluster implements Cluster {
   stop(): void {
     this.#source?.stop();
     this.#dynamicHosts?.stop();
-    this.updateEndpoints([]);
+    this.#hostSet.clear();
+    this.#tellOfHosts();
     this.outlierDetection?.stop();
+    this.healthChecker?.stop();
   }
 }

@@ -7,9 +7,11 @@ import { RandomSchema } from "@tulle/xds/envoy/extensions/load_balancing_policie
 import { RoundRobinSchema } from "@tulle/xds/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin_pb";
 import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
 import { checkedMessage } from "../fields/checked-message.ts";
-import { type FieldRows, noHealthChecks, systemResolver } from "../fields/field-row.ts";
+import { type FieldRows, systemResolver } from "../fields/field-row.ts";
 import { protocolFields } from "../fields/protocol-fields.ts";
+import { matcherFields } from "../fields/matchers/matcher-fields.ts";
 import { sharedFields } from "../fields/shared-fields.ts";
+import { healthCheckFields } from "./health-check-fields.ts";
 
 const clusterFields: FieldRows = {
   "envoy.config.cluster.v3.Cluster": {
@@ -18,13 +20,11 @@ const clusterFields: FieldRows = {
       http_protocol_options typed_extension_protocol_options dns_refresh_rate dns_lookup_family
       upstream_bind_config least_request_lb_config round_robin_lb_config common_lb_config transport_socket
       transport_socket_matches metadata load_balancing_policy http2_protocol_options
-      outlier_detection upstream_connection_options`,
+      outlier_detection upstream_connection_options health_checks ignore_health_on_host_removal`,
     harmless: {
       stats_matcher: "statistics only",
       wait_for_warm_on_init: "clusters are always waited for",
       cleanup_interval: "ORIGINAL_DST only, which is refused by itself",
-      close_connections_on_host_health_failure: noHealthChecks,
-      ignore_health_on_host_removal: noHealthChecks,
       lb_subset_config: "no route carries metadata_match, which is refused by itself",
       track_timeout_budgets: "statistics only",
       track_cluster_stats: "statistics only",
@@ -37,17 +37,17 @@ const clusterFields: FieldRows = {
     },
     warned: {
       typed_dns_resolver_config: systemResolver,
+      close_connections_on_host_health_failure: "connections of HTTP end after their requests, those of TCP go on",
     },
   },
   "envoy.config.cluster.v3.Cluster.EdsClusterConfig": { used: "eds_config service_name" },
   "envoy.config.cluster.v3.Cluster.CustomClusterType": { used: "name typed_config" },
   "envoy.config.cluster.v3.Cluster.CommonLbConfig": {
-    used: "healthy_panic_threshold",
+    used: "healthy_panic_threshold ignore_new_hosts_until_first_hc",
     harmless: {
       zone_aware_lb_config: "acts only with local_cluster_name, which is refused",
       update_merge_window: "updates are merged by turn",
       close_connections_on_host_set_change: "connections of dropped hosts drain",
-      ignore_new_hosts_until_first_hc: noHealthChecks,
       locality_weighted_lb_config: "localities without weights only; weights are refused at the endpoints",
       override_host_status: "no stateful session filter",
     },
@@ -77,10 +77,7 @@ const clusterFields: FieldRows = {
       consecutive_local_origin_failure enforcing_consecutive_local_origin_failure enforcing_local_origin_success_rate
       failure_percentage_threshold enforcing_failure_percentage enforcing_failure_percentage_local_origin
       failure_percentage_minimum_hosts failure_percentage_request_volume max_ejection_time max_ejection_time_jitter
-      always_eject_one_host`,
-    harmless: {
-      successful_active_health_check_uneject_host: noHealthChecks,
-    },
+      always_eject_one_host successful_active_health_check_uneject_host`,
   },
   "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
     used: `common_http_protocol_options explicit_http_config use_downstream_protocol_config
@@ -124,10 +121,11 @@ const clusterFields: FieldRows = {
     used: "endpoint health_status metadata load_balancing_weight",
   },
   "envoy.config.endpoint.v3.Endpoint": {
-    used: "address hostname",
-    harmless: { observability_name: "statistics only", health_check_config: noHealthChecks },
+    used: "address hostname health_check_config",
+    harmless: { observability_name: "statistics only" },
     warned: { additional_addresses: "the first address is used" },
   },
+  "envoy.config.endpoint.v3.Endpoint.HealthCheckConfig": "port_value hostname address disable_active_health_check",
   "envoy.config.endpoint.v3.LocalityLbEndpoints.LbEndpointList": "lb_endpoints",
   "envoy.config.cluster.v3.Cluster.TransportSocketMatch": "name match transport_socket",
   "envoy.config.cluster.v3.LoadBalancingPolicy": "policies",
@@ -141,7 +139,7 @@ const clusterFields: FieldRows = {
   },
 };
 
-const tables = [clusterFields, protocolFields, sharedFields] as const;
+const tables = [clusterFields, healthCheckFields, protocolFields, matcherFields, sharedFields] as const;
 
 export const clusterMessage = checkedMessage(ClusterSchema, ...tables);
 export const clusterLoadAssignmentMessage = checkedMessage(ClusterLoadAssignmentSchema, ...tables);

@@ -208,6 +208,10 @@ test("a dynamic forward proxy resolves each authority once, within its bounds", 
   assert.ok(cluster.hosts.length <= 2);
 });
 
+function healthCheck(more: object): object {
+  return { timeout: "1s", interval: "1s", unhealthy_threshold: 1, healthy_threshold: 1, ...more };
+}
+
 const refused: readonly { readonly name: string; readonly json: object; readonly expected: readonly string[] }[] = [
   {
     name: "a type that comes later",
@@ -249,9 +253,75 @@ const refused: readonly { readonly name: string; readonly json: object; readonly
     expected: ["transport_socket: 'envoy.transport_sockets.tls' is not supported"],
   },
   {
-    name: "health checks",
-    json: { health_checks: [{ timeout: "1s", interval: "1s", unhealthy_threshold: 1, healthy_threshold: 1 }] },
-    expected: ["health_checks: this field is not supported"],
+    name: "health checks without what they need",
+    json: { health_checks: [{ no_traffic_interval: "0s" }] },
+    expected: [
+      "health_checks[0].timeout: value is required",
+      "health_checks[0].interval: value is required",
+      "health_checks[0].no_traffic_interval: value must be greater than 0s",
+      "health_checks[0].unhealthy_threshold: value is required",
+      "health_checks[0].healthy_threshold: value is required",
+      "health_checks[0].health_checker: value is required",
+    ],
+  },
+  {
+    name: "two health checks",
+    json: { health_checks: [healthCheck({ tcp_health_check: {} }), healthCheck({ tcp_health_check: {} })] },
+    expected: ["health_checks: Multiple health checks not supported"],
+  },
+  {
+    name: "a health check of HTTP that cannot be sent, nor come true",
+    json: {
+      health_checks: [
+        healthCheck({
+          http_health_check: {
+            path: "/a b\n",
+            method: "HEAD",
+            send: { text: "00" },
+            receive: [{ text: "0g" }, { text: "" }, { binary: "AAAA" }],
+            response_buffer_size: 2,
+            expected_statuses: [{ start: 200, end: 200 }],
+            retriable_statuses: [
+              { start: 99, end: 200 },
+              { start: 500, end: 601 },
+            ],
+            codec_client_type: "HTTP3",
+            request_headers_to_add: [{ header: { key: ":path", value: "/" } }],
+          },
+        }),
+      ],
+    },
+    expected: [
+      "health_checks[0].http_health_check.send: HTTP health check cannot specify a request payload with method 'HEAD'",
+      "health_checks[0].http_health_check.codec_client_type: HTTP/3 is not supported",
+      "health_checks[0].http_health_check.expected_statuses[0]: Invalid http expected status range: expecting start < end, but found start=200 and end=200",
+      "health_checks[0].http_health_check.receive[0].text: invalid hex string '0g'",
+      "health_checks[0].http_health_check.receive[1]: value is required",
+      "health_checks[0].http_health_check.receive: The expected response length '3' is over than http health response buffer size '2'",
+      "health_checks[0].http_health_check.path: control characters are not allowed",
+      "health_checks[0].http_health_check.retriable_statuses[0]: Invalid http retriable status range: expecting start >= 100, but found start=99",
+      "health_checks[0].http_health_check.retriable_statuses[1]: Invalid http retriable status range: expecting end <= 600, but found end=601",
+      "health_checks[0].http_health_check.request_headers_to_add[0]: :-prefixed or host headers may not be modified",
+    ],
+  },
+  {
+    name: "a health check of gRPC over HTTP/1.1",
+    json: { health_checks: [healthCheck({ grpc_health_check: {} })] },
+    expected: ["health_checks[0].grpc_health_check: cluster must support HTTP/2 for gRPC healthchecking"],
+  },
+  {
+    name: "a health check of somebody's own, and one by the protocol of ALPN",
+    json: {
+      health_checks: [
+        healthCheck({ custom_health_check: { name: "redis" } }),
+        healthCheck({ http_health_check: { path: "/", use_alpn_protocol: true } }),
+      ],
+    },
+    expected: [
+      "health_checks[1].http_health_check.use_alpn_protocol: this field is not supported",
+      "health_checks: Multiple health checks not supported",
+      "health_checks[0].custom_health_check: is not supported",
+    ],
   },
   {
     name: "LOGICAL_DNS with two endpoints",

@@ -9,9 +9,19 @@ import { isIP } from "node:net";
 import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { ClusterConfigSchema as DynamicForwardSchema } from "@tulle/xds/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb";
 import type { CircuitBreakers_Thresholds_RetryBudget } from "@tulle/xds/envoy/config/cluster/v3/circuit_breaker_pb";
-import type { CircuitBreakerLimits, ClusterType, RetryBudget, TcpKeepAlive } from "../cluster/cluster.ts";
+import type {
+  CircuitBreakerLimits,
+  ClusterType,
+  RetryBudget,
+  TcpKeepAlive,
+  UpstreamProtocolChoice,
+} from "../cluster/cluster.ts";
 import { clusterScope, makeClusterStats } from "../cluster/cluster-stats.ts";
 import { http2StatsOf } from "../codec/http2/http2-stats.ts";
+import { HealthChecker } from "../cluster/health-check/health-checker.ts";
+import { HealthCheckEvents } from "../cluster/health-check/health-check-events.ts";
+import { makeHealthCheckStats } from "../cluster/health-check/health-check-stats.ts";
+import { probesOf } from "../cluster/health-check/make-probe.ts";
 import { makeOutlierStats, OutlierDetection } from "../cluster/outlier-detection.ts";
 import { DnsEndpoints } from "../cluster/dns-endpoints.ts";
 import type { DnsLookupFamily } from "../cluster/dns-lookup.ts";
@@ -21,10 +31,11 @@ import type { SecretSlot } from "../tls/secret-slot.ts";
 import { checkFields } from "../fields/check-fields.ts";
 import { checkResourceSource, initialFetchTimeoutMs } from "../fields/check-resource-source.ts";
 import { buildEndpoints, buildNamedEndpoints } from "./compile-endpoints.ts";
+import { compileHealthCheck } from "./compile-health-check.ts";
 import { compileOutlierDetection } from "./compile-outlier-detection.ts";
 import { compileLoadBalancing } from "./compile-load-balancing.ts";
 import { compileUpstreamProtocol } from "./compile-upstream-protocol.ts";
-import type { CompileScope } from "../fields/compile-scope.ts";
+import type { CompileScope, LogFile } from "../fields/compile-scope.ts";
 import { durationMs } from "../fields/duration.ts";
 import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
 import { compileUpstreamTransport } from "./compile-upstream-tls.ts";
@@ -129,6 +140,7 @@ function clusterSettings(
     circuitBreakers: circuitBreakers(message),
     metadata: message.metadata?.filterMetadata ?? {},
     makeOutlierDetection: outlierDetection(message, observabilityName, scope, place, problems),
+    healthChecks: healthChecks(message, type, protocol.protocol, observabilityName, scope, place, problems),
     makePicker: compileLoadBalancing(message, type, scope.random, place, problems),
     panicThresholdPercent: message.commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicThresholdPercent,
     random: scope.random,
@@ -192,6 +204,44 @@ function outlierDetection(
   const { clock, random } = scope;
   const log = scope.logging.logger("upstream");
   return (onChange) => new OutlierDetection({ clusterName, settings, stats, clock, random, log, onChange });
+}
+
+function healthChecks(
+  message: ClusterMessage,
+  type: ClusterType,
+  protocol: UpstreamProtocolChoice,
+  clusterName: string,
+  scope: CompileScope,
+  place: Place,
+  problems: Problems,
+): ClusterSettings["healthChecks"] {
+  const settings = compileHealthCheck(message, { environment: scope, protocol, problems }, place);
+  if (settings === undefined) return undefined;
+  if (type === "dynamic_forward_proxy")
+    problems.error(place.field("health_checks"), "hosts that requests name are not checked");
+  const { clock, random } = scope;
+  const stats = makeHealthCheckStats(scope.metrics, clusterName);
+  const path = message.healthChecks[0]!.eventLogPath;
+  const log = scope.logging.logger("hc");
+  const file = path === "" ? undefined : openEventLog(path, scope, place, problems);
+  const events = new HealthCheckEvents({ clusterName, checkerType: settings.check.type, clock, log, file });
+  const makeProbe = probesOf(settings, stats);
+  return {
+    ignoresNewHosts: message.commonLbConfig?.ignoreNewHostsUntilFirstHc ?? false,
+    keepsHealthyHosts: !message.ignoreHealthOnHostRemoval,
+    makeChecker: (cluster, hooks) =>
+      new HealthChecker(cluster, { settings, stats, events, clock, random, makeProbe, ...hooks }),
+  };
+}
+
+function openEventLog(path: string, scope: CompileScope, place: Place, problems: Problems): LogFile | undefined {
+  try {
+    return scope.openAccessLog(path);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    problems.error(place.field("health_checks", 0).field("event_log_path"), `cannot be opened: ${reason}`);
+    return undefined;
+  }
 }
 
 function lookupFamily(family: number): DnsLookupFamily {

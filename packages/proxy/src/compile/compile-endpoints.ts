@@ -3,8 +3,12 @@ import { isIP } from "node:net";
 import type { Address } from "@tulle/xds/envoy/config/core/v3/address_pb";
 import { HealthStatus } from "@tulle/xds/envoy/config/core/v3/health_check_pb";
 import type { ClusterLoadAssignment } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
-import type { LbEndpoint, LocalityLbEndpoints } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_components_pb";
-import type { HostAddress } from "../cluster/cluster.ts";
+import type {
+  Endpoint_HealthCheckConfig,
+  LbEndpoint,
+  LocalityLbEndpoints,
+} from "@tulle/xds/envoy/config/endpoint/v3/endpoint_components_pb";
+import type { EndpointCheck, HostAddress } from "../cluster/cluster.ts";
 import type { NamedEndpoint } from "../cluster/dns-endpoints.ts";
 import type { EndpointDescription } from "../cluster/host-set.ts";
 import { overprovisioningPercent } from "../cluster/priority-shares.ts";
@@ -36,9 +40,9 @@ export function buildEndpoints(
   problems: Problems,
 ): readonly EndpointDescription[] {
   const endpoints: EndpointDescription[] = [];
-  for (const { endpoint, scale, priority, at } of eachEndpoint(message, options, place, problems)) {
-    const address = compileAddress(endpoint, at, problems);
-    if (address !== undefined) endpoints.push({ address, ...attributes(endpoint, scale, priority) });
+  for (const placed of eachEndpoint(message, options, place, problems)) {
+    const address = compileAddress(addressOf(placed, problems), endpointAddress(placed.at), problems);
+    if (address !== undefined) endpoints.push({ address, ...attributes(placed, problems) });
   }
   return endpoints;
 }
@@ -46,10 +50,10 @@ export function buildEndpoints(
 /** Endpoints of DNS clusters, whose addresses are names. */
 export function buildNamedEndpoints(message: ClusterLoadAssignment, place: Place, problems: Problems): NamedEndpoint[] {
   const endpoints: NamedEndpoint[] = [];
-  for (const { endpoint, scale, priority, at } of eachEndpoint(message, {}, place, problems)) {
-    const socket = socketAddress(endpoint, at, problems);
+  for (const placed of eachEndpoint(message, {}, place, problems)) {
+    const socket = socketAddress(addressOf(placed, problems), endpointAddress(placed.at), problems);
     if (socket === undefined) continue;
-    const described = attributes(endpoint, scale, priority);
+    const described = attributes(placed, problems);
     const hostname = described.hostname === "" ? socket.name : described.hostname;
     endpoints.push({ ...described, hostname, dnsName: socket.name, port: socket.port });
   }
@@ -107,53 +111,74 @@ function weightOf(endpoint: LbEndpoint): number {
 
 const unhealthy: ReadonlySet<number> = new Set([HealthStatus.UNHEALTHY, HealthStatus.DRAINING, HealthStatus.TIMEOUT]);
 
-function attributes(endpoint: LbEndpoint, scale: number, priority: number): Omit<EndpointDescription, "address"> {
+function attributes(
+  { endpoint, scale, priority, at }: PlacedEndpoint,
+  problems: Problems,
+): Omit<EndpointDescription, "address"> {
   const inner = endpoint.hostIdentifier.case === "endpoint" ? endpoint.hostIdentifier.value : undefined;
   return {
     hostname: inner?.hostname ?? "",
     weight: weightOf(endpoint) * scale,
     metadata: endpoint.metadata?.filterMetadata ?? {},
     healthy: !unhealthy.has(endpoint.healthStatus),
+    degraded: endpoint.healthStatus === HealthStatus.DEGRADED,
     priority,
+    check: endpointCheck(inner?.healthCheckConfig, at, problems),
   };
 }
 
-function addressOf(endpoint: LbEndpoint, place: Place, problems: Problems): Address | undefined {
+/** Undefined where it says nothing. */
+function endpointCheck(
+  config: Endpoint_HealthCheckConfig | undefined,
+  endpointPlace: Place,
+  problems: Problems,
+): EndpointCheck | undefined {
+  if (config === undefined) return undefined;
+  const { portValue: port, hostname, address, disableActiveHealthCheck: isDisabled } = config;
+  const place = endpointPlace.field("endpoint").field("health_check_config");
+  if (port > 65_535) problems.error(place.field("port_value"), "value must be less than or equal to 65535");
+  const compiledAddress = address && compileAddress(address, place.field("address"), problems);
+  return { address: compiledAddress, port, hostname, isDisabled };
+}
+
+function endpointAddress(place: Place): Place {
+  return place.field("endpoint").field("address");
+}
+
+function addressOf({ endpoint, at }: PlacedEndpoint, problems: Problems): Address | undefined {
   const identifier = endpoint.hostIdentifier;
   if (identifier.case === "endpoint" && identifier.value.address !== undefined) return identifier.value.address;
-  problems.error(place.field("endpoint").field("address"), "value is required");
+  problems.error(endpointAddress(at), "value is required");
   return undefined;
 }
 
 function socketAddress(
-  endpoint: LbEndpoint,
+  message: Address | undefined,
   place: Place,
   problems: Problems,
 ): { readonly name: string; readonly port: number } | undefined {
-  const address = addressOf(endpoint, place, problems)?.address;
+  const address = message?.address;
   if (address === undefined) return undefined;
-  const at = place.field("endpoint").field("address");
   if (address.case !== "socketAddress") {
-    problems.error(at, "a socket_address is required");
+    problems.error(place, "a socket_address is required");
     return undefined;
   }
   const port = address.value.portSpecifier;
   if (port.case !== "portValue" || port.value < 1 || port.value > 65_535) {
-    problems.error(at.field("socket_address"), "a port_value from 1 to 65535 is required");
+    problems.error(place.field("socket_address"), "a port_value from 1 to 65535 is required");
     return undefined;
   }
   return { name: address.value.address, port: port.value };
 }
 
-function compileAddress(endpoint: LbEndpoint, place: Place, problems: Problems): HostAddress | undefined {
-  const address = addressOf(endpoint, place, problems)?.address;
+function compileAddress(message: Address | undefined, place: Place, problems: Problems): HostAddress | undefined {
+  const address = message?.address;
   if (address?.case === "pipe") return { type: "pipe", path: address.value.path };
-  if (address === undefined) return undefined;
-  const socket = socketAddress(endpoint, place, problems);
+  const socket = socketAddress(message, place, problems);
   if (socket === undefined) return undefined;
   if (isIP(socket.name) === 0) {
     const advice = "Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'";
-    problems.error(place.field("endpoint").field("address"), `malformed IP address: ${socket.name}. ${advice}`);
+    problems.error(place, `malformed IP address: ${socket.name}. ${advice}`);
     return undefined;
   }
   return { type: "ip", ip: socket.name, port: socket.port };

@@ -43,6 +43,7 @@ export function compileOutlierDetection(
     maxEjectionPercent: message.maxEjectionPercent ?? 10,
     alwaysEjectOneHost: message.alwaysEjectOneHost ?? false,
     splitsLocalOrigin: message.splitExternalLocalOriginErrors,
+    returnsCheckedHosts: message.successfulActiveHealthCheckUnejectHost ?? true,
     consecutive: {
       consecutive_5xx: {
         limit: message.consecutive5xx ?? 5,

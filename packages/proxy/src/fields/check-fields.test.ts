@@ -2,11 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type DescMessage, type JsonObject, fromBinary } from "@bufbuild/protobuf";
-import {
-  HealthCheckSchema,
-  HealthCheck_PayloadSchema,
-  HealthCheck_TcpHealthCheckSchema,
-} from "@tulle/xds/envoy/config/core/v3/health_check_pb";
+import { ClusterStatusSchema, ClustersSchema, HostStatusSchema } from "@tulle/xds/envoy/admin/v3/clusters_pb";
 import { DnsCacheConfigSchema } from "@tulle/xds/envoy/extensions/common/dynamic_forward_proxy/v3/dns_cache_pb";
 import { RegexMatcherSchema } from "@tulle/xds/envoy/type/matcher/v3/regex_pb";
 import { RouteSchema } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
@@ -207,19 +203,19 @@ interface WrongRows {
 }
 
 // Types of which no row has been made.
-const generic = HealthCheck_TcpHealthCheckSchema.typeName;
-const health = HealthCheckSchema.typeName;
+const generic = ClusterStatusSchema.typeName;
+const clusters = ClustersSchema.typeName;
 const wrongRows: readonly WrongRows[] = [
-  { name: "none", schema: HealthCheckSchema, rows: [{}], expected: /^Error: \S+HealthCheck has no row$/ },
+  { name: "none", schema: ClustersSchema, rows: [{}], expected: /^Error: \S+Clusters has no row$/ },
   {
     name: "one for the message and none for what it holds",
-    schema: HealthCheckSchema,
-    rows: [{ [health]: "tcp_health_check" }],
-    expected: /TcpHealthCheck, which \S+HealthCheck\.tcp_health_check holds, has no row/,
+    schema: ClustersSchema,
+    rows: [{ [clusters]: "cluster_statuses" }],
+    expected: /ClusterStatus, which \S+Clusters\.cluster_statuses holds, has no row/,
   },
   {
     name: "two",
-    schema: HealthCheck_TcpHealthCheckSchema,
+    schema: ClusterStatusSchema,
     rows: [{ [generic]: "" }, { [generic]: "" }],
     expected: /has two rows/,
   },
@@ -231,15 +227,15 @@ const wrongRows: readonly WrongRows[] = [
   },
   {
     name: "one of a field that is not there",
-    schema: HealthCheck_TcpHealthCheckSchema,
+    schema: ClusterStatusSchema,
     rows: [{ [generic]: "x" }],
     expected: /no field x,/,
   },
   {
     name: "one that says two things of a field",
-    schema: HealthCheck_PayloadSchema,
-    rows: [{ [HealthCheck_PayloadSchema.typeName]: { used: "text", harmless: { text: "x" } } }],
-    expected: /names text twice/,
+    schema: HostStatusSchema,
+    rows: [{ [HostStatusSchema.typeName]: { used: "weight", harmless: { weight: "x" } } }],
+    expected: /names weight twice/,
   },
 ];
 

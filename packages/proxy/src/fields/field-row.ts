@@ -24,7 +24,6 @@ export type FieldRows = Readonly<Record<string, FieldRow | WholeRow | string>>;
 
 export const noTracing = "tracing is not built yet";
 export const socketTuning = "performance of sockets only";
-export const noHealthChecks = "no health checks";
 export const systemResolver = "the system's resolver is used";
 export const oneVersion = "there is one version";
 export const noRuntime = "no runtime layer overrides it";

@@ -7,6 +7,7 @@ import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { compileCluster } from "../compile/compile-cluster.ts";
 import { detachedScope } from "../fields/compile-scope.ts";
 import { accepted, fromConfiguration } from "../testing/from-configuration.ts";
+import type { CheckQueue } from "../cluster/health-check/check-queue.ts";
 import type { ListenerHost } from "../listener/listener-host.ts";
 import { RuntimeOwner } from "./runtime-owner.ts";
 
@@ -15,7 +16,7 @@ const clusterOf = (name: string): RuntimeCluster =>
   accepted(compileCluster(fromConfiguration(ClusterSchema, { name, alt_stat_name: "shared" }), scope)).cluster;
 
 test("a cluster goes on with the load of the one whose place it takes, and another does not", () => {
-  const owner = new RuntimeOwner({ listenerHost: {} as ListenerHost, drainTimeMs: 0 });
+  const owner = new RuntimeOwner({ listenerHost: {} as ListenerHost, healthChecks: {} as CheckQueue, drainTimeMs: 0 });
   const [old, next, other] = [clusterOf("a"), clusterOf("a"), clusterOf("b")];
   owner.swap({ clusters: new Map([["a", old]]) });
   countRequest(old, 1);

@@ -2,7 +2,8 @@
 // synchronous step in which a new runtime takes the place of the old one.
 import type { Cluster } from "../cluster/cluster.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
-import type { OfWorker } from "../worker/ownership.ts";
+import type { OfProcess, OfWorker } from "../worker/ownership.ts";
+import type { CheckQueue } from "../cluster/health-check/check-queue.ts";
 import { SlotTable } from "./slot.ts";
 import type { ListenerHost } from "../listener/listener-host.ts";
 import type { RouteTable } from "../route/route-table.ts";
@@ -19,6 +20,7 @@ export interface RuntimeChange {
 
 export interface RuntimeOwnerOptions {
   readonly listenerHost: ListenerHost;
+  readonly healthChecks: OfProcess<CheckQueue>;
   /** How long connections of a listener that was removed may go on (Envoy: --drain-time-s, 600 s). */
   readonly drainTimeMs: number;
 }
@@ -29,6 +31,8 @@ export class RuntimeOwner {
   readonly secretSlots: OfWorker<SecretSlotTable> = new SecretSlotTable();
   /** Clusters that static listeners may choose, whether they exist yet or not. */
   readonly staticClusterNames = new Set<string>();
+  /** Of all clusters. */
+  readonly healthChecks: OfProcess<CheckQueue>;
   readonly #listenerHost: ListenerHost;
   readonly #drainTimeMs: number;
   readonly #clusters = new Map<string, RuntimeCluster>();
@@ -36,6 +40,7 @@ export class RuntimeOwner {
 
   constructor(options: RuntimeOwnerOptions) {
     this.#listenerHost = options.listenerHost;
+    this.healthChecks = options.healthChecks;
     this.#drainTimeMs = options.drainTimeMs;
   }
 

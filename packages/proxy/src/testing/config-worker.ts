@@ -4,6 +4,7 @@ import { systemClock } from "@tulle/timing";
 import { Logging } from "@tulle/telemetry";
 import { AppliedConfig } from "../apply/applied-config.ts";
 import type { ConfigUpdate } from "../apply/config-update.ts";
+import { CheckQueue } from "../cluster/health-check/check-queue.ts";
 import { detachedScope } from "../fields/compile-scope.ts";
 import { parseListenDescriptors } from "../listener/inherited-descriptors.ts";
 import { ListenerHost } from "../listener/listener-host.ts";
@@ -25,11 +26,12 @@ export type FromWorker =
 const port = parentPort!;
 const tell = (message: FromWorker): void => port.postMessage(message);
 const logging = new Logging({ level: "off" });
+const dataPath = new DataPath({ logging });
 const listenerHost = new ListenerHost({
-  dataPath: new DataPath({ logging }),
+  dataPath,
   inheritedDescriptors: parseListenDescriptors(""),
 });
-const owner = new RuntimeOwner({ listenerHost, drainTimeMs: 0 });
+const owner = new RuntimeOwner({ listenerHost, healthChecks: new CheckQueue(dataPath), drainTimeMs: 0 });
 const config = new AppliedConfig({
   owner,
   records: new ConfigRecords(),

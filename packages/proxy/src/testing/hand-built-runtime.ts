@@ -59,6 +59,7 @@ export function handBuiltCluster(name: string, ports: readonly number[], overrid
     },
     load: new ClusterLoad(),
     outlierDetection: undefined,
+    healthChecker: undefined,
     metadata: {},
     hosts,
     loadBalancer: {

@@ -147,6 +147,7 @@ export async function startOurs(log: string, bootstrapFor: (log: string) => stri
     env: {},
     logging: new Logging({ sink: () => {} }),
   });
+  await proxy.ready;
   return {
     ports: new Map([...proxy.listenerAddresses()].map(([name, [first]]) => [name, first!.port])),
     adminPort: proxy.adminAddress!.port,

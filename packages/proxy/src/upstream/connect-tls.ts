@@ -19,6 +19,8 @@ export interface TlsConnectOptions {
   readonly verifiesServerName: boolean;
   /** ALPN where the context names no protocols. */
   readonly defaultProtocols: readonly string[];
+  /** ALPN whatever the context says; undefined = as above. */
+  readonly alpnProtocols?: readonly string[] | undefined;
 }
 
 const noCertificate = {} as tls.DetailedPeerCertificate;
@@ -34,7 +36,8 @@ export function connectTls(
   const material = context.material;
   if (material === undefined) return failedSocket("TLS error: Secret is not supplied by SDS");
   const serverName = options.serverName ?? transport.serverNameFor(host);
-  const protocols = context.alpnProtocols.length > 0 ? context.alpnProtocols : options.defaultProtocols;
+  const ofContext = context.alpnProtocols.length > 0 ? context.alpnProtocols : options.defaultProtocols;
+  const protocols = options.alpnProtocols ?? ofContext;
   const kept = transport.takeSession(material, host, serverName);
   const socket = tls.connect({
     ...connectOptions,

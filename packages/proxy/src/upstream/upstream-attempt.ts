@@ -159,6 +159,8 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     const grpcStatus = this.#request.isGrpc ? head.headers.get("grpc-status") : undefined;
     const meant = grpcStatus === undefined ? undefined : httpStatusOfGrpc(grpcStatus);
     this.#cluster.outlierDetection?.onResponse(this.host, meant ?? head.status);
+    if (this.#cluster.healthChecker !== undefined && head.headers.has("x-envoy-immediate-health-check-fail"))
+      this.#cluster.healthChecker.failNow(this.host);
     if (this.#idleTimer !== undefined) this.armIdleTimeout(this.#idleTimeoutMs);
     if (endStream) this.#finish();
     this.#request.onResponseHead(this, head, endStream);

@@ -1,7 +1,9 @@
 // The balancers on a seeded random source: shares by weight, turns, and the choice of the least busy.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { MetricRegistry } from "@tulle/telemetry";
 import { Host } from "../cluster.ts";
+import { makeClusterStats } from "../cluster-stats.ts";
 import { HostSet, type MakePicker } from "../host-set.ts";
 import { leastRequest, randomPick, roundRobin } from "./pickers.ts";
 
@@ -105,6 +107,7 @@ test("a host that is to be avoided is taken when no other was found in time", ()
   const set = new HostSet({
     makePicker: roundRobin(() => 0),
     panicThresholdPercent: 50,
+    stats: makeClusterStats(new MetricRegistry(), "c"),
     random: () => 0,
     onDropped: () => {},
   });
