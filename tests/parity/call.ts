@@ -1,4 +1,5 @@
-// What a row of the parity tables says, and how its bytes are made.
+// What a row of the parity tables says, and how the requests of each version are made of it.
+import type { Http2Request } from "./http2-client.ts";
 
 /** Which listener of which pod takes the call. */
 export type Role = "gateway" | "outbound" | "inbound";
@@ -26,6 +27,8 @@ export interface Expected {
   readonly interim?: readonly number[];
   readonly trailers?: readonly (readonly [string, string])[];
   readonly truncated?: boolean;
+  /** The code that ended the stream before its end; over HTTP/2. */
+  readonly reset?: string;
   /** Headers of the answer, by lower-case name; null: must be absent. */
   readonly headers?: Readonly<Record<string, string | null>>;
   /** What the back end received, by lower-case name; null: must be absent. */
@@ -34,26 +37,42 @@ export interface Expected {
   readonly receivedPath?: string;
 }
 
-export interface Call {
+/** What the client speaks. */
+export type HttpVersion = "HTTP/1.1" | "HTTP/2";
+export const versions: readonly HttpVersion[] = ["HTTP/1.1", "HTTP/2"];
+
+interface CallOfAnyVersion {
   readonly name: string;
   readonly role: Role;
+  readonly expected: Expected;
+}
+
+export interface Http1Call extends CallOfAnyVersion {
+  readonly version: "HTTP/1.1";
   /** One for each request in `bytes`: it decides whether an answer has a body. */
   readonly methods: readonly string[];
-  /**
-   * `%KEY%` becomes a name for this call on this proxy, `%FROM%` the client's address, `%ECHO_V1%` and `%ECHO_V2%`
-   * addresses of back ends.
-   */
+  /** With the names in percent signs that `ParityMesh.makeCall` knows. */
   readonly bytes: string;
   /** Sent after the first complete head of an answer. */
   readonly afterHead?: string | undefined;
-  readonly expected: Expected;
 }
+
+export interface Http2Call extends CallOfAnyVersion {
+  readonly version: "HTTP/2";
+  /** One after the other on one connection, with the same names as `bytes`. */
+  readonly requests: readonly Http2Request[];
+}
+
+export type Call = Http1Call | Http2Call;
 
 export interface Shape {
   readonly method?: string;
   readonly host?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  /** Several values are several fields. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  /** Several parts are sent without their length, as chunks or frames; so is one part with trailers. */
+  readonly body?: string | readonly string[];
+  readonly trailers?: Readonly<Record<string, string>>;
 }
 
 export const defaultHosts: Readonly<Record<Role, string>> = {
@@ -64,33 +83,82 @@ export const defaultHosts: Readonly<Record<Role, string>> = {
 
 /** A well-formed request; `connection: close` unless the row says otherwise. */
 export function requestBytes(role: Role, path: string, shape: Shape = {}): string {
-  const headers: Record<string, string> = {
+  const { body, trailers } = shape;
+  const isChunked = Array.isArray(body);
+  const headers: Record<string, string | readonly string[]> = {
     host: shape.host ?? defaultHosts[role],
     "user-agent": "parity",
     connection: "close",
     ...shape.headers,
+    ...(isChunked ? { "transfer-encoding": "chunked" } : {}),
+    ...(typeof body === "string" ? { "content-length": String(body.length) } : {}),
   };
-  if (shape.body !== undefined && headers["transfer-encoding"] === undefined) {
-    headers["content-length"] = String(shape.body.length);
-  }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `${shape.method ?? "GET"} ${path} HTTP/1.1\r\n${lines.join("")}\r\n${shape.body ?? ""}`;
+  const chunks = isChunked ? (body as readonly string[]) : [];
+  const text = isChunked
+    ? [...chunks.map((part) => `${part.length.toString(16)}\r\n${part}\r\n`), "0\r\n", fieldLines(trailers), "\r\n"]
+    : [body ?? ""];
+  return `${shape.method ?? "GET"} ${path} HTTP/1.1\r\n${fieldLines(headers)}\r\n${text.join("")}`;
 }
 
-/** A row with one well-formed request. */
-export type Row = readonly [name: string, path: string, shape: Shape, expected: Expected];
+function fieldLines(fields: Shape["headers"] = {}): string {
+  return Object.entries(fields)
+    .flatMap(([name, values]) => [values].flat().map((value) => `${name}: ${value}\r\n`))
+    .join("");
+}
+
+/** The same request over HTTP/2; a CONNECT has neither scheme nor path (RFC 9113 §8.5). */
+export function http2Request(role: Role, path: string, shape: Shape = {}): Http2Request {
+  const { method = "GET", host = defaultHosts[role], body, trailers } = shape;
+  const target =
+    method === "CONNECT" ? { ":authority": path } : { ":scheme": "http", ":authority": host, ":path": path };
+  const given = Object.entries(shape.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
+  const headers: Http2Request["headers"] = {
+    ":method": method,
+    ...target,
+    "user-agent": "parity",
+    ...(Object.fromEntries(given) as Http2Request["headers"]),
+    ...(typeof body === "string" ? { "content-length": String(body.length) } : {}),
+  };
+  const parts = typeof body === "string" ? [body] : (body ?? []);
+  return { headers, body: parts, ...(trailers === undefined ? {} : { trailers }) };
+}
+
+/** Where a row depends on what the client speaks. */
+export interface Versions {
+  /** Of the client; both, where what it says has a form in both. */
+  readonly versions?: readonly HttpVersion[];
+  /** What a client of HTTP/2 gets in another way. */
+  readonly http2?: Partial<Expected>;
+}
+
+/** A row with one well-formed request, for clients of both versions. */
+export type Row = readonly [
+  name: string,
+  path: string,
+  shape: Shape,
+  expected: Expected,
+  versions?: Versions | undefined,
+];
+
+export const http1Alone: Versions = { versions: ["HTTP/1.1"] };
+export const http2Alone: Versions = { versions: ["HTTP/2"] };
 
 export function rows(role: Role, table: readonly Row[]): Call[] {
-  return table.map(([name, path, shape, expected]) => ({
-    name: `${role}: ${name}`,
-    role,
-    methods: [shape.method ?? "GET"],
-    bytes: requestBytes(role, path, shape),
-    expected,
-  }));
+  return table.flatMap(([name, path, shape, expected, more = {}]) =>
+    (more.versions ?? versions).map((version): Call => {
+      const row = { name: `${role}: ${name}, ${version}`, role };
+      if (version === "HTTP/2") {
+        // What has begun and cannot be ended is reset.
+        const cut = expected.truncated === true ? { reset: "INTERNAL_ERROR" } : {};
+        const told = { ...expected, ...cut, ...more.http2 };
+        return { ...row, version, requests: [http2Request(role, path, shape)], expected: told };
+      }
+      return { ...row, version, methods: [shape.method ?? "GET"], bytes: requestBytes(role, path, shape), expected };
+    }),
+  );
 }
 
-/** A row whose bytes are written out; `%HOST%` becomes the role's host. */
+/** A row of HTTP/1.1 alone, whose bytes are written out; `%HOST%` becomes the role's host. */
 export type RawRow = readonly [
   name: string,
   bytes: string,
@@ -98,11 +166,12 @@ export type RawRow = readonly [
   more?: { readonly methods?: readonly string[]; readonly afterHead?: string },
 ];
 
-export function rawRows(role: Role, table: readonly RawRow[]): Call[] {
+export function rawRows(role: Role, table: readonly RawRow[]): Http1Call[] {
   const place = (text: string): string => text.replaceAll("%HOST%", defaultHosts[role]);
   return table.map(([name, bytes, expected, more]) => ({
     name: `${role}: ${name}`,
     role,
+    version: "HTTP/1.1",
     methods: more?.methods ?? ["GET"],
     bytes: place(bytes),
     afterHead: more?.afterHead === undefined ? undefined : place(more.afterHead),

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
-import { type Call, type Expected, requestBytes, type Role } from "./call.ts";
+import { type Call, type Expected, type Role, type Row, rows } from "./call.ts";
 import { comparable, type Trace } from "./compare.ts";
 import { checkExpected } from "./expectation.ts";
 import { ParityMesh, proxies } from "./parity-mesh.ts";
@@ -114,88 +114,55 @@ const closed = (provider: string): Expected => ({
   bodyIncludes: "RBAC: access denied",
 });
 
-interface Row {
-  readonly name: string;
-  readonly path: string;
-  readonly method?: string;
-  readonly body?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly expected: Expected;
-}
-
-const rows: readonly Row[] = [
-  {
-    name: "HTTP: allowed, with headers of both sides",
-    path: "http/ok?q=1",
-    headers: { "x-asked": "a", "x-hidden": "b", "x-user": "forged" },
-    expected: {
+const asking: readonly Row[] = [
+  [
+    "HTTP: allowed, with headers of both sides",
+    "/v1/http/ok?q=1",
+    { headers: { "x-asked": "a", "x-hidden": "b", "x-user": "forged" } },
+    {
       status: 200,
       headers: { "x-user": "alice", "x-private": null },
       received: { "x-user": "alice", "x-seen": "GET /check/v1/http/ok?q=1 a  100%", "x-private": null },
     },
-  },
-  {
-    name: "HTTP: the beginning of a body",
-    path: "http/ok",
-    method: "POST",
-    body: "a body that is longer than the authorizer wants",
-    expected: { status: 200, received: { "x-seen": "POST /check/v1/http/ok   100% a body that is l" } },
-  },
-  {
-    name: "HTTP: refused",
-    path: "http/deny",
-    expected: refused(401, "ext_authz_denied", {
+  ],
+  [
+    "HTTP: the beginning of a body",
+    "/v1/http/ok",
+    { method: "POST", body: "a body that is longer than the authorizer wants" },
+    { status: 200, received: { "x-seen": "POST /check/v1/http/ok   100% a body that is l" } },
+  ],
+  [
+    "HTTP: refused",
+    "/v1/http/deny",
+    {},
+    refused(401, "ext_authz_denied", {
       bodyIncludes: "who are you?",
       headers: { "x-seen": "GET /check/v1/http/deny   100%", "x-private": null, "x-user": null },
     }),
-  },
-  { name: "HTTP: an authorizer that fails", path: "http/broken", expected: refused(503, "ext_authz_error") },
-  { name: "HTTP: one that may fail", path: "open/broken", expected: { status: 200 } },
-  { name: "HTTP: one that may fail, and refuses", path: "open/deny", expected: refused(401, "ext_authz_denied") },
-  { name: "gRPC: allowed", path: "grpc/ok", expected: { status: 200 } },
-  { name: "gRPC: refused", path: "grpc/deny", expected: refused(401, "ext_authz_denied", { bodyIncludes: "no" }) },
-  { name: "gRPC: an authorizer that fails", path: "grpc/broken", expected: refused(403, "ext_authz_error") },
-  { name: "a provider without a Service", path: "nowhere/ok", expected: closed("nowhere") },
-  { name: "a provider that nobody knows", path: "unknown/ok", expected: closed("unknown") },
-  { name: "on trial", path: "unknown-on-trial/ok", expected: { status: 200 } },
-  { name: "nobody is asked", path: "free/deny", expected: { status: 200 } },
-  { name: "slashes become one before policies look", path: "/http//deny", expected: refused(401, "ext_authz_denied") },
+  ],
+  ["HTTP: an authorizer that fails", "/v1/http/broken", {}, refused(503, "ext_authz_error")],
+  ["HTTP: one that may fail", "/v1/open/broken", {}, { status: 200 }],
+  ["HTTP: one that may fail, and refuses", "/v1/open/deny", {}, refused(401, "ext_authz_denied")],
+  ["gRPC: allowed", "/v1/grpc/ok", {}, { status: 200 }],
+  ["gRPC: refused", "/v1/grpc/deny", {}, refused(401, "ext_authz_denied", { bodyIncludes: "no" })],
+  ["gRPC: an authorizer that fails", "/v1/grpc/broken", {}, refused(403, "ext_authz_error")],
+  ["a provider without a Service", "/v1/nowhere/ok", {}, closed("nowhere")],
+  ["a provider that nobody knows", "/v1/unknown/ok", {}, closed("unknown")],
+  ["on trial", "/v1/unknown-on-trial/ok", {}, { status: 200 }],
+  ["nobody is asked", "/v1/free/deny", {}, { status: 200 }],
+  ["slashes become one before policies look", "/v1//http//deny", {}, refused(401, "ext_authz_denied")],
 ];
 
 /** Hosts outside the mesh, which this configuration of the mesh closes. */
-const outbound: readonly Call[] = [
-  ...["GET", "CONNECT"].map((method): Call => {
-    const target = method === "GET" ? "/" : "outside.test:443";
-    return {
-      name: `outbound: ${method} to a host outside the mesh`,
-      role: "outbound",
-      methods: [method],
-      bytes: requestBytes("outbound", target, { method, host: "outside.test" }),
-      expected: { status: 502, details: "direct_response", route: "block_all" },
-    };
-  }),
-  {
-    name: "outbound: a host of the mesh",
-    role: "outbound",
-    methods: ["GET"],
-    bytes: requestBytes("outbound", "/v1/free", { host: "echo.parity.svc.cluster.local" }),
-    expected: { status: 200 },
-  },
+const blocked: Expected = { status: 502, details: "direct_response", route: "block_all" };
+const outbound: readonly Row[] = [
+  ["GET to a host outside the mesh", "/", { host: "outside.test" }, blocked],
+  ["CONNECT to a host outside the mesh", "outside.test:443", { method: "CONNECT", host: "outside.test" }, blocked],
+  ["a host of the mesh", "/v1/free", { host: "echo.parity.svc.cluster.local" }, { status: 200 }],
 ];
 
 const roles: readonly Role[] = ["gateway", "inbound"];
-const calls: readonly Call[] = [
-  ...roles.flatMap((role) =>
-    rows.map(({ name, path: rest, method = "GET", body, headers = {}, expected }): Call => ({
-      name: `${role}: ${name}`,
-      role,
-      methods: [method],
-      bytes: requestBytes(role, `/v1/${rest}`, { method, headers, ...(body === undefined ? {} : { body }) }),
-      expected,
-    })),
-  ),
-  ...outbound,
-];
+const calls: readonly Call[] = [...roles.flatMap((role) => rows(role, asking)), ...rows("outbound", outbound)];
 
 describe("policies that ask an authorizer, on both proxies", () => {
   let mesh: ParityMesh | undefined;
@@ -239,10 +206,9 @@ async function authorizersAreThere(mesh: ParityMesh): Promise<void> {
     for (const proxy of proxies) {
       for (const provider of ["http", "grpc"]) {
         const name = `${provider} from ${role} ${proxy}`;
-        const bytes = requestBytes(role, `/v1/${provider}/ok`, {});
-        const call: Call = { name, role, methods: ["GET"], bytes, expected: { status: 200 } };
+        const [call] = rows(role, [[name, `/v1/${provider}/ok`, {}, { status: 200 }]]);
         const isThere = async (): Promise<boolean> =>
-          (await mesh.makeCall(call, proxy, "127.97.200.1")).answers.at(-1)?.status === 200;
+          (await mesh.makeCall(call!, proxy, "127.97.200.1")).answers.at(-1)?.status === 200;
         await waitFor(isThere, { what: name, intervalMs: 200 });
       }
     }

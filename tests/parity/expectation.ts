@@ -15,6 +15,7 @@ export function checkExpected(call: Call, { outcome, lines }: Trace): void {
   );
   assert.deepEqual(last?.interim ?? [], expected.interim ?? [], "interim answers");
   assert.equal(last?.truncated ?? false, expected.truncated ?? false, "truncated");
+  assert.equal(last?.reset, expected.reset, "the code of a reset");
   if (expected.trailers !== undefined) assert.deepEqual(last?.trailers, expected.trailers, "trailers");
   if (expected.bodyIncludes !== undefined) {
     assert.ok(last?.body.includes(expected.bodyIncludes), `${expected.bodyIncludes} in ${last?.body}`);

@@ -1,12 +1,15 @@
 // The running parity mesh: `tulle up` on `mesh/`, its pods, and a call made to one of them.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { type StartedProcess, startProcess } from "../tools/processes.ts";
 import { type AccessLogLine, parseAccessLogLine } from "./access-log-line.ts";
 import type { Call, Role } from "./call.ts";
+import { exchangeStreams, mapTexts } from "./http2-client.ts";
 import { type RawAnswer, exchangeBytes, parseAnswers } from "./raw-client.ts";
 
 export const proxies = ["tulle", "envoy"] as const;
@@ -106,7 +109,11 @@ export class ParityMesh {
     return response.text();
   }
 
-  /** `from` is the client's address. @throws when there is no end of the answer, or it cannot be read */
+  /**
+   * `from` is the client's address. In a call `%KEY%` becomes a name for it on this proxy, `%FROM%` the client's
+   * address, `%ECHO_V1%` and `%ECHO_V2%` addresses of back ends.
+   * @throws when there is no end of the answer, or it cannot be read
+   */
   async makeCall(call: Call, proxy: Proxy, from: string): Promise<Outcome> {
     const substitute = (text: string): string =>
       text
@@ -114,9 +121,17 @@ export class ParityMesh {
         .replaceAll("%KEY%", `key-${proxy}-${from}`)
         .replaceAll("%ECHO_V1%", `${this.pod("v1").address}:3000`)
         .replaceAll("%ECHO_V2%", `${this.pod("v2").address}:3000`);
+    const place = { host: this.podOf(call.role, proxy).address, port: ports[call.role] };
+    if (call.version === "HTTP/2") {
+      const socket = connect({ ...place, localAddress: from });
+      await once(socket, "connect");
+      const client = `${socket.localAddress}:${socket.localPort}`;
+      const requests = call.requests.map((request) => mapTexts(request, substitute));
+      const answers = await exchangeStreams(socket, requests);
+      return { client, answers, echoes: answers.map(echoOf) };
+    }
     const { client, received } = await exchangeBytes({
-      host: this.podOf(call.role, proxy).address,
-      port: ports[call.role],
+      ...place,
       from,
       bytes: substitute(call.bytes),
       afterHead: call.afterHead === undefined ? undefined : substitute(call.afterHead),

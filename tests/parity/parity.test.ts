@@ -4,10 +4,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
-import { type Call, requestBytes, roles } from "./call.ts";
+import { type Call, roles, rows, versions } from "./call.ts";
 import { comparable } from "./compare.ts";
 import { connectionCalls } from "./connection-calls.ts";
 import { checkExpected } from "./expectation.ts";
+import { http2Calls } from "./http2-calls.ts";
 import { loopbackCalls } from "./loopback-calls.ts";
 import { ParityMesh, proxies } from "./parity-mesh.ts";
 import { allowedDeviation, countedCalls, manyRequests, requestsTotal, spreads } from "./repeated-calls.ts";
@@ -15,7 +16,7 @@ import { routingCalls } from "./routing-calls.ts";
 import { stricterCalls } from "./stricter-calls.ts";
 import { traceCalls, type Traces } from "./trace-calls.ts";
 
-const calls: readonly Call[] = [...routingCalls, ...connectionCalls];
+const calls: readonly Call[] = [...routingCalls, ...connectionCalls, ...http2Calls];
 
 let mesh: ParityMesh;
 
@@ -90,13 +91,13 @@ describe("differences on purpose", () => {
 
 describe("codes and tokens of a query stand in nobody's access log", () => {
   const secret = "not-for-logs";
-  for (const role of roles) {
-    for (const [index, proxy] of proxies.entries()) {
-      test(`${role}, ${proxy}`, async () => {
+  for (const [index, role] of roles.entries()) {
+    const version = versions[index % versions.length]!;
+    for (const [number, proxy] of proxies.entries()) {
+      test(`${role}, ${proxy}, ${version}`, async () => {
         const path = `/logged?a=kept&code=${secret}&%73tate=${secret}&id_token_hint=${secret}`;
-        const bytes = requestBytes(role, path);
-        const call: Call = { name: path, role, methods: ["GET"], bytes, expected: { status: 200 } };
-        const { client } = await mesh.makeCall(call, proxy, `127.96.0.${index + 1}`);
+        const [call] = rows(role, [[path, path, {}, { status: 200 }, { versions: [version] }]]);
+        const { client } = await mesh.makeCall(call!, proxy, `127.96.0.${number + 1}`);
         const find = async (): Promise<string | undefined> =>
           (await mesh.proxyLog(role, proxy))
             .split("\n")
@@ -105,7 +106,7 @@ describe("codes and tokens of a query stand in nobody's access log", () => {
         assert.ok(!(await mesh.proxyLog(role, proxy)).includes(secret));
         const logged = "/logged?a=kept&code=redacted&%73tate=redacted&id_token_hint=redacted";
         // Envoy has no way to leave single parameters out.
-        assert.ok(line.includes(proxy === "tulle" ? `"GET ${logged} HTTP/1.1"` : '"GET /logged HTTP/1.1"'), line);
+        assert.ok(line.includes(proxy === "tulle" ? `"GET ${logged} ${version}"` : `"GET /logged ${version}"`), line);
       });
     }
   }
@@ -133,16 +134,16 @@ describe("requests in numbers", () => {
   const client = "127.97.0.1";
 
   for (const { name, role, path, share } of spreads) {
-    for (const proxy of proxies) {
-      test(`${name}, ${proxy}`, async () => {
-        const call = manyRequests(role, path, perConnection);
+    for (const [proxy, version] of proxies.flatMap((each) => versions.map((spoken) => [each, spoken] as const))) {
+      test(`${name}, ${proxy}, ${version}`, async () => {
+        const call = manyRequests(role, path, perConnection, version);
         const outcomes = await Promise.all(
           Array.from({ length: connections }, () => mesh.makeCall(call, proxy, client)),
         );
-        const versions = outcomes.flatMap(({ echoes }) => echoes.map((echo) => echo?.version));
+        const seen = outcomes.flatMap(({ echoes }) => echoes.map((echo) => echo?.version));
         const total = perConnection * connections;
-        const first = versions.filter((version) => version === "v1").length;
-        assert.equal(first + versions.filter((version) => version === "v2").length, total);
+        const first = seen.filter((each) => each === "v1").length;
+        assert.equal(first + seen.filter((each) => each === "v2").length, total);
         const deviation = Math.abs(first - total * share);
         assert.ok(deviation <= allowedDeviation(total, share), `v1: ${first} of ${total}`);
       });
@@ -150,12 +151,13 @@ describe("requests in numbers", () => {
   }
 
   // A stock Envoy has no istio_requests_total; that Tulle's counts what was asked shows that no call went around it.
-  for (const { role, path, count, status, labels } of countedCalls) {
-    test(`${role}: ${count} × ${path} in istio_requests_total`, async () => {
+  for (const [index, { role, path, count, status, labels }] of countedCalls.entries()) {
+    const version = versions[index % versions.length]!;
+    test(`${role}: ${count} × ${path} over ${version} in istio_requests_total`, async () => {
       const total = async (): Promise<number> =>
         requestsTotal(await mesh.admin(role, "tulle", "/stats/prometheus"), labels);
       const earlier = await total();
-      const { answers } = await mesh.makeCall(manyRequests(role, path, count), "tulle", client);
+      const { answers } = await mesh.makeCall(manyRequests(role, path, count, version), "tulle", client);
       assert.deepEqual(
         answers.map((answer) => answer.status),
         Array.from({ length: count }, () => status),

@@ -10,7 +10,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { waitFor } from "../tools/processes.ts";
-import { type Call, type Expected, requestBytes, type Role } from "./call.ts";
+import { type Call, type Expected, http2Alone, type Role, type Row, rows, type Shape, type Versions } from "./call.ts";
 import { comparable, type Trace } from "./compare.ts";
 import { checkExpected } from "./expectation.ts";
 import { ParityMesh, type Proxy, proxies } from "./parity-mesh.ts";
@@ -116,25 +116,20 @@ function manifests(jwksUri: string): string {
     .join("\n---\n");
 }
 
-async function rowsOf(role: Role): Promise<Call[]> {
-  const calls: Call[] = [];
+async function ruleRows(): Promise<Row[]> {
+  const table: Row[] = [];
   for (const rule of policyRules) {
     for (const { name, isAllowed, method = "GET", host, path: rest = "x", headers, claims } of rule.calls) {
-      const shape = {
+      const shape: Shape = {
         method,
         ...(host === undefined ? {} : { host }),
         headers: { ...headers, ...(claims === undefined ? {} : bearer(await token(claims))) },
       };
-      calls.push({
-        name: `${role}: ${rule.name}: ${name}`,
-        role,
-        methods: [method],
-        bytes: requestBytes(role, `/v1/${rule.name}/${rest}`, shape),
-        expected: isAllowed ? { status: 200 } : deniedBy(rule),
-      });
+      const expected = isAllowed ? { status: 200 } : deniedBy(rule);
+      table.push([`${rule.name}: ${name}`, `/v1/${rule.name}/${rest}`, shape, expected]);
     }
   }
-  return calls;
+  return table;
 }
 
 function deniedBy({ action, name }: PolicyRule): Expected {
@@ -148,15 +143,16 @@ const refused = (reason: string, bodyIncludes: string): Expected => ({
   bodyIncludes,
 });
 
-async function tokenRows(role: Role): Promise<Call[]> {
+async function tokenRows(): Promise<Row[]> {
   const good = await token({ sub: "alice" });
   const [head = "", payload = "", signature = ""] = good.split(".");
   const none = Buffer.from(JSON.stringify({ alg: "none" })).toString("base64url");
   const table: readonly (readonly [
     name: string,
     query: string,
-    headers: Record<string, string>,
+    headers: Shape["headers"] & object,
     expected: Expected,
+    versions?: Versions,
   ])[] = [
     ["no token", "", {}, { status: 200, received: { "x-payload": null, "x-subject": null } }],
     [
@@ -172,6 +168,13 @@ async function tokenRows(role: Role): Promise<Call[]> {
       { status: 200, received: { "x-token": null, "x-subject": "alice" } },
     ],
     ["a cookie", "", { cookie: `a=b; token=${good}` }, { status: 200, received: { "x-subject": "alice" } }],
+    [
+      "a cookie that comes as a field of its own",
+      "",
+      { cookie: ["a=b", `token=${good}`, "c=d"] },
+      { status: 200, received: { "x-subject": "alice", cookie: `a=b; token=${good}; c=d` } },
+      http2Alone,
+    ],
     ["a parameter", `?token=${good}`, {}, { status: 200, received: { "x-subject": "alice" } }],
     ["another scheme", "", { authorization: `Basic ${good}` }, { status: 200, received: { "x-subject": null } }],
     [
@@ -232,20 +235,20 @@ async function tokenRows(role: Role): Promise<Call[]> {
       { ...refused("", ""), detailsUpTo: "{", details: "jwt_authn_access_denied" },
     ],
   ];
-  return table.map(([name, query, headers, expected]) => ({
-    name: `${role}: token: ${name}`,
-    role,
-    methods: ["GET"],
-    bytes: requestBytes(role, `/v1/jwt/x${query}`, { headers }),
+  return table.map(([name, query, headers, expected, versions = {}]) => [
+    `token: ${name}`,
+    `/v1/jwt/x${query}`,
+    { headers },
     expected,
-  }));
+    versions,
+  ]);
 }
 
 /**
  * Spellings of a path that a policy denies. One is resolved by Tulle's proxy alone; Envoy refuses it, by a filter that
  * stands before the policies.
  */
-function pathRows(role: Role): Call[] {
+function pathRows(): Row[] {
   const denied: Expected = {
     status: 403,
     details: "rbac_access_denied_matched_policy",
@@ -271,17 +274,11 @@ function pathRows(role: Role): Call[] {
     // Nothing is decoded twice, here or in what the app gets: a percent sign is a letter of the path.
     ["/v1/anyone/%252e%252e/deny-path/x", { ...passed, receivedPath: "/v1/anyone/%252e%252e/deny-path/x" }],
   ];
-  return table.map(([target, expected]) => ({
-    name: `${role}: path: ${target}`,
-    role,
-    methods: ["GET"],
-    bytes: requestBytes(role, target),
-    expected,
-  }));
+  return table.map(([target, expected]) => [`path: ${target}`, target, {}, expected]);
 }
 
 /** At the gateway: nobody else chooses a route by claims. */
-async function claimRows(): Promise<Call[]> {
+async function claimRows(): Promise<Row[]> {
   const table: readonly (readonly [
     name: string,
     claims: Readonly<Record<string, unknown>> | undefined,
@@ -305,26 +302,23 @@ async function claimRows(): Promise<Call[]> {
     ["a header of that name", undefined, { groups: "admin" }, undefined],
   ];
   return Promise.all(
-    table.map(async ([name, claims, headers, chosen]) => ({
-      name: `gateway: claims: ${name}`,
-      role: "gateway" as const,
-      methods: ["GET"],
-      bytes: requestBytes("gateway", "/v1/anyone/x", {
+    table.map(async ([name, claims, headers, chosen]): Promise<Row> => [
+      `claims: ${name}`,
+      "/v1/anyone/x",
+      {
         host: "claims.example.com",
         headers: { ...headers, ...(claims === undefined ? {} : bearer(await token(claims))) },
-      }),
-      expected:
-        chosen === undefined
-          ? { status: 404, flags: "NR", details: "route_not_found" }
-          : { status: 200, route: chosen },
-    })),
+      },
+      chosen === undefined ? { status: 404, flags: "NR", details: "route_not_found" } : { status: 200, route: chosen },
+    ]),
   );
 }
 
 const roles = ["gateway", "inbound"] as const;
-const compared = (await Promise.all([...roles.flatMap((role) => [rowsOf(role), tokenRows(role)]), claimRows()])).flat();
+const judged = [...(await ruleRows()), ...(await tokenRows())];
+const compared = [...roles.flatMap((role) => rows(role, judged)), ...rows("gateway", await claimRows())];
 /** Each proxy says in its own words which path it refused. */
-const calls = [...compared, ...roles.flatMap(pathRows)];
+const calls: readonly Call[] = [...compared, ...roles.flatMap((role) => rows(role, pathRows()))];
 
 test("the table has at least 120 rows", () => assert.ok(compared.length >= 120, String(compared.length)));
 
@@ -409,9 +403,8 @@ async function waitForStatus(
   mesh: ParityMesh,
   { role, proxy, path: asked, headers = {}, status }: Wanted,
 ): Promise<void> {
-  const bytes = requestBytes(role, asked, { headers });
-  const call: Call = { name: asked, role, methods: ["GET"], bytes, expected: { status } };
+  const [call] = rows(role, [[asked, asked, { headers }, { status }]]);
   const isThere = async (): Promise<boolean> =>
-    (await mesh.makeCall(call, proxy, "127.94.0.1")).answers.at(-1)?.status === status;
+    (await mesh.makeCall(call!, proxy, "127.94.0.1")).answers.at(-1)?.status === status;
   await waitFor(isThere, { what: `${status} from ${role} ${proxy}`, intervalMs: 200 });
 }

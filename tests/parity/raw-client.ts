@@ -12,6 +12,8 @@ export interface RawAnswer {
   readonly trailers: readonly (readonly [string, string])[];
   /** The body did not arrive whole: the connection ended before its announced end. */
   readonly truncated: boolean;
+  /** The code that ended its stream; over HTTP/2. */
+  readonly reset?: string;
 }
 
 export interface Exchange {

@@ -1,15 +1,22 @@
 // Calls that are only of interest in numbers: how they spread over the versions of a service, and how they are counted.
-import { type Call, requestBytes, type Role } from "./call.ts";
+import { type Call, http2Request, type HttpVersion, requestBytes, type Role } from "./call.ts";
 
-/** Many requests, pipelined on one connection. */
-export function manyRequests(role: Role, path: string, count: number): Call {
+/** Many requests on one connection, pipelined or stream by stream. */
+export function manyRequests(role: Role, path: string, count: number, version: HttpVersion): Call {
+  const row = { name: `${role}: ${count} × ${path}, ${version}`, role, expected: { status: 200 } };
+  if (version === "HTTP/2") {
+    return {
+      ...row,
+      version,
+      requests: Array.from({ length: count }, () => http2Request(role, path)),
+    };
+  }
   const kept = requestBytes(role, path, { headers: { connection: "keep-alive" } });
   return {
-    name: `${role}: ${count} × ${path}`,
-    role,
+    ...row,
+    version,
     methods: Array.from({ length: count }, () => "GET"),
     bytes: kept.repeat(count - 1) + requestBytes(role, path),
-    expected: { status: 200 },
   };
 }
 

@@ -1,6 +1,6 @@
 // Calls that the routing rules of `mesh/routing.yaml` steer: the same at the gateway and at the sidecar's outbound
 // listener.
-import { type Call, type Expected, type Row, rows } from "./call.ts";
+import { type Call, type Expected, http1Alone, http2Alone, type Row, rows } from "./call.ts";
 
 const refusedDetails =
   "upstream_reset_before_response_started{remote_connection_failure|delayed_connect_error:_Connection_refused}";
@@ -99,6 +99,13 @@ const matching: readonly Row[] = [
   ...left("/asks/REGEX1"),
   ...taken("scheme-http", "/asks/scheme"),
   ...left("/asks/secure"),
+  [
+    "the scheme that a client of HTTP/2 names",
+    "/asks/secure",
+    { headers: { ":scheme": "https" } },
+    ok("scheme-https", "v2"),
+    http2Alone,
+  ],
   ...taken("port", "/asks/port"),
   ...left("/asks/other-port"),
   ...taken("anywhere", "/asks/anywhere"),
@@ -106,12 +113,7 @@ const matching: readonly Row[] = [
   ...taken("client", "/asks/client"),
   ...left("/asks/other-client", "/asks/no-client"),
   ["POST with a body", "/v1", { method: "POST", body: "hello" }, ok("only-v1", "v1")],
-  [
-    "POST with a chunked body",
-    "/v1",
-    { method: "POST", headers: { "transfer-encoding": "chunked" }, body: "3\r\nabc\r\n0\r\n\r\n" },
-    ok("only-v1", "v1"),
-  ],
+  ["POST with a chunked body", "/v1", { method: "POST", body: ["abc"] }, ok("only-v1", "v1")],
   ["HEAD", "/v1", { method: "HEAD" }, { status: 200, route: "only-v1" }],
 ];
 
@@ -179,21 +181,13 @@ const answers: readonly Row[] = [
   [
     "1 MiB sent in chunks",
     "/once~",
-    {
-      method: "POST",
-      headers: { "transfer-encoding": "chunked" },
-      body: `${`10000\r\n${"x".repeat(0x10000)}\r\n`.repeat(16)}0\r\n\r\n`,
-    },
+    { method: "POST", body: Array.from({ length: 16 }, () => "x".repeat(0x10000)) },
     { status: 200 },
   ],
   [
     "trailers of a request",
     "/once~",
-    {
-      method: "POST",
-      headers: { "transfer-encoding": "chunked", trailer: "x-sum" },
-      body: "3\r\nabc\r\n0\r\nx-sum: 3\r\n\r\n",
-    },
+    { method: "POST", headers: { trailer: "x-sum" }, body: ["abc"], trailers: { "x-sum": "3" } },
     { status: 200 },
   ],
   ["a truncated answer", "/once~truncate", {}, cut],
@@ -210,20 +204,27 @@ const answers: readonly Row[] = [
 ];
 
 const requestHeaders: readonly Row[] = [
-  ["hop-by-hop headers go", "/once~", { headers: { connection: "close, x-gone", "x-gone": "1" } }, { status: 200 }],
+  [
+    "hop-by-hop headers go",
+    "/once~",
+    { headers: { connection: "close, x-gone", "x-gone": "1" } },
+    { status: 200 },
+    http1Alone,
+  ],
   [
     "keep-alive and proxy-connection",
     "/once~",
     { headers: { "keep-alive": "5", "proxy-connection": "x" } },
     { status: 200 },
+    http1Alone,
   ],
-  ["TE is kept for trailers alone", "/once~", { headers: { te: "gzip, trailers" } }, { status: 200 }],
+  ["TE is kept for trailers alone", "/once~", { headers: { te: "gzip, trailers" } }, { status: 200 }, http1Alone],
   ["a request id of the client", "/once~", { headers: { "x-request-id": "mine" } }, { status: 200 }],
   ["forwarded-for of the client", "/once~", { headers: { "x-forwarded-for": "203.0.113.7, %FROM%" } }, { status: 200 }],
   ["forwarded-proto of the client", "/once~", { headers: { "x-forwarded-proto": "https" } }, { status: 200 }],
   ["an empty value", "/once~", { headers: { "x-empty": "" } }, { status: 200 }],
   ["a value with bytes above 127", "/once~", { headers: { "x-latin": "caf\xe9" } }, { status: 200 }],
-  ["blanks around a value", "/once~", { headers: { "x-blanks": " \t a b \t" } }, { status: 200 }],
+  ["blanks around a value", "/once~", { headers: { "x-blanks": " \t a b \t" } }, { status: 200 }, http1Alone],
   [
     "a client certificate header",
     "/once~",
@@ -235,12 +236,14 @@ const requestHeaders: readonly Row[] = [
     "/once~",
     { headers: { connection: "close, upgrade", upgrade: "h2c" } },
     { status: 200 },
+    http1Alone,
   ],
   [
     "an upgrade that nobody configured",
     "/once~",
     { headers: { connection: "upgrade", upgrade: "other" } },
     { status: 403, details: "upgrade_failed" },
+    http1Alone,
   ],
 ];
 
@@ -300,12 +303,13 @@ const outboundRows: readonly Row[] = [
     { host: "nowhere.invalid" },
     { status: 503, flags: "DF", details: "dns_resolution_failure", detailsUpTo: "{" },
   ],
-  ["absolute form", "http://echo/exact", { host: "other" }, ok("uri-exact", "v2")],
+  ["absolute form", "http://echo/exact", { host: "other" }, ok("uri-exact", "v2"), http1Alone],
   [
     "absolute form to an unknown host",
     "http://%ECHO_V2%/",
     { host: "echo" },
     { status: 200, version: "v2", route: "allow_any" },
+    http1Alone,
   ],
   [
     "a time limit of the application is not believed",

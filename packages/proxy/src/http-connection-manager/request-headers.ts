@@ -95,7 +95,10 @@ export function mutateRequestHeaders(
       forwardedProto = transportScheme;
     }
   }
-  if (forwardedProto === "http" || forwardedProto === "https") request.scheme = forwardedProto;
+  // In HTTP/2 the client says it itself (Envoy: scheme_header_transformation).
+  if (request.protocol !== "HTTP/2" && (forwardedProto === "http" || forwardedProto === "https")) {
+    request.scheme = forwardedProto;
+  }
   // Port 0 says that the address was told and not seen, as in Envoy.
   if (clientIp !== remoteIp) info.downstreamRemoteAddress = ipPortText(clientIp, 0);
 

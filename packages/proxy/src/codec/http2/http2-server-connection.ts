@@ -142,7 +142,8 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
     }
     if (fields.isTooLarge) {
       session.stats.headersOverflow.increment();
-      this.#owner.onConnectionError(stream, new HttpProtocolError(431, "http2.too_large_headers"));
+      const details = fields.hasTooMany ? "http2.too_many_headers" : "http2.too_large_headers";
+      this.#owner.onConnectionError(stream, new HttpProtocolError(431, details));
       return;
     }
     const declared = fields.contentLengthBytes;

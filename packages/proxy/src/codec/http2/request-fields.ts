@@ -22,6 +22,8 @@ export abstract class SectionFields implements FieldSink {
   /** -1 where none is declared. */
   contentLengthBytes = -1;
   isTooLarge = false;
+  /** It is so by the number of its fields. */
+  hasTooMany = false;
   /** What is malformed; the first fault counts. */
   fault = "";
 
@@ -37,6 +39,7 @@ export abstract class SectionFields implements FieldSink {
     this.#contentLength = "";
     this.contentLengthBytes = -1;
     this.isTooLarge = false;
+    this.hasTooMany = false;
     this.fault = "";
   }
 
@@ -47,6 +50,7 @@ export abstract class SectionFields implements FieldSink {
     // Beyond the limits nothing is kept: a table's entry costs its sender one byte.
     if (this.#listBytes > this.#limits.maxHeadBytes || this.#fieldCount > this.#limits.maxFieldCount) {
       this.isTooLarge = true;
+      this.hasTooMany = this.#fieldCount > this.#limits.maxFieldCount;
       return;
     }
     if (isPseudo(kind)) {
