@@ -117,7 +117,7 @@ export {
   serviceHost,
 } from "./rules/resolve-host.ts";
 export type { PortProtocol } from "./rules/port-protocol.ts";
-export { isHttp, portProtocol } from "./rules/port-protocol.ts";
+export { isHttp, passesConnections, portProtocol } from "./rules/port-protocol.ts";
 export { nearestName } from "./findings/nearest-name.ts";
 export type { AnalyzeOptions } from "./analyzers/analyzer.ts";
 export { analyze, analyzers } from "./analyzers/analyze.ts";

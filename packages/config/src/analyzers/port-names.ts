@@ -11,7 +11,7 @@ export const portNames: Analyzer = {
     for (const resource of mesh.list("Service")) {
       if (kubernetesNamespaces.has(resource.metadata.namespace)) continue;
       for (const [index, port] of resource.spec.ports.entries()) {
-        if (port.appProtocol !== undefined || portProtocol(port) !== "unknown") continue;
+        if (port.appProtocol !== undefined || portProtocol(port) !== "auto") continue;
         const named = port.name === undefined ? "has no name" : `is named "${port.name}"`;
         yield {
           code: "IST0118",

@@ -138,6 +138,10 @@ const meshConfigFields = {
     enumeration(["DO_NOT_UPGRADE", "UPGRADE"]),
     "Whether HTTP/1.1 between sidecars becomes HTTP/2; when missing, where each workload of a Service has one.",
   ),
+  protocolDetectionTimeout: optional(
+    string(durationOrZero),
+    "How long a connection may say nothing before the server is expected to speak first; 5s when missing, 0s without end.",
+  ),
   outboundTrafficPolicy: optional(
     object({ mode: optional(enumeration(["ALLOW_ANY", "REGISTRY_ONLY"]), "ALLOW_ANY when missing.") }),
     "Whether workloads reach hosts that are not of the mesh.",
@@ -164,7 +168,7 @@ const notYetFields: ReadonlySet<string> = new Set(
   localityLbSetting dnsRefreshRate inboundClusterStatName
   outboundClusterStatName certificates thriftConfig serviceSettings enablePrometheusMerge verifyCertificateAtClient ca
   defaultProviders defaultHttpRetryPolicy meshMTLS tlsDefaults
-  hboneIdleTimeout protocolDetectionTimeout zoneAwareLbSetting serviceScopeConfigs defaultTrafficPolicy
+  hboneIdleTimeout zoneAwareLbSetting serviceScopeConfigs defaultTrafficPolicy
   serviceEntryVisibility`.split(/\s+/),
 );
 

@@ -53,11 +53,11 @@ test("portProtocol", () => {
     { port: { name: "https" }, expected: "https", http: false },
     { port: { name: "grpc-web" }, expected: "grpc-web", http: true },
     { port: { name: "grpc-x" }, expected: "grpc", http: true },
-    { port: { name: "httpx" }, expected: "unknown", http: true },
-    { port: {}, expected: "unknown", http: true },
+    { port: { name: "httpx" }, expected: "auto", http: true },
+    { port: {}, expected: "auto", http: true },
     { port: { name: "http", appProtocol: "tcp" }, expected: "tcp", http: false },
     { port: { appProtocol: "kubernetes.io/h2c" }, expected: "http2", http: true },
-    { port: { name: "http", appProtocol: "example.com/own" }, expected: "unknown", http: true },
+    { port: { name: "http", appProtocol: "example.com/own" }, expected: "auto", http: true },
     { port: { name: "http", protocol: "UDP" }, expected: "udp", http: false },
   ];
   for (const { port, expected, http } of cases) {

@@ -15,8 +15,8 @@ export type PortProtocol =
   | "mongo"
   | "mysql"
   | "redis"
-  /** Neither field tells. Istio detects it from the first bytes; Tulle takes it for HTTP until detection comes. */
-  | "unknown";
+  /** Neither field tells: proxies look at the first bytes of each connection (Istio: protocol selection). */
+  | "auto";
 
 // Names that contain "-" themselves come first, or "grpc-web" would be read as "grpc".
 const namedProtocols = [
@@ -45,19 +45,20 @@ export function portProtocol(port: Pick<ServicePort, "name" | "protocol" | "appP
   if (port.protocol === "SCTP") return "tcp";
   if (port.appProtocol !== undefined) {
     const value = port.appProtocol.toLowerCase();
-    return kubernetesAppProtocols[value] ?? namedProtocols.find((protocol) => protocol === value) ?? "unknown";
+    return kubernetesAppProtocols[value] ?? namedProtocols.find((protocol) => protocol === value) ?? "auto";
   }
   const name = port.name?.toLowerCase() ?? "";
-  return namedProtocols.find((protocol) => name === protocol || name.startsWith(`${protocol}-`)) ?? "unknown";
+  return namedProtocols.find((protocol) => name === protocol || name.startsWith(`${protocol}-`)) ?? "auto";
 }
 
-/** Whether requests on a port of this protocol are routed one by one. */
+/** Whether requests on a port of this protocol are routed one by one; at `auto` those are that are found. */
 export function isHttp(protocol: PortProtocol): boolean {
   return (
-    protocol === "http" ||
-    protocol === "http2" ||
-    protocol === "grpc" ||
-    protocol === "grpc-web" ||
-    protocol === "unknown"
+    protocol === "http" || protocol === "http2" || protocol === "grpc" || protocol === "grpc-web" || protocol === "auto"
   );
+}
+
+/** Whether connections to a port of this protocol are passed on as they are; at `auto` those where no HTTP is found. */
+export function passesConnections(protocol: PortProtocol): boolean {
+  return protocol !== "udp" && (protocol === "auto" || !isHttp(protocol));
 }

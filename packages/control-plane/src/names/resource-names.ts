@@ -1,5 +1,7 @@
 // The names of xDS resources, exactly Istio's: dashboards, scripts and people know them.
 
+import type { PortProtocol } from "@tulle/config";
+
 export const blackHoleCluster = "BlackHoleCluster";
 export const passthroughCluster = "PassthroughCluster";
 
@@ -9,6 +11,19 @@ export const httpProxyPort = 15_007;
 
 export function outboundClusterName(hostname: string, port: number, subset = ""): string {
   return `outbound|${port}|${subset}|${hostname}`;
+}
+
+/**
+ * For connections that are passed on as they are. A port whose protocol is not named has such a cluster beside the one
+ * for requests, since each tells the other side by its ALPN what comes.
+ */
+export function connectionClusterName(
+  hostname: string,
+  { number, protocol }: { readonly number: number; readonly protocol: PortProtocol },
+  subset = "",
+): string {
+  const name = outboundClusterName(hostname, number, subset);
+  return protocol === "auto" ? name.replace("outbound", "outbound-tcp") : name;
 }
 
 /**

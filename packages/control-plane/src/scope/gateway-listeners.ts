@@ -4,7 +4,8 @@
 import { hostCovers, serverCredentialNames, type TcpRoute, type TlsRoute } from "@tulle/config";
 import type { MeshGatewayServer } from "../snapshot/mesh-snapshot.ts";
 import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
-import { outboundClusterName, sniName } from "../names/resource-names.ts";
+import { sniName } from "../names/resource-names.ts";
+import { connectionDestinations } from "./connection-destinations.ts";
 import { sharedHosts } from "./gateway-hosts.ts";
 import type {
   ConnectionDestination,
@@ -160,7 +161,7 @@ function tcpChain(
           name: names.length === 0 ? name : `${name}.${names[0]}`,
           serverNames: names,
           ...(tls === "none" ? {} : { tls }),
-          destinations: destinations(route.route, server.port, picture),
+          destinations: destinationsOf(route, server.port, picture),
         },
       ];
     }
@@ -179,7 +180,7 @@ function passthroughChains(placed: PlacedServer, picture: GatewayPicture): reado
             type: "tcp",
             name: `tls.${placed.server.port}.${names[0] ?? "*"}`,
             serverNames: names,
-            destinations: destinations(route.route, placed.server.port, picture),
+            destinations: destinationsOf(route, placed.server.port, picture),
           };
         }),
     ),
@@ -226,17 +227,10 @@ function isMeant(match: Layer4Match, { gateway, server }: PlacedServer): boolean
   return (gateways.length === 0 || gateways.includes(gateway)) && (port === undefined || port === server.port);
 }
 
-/** One destination takes everything, whatever its weight; of several those without a weight get nothing. */
-function destinations(
-  routes: TcpRoute["route"],
+function destinationsOf(
+  { route }: Pick<TcpRoute, "route">,
   port: number,
   { services }: GatewayPicture,
 ): readonly ConnectionDestination[] {
-  const all = routes.map(({ destination, weight = 0 }) => {
-    const ports = services.find(({ hostname }) => hostname === destination.host)?.ports ?? [];
-    const number = destination.port?.number ?? (ports.length === 1 ? ports[0]!.number : port);
-    return { cluster: outboundClusterName(destination.host, number, destination.subset), weight };
-  });
-  if (all.length === 1) return [{ ...all[0]!, weight: 1 }];
-  return all.filter(({ weight }) => weight > 0);
+  return connectionDestinations(route, port, (host) => services.find(({ hostname }) => hostname === host));
 }

@@ -135,6 +135,8 @@ export interface SidecarOwn {
   readonly appAddress: string;
   readonly interceptionMode: InterceptionMode;
   readonly inbound: readonly InboundPort[];
+  /** See `MeshSnapshot`. */
+  readonly protocolDetectionTimeoutMs?: number;
   readonly publishedPorts: readonly PublishedPort[];
   /** Missing = BASE. */
   readonly pathNormalization?: PathNormalization;

@@ -89,12 +89,14 @@ function meshVirtualServices(all: readonly MeshVirtualService[]): readonly MeshV
 }
 
 export function sidecarOwn(snapshot: MeshSnapshot, proxy: Proxy): SidecarOwn {
+  const { protocolDetectionTimeoutMs } = snapshot;
   return {
     type: "sidecar",
     address: proxy.address,
     appAddress: proxy.appAddress,
     interceptionMode: proxy.interceptionMode,
     inbound: inboundPorts(snapshot, proxy),
+    ...(protocolDetectionTimeoutMs === undefined ? {} : { protocolDetectionTimeoutMs }),
     publishedPorts: proxy.publishedPorts,
     ...pathsOf(snapshot),
     ...workloadSecurity(snapshot, proxy),

@@ -47,18 +47,19 @@ const strictOfV2 = `{ apiVersion: security.tulle.io/v1, kind: PeerAuthentication
 const rule = (policy: string): string =>
   `{ apiVersion: networking.tulle.io/v1, kind: DestinationRule, metadata: { name: a, namespace: shop }, spec: { host: a, ${policy} } }`;
 
-const whole = "outbound|80||a.shop.svc.cluster.local";
-const subset = "outbound|80|v1|a.shop.svc.cluster.local";
+/** The port has no name: there is a cluster for requests and one for connections. */
+const whole = ["outbound|80||a.shop.svc.cluster.local", "outbound-tcp|80||a.shop.svc.cluster.local"];
+const subset = ["outbound|80|v1|a.shop.svc.cluster.local", "outbound-tcp|80|v1|a.shop.svc.cluster.local"];
 const cases: readonly {
   readonly name: string;
   readonly documents: readonly string[];
   readonly refused?: readonly string[];
 }[] = [
   { name: "nothing without a policy, where PERMISSIVE holds", documents: [pods({})] },
-  { name: "a STRICT port", documents: [pods({}), strict], refused: [whole] },
+  { name: "a STRICT port", documents: [pods({}), strict], refused: whole },
   { name: "nothing whose workload has no proxy", documents: [pods({ hasProxy: false }), strict] },
   { name: "nothing where one of the workloads takes plain text", documents: [pods({}, { version: "v2" }), strictOfV2] },
-  { name: "a STRICT port whose pods are not ready", documents: [pods({ isReady: false }), strict], refused: [whole] },
+  { name: "a STRICT port whose pods are not ready", documents: [pods({ isReady: false }), strict], refused: whole },
   { name: "nothing that nobody is behind, since it may be anybody", documents: [pods(), strict] },
   {
     name: "what a rule says, and not the subset that says otherwise",
@@ -68,7 +69,7 @@ const cases: readonly {
         "trafficPolicy: { tls: { mode: ISTIO_MUTUAL } }, subsets: [{ name: v1, labels: { version: v1 }, trafficPolicy: { tls: { mode: DISABLE } } }]",
       ),
     ],
-    refused: [whole],
+    refused: whole,
   },
   {
     name: "a STRICT port, though a rule asks for plain text",
@@ -77,7 +78,7 @@ const cases: readonly {
       strict,
       rule("trafficPolicy: { tls: { mode: DISABLE } }, subsets: [{ name: v1, labels: { version: v1 } }]"),
     ],
-    refused: [whole, subset],
+    refused: [...whole, ...subset],
   },
   {
     name: "nothing where the rule has TLS of its own",

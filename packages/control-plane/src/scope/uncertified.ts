@@ -1,7 +1,7 @@
 // What a proxy without a certificate of the mesh can reach: it came in the clear, and there is no agent beside it that
 // would serve one by SDS. It speaks plain text where that is taken; what is to be encrypted by the mesh is refused, and
 // never sent in the clear.
-import { outboundClusterName } from "../names/resource-names.ts";
+import { connectionClusterName, outboundClusterName } from "../names/resource-names.ts";
 import { portTrafficPolicy } from "./port-traffic-policy.ts";
 import { type MeshPort, type MeshSubset, servicePortKey } from "../snapshot/mesh-snapshot.ts";
 import type { GatewayRoutes, ScopedService } from "./proxy-view.ts";
@@ -50,7 +50,10 @@ export function refusedClusters(
           if (reach !== "plain-text") return reach === "none";
           return encryptedOnly.has(servicePortKey(service.hostname, port.number));
         })
-        .map((subset) => outboundClusterName(service.hostname, port.number, subset?.name)),
+        .flatMap((subset) => [
+          outboundClusterName(service.hostname, port.number, subset?.name),
+          ...(port.protocol === "auto" ? [connectionClusterName(service.hostname, port, subset?.name)] : []),
+        ]),
     ),
   );
   return refused.length === 0 ? {} : { refusedClusters: refused };

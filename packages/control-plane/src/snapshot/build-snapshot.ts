@@ -3,6 +3,7 @@
 import {
   exportedTo,
   meshConfigOf,
+  parseDuration,
   peerAuthenticationScope,
   portProtocol,
   resolveGateway,
@@ -54,6 +55,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
   const authorizers = meshAuthorizers(meshConfig, services);
   const redactedParameters = meshConfig.redactedQueryParameters;
   const pathNormalization = meshConfig.pathNormalization?.normalization;
+  const detectionTimeout = meshConfig.protocolDetectionTimeout;
   const hostnames = new Set(services.map((service) => service.hostname));
   const isService = (hostname: string): boolean => hostnames.has(hostname);
   return deepFreeze({
@@ -78,6 +80,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
     ...(authorizers.length === 0 ? {} : { authorizers }),
     ...(pathNormalization === undefined ? {} : { pathNormalization }),
     ...(redactedParameters === undefined ? {} : { redactedParameters }),
+    ...(detectionTimeout === undefined ? {} : { protocolDetectionTimeoutMs: parseDuration(detectionTimeout) ?? 0 }),
     ...(meshConfig.outboundTrafficPolicy?.mode === "REGISTRY_ONLY" ? { registryOnly: true } : {}),
     ...(peerAuthentications.length === 0 ? {} : { peerAuthentications }),
   });

@@ -147,6 +147,8 @@ export interface MeshSnapshot {
   readonly pathNormalization?: PathNormalization;
   /** Parameters of queries whose values stand in no access log; missing = `defaultRedactedParameters`. */
   readonly redactedParameters?: readonly string[];
+  /** How long a silent client is waited for where its first bytes tell what it speaks; 0 = for ever; missing = 5 s. */
+  readonly protocolDetectionTimeoutMs?: number;
   /** Workloads reach the hosts of the mesh alone; missing where they reach others too. */
   readonly registryOnly?: true;
   /** Oldest first, as `mutualTlsModes` wants them. */

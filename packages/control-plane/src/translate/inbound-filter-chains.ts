@@ -1,18 +1,28 @@
 // The filter chains of a sidecar's inbound port, by its mode of mutual TLS: which connections it takes, and how it
-// tells them apart (Istio: getFilterChainMatchOptions). HTTP and TCP ports share this; their network filters differ.
+// tells them apart (Istio: getFilterChainMatchOptions). A port whose protocol is not named has chains for both.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type Filter,
   type FilterChain,
+  type FilterChainMatchSchema,
   FilterChainSchema,
   type ListenerFilter,
   ListenerFilterSchema,
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { TlsInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb";
 import type { Listener } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import { HttpInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/http_inspector/v3/http_inspector_pb";
 import type { PortMutualTls } from "../scope/proxy-view.ts";
 import { connectionStatsMetadata, durationOfMs, pack } from "./messages.ts";
-import { downstreamTlsSocket, httpServerAlpn, meshClientAlpn, workloadServerTls } from "./tls-context.ts";
+import {
+  downstreamTlsSocket,
+  httpServerAlpn,
+  meshClientAlpn,
+  meshHttpClientAlpn,
+  meshTcpClientAlpn,
+  plainHttpAlpn,
+  workloadServerTls,
+} from "./tls-context.ts";
 
 /** Fields of the listener. */
 export interface InboundChains extends Partial<Pick<Listener, "listenerFiltersTimeout">> {
@@ -21,56 +31,87 @@ export interface InboundChains extends Partial<Pick<Listener, "listenerFiltersTi
   readonly continueOnListenerFiltersTimeout?: true;
 }
 
+/** What a port does with requests, and with connections. It has both where the first bytes tell which it is. */
+export interface PortFilters {
+  readonly http?: readonly Filter[];
+  readonly tcp?: readonly Filter[];
+}
+
+export interface InboundOptions {
+  readonly mutualTls?: PortMutualTls | undefined;
+  /** See `MeshSnapshot`. */
+  readonly detectionTimeoutMs?: number | undefined;
+}
+
 /**
- * Who sends nothing for this long at a TCP port waits for the server to speak first, as clients of databases do: that
- * is no TLS. Istio's own default is to wait for ever.
+ * Who sends nothing for this long at a port that is not named HTTP waits for the server to speak first, as clients of
+ * databases do: that is neither TLS nor HTTP. Istio's own default is to wait for ever.
  */
-const silenceMs = 5000;
+const defaultDetectionTimeoutMs = 5000;
 
 type ChainInit = MessageInitShape<typeof FilterChainSchema> & { $typeName?: never };
+type Match = MessageInitShape<typeof FilterChainMatchSchema> & { $typeName?: never };
 
 /**
- * `filters` are those of every chain. A connection that no chain matches is closed: plain text at a STRICT port, and at
- * an HTTP port TLS that is not the mesh's, since the port has said that it speaks HTTP. At a TCP port foreign TLS is
- * the application's.
+ * A connection that no chain matches is closed: plain text at a STRICT port, and at a port that is named HTTP TLS that
+ * is not the mesh's. At the others foreign TLS is the application's.
  */
-export function inboundFilterChains(
-  protocol: "http" | "tcp",
-  mutualTls: PortMutualTls | undefined,
-  filters: readonly Filter[],
-): InboundChains {
-  const common: ChainInit = protocol === "tcp" ? { metadata: connectionStatsMetadata() } : {};
-  if (mutualTls === undefined) return { filterChains: [chain(filters, common)], listenerFilters: [] };
-  const { mode, trustDomain, minimumTls: minimum } = mutualTls;
-  const alpn = protocol === "http" ? httpServerAlpn : [];
-  const transportSocket = downstreamTlsSocket(workloadServerTls({ trustDomain, alpn, minimum }));
-  const listenerFilters = [tlsInspector()];
-  if (mode === "STRICT") {
-    const filterChainMatch = { transportProtocol: "tls" };
-    return {
-      filterChains: [chain(filters, { ...common, name: "mutual-tls", filterChainMatch, transportSocket })],
-      listenerFilters,
-    };
-  }
-  const mesh = chain(filters, {
-    ...common,
-    name: "mutual-tls",
-    filterChainMatch: { transportProtocol: "tls", applicationProtocols: [...meshClientAlpn] },
-    transportSocket,
-  });
-  const plain = chain(filters, {
-    ...common,
-    name: "plain-text",
-    filterChainMatch: { transportProtocol: "raw_buffer" },
-  });
-  const foreign = chain(filters, { ...common, name: "foreign-tls", filterChainMatch: { transportProtocol: "tls" } });
-  if (protocol === "http") return { filterChains: [mesh, plain], listenerFilters };
+export function inboundFilterChains(filters: PortFilters, options: InboundOptions): InboundChains {
+  const { mutualTls, detectionTimeoutMs = defaultDetectionTimeoutMs } = options;
+  const detects = filters.http !== undefined && filters.tcp !== undefined;
+  const takesPlain = mutualTls?.mode !== "STRICT";
+  const listenerFilters = [
+    ...(mutualTls === undefined ? [] : [tlsInspector()]),
+    ...(detects && takesPlain ? [httpInspector()] : []),
+  ];
+  const mayBeSilent = filters.tcp !== undefined && takesPlain && listenerFilters.length > 0;
   return {
-    filterChains: [mesh, foreign, plain],
+    filterChains: mutualTls === undefined ? plainChains(filters) : mutualTlsChains(filters, mutualTls),
     listenerFilters,
-    listenerFiltersTimeout: durationOfMs(silenceMs),
-    continueOnListenerFiltersTimeout: true,
+    ...(mayBeSilent
+      ? { listenerFiltersTimeout: durationOfMs(detectionTimeoutMs), continueOnListenerFiltersTimeout: true }
+      : {}),
   };
+}
+
+function plainChains({ http, tcp }: PortFilters): FilterChain[] {
+  if (tcp === undefined) return [chain(http!, {})];
+  const connections = connectionChain(tcp, {});
+  if (http === undefined) return [connections];
+  return [chain(http, { name: "http", filterChainMatch: { applicationProtocols: [...plainHttpAlpn] } }), connections];
+}
+
+function mutualTlsChains({ http, tcp }: PortFilters, { mode, trustDomain, minimumTls }: PortMutualTls): FilterChain[] {
+  const mesh = (alpn: readonly string[], match: Match) => ({
+    name: "mutual-tls",
+    filterChainMatch: { transportProtocol: "tls", ...match },
+    transportSocket: downstreamTlsSocket(workloadServerTls({ trustDomain, alpn, minimum: minimumTls })),
+  });
+  const plain = (match: Match) => ({
+    name: "plain-text",
+    filterChainMatch: { transportProtocol: "raw_buffer", ...match },
+  });
+  const detects = http !== undefined && tcp !== undefined;
+  const offered = (protocols: readonly string[]): Match => ({ applicationProtocols: [...protocols] });
+  const meshMatch = mode === "STRICT" ? {} : offered(meshClientAlpn);
+  const chains: FilterChain[] = [];
+  if (http !== undefined) {
+    chains.push(chain(http, mesh(httpServerAlpn, detects ? offered(meshHttpClientAlpn) : meshMatch)));
+    if (mode !== "STRICT") chains.push(chain(http, plain(detects ? offered(plainHttpAlpn) : {})));
+  }
+  if (tcp !== undefined) {
+    const connectionMatch = detects && mode !== "STRICT" ? offered(meshTcpClientAlpn) : meshMatch;
+    chains.push(connectionChain(tcp, mesh([], connectionMatch)));
+    if (mode !== "STRICT") {
+      chains.push(connectionChain(tcp, { name: "foreign-tls", filterChainMatch: { transportProtocol: "tls" } }));
+      chains.push(connectionChain(tcp, plain({})));
+    }
+  }
+  return chains;
+}
+
+function connectionChain(filters: readonly Filter[], init: ChainInit): FilterChain {
+  return chain(filters, { ...init, metadata: connectionStatsMetadata() });
 }
 
 function chain(filters: readonly Filter[], init: ChainInit): FilterChain {
@@ -82,5 +123,13 @@ export function tlsInspector(): ListenerFilter {
   return create(ListenerFilterSchema, {
     name: "envoy.filters.listener.tls_inspector",
     configType: { case: "typedConfig", value: pack(TlsInspectorSchema, {}) },
+  });
+}
+
+/** Looks at plain connections: HTTP, and which version, or something else. */
+function httpInspector(): ListenerFilter {
+  return create(ListenerFilterSchema, {
+    name: "envoy.filters.listener.http_inspector",
+    configType: { case: "typedConfig", value: pack(HttpInspectorSchema, {}) },
   });
 }

@@ -44,14 +44,13 @@ const sdsCluster = "sds-grpc";
 /** What the mesh's HTTP servers choose from. */
 export const httpServerAlpn: readonly string[] = ["h2", "http/1.1"];
 
+/** What clients of the mesh offer where they have something else than HTTP to send, and where it is HTTP. */
+export const meshTcpClientAlpn: readonly string[] = ["istio", "istio-peer-exchange"];
+export const meshHttpClientAlpn: readonly string[] = ["istio-http/1.0", "istio-http/1.1", "istio-h2"];
 /** By these a server that also takes plain connections knows a client of the mesh (Istio: allIstioMtlsALPNs). */
-export const meshClientAlpn: readonly string[] = [
-  "istio",
-  "istio-peer-exchange",
-  "istio-http/1.0",
-  "istio-http/1.1",
-  "istio-h2",
-];
+export const meshClientAlpn: readonly string[] = [...meshTcpClientAlpn, ...meshHttpClientAlpn];
+/** What the HTTP inspector calls plain HTTP. */
+export const plainHttpAlpn: readonly string[] = ["http/1.0", "http/1.1", "h2c"];
 
 /**
  * Workloads speak TLS 1.3 among themselves unless `minimum` says otherwise. Istio begins at 1.2, for Envoys that know

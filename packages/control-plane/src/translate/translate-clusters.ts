@@ -24,6 +24,7 @@ import { http2Options, protocolOptions, upstreamProtocol } from "./upstream-prot
 import { type ClusterContext, upstreamTls } from "./upstream-tls.ts";
 import {
   blackHoleCluster,
+  connectionClusterName,
   inboundClusterName,
   outboundClusterName,
   passthroughCluster,
@@ -68,7 +69,7 @@ export function translateOutboundCluster(cluster: OutboundCluster, context: Clus
   const { rule } = service;
   const policy = portTrafficPolicy(rule, subset, port.number);
   // Without a certificate only some are reached, in the clear, where nobody agrees on a version.
-  const protocol = upstreamProtocol(port.protocol, policy, reach === "all" ? service : {});
+  const protocol = upstreamProtocol(port.protocol, context.type, policy, reach === "all" ? service : {});
   const {
     autoSni = false,
     autoSanValidation = false,
@@ -95,6 +96,17 @@ export function translateOutboundCluster(cluster: OutboundCluster, context: Clus
   });
 }
 
+/**
+ * Beside the cluster for requests to a port whose protocol is not named, and with the same endpoints: for connections
+ * that are passed on as they are.
+ */
+export function translateConnectionCluster(outbound: OutboundCluster, context: ClusterContext): Cluster {
+  const { service, port, subset } = outbound;
+  const cluster = translateOutboundCluster({ ...outbound, port: { ...port, protocol: "tcp" } }, context);
+  cluster.name = connectionClusterName(service.hostname, port, subset?.name);
+  return cluster;
+}
+
 /** Endpoints are chosen by least request unless a policy says otherwise (Istio: LoadBalancerSettings.simple). */
 function loadBalancer(policy: PortTrafficPolicy): Cluster_LbPolicy {
   switch (policy.loadBalancer?.simple) {
@@ -115,7 +127,7 @@ function loadBalancer(policy: PortTrafficPolicy): Cluster_LbPolicy {
 const inboundIdleTimeoutMs = 1_000;
 
 function inboundConnections(protocol: PortProtocol): ReturnType<typeof commonHttpOptions> {
-  return protocol === "http" ? { idleTimeout: durationOfMs(inboundIdleTimeoutMs) } : undefined;
+  return protocol === "http" || protocol === "auto" ? { idleTimeout: durationOfMs(inboundIdleTimeoutMs) } : undefined;
 }
 
 /** The workload's own port, at the address where its application listens. */
@@ -128,7 +140,7 @@ export function translateInboundCluster(own: SidecarOwn, port: SidecarOwn["inbou
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
     connectTimeout: durationOfMs(defaultConnectTimeoutMs),
     circuitBreakers: circuitBreakers({}),
-    typedExtensionProtocolOptions: protocolOptions(upstreamProtocol(port.protocol), {
+    typedExtensionProtocolOptions: protocolOptions(upstreamProtocol(port.protocol, "sidecar"), {
       common: inboundConnections(port.protocol),
     }),
     loadAssignment: {

@@ -1,13 +1,13 @@
 // Views → listeners: what a sidecar accepts for its workload and from its workload.
 import { create } from "@bufbuild/protobuf";
-import { isHttp } from "@tulle/config";
+import { isHttp, passesConnections } from "@tulle/config";
 import { type AdditionalAddress, AdditionalAddressSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
 import { accessLog, inboundConnectionManager, outboundConnectionManager } from "./http-connection-manager.ts";
 import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
-import { inboundFilterChains } from "./inbound-filter-chains.ts";
+import { inboundFilterChains, type PortFilters } from "./inbound-filter-chains.ts";
 import { socketAddress } from "./messages.ts";
 import { httpProxyPort, httpProxyRoute, inboundClusterName, listenerName } from "../names/resource-names.ts";
 import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
@@ -47,24 +47,31 @@ const turnedAway: NonNullable<Parameters<typeof accessLog>[0]>["filter"] & objec
 /** The pod's own port: the proxy stands in front of the application, which listens elsewhere. */
 export function translateInboundListener(own: SidecarOwn, port: InboundPort): Listener {
   const name = listenerName(own.address, port.targetPort);
-  const protocol = isHttp(port.protocol) ? "http" : "tcp";
   return create(ListenerSchema, {
     name,
     address: socketAddress(own.address, port.targetPort),
     additionalAddresses: publishedAddresses(own, port.targetPort),
     trafficDirection: TrafficDirection.INBOUND,
     accessLog: port.mutualTls === undefined ? [] : [accessLog({ filter: turnedAway })],
-    ...inboundFilterChains(protocol, port.mutualTls, inboundFilters(own, port, name)),
+    ...inboundFilterChains(inboundFilters(own, port, name), {
+      mutualTls: port.mutualTls,
+      detectionTimeoutMs: own.protocolDetectionTimeoutMs,
+    }),
   });
 }
 
-function inboundFilters(own: SidecarOwn, port: InboundPort, listener: string): readonly Filter[] {
-  if (isHttp(port.protocol)) {
-    const value = inboundConnectionManager(`inbound_${listener}`, port, own);
-    return [create(FilterSchema, { name: httpConnectionManager, configType: { case: "typedConfig", value } })];
-  }
+function inboundFilters(own: SidecarOwn, port: InboundPort, listener: string): PortFilters {
   const cluster = inboundClusterName(port.targetPort);
-  return tcpProxyFilters(cluster, [{ cluster, weight: 1 }], own.security);
+  const manager = (): Filter => {
+    const value = inboundConnectionManager(`inbound_${listener}`, port, own);
+    return create(FilterSchema, { name: httpConnectionManager, configType: { case: "typedConfig", value } });
+  };
+  return {
+    ...(isHttp(port.protocol) ? { http: [manager()] } : {}),
+    ...(passesConnections(port.protocol)
+      ? { tcp: tcpProxyFilters(cluster, [{ cluster, weight: 1 }], own.security) }
+      : {}),
+  };
 }
 
 /** Of a proxy that binds them itself, since it cannot inherit them. */

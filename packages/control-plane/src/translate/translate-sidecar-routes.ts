@@ -2,7 +2,7 @@
 // names that a client of this namespace may use, one for each other host with routes, and `allow_any` for the rest of
 // the world.
 import { create } from "@bufbuild/protobuf";
-import { hostCovers, isHttp } from "@tulle/config";
+import { hostCovers, isHttp, passesConnections } from "@tulle/config";
 import { type RouteConfiguration, RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import {
   type Route,
@@ -60,12 +60,15 @@ function serviceHosts(view: SidecarRoutes): NamedRoutes[] {
   const byHost = new HostIndex(view.virtualServices.flatMap((each) => each.hosts.map((host) => [host, each] as const)));
   return view.services.flatMap((service) => {
     const virtualService = byHost.find(service.hostname);
-    const routesOf = ({ number, protocol }: MeshPort): readonly Route[] => {
-      if (!isHttp(protocol)) return tunnelRoutes(service, number, virtualService, services, refused);
+    const requestRoutes = ({ number }: MeshPort): readonly Route[] => {
       const routes = virtualService === undefined ? [] : orderedRoutes(virtualService, context, number);
       // A VirtualService that has nothing to say of this port leaves it as it is (Istio: "no routes matched").
       return routes.length === 0 ? [defaultRoute(service, number, refused)] : routes;
     };
+    const routesOf = (port: MeshPort): readonly Route[] => [
+      ...(passesConnections(port.protocol) ? tunnelRoutes(service, port, virtualService, services, refused) : []),
+      ...(isHttp(port.protocol) ? requestRoutes(port) : []),
+    ];
     return service.ports
       .filter((port) => port.protocol !== "udp")
       .map((port) => ({
@@ -135,8 +138,8 @@ function domainsOf(names: readonly string[], port: number): readonly string[] {
 
 /**
  * Everything else leaves the mesh (ALLOW_ANY), tunnels too: a CONNECT has no path, so that only its own matcher finds
- * it. A CONNECT to an HTTP port of the mesh finds no route, since it would go past the rules for requests. Peers
- * outside are told nothing of the workload.
+ * it. A CONNECT to a port of the mesh that is named HTTP finds no route, since it would go past the rules for requests.
+ * Peers outside are told nothing of the workload.
  */
 function allowAny(): VirtualHost {
   const forward = { clusterSpecifier: { case: "cluster", value: passthroughCluster } as const, timeout: noTimeout() };

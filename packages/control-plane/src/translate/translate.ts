@@ -9,6 +9,7 @@ import {
   type OutboundCluster,
   outboundClusters,
   translateBlackHole,
+  translateConnectionCluster,
   translateInboundCluster,
   translateOutboundCluster,
   translatePassthrough,
@@ -38,10 +39,11 @@ export function translateClusters(section: ClustersSection): SharedClusters {
   const { type, trustDomain, minimumTls, withoutCertificate = false } = section;
   const outbound = outboundClusters(section);
   const fixed = type === "sidecar" ? [translateBlackHole(), translatePassthrough()] : [translateBlackHole()];
+  const context = { type, trustDomain, minimumTls, withoutCertificate };
+  const detected = outbound.filter(({ port }) => port.protocol === "auto");
   const clusters = [
-    ...outbound.map((cluster) =>
-      translateOutboundCluster(cluster, { type, trustDomain, minimumTls, withoutCertificate }),
-    ),
+    ...outbound.map((cluster) => translateOutboundCluster(cluster, context)),
+    ...detected.map((cluster) => translateConnectionCluster(cluster, context)),
     ...fixed,
   ];
   if (type === "router") {

@@ -1,6 +1,8 @@
 // Services whose ports are not HTTP, as sidecars reach them without interception: the client asks its proxy for a
 // tunnel (CONNECT host:port), which ends there, and the bytes go on to the Service's cluster.
 import { create } from "@bufbuild/protobuf";
+import { connectionDestinations } from "../scope/connection-destinations.ts";
+import type { ConnectionDestination } from "../scope/gateway-view.ts";
 import type { TcpRoute, TlsRoute } from "@tulle/config";
 import { hostCovers } from "@tulle/config";
 import {
@@ -10,27 +12,25 @@ import {
   RouteSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { Layer4Match } from "../scope/gateway-listeners.ts";
-import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { refusal } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
-import { outboundClusterName } from "../names/resource-names.ts";
-
-interface Target {
-  readonly cluster: string;
-  readonly weight: number;
-}
+import { connectionClusterName } from "../names/resource-names.ts";
 
 /** The first route of the VirtualService that is meant takes all; without one, tunnels lead to the Service itself. */
 export function tunnelRoutes(
   service: MeshService,
-  port: number,
+  port: MeshPort,
   virtualService: MeshVirtualService | undefined,
   services: ReadonlyMap<string, MeshService>,
   refused: ReadonlySet<string>,
 ): readonly Route[] {
-  const rule = virtualService && routeOf(virtualService, service.hostname, port);
-  const itself = { cluster: outboundClusterName(service.hostname, port), weight: 1 };
-  const targets = rule === undefined ? [itself] : targetsOf(rule.route, port, services);
+  const rule = virtualService && routeOf(virtualService, service.hostname, port.number);
+  const itself = { cluster: connectionClusterName(service.hostname, port), weight: 1 };
+  const targets =
+    rule === undefined
+      ? [itself]
+      : connectionDestinations(rule.route, port.number, (hostname) => services.get(hostname));
   const clusters = targets.map(({ cluster }) => cluster);
   const isRefused = clusters.length > 0 && clusters.every((name) => refused.has(name));
   return [
@@ -61,21 +61,7 @@ function isMeant(match: Layer4Match, wanted: number): boolean {
   return (gateways.length === 0 || gateways.includes("mesh")) && (port === undefined || port === wanted);
 }
 
-/** One destination takes everything, whatever its weight; of several those without a weight get nothing. */
-function targetsOf(
-  routes: TcpRoute["route"],
-  port: number,
-  services: ReadonlyMap<string, MeshService>,
-): readonly Target[] {
-  const all = routes.map(({ destination, weight = 0 }) => {
-    const ports = services.get(destination.host)?.ports ?? [];
-    const number = destination.port?.number ?? (ports.length === 1 ? ports[0]!.number : port);
-    return { cluster: outboundClusterName(destination.host, number, destination.subset), weight };
-  });
-  return all.length === 1 ? [{ ...all[0]!, weight: 1 }] : all.filter(({ weight }) => weight > 0);
-}
-
-function tunnelTo(targets: readonly Target[]): RouteAction {
+function tunnelTo(targets: readonly ConnectionDestination[]): RouteAction {
   const clusters = targets.map(({ cluster: name, weight }) => ({ name, weight }));
   return create(RouteActionSchema, {
     clusterSpecifier:

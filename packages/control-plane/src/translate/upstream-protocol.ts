@@ -5,7 +5,7 @@ import { isHttp, parseDuration, type PortProtocol } from "@tulle/config";
 import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import type { Http2ProtocolOptionsSchema } from "@tulle/xds/envoy/config/core/v3/protocol_pb";
 import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
-import { meshHttp1Alpn, meshHttp2Alpn, meshTcpAlpn } from "../names/mesh-alpn.ts";
+import { meshHttp1Alpn, meshHttp2Alpn, meshHttpAlpn, meshTcpAlpn } from "../names/mesh-alpn.ts";
 import type { PortTrafficPolicy } from "../scope/port-traffic-policy.ts";
 import type { MeshService } from "../snapshot/mesh-snapshot.ts";
 import type { commonHttpOptions } from "./cluster-limits.ts";
@@ -16,13 +16,20 @@ const speaksHttp2: ReadonlySet<PortProtocol> = new Set(["http2", "grpc", "grpc-w
 /** `client`: what the request came in. */
 export type UpstreamProtocol = "tcp" | "http1" | "http2" | "client";
 
+/**
+ * A gateway speaks HTTP/1.1 where nothing is known of the port: browsers agree on HTTP/2 with it, and the host may not
+ * know that.
+ */
 export function upstreamProtocol(
   port: PortProtocol,
+  type: "sidecar" | "router",
   policy: Partial<PortTrafficPolicy> = {},
   service: Pick<MeshService, "isUpgraded"> = {},
 ): UpstreamProtocol {
   if (!isHttp(port)) return "tcp";
   if (policy.connectionPool?.http?.useClientProtocol === true) return "client";
+  // An upgrade is for ports that have said that they speak HTTP, as in Istio.
+  if (port === "auto") return type === "sidecar" ? "client" : "http1";
   return speaksHttp2.has(port) || upgrades(policy, service) ? "http2" : "http1";
 }
 
@@ -46,10 +53,7 @@ function upgrades(
   return service.isUpgraded === true && !countsConnections && isMeshTls;
 }
 
-/**
- * What a proxy offers to another one. Where the client decides, nothing of HTTP is agreed on, and the other side looks
- * at the first bytes: one list stands for all connections of a cluster.
- */
+/** What a proxy offers to another one; one list stands for all connections of a cluster. */
 export function meshAlpn(protocol: UpstreamProtocol): readonly string[] {
   switch (protocol) {
     case "http1":
@@ -57,6 +61,7 @@ export function meshAlpn(protocol: UpstreamProtocol): readonly string[] {
     case "http2":
       return meshHttp2Alpn;
     case "client":
+      return meshHttpAlpn;
     case "tcp":
       return meshTcpAlpn;
   }

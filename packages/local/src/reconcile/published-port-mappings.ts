@@ -67,7 +67,7 @@ export function wantedPorts(
 
 function clientProtocol({ spec }: Service, targetPort: number): PublishedPort["protocol"] {
   const port = spec.ports.find((each) => (each.targetPort ?? each.port) === targetPort);
-  const protocol = port === undefined ? "unknown" : portProtocol(port);
+  const protocol = port === undefined ? "auto" : portProtocol(port);
   if (isHttp(protocol)) return "http";
   return protocol === "https" ? "https" : "tcp";
 }

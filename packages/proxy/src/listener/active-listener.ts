@@ -1,7 +1,7 @@
 // One listener that accepts: chooses the filter chain for each connection, knows its open connections, and drains them
 // when what they began with is no longer configured.
 import type { Socket } from "node:net";
-import { ConnectionInfo } from "./connection-info.ts";
+import { ConnectionInfo, type FirstWord } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "./downstream-connection.ts";
 import type { NetworkFilter, UnopenedEnd } from "./network-filter.ts";
@@ -13,6 +13,7 @@ import { ConnectionLog } from "./connection-log.ts";
 import { HeldConnection } from "./held-connection.ts";
 import { type IncomingSocket, untouchedSocket } from "./incoming-socket.ts";
 import { Inspection } from "./inspection.ts";
+import { ServerFirst } from "./server-first.ts";
 import { readTlsInto } from "./read-tls-into.ts";
 import { TlsHandshake } from "./tls-handshake.ts";
 
@@ -29,6 +30,7 @@ export class ActiveListener {
   readonly #dataPath: DataPath;
   /** Open connections and the filter chain that each began with; undefined = it has not been chosen yet. */
   readonly #connections = new Map<DownstreamConnection, FilterChain | undefined>();
+  readonly #serverFirst = new ServerFirst();
   #draining = false;
   /** Who waits for the end of the last connection: a process that drains, a listener that is removed meanwhile. */
   #onEmpty: (() => void)[] = [];
@@ -97,8 +99,17 @@ export class ActiveListener {
     const dataPath = this.#dataPath;
     const info = new ConnectionInfo(socket);
     const log = new ConnectionLog(listener.accessLogs, info, dataPath);
+    const untouched = (): IncomingSocket => untouchedSocket(socket, dataPath, listener.perConnectionBufferLimitBytes);
     if (listener.listenerFilters.every((filter) => filter.isSkipped(info))) {
-      this.#route(untouchedSocket(socket, dataPath, listener.perConnectionBufferLimitBytes), info, log);
+      this.#route(untouched(), info, log);
+      return;
+    }
+    const knownWaitMs = this.#serverFirst.waitMs(listener, info.remoteIp);
+    const firstWord = (): FirstWord => this.#serverFirst.firstWord(listener, info.remoteIp);
+    if (knownWaitMs === 0) {
+      listener.stats.serverFirst.increment();
+      info.firstWord = firstWord();
+      this.#route(untouched(), info, log);
       return;
     }
     const inspection = new Inspection({
@@ -106,7 +117,11 @@ export class ActiveListener {
       info,
       listener,
       dataPath,
-      onInspected: (incoming) => {
+      timeoutMs: knownWaitMs ?? listener.listenerFiltersTimeoutMs,
+      isServerFirst: knownWaitMs !== undefined,
+      onInspected: (incoming, wasSilent) => {
+        if (wasSilent) info.firstWord = firstWord();
+        else if (knownWaitMs !== undefined) firstWord().ofClient();
         this.#connections.delete(inspection);
         this.#route(incoming, info, log);
         this.#tellWhenEmpty();

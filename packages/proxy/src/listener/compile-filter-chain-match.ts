@@ -70,6 +70,13 @@ function listFit<T>(list: readonly T[], matches: (item: T) => boolean): number {
   return list.some(matches) ? 1 : -1;
 }
 
+/** The client's order decides which of several chains takes it. */
+function protocolFit(asked: readonly string[], offered: readonly string[]): number {
+  if (asked.length === 0) return 0;
+  const index = offered.findIndex((protocol) => asked.includes(protocol));
+  return index < 0 ? -1 : offered.length - index;
+}
+
 function isLocalConnection(connection: ConnectionProperties): boolean {
   return (
     connection.localIp === connection.remoteIp ||
@@ -85,8 +92,7 @@ const fits: readonly Fit[] = [
   (chain, connection) => serverNameFit(chain.serverNames, connection.serverName),
   (chain, connection) =>
     chain.transportProtocol === "" ? 0 : chain.transportProtocol === connection.transportProtocol ? 1 : -1,
-  (chain, connection) =>
-    listFit(chain.applicationProtocols, (protocol) => connection.applicationProtocols.includes(protocol)),
+  (chain, connection) => protocolFit(chain.applicationProtocols, connection.applicationProtocols),
   (chain, connection) => rangeFit(chain.directSourceRanges, connection.remoteIp),
   (chain, connection) => {
     if (chain.sourceType === SourceType.ANY) return 0;

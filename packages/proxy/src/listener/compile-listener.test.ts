@@ -91,6 +91,12 @@ const chains: readonly {
     connection: { applicationProtocols: ["http/1.1"] },
     expected: "b",
   },
+  {
+    name: "application protocols, the client's order first",
+    matches: { a: { application_protocols: ["istio"] }, b: { application_protocols: ["h2", "istio-h2"] } },
+    connection: { applicationProtocols: ["istio-h2", "istio"] },
+    expected: "b",
+  },
 ];
 
 for (const { name, matches, connection: properties, expected } of chains) {

@@ -7,6 +7,12 @@ import type { TlsInfo } from "../tls/tls-info.ts";
 
 let lastId = 0;
 
+/** Hears who speaks first on a connection that was passed on before its client had said anything. */
+export interface FirstWord {
+  ofClient(): void;
+  ofServer(chunk: Buffer): void;
+}
+
 export class ConnectionInfo {
   readonly id = (lastId += 1);
   /** Without the `::ffff:` of a mapped IPv4 address, as for the remote one. */
@@ -29,6 +35,8 @@ export class ConnectionInfo {
   protocol: Protocol | undefined = undefined;
   /** Undefined = the connection is plain. */
   tls: TlsInfo | undefined = undefined;
+  /** Until somebody speaks; undefined = nobody asks. */
+  firstWord: FirstWord | undefined = undefined;
   /** What network filters leave for those behind them, by key, such as `envoy.tcp_proxy.cluster`. */
   readonly filterState = new Map<string, unknown>();
   /** What network filters left for logs, by filter name. */

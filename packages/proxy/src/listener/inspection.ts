@@ -16,8 +16,12 @@ export interface InspectionOptions {
   readonly info: ConnectionInfo;
   readonly listener: Listener;
   readonly dataPath: DataPath;
+  /** 0 = none. */
+  readonly timeoutMs: number;
+  /** The server is known to speak first: that the time is over is no surprise. */
+  readonly isServerFirst: boolean;
   /** Called once, unless `onEnded` is: the socket is to be taken over within the call. */
-  readonly onInspected: (socket: IncomingSocket) => void;
+  readonly onInspected: (socket: IncomingSocket, wasSilent: boolean) => void;
   /** The connection has ended while it was looked at. */
   readonly onEnded: () => void;
 }
@@ -41,7 +45,7 @@ export class Inspection implements DownstreamConnection {
 
   constructor(options: InspectionOptions) {
     this.#options = options;
-    const { listener, dataPath } = options;
+    const { listener, dataPath, timeoutMs } = options;
     listener.stats.preConnectionsActive.add(1);
     this.#timer = new CallbackTimer(() => this.#onTimeout());
     this.#socket = adoptSocket(options.socket, dataPath, listener.perConnectionBufferLimitBytes, (chunk) =>
@@ -52,9 +56,7 @@ export class Inspection implements DownstreamConnection {
       if (!this.#isOver) listener.stats.listenerFilterErrors.increment();
     });
     this.#socket.on("close", this.#onClose);
-    if (listener.listenerFiltersTimeoutMs > 0) {
-      dataPath.timers.arm(this.#timer, listener.listenerFiltersTimeoutMs, dataPath.turn.nowMs);
-    }
+    if (timeoutMs > 0) dataPath.timers.arm(this.#timer, timeoutMs, dataPath.turn.nowMs);
   }
 
   drain(): void {}
@@ -102,25 +104,30 @@ export class Inspection implements DownstreamConnection {
     socket.removeListener("close", this.#onClose);
     const seen = this.#buffer.subarray(0, this.#seenBytes);
     this.#buffer = noBytes;
-    this.#options.dataPath.turn.run(() =>
-      this.#options.onInspected({
-        forTls: () => {
-          if (seen.length > 0) socket.unshift(seen);
-          return socket;
-        },
-        openRaw: (onRead) => {
-          this.#onRead = onRead;
-          if (seen.length > 0) process.nextTick(() => void (socket.destroyed || onRead(seen)));
-          return socket;
-        },
-        destroy: () => socket.destroy(),
-      }),
-    );
+    const incoming: IncomingSocket = {
+      forTls: () => {
+        if (seen.length > 0) socket.unshift(seen);
+        return socket;
+      },
+      openRaw: (onRead) => {
+        this.#onRead = onRead;
+        if (seen.length > 0) process.nextTick(() => void (socket.destroyed || onRead(seen)));
+        return socket;
+      },
+      destroy: () => socket.destroy(),
+    };
+    this.#options.dataPath.turn.run(() => this.#options.onInspected(incoming, seen.length === 0));
   }
 
   #onTimeout(): void {
-    const { listener } = this.#options;
-    listener.stats.preConnectionTimeouts.increment();
+    const { listener, isServerFirst } = this.#options;
+    const { stats } = listener;
+    if (isServerFirst) {
+      stats.serverFirst.increment();
+    } else {
+      stats.preConnectionTimeouts.increment();
+      if (this.#seenBytes === 0) stats.silentTimeouts.increment();
+    }
     if (listener.continuesAfterListenerFiltersTimeout) this.#finish();
     else this.#socket.destroy();
   }

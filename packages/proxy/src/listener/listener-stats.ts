@@ -9,6 +9,10 @@ const counters = {
   globalOverflow: "downstream_global_cx_overflow",
   overloadRejected: "downstream_cx_overload_reject",
   preConnectionTimeouts: "downstream_pre_cx_timeout",
+  /** Not Envoy's: of those the ones whose client had said nothing. */
+  silentTimeouts: "downstream_pre_cx_silent",
+  /** Not Envoy's: the server was known to speak first, and the client was not waited for. */
+  serverFirst: "downstream_pre_cx_server_first",
   listenerFilterErrors: "downstream_listener_filter_error",
   listenerFilterRemoteCloses: "downstream_listener_filter_remote_close",
 } as const;

@@ -162,6 +162,9 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
   // From the client to the host
 
   #onClientData(chunk: Buffer): void {
+    const { info } = this.#options;
+    info.firstWord?.ofClient();
+    info.firstWord = undefined;
     this.#info.bytesReceived += chunk.length;
     this.#settings.stats.bytesReceived.add(chunk.length);
     if (this.#state === "connecting") {
@@ -201,6 +204,9 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
   // From the host to the client
 
   onData(chunk: Buffer): void {
+    const { info } = this.#options;
+    info.firstWord?.ofServer(chunk);
+    info.firstWord = undefined;
     this.#touch();
     this.#info.bytesSent += chunk.length;
     this.#settings.stats.bytesSent.add(chunk.length);

@@ -1,0 +1,23 @@
+// Where the `tcp` and `tls` routes of a VirtualService lead, at gateways and in tunnels.
+import type { TcpRoute } from "@tulle/config";
+import { connectionClusterName } from "../names/resource-names.ts";
+import type { MeshService } from "../snapshot/mesh-snapshot.ts";
+import type { ConnectionDestination } from "./gateway-view.ts";
+
+/**
+ * One destination takes everything, whatever its weight; of several those without a weight get nothing. `port` is meant
+ * where a Service has several and the destination names none.
+ */
+export function connectionDestinations(
+  routes: TcpRoute["route"],
+  port: number,
+  serviceOf: (hostname: string) => MeshService | undefined,
+): readonly ConnectionDestination[] {
+  const all = routes.map(({ destination: { host, port: named, subset }, weight = 0 }): ConnectionDestination => {
+    const ports = serviceOf(host)?.ports ?? [];
+    const number = named?.number ?? (ports.length === 1 ? ports[0]!.number : port);
+    const protocol = ports.find((each) => each.number === number)?.protocol ?? "tcp";
+    return { cluster: connectionClusterName(host, { number, protocol }, subset), weight };
+  });
+  return all.length === 1 ? [{ ...all[0]!, weight: 1 }] : all.filter(({ weight }) => weight > 0);
+}
