@@ -19,6 +19,9 @@ const staticKinds = staticNameKinds.map((kind, index) => kindWithValue(kind, sta
 /** RFC 9113 §6.5.2. */
 const defaultTableBytes = 4096;
 
+/** Entries that a table has room for when the first one comes: most connections bring a few. */
+const firstCapacity = 8;
+
 /** Longer ones stand for numbers beyond 2^28, which nothing here may be (§5.1). */
 const maxContinuationBytes = 4;
 
@@ -30,10 +33,10 @@ export class HpackDecoder {
   /** The peer uses more than it may: it has to say less before anything else. */
   #owesResize = false;
   #tableBytes = 0;
-  // A ring, the newest at `#newest`; its capacity is a power of two.
-  #names: string[] = Array.from({ length: 32 }, () => "");
-  #values: string[] = Array.from({ length: 32 }, () => "");
-  #kinds: FieldKind[] = Array.from({ length: 32 }, () => fieldKinds.unsound);
+  // A ring, the newest at `#newest`; its capacity is a power of two, or nothing yet.
+  #names: string[] = [];
+  #values: string[] = [];
+  #kinds: FieldKind[] = [];
   #newest = 0;
   #count = 0;
   #bytes: Buffer = Buffer.alloc(0);
@@ -212,7 +215,7 @@ export class HpackDecoder {
   #grow(): void {
     const { length } = this.#names;
     const oldestFirst = <Value>(ring: Value[], empty: Value): Value[] =>
-      Array.from({ length: 2 * length }, (_, index) =>
+      Array.from({ length: Math.max(firstCapacity, 2 * length) }, (_, index) =>
         index < length ? ring[(this.#newest + 1 + index) & (length - 1)]! : empty,
       );
     this.#names = oldestFirst(this.#names, "");

@@ -38,9 +38,9 @@ interface KnownName {
   readonly staticIndex: number;
   readonly isOfConnection: boolean;
   readonly isNeverIndexed: boolean;
-  /** By value: the static index as it is, of the dynamic ones the number of the insertion, negative. */
-  readonly values: Map<string, number>;
-  /** The value that was found last, and where: it nearly always comes again (a look into `values` less). */
+  /** The name's values in the static table, by value; undefined where there are none. */
+  readonly staticValues: ReadonlyMap<string, number> | undefined;
+  /** The value that was found last, and where (`#find`): it nearly always comes again. */
   lastValue: string;
   lastFound: number;
   /** Values without an index since then. */
@@ -51,15 +51,12 @@ interface KnownName {
   newest: number;
 }
 
-const staticByName = new Map<
-  string,
-  { readonly index: number; readonly values: readonly (readonly [string, number])[] }
->();
+const staticByName = new Map<string, { readonly index: number; readonly values: Map<string, number> | undefined }>();
 for (let index = staticCount; index > 0; index -= 1) {
   const name = staticNames[index]!;
-  const others = staticByName.get(name)?.values ?? [];
   const value = staticValues[index]!;
-  staticByName.set(name, { index, values: value === "" ? others : [...others, [value, index]] });
+  const others = staticByName.get(name)?.values;
+  staticByName.set(name, { index, values: value === "" ? others : new Map(others).set(value, index) });
 }
 
 /** Names that a connection remembers; more are written out each time. */
@@ -84,8 +81,8 @@ export function maxEncodedBytes(entries: readonly string[], moreBytes: number): 
 
 export class HpackEncoder {
   readonly #known = new Map<string, KnownName>();
-  /** Insertions in order, the oldest at `#oldest`. */
-  readonly #names: (KnownName | undefined)[] = [];
+  /** Insertions in order, the oldest first. */
+  readonly #names: KnownName[] = [];
   readonly #texts: string[] = [];
   readonly #sizes: number[] = [];
   #insertions = 0;
@@ -142,7 +139,7 @@ export class HpackEncoder {
     }
   }
 
-  /** As in `KnownName.values`; 0 = the value has no index. */
+  /** A static index as it is, of the dynamic ones the number of the insertion, negative; 0 = the value has no index. */
   #find(known: KnownName, text: string): number {
     const last = known.lastFound;
     if (last !== 0 && known.lastValue === text && (last > 0 || -last > this.#evictions)) return last;
@@ -150,7 +147,7 @@ export class HpackEncoder {
       known.misses += 1;
       return 0;
     }
-    const found = known.values.get(text) ?? 0;
+    const found = known.staticValues?.get(text) ?? this.#findInserted(known, text);
     if (found === 0) {
       known.misses += 1;
       return 0;
@@ -159,6 +156,14 @@ export class HpackEncoder {
     known.lastValue = text;
     known.lastFound = found;
     return found;
+  }
+
+  /** The table holds some dozens: to look through it is what a Map for each name would cost in memory. */
+  #findInserted(known: KnownName, text: string): number {
+    for (let index = this.#names.length - 1; index >= 0; index -= 1) {
+      if (this.#names[index] === known && this.#texts[index] === text) return -(this.#evictions + index + 1);
+    }
+    return 0;
   }
 
   #literal(known: KnownName, name: string, text: string): void {
@@ -186,7 +191,7 @@ export class HpackEncoder {
       staticIndex: row?.index ?? 0,
       isOfConnection: connectionFields.has(name),
       isNeverIndexed: neverIndexed.has(name),
-      values: new Map(row?.values),
+      staticValues: row?.values,
       lastValue: "",
       lastFound: 0,
       misses: 0,
@@ -208,17 +213,15 @@ export class HpackEncoder {
     this.#names.push(known);
     this.#texts.push(value);
     this.#sizes.push(size);
-    known.values.set(value, -this.#insertions);
     known.newest = this.#insertions;
   }
 
   #evict(limitBytes: number): void {
     while (this.#tableBytes > limitBytes) {
-      const known = this.#names.shift()!;
-      const value = this.#texts.shift()!;
+      this.#names.shift();
+      this.#texts.shift();
       this.#tableBytes -= this.#sizes.shift()!;
       this.#evictions += 1;
-      if (known.values.get(value) === -this.#evictions) known.values.delete(value);
     }
   }
 
