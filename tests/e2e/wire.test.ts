@@ -2,15 +2,16 @@
 // let in.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { writeFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import path from "node:path";
 import { type CapturedConnection, PacketCapture } from "../tools/packet-capture.ts";
 import { waitFor } from "../tools/processes.ts";
+import { temporaryFolder } from "../tools/temporary-folder.ts";
 import { negotiatedVersion, tlsRecords } from "../tools/tls-records.ts";
 import { useRunningShop } from "./running-shop.ts";
 import { type Answer, httpRequest, inParallel, type Pod, type ShopInstance } from "./shop-instance.ts";
 
-const maxParallel = 480;
 const tls13 = 0x0304;
 const handshakeRecord = 22;
 /** Application data, and the change_cipher_spec that is there for old middleboxes (RFC 8446 appendix D.4). */
@@ -24,6 +25,25 @@ function inbound({ address, app }: Pod): string {
 /** A request of a program outside of the mesh, straight to the sidecar. */
 function plainly(pod: Pod): Promise<Answer> {
   return httpRequest(`http://${inbound(pod)}/items/1`);
+}
+
+/** Connections of before are used again, and streams need no new ones: clusters that change make them anew. */
+async function renewConnections(shop: ShopInstance): Promise<void> {
+  const trafficPolicy = { connectionPool: { tcp: { connectTimeout: "9s" } } };
+  const subsets = ["v1", "v2"].map((version) => ({ name: `version-${version}`, labels: { version } }));
+  const file = path.join(temporaryFolder("tulle-wire-"), "rules.yaml");
+  const rules = [
+    { host: "catalog", trafficPolicy, subsets },
+    { host: "webapp", trafficPolicy },
+  ].map((spec) => ({
+    apiVersion: "networking.tulle.io/v1",
+    kind: "DestinationRule",
+    metadata: { name: spec.host, namespace: "shop" },
+    spec,
+  }));
+  await writeFile(file, rules.map((rule) => JSON.stringify(rule)).join("\n---\n"));
+  await shop.mustTulle("apply", "-f", file);
+  await shop.waitForSync();
 }
 
 function assertTls13Alone({ client, server, fromClient, fromServer }: CapturedConnection): void {
@@ -88,9 +108,9 @@ for (const name of ["Tulle's proxy", "a stock Envoy"] as const) {
       assert.equal((await plainly(catalogs[0]!)).status, 200, "PERMISSIVE serves a plain client");
       // Goes through all hops, since the front end hands it on.
       const secret = randomUUID();
-      const ask = async (parallel = 30): Promise<void> => {
+      const ask = async (): Promise<void> => {
         const call = () => shop.get("/api/catalog", { baggage: `secret=${secret}` });
-        const answers = await inParallel(2 * parallel, parallel, call);
+        const answers = await inParallel(60, 30, call);
         assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
       };
       const meshed = async (): Promise<readonly CapturedConnection[]> => {
@@ -102,14 +122,12 @@ for (const name of ["Tulle's proxy", "a stock Envoy"] as const) {
         const reached = new Set(seen.map(({ server }) => server));
         return sidecars.every((pod) => reached.has(inbound(pod)));
       };
-      // Connections of before the capture are used again: more requests at a time than ever before need new ones.
-      let parallel = 30;
-      const opensMore = async (): Promise<boolean> => {
-        await ask(parallel);
-        parallel = Math.min(2 * parallel, maxParallel);
+      await renewConnections(shop);
+      const asksAll = async (): Promise<boolean> => {
+        await ask();
         return toEachSidecar();
       };
-      await waitFor(opensMore, { what: "connections to each sidecar" });
+      await waitFor(asksAll, { what: "connections to each sidecar" });
 
       await shop.mustTulle("apply", "-f", path.join(shop.folder, "policies", "1-strict-mutual-tls.yaml"));
       await shop.waitForSync();
