@@ -50,7 +50,7 @@ function anyChange(random: () => number): Change {
 function catalogRoutes(random: () => number): unknown {
   const weight = Math.floor(random() * 101);
   const destination = (subset: string, share: number): unknown => ({
-    destination: { host: "catalog", subset: `version-${subset}` },
+    destination: { host: "catalog", subset: `version-${subset}`, port: { number: 80 } },
     weight: share,
   });
   return {

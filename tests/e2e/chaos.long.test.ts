@@ -49,7 +49,7 @@ metadata: { name: catalog-again, namespace: shop }
 spec:
   hosts: [catalog]
   http:
-    - route: [{ destination: { host: catalog } }]
+    - route: [{ destination: { host: catalog, port: { number: 80 } } }]
       retries: { attempts: 5, perTryTimeout: 4s, retryOn: "5xx,reset,connect-failure,refused-stream" }
 ---
 ${["catalog", "webapp"]

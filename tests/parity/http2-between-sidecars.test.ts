@@ -1,5 +1,5 @@
-// What sidecars speak to each other: HTTP/1.1 of applications as streams of HTTP/2, unless a DestinationRule says
-// otherwise. In every mix of the two proxies.
+// What sidecars speak to each other where the mesh asks for HTTP/2: HTTP/1.1 of applications as its streams, unless a
+// DestinationRule says otherwise. In every mix of the two proxies.
 import assert from "node:assert/strict";
 import http2 from "node:http2";
 import { after, before, describe, test } from "node:test";
@@ -43,6 +43,13 @@ const manifests = kinds.map((kind) =>
   }),
 );
 
+const meshUpgrade = JSON.stringify({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name: "tulle", namespace: "tulle-system" },
+  data: { mesh: "h2UpgradePolicy: UPGRADE" },
+});
+
 describe("HTTP/2 between sidecars", () => {
   let mesh: MeshedProxies;
 
@@ -53,7 +60,7 @@ describe("HTTP/2 between sidecars", () => {
           ["client", "server"].map((role) => ({ name: `${role}-${proxy}`, namespace: "shop", proxy })),
         ),
         ports: [upgradedPort, followingPort, plainPort, countedPort, defaultPort],
-        manifests: manifests.join("\n---\n"),
+        manifests: [...manifests, meshUpgrade].join("\n---\n"),
       });
     },
     { timeout: 120_000 },
@@ -103,7 +110,7 @@ describe("HTTP/2 between sidecars", () => {
       const rows = [
         { name: "HTTP/1.1 becomes HTTP/2", send: http1, port: upgradedPort, expected: "HTTP/2" },
         { name: "HTTP/2 stays", send: overHttp2, port: upgradedPort, expected: "HTTP/2" },
-        { name: "HTTP/1.1 becomes HTTP/2 by itself", send: http1, port: defaultPort, expected: "HTTP/2" },
+        { name: "HTTP/1.1 becomes HTTP/2 without a rule", send: http1, port: defaultPort, expected: "HTTP/2" },
         { name: "a rule that counts connections keeps HTTP/1.1", send: http1, port: countedPort, expected: "HTTP/1.1" },
         { name: "HTTP/1.1 is followed", send: http1, port: followingPort, expected: "HTTP/1.1" },
         { name: "HTTP/2 is followed", send: overHttp2, port: followingPort, expected: "HTTP/2" },

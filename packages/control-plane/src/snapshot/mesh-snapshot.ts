@@ -25,7 +25,7 @@ export interface MeshService {
   readonly ports: readonly MeshPort[];
   /** SPIFFE ids of the workloads behind it. Missing without an authority. */
   readonly identities?: readonly string[];
-  /** HTTP/1.1 to it becomes HTTP/2 unless a rule says otherwise: its workloads have sidecars, or the mesh says so. */
+  /** HTTP/1.1 to it becomes HTTP/2 unless a rule says otherwise: the mesh says so, and its workloads have sidecars. */
   readonly isUpgraded?: true;
   /** Namespaces whose proxies know it; missing for all. */
   readonly exportedTo?: readonly string[];
