@@ -15,7 +15,7 @@ import { HpackEncoder, maxEncodedBytes } from "./hpack/hpack-encoder.ts";
 import type { Http2Options } from "./http2-options.ts";
 import type { Http2Stats } from "./http2-stats.ts";
 
-const noBytes: Buffer = Buffer.alloc(8);
+const pingPayload: Buffer = Buffer.alloc(8);
 
 export class FrameWriter {
   readonly encoder = new HpackEncoder();
@@ -138,7 +138,7 @@ export class FrameWriter {
 
   ping(): void {
     this.#output.beginFrame(8, frameTypes.ping, 0, 0);
-    this.#output.copy(noBytes, 0, 8);
+    this.#output.copy(pingPayload, 0, 8);
   }
 
   // What the peer's frames made us say. Each gives how many such wait, counted from when the socket is full.
