@@ -4,9 +4,11 @@ import type net from "node:net";
 import { test, type TestContext } from "node:test";
 import { Worker } from "node:worker_threads";
 import { forwardTo, handBuiltCluster, retryPolicy } from "../testing/hand-built-runtime.ts";
+import { emptySettings, frame, plainFields, runHttp2Host } from "../testing/http2-peer.ts";
 import { portCell, serverStates } from "../testing/impatient-server.ts";
 import { RoundClock } from "../testing/round-clock.ts";
 import { Client, runBackend, runProxy, until } from "../testing/running-proxy.ts";
+import { frameFlags, frameTypes } from "../codec/http2/frame.ts";
 import { retryConditions } from "../route/route-table.ts";
 import { hostPool, type PoolWaiter } from "./host-pool.ts";
 
@@ -17,11 +19,59 @@ const post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody";
 const again = (bits: number) => ({ retryPolicy: retryPolicy(bits, 2) });
 const beforeRequest = again(retryConditions["reset-before-request"]);
 
-const unasked: readonly { readonly name: string; readonly act: (socket: net.Socket) => void }[] = [
-  { name: "an answer", act: (socket) => void socket.write("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil") },
-  { name: "half a head", act: (socket) => void socket.write("HTTP/1.1 200 OK\r\nx-evil: 1\r\n") },
-  { name: "408", act: (socket) => void socket.end(timedOut) },
-  { name: "bytes that are no HTTP", act: (socket) => void socket.write("evil") },
+/** A host that takes requests, until told otherwise. */
+interface KeptHost {
+  readonly port: number;
+  /** Of each connection, in order. */
+  sockets(): readonly net.Socket[];
+  requestCount(): number;
+}
+
+const http2Answer = (streamId: number): Buffer =>
+  Buffer.concat([
+    frame(frameTypes.headers, frameFlags.endHeaders, streamId, plainFields([[":status", "200"]])),
+    frame(frameTypes.data, frameFlags.endStream, streamId, "ok"),
+  ]);
+
+const hosts = {
+  "HTTP/1.1": async (t: TestContext, isLeaving: () => boolean, said = ""): Promise<KeptHost> => {
+    const backend = await runBackend(t, (socket) => void (isLeaving() ? socket.end(said) : socket.write(ok)));
+    return {
+      port: backend.port,
+      sockets: () => backend.sockets,
+      requestCount: () => backend.seen.filter((text) => text.includes("HTTP")).length,
+    };
+  },
+  "HTTP/2": async (t: TestContext, isLeaving: () => boolean): Promise<KeptHost> => {
+    const { port, peers } = await runHttp2Host(t, emptySettings, (peer, streamId) => {
+      if (isLeaving()) peer.socket.end();
+      else peer.send(http2Answer(streamId));
+    });
+    return {
+      port,
+      sockets: () => peers.map(({ socket }) => socket),
+      requestCount: () => peers.reduce((sum, { heads }) => sum + heads.length, 0),
+    };
+  },
+} as const;
+
+const protocols = ["HTTP/1.1", "HTTP/2"] as const;
+
+const http1 = ["HTTP/1.1"] as const;
+
+const unasked: readonly {
+  readonly name: string;
+  readonly act: (socket: net.Socket) => void;
+  readonly of?: readonly (keyof typeof hosts)[];
+}[] = [
+  {
+    name: "an answer",
+    act: (socket) => void socket.write("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil"),
+    of: http1,
+  },
+  { name: "half a head", act: (socket) => void socket.write("HTTP/1.1 200 OK\r\nx-evil: 1\r\n"), of: http1 },
+  { name: "408", act: (socket) => void socket.end(timedOut), of: http1 },
+  { name: "bytes that are no HTTP", act: (socket) => void socket.write("evil"), of: http1 },
   { name: "the end", act: (socket) => void socket.end() },
   { name: "a reset", act: (socket) => void socket.resetAndDestroy() },
 ];
@@ -37,53 +87,55 @@ const requests = [
   },
 ];
 
-for (const { name, act } of unasked) {
-  for (const { name: what, request, options, expected } of requests) {
-    test(`${name} that comes before ${what} has left is nobody's answer`, async (t) => {
-      const clock = new RoundClock();
-      const backend = await runBackend(t, (socket) => void socket.write(ok));
-      const cluster = handBuiltCluster("c", [backend.port]);
-      const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster, options) }, clock });
-      const client = await Client.connect(t, proxy.port);
-      const answered = async (pattern: RegExp): Promise<void> => {
-        await until(
-          () => {
-            clock.endRound();
-            clock.advance(1);
-            return pattern.test(client.received);
-          },
-          () => `${String(pattern)} in ${client.received}`,
-        );
-        client.received = "";
-      };
-      client.send(get);
-      await answered(/ok$/);
-      // Some turns look for no others before one waits for the end of its round.
-      for (;;) {
-        clock.endRound();
-        const seen = backend.seen.length;
-        client.send(request);
-        await until(
-          () => clock.isAwaited || backend.seen.length > seen,
-          () => "the request",
-        );
-        if (backend.seen.length === seen) break;
-        await answered(/ok$/);
-      }
-      const { length } = proxy.log;
-      const seen = backend.seen.filter((text) => text.includes("HTTP")).length;
-      act(backend.sockets[0]!);
+const rows = unasked.flatMap(({ name, act, of = protocols }) =>
+  of.flatMap((protocol) => requests.map(({ name: what, ...each }) => ({ name, act, protocol, what, ...each }))),
+);
+
+for (const { name, act, protocol, what, request, options, expected } of rows) {
+  test(`${name} that comes before ${what} has left is nobody's answer: ${protocol}`, async (t) => {
+    const clock = new RoundClock();
+    const host = await hosts[protocol](t, () => false);
+    const cluster = handBuiltCluster("c", [host.port], { protocol });
+    const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster, options) }, clock });
+    const client = await Client.connect(t, proxy.port);
+    const answered = async (pattern: RegExp): Promise<void> => {
       await until(
-        () => cluster.stats.upstreamConnectionsTotal.value === 2 || proxy.log.length > length,
-        () => "something to come of it",
+        () => {
+          clock.endRound();
+          clock.advance(1);
+          return pattern.test(client.received);
+        },
+        () => `${String(pattern)} in ${client.received}`,
       );
-      await answered(expected.startsWith("200") ? /ok$/ : /503 Service Unavailable[^]*connection termination$/);
-      assert.deepEqual(proxy.log.slice(length), [expected]);
-      const isSent = expected.startsWith("200") ? 1 : 0;
-      assert.equal(backend.seen.filter((text) => text.includes("HTTP")).length, seen + isSent);
-      assert.equal(backend.sockets.length, 1 + isSent);
-    });
-  }
+      client.received = "";
+    };
+    client.send(get);
+    await answered(/ok/);
+    // Some turns look for no others before one waits for the end of its round.
+    for (;;) {
+      clock.endRound();
+      const seen = host.requestCount();
+      client.send(request);
+      await until(
+        () => clock.isAwaited || host.requestCount() > seen,
+        () => "the request",
+      );
+      if (host.requestCount() === seen) break;
+      await answered(/ok/);
+    }
+    const { length } = proxy.log;
+    const seen = host.requestCount();
+    act(host.sockets()[0]!);
+    await until(
+      () => cluster.stats.upstreamConnectionsTotal.value === 2 || proxy.log.length > length,
+      () => "something to come of it",
+    );
+    await answered(expected.startsWith("200") ? /ok/ : /503 Service Unavailable[^]*connection termination$/);
+    assert.deepEqual(proxy.log.slice(length), [expected]);
+    const isSent = expected.startsWith("200") ? 1 : 0;
+    assert.equal(host.requestCount(), seen + isSent);
+    assert.equal(host.sockets().length, 1 + isSent);
+  });
 }
 
 test("a host that ends every connection before its request costs one more try, not all of them", async (t) => {
@@ -225,23 +277,28 @@ const ends: readonly {
   },
 ];
 
-for (const { name, request, options, isNew = false, said = "", expected } of ends) {
-  test(`the end of a kept connection that crosses with its request: ${name}`, async (t) => {
+const endings = ends.flatMap((each) =>
+  (each.said === undefined ? protocols : http1).map((protocol) => ({ protocol, ...each })),
+);
+
+for (const { protocol, name, request, options, isNew = false, said = "", expected } of endings) {
+  test(`the end of a kept connection that crosses with its request: ${protocol}, ${name}`, async (t) => {
     let isOver = isNew;
-    const backend = await runBackend(t, (socket) => {
-      if (!isOver) {
-        socket.write(ok);
-        return;
-      }
-      isOver = false;
-      socket.end(said);
-    });
-    const cluster = handBuiltCluster("c", [backend.port]);
+    const host = await hosts[protocol](
+      t,
+      () => {
+        const isLast = isOver;
+        isOver = false;
+        return isLast;
+      },
+      said,
+    );
+    const cluster = handBuiltCluster("c", [host.port], { protocol });
     const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster, options) } });
     const client = await Client.connect(t, proxy.port);
     if (!isNew) {
       client.send(get);
-      await client.receive(/ok$/);
+      await client.receive(/ok/);
       isOver = true;
     }
     client.send(request);

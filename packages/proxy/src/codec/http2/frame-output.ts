@@ -39,6 +39,11 @@ export class FrameOutput {
     return this.#writer.waitingBytes;
   }
 
+  /** Of the next byte that is gathered, among all of the connection: it has left when `bytesSent` is beyond it. */
+  get position(): number {
+    return this.#writer.bytesSent + this.at;
+  }
+
   isOverHighWatermark(): boolean {
     if (this.#writer.waitingBytes + this.at <= this.#limitBytes) return false;
     this.#wasOver = true;

@@ -66,7 +66,7 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamN
     this.#response = new ResponseFields(settings);
     this.#trailers = new TrailerFields(settings);
     socket.on(readyEventOf(socket), (tls?: TlsInfo) => this.#onConnect(tls));
-    socket.on("end", () => this.destroy());
+    socket.on("end", () => this.#onEnd());
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error;
     });
@@ -75,6 +75,10 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamN
 
   get bytesSent(): number {
     return this.#output.bytesSent;
+  }
+
+  get position(): number {
+    return this.#output.position;
   }
 
   get localAddress(): string | undefined {
@@ -204,6 +208,12 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamN
     this.#owner.onConnectionFailure?.(flood ?? what);
     this.#session.streams.end("protocol_error");
     this.destroy();
+  }
+
+  // The host takes nothing any more: what waits is another one's.
+  #onEnd(): void {
+    this.#socket.destroy();
+    if (this.#state !== "connecting") this.#onClose();
   }
 
   #onClose(): void {

@@ -18,6 +18,10 @@ const maxInformationalCount = 100;
 export interface StreamNumbers {
   takeStreamId(): number;
   onUnsentStreamEnd(): void;
+  /** Of the next frame in the connection's output. */
+  readonly position: number;
+  readonly bytesSent: number;
+  readonly bytesReceived: number;
 }
 
 export class Http2ClientStream extends Http2Stream implements RequestSender {
@@ -27,6 +31,12 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
   #upgrade: string | undefined = undefined;
   #hasHead = false;
   #informationalCount = 0;
+  /** Of its head in the connection's output. */
+  #position = 0;
+  /** END_STREAM of the request has been written. */
+  #isRequestWhole = false;
+  /** What the connection had received when the head was written. */
+  #receivedBefore = 0;
 
   constructor(session: Http2Session, receiver: ResponseReceiver, numbers: StreamNumbers) {
     super(0, session);
@@ -50,6 +60,8 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     }
     this.id = this.#numbers.takeStreamId();
     this.session.add(this);
+    this.#position = this.#numbers.position;
+    this.#receivedBefore = this.#numbers.bytesReceived;
     const { method, scheme, path, authority, headers } = head;
     const { frames } = this.session;
     const valueBytes = method.length + scheme.length + path.length + authority.length + (head.upgrade?.length ?? 0);
@@ -86,9 +98,10 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     this.#numbers.onUnsentStreamEnd();
   }
 
+  // A host that leaves says which streams it has taken; one that just goes, while nothing comes any more, says nothing.
   mayHaveCrossed(): boolean {
-    // A host that leaves says which streams it has taken.
-    return false;
+    const received = this.#receivedBefore;
+    return this.#isRequestWhole && received > 0 && received === this.#numbers.bytesReceived;
   }
 
   pauseResponse(): void {
@@ -159,11 +172,11 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
   protected override onReset(reason: StreamResetReason): void {
     const receiver = this.#receiver;
     this.#receiver = undefined;
-    receiver?.onUpstreamReset(reason, true);
+    receiver?.onUpstreamReset(reason, this.#numbers.bytesSent > this.#position);
   }
 
   protected override onSendEnd(): void {
-    // The answer may come still.
+    this.#isRequestWhole = true;
   }
 
   protected override onClosed(): void {
