@@ -27,7 +27,7 @@ const maxBatch = 64;
 const busyRetryMs = 5;
 const setUpTimeoutMs = 5000;
 /** Of 4 KiB. So many stay for the next rows; so many go at once, within some milliseconds. */
-const keptFreePages = 256;
+export const keptFreePages = 256;
 const compactPages = 1000;
 
 export function openSqlite(options: SqliteOptions): Database {
