@@ -27,8 +27,10 @@ export class ConnectionWindows {
    * Bytes of all streams that wait: they are bounded together, or a peer that opens no window would be sent to by all.
    */
   waitingBytes = 0;
-  /** Streams with something that waits, in the order in which they get their turn. */
+  /** Streams with something that waits and windows that are open, in the order in which they get their turn. */
   readonly #waiting = new Set<SendingStream>();
+  /** Streams of which nothing waits, whose sources have stopped for the socket. */
+  readonly #stopped = new Set<SendingStream>();
 
   constructor(output: FrameOutput, frames: FrameWriter, floods: FloodGuard, initialBytes: number) {
     this.#output = output;
@@ -85,26 +87,45 @@ export class ConnectionWindows {
     return bytes;
   }
 
-  /** It gets its turn when a window or the socket opens. */
+  /**
+   * Something of it waits. A stream whose own window is closed gets its turn when that opens: were it asked each time
+   * that the connection's does, a client could make us ask a thousand of them with a frame of 13 bytes.
+   */
   waitForTurn(stream: SendingStream): void {
-    this.#waiting.add(stream);
+    if (stream.sendWindowBytes > 0) this.#waiting.add(stream);
+  }
+
+  /** Nothing of it waits; it hears when the socket takes more. */
+  waitForSocket(stream: SendingStream): void {
+    this.#stopped.add(stream);
   }
 
   forget(stream: SendingStream): void {
     this.#waiting.delete(stream);
+    this.#stopped.delete(stream);
   }
 
-  /** A window or the socket has opened. */
-  flushAll(isOver: () => boolean): void {
-    if (this.#waiting.size === 0) return;
-    // Who waits again is added at the end, and asked in the next round.
-    for (const stream of Array.from(this.#waiting)) {
+  /** The socket has taken what was written. */
+  onDrained(isOver: () => boolean): void {
+    for (const stream of Array.from(this.#stopped)) {
       if (isOver()) return;
+      this.#stopped.delete(stream);
       this.flush(stream);
+    }
+    this.takeTurns(isOver);
+  }
+
+  /** The connection's window has opened, or the socket: each stream that waits for them gets one turn at the most. */
+  takeTurns(isOver: () => boolean): void {
+    for (let left = this.#waiting.size; left > 0 && this.#waiting.size > 0; left -= 1) {
+      if (isOver() || this.#sendBytes <= 0 || this.#output.isOverHighWatermark()) return;
+      // Who waits again stands at the end.
+      this.flush(this.#waiting.values().next().value!);
     }
   }
 
   flush(stream: SendingStream): void {
-    if (this.#waiting.delete(stream) && !stream.flushWaiting()) this.#waiting.add(stream);
+    this.#waiting.delete(stream);
+    if (!stream.flushWaiting()) this.waitForTurn(stream);
   }
 }

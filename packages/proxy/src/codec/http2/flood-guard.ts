@@ -10,11 +10,15 @@ export type Flood =
   | "outbound_flood"
   | "outbound_control_flood"
   | "inbound_reset_flood"
+  | "inbound_settings_flood"
   | "inbound_continuation_flood";
 
-/** Streams that a client may reset at once, and how many more each second (CVE-2023-44487). */
-const resetBurst = 1000;
-const resetsPerSecond = 33;
+/**
+ * Streams that a client may reset at once, and how many more each second (CVE-2023-44487); as often a peer may change
+ * the windows of all its streams, which clients of gRPC do while they learn how much a network holds.
+ */
+const burst = 1000;
+const perSecond = 33;
 
 /** Of one field section; 16 KiB fit into each (CVE-2024-27316). */
 const maxContinuations = 8;
@@ -26,8 +30,8 @@ export class FloodGuard {
   #windowUpdates = 0;
   #dataFramesSent = 0;
   #streams = 0;
-  #resetsLeft = resetBurst;
-  #resetsAtMs = 0;
+  #resets: Allowance | undefined = undefined;
+  #windowChanges: Allowance | undefined = undefined;
 
   constructor(options: Http2Options) {
     this.#options = options;
@@ -71,10 +75,14 @@ export class FloodGuard {
 
   /** The peer has given a stream up, or made us do so. */
   reset(nowMs: number): Flood | undefined {
-    const gained = ((nowMs - this.#resetsAtMs) * resetsPerSecond) / 1000;
-    this.#resetsLeft = Math.min(resetBurst, this.#resetsLeft + gained) - 1;
-    this.#resetsAtMs = nowMs;
-    return this.#resetsLeft < 0 ? "inbound_reset_flood" : undefined;
+    this.#resets ??= new Allowance();
+    return this.#resets.take(nowMs) ? undefined : "inbound_reset_flood";
+  }
+
+  /** Its SETTINGS change the windows of all streams. */
+  windowChange(nowMs: number): Flood | undefined {
+    this.#windowChanges ??= new Allowance();
+    return this.#windowChanges.take(nowMs) ? undefined : "inbound_settings_flood";
   }
 
   /** `waiting`: heads that the peer has not taken, while it asks for more. */
@@ -85,5 +93,18 @@ export class FloodGuard {
   /** `waiting`: answers to the peer's control frames that it has not taken. */
   controlFrames(waiting: number): Flood | undefined {
     return waiting > this.#options.maxOutboundControlFrames ? "outbound_control_flood" : undefined;
+  }
+}
+
+/** So many at once, and more with time; most connections never need one. */
+class Allowance {
+  #left = burst;
+  #atMs = 0;
+
+  take(nowMs: number): boolean {
+    const gained = ((nowMs - this.#atMs) * perSecond) / 1000;
+    this.#left = Math.min(burst, this.#left + gained) - 1;
+    this.#atMs = nowMs;
+    return this.#left >= 0;
   }
 }

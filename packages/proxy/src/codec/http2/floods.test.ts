@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { forwardTo, handBuiltCluster } from "../../testing/hand-built-runtime.ts";
-import { emptySettings, frame, Http2Peer, plainFields } from "../../testing/http2-peer.ts";
+import { emptySettings, frame, Http2Peer, plainFields, settingFrame } from "../../testing/http2-peer.ts";
 import type { RouteAction } from "../../route/route-table.ts";
 import { runBackend, runProxy } from "../../testing/running-proxy.ts";
 import { frameFlags, frameTypes } from "./frame.ts";
@@ -96,6 +96,12 @@ const floods: readonly Flood[] = [
     turn: () => [frame(windowUpdate, 0, 0, one)],
     turns: 400,
     metric: "inbound_window_update_frames_flood",
+  },
+  {
+    name: "SETTINGS that change the windows of all streams",
+    turn: (index) => [settingFrame(4, index % 2)],
+    turns: 3000,
+    metric: "inbound_settings_flood",
   },
   {
     name: "requests whose answers are not read",

@@ -42,6 +42,7 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
   readonly streams: StreamTable<Http2Stream>;
 
   isOver = false;
+  readonly #isOver = (): boolean => this.isOver;
   #hasPeerSettings = false;
 
   readonly peer: PeerSettings;
@@ -264,12 +265,16 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
     }
     this.#failIf(this.peer.take(bytes, start, end, this.#owner.isServer));
     if (this.isOver) return;
-    if (!this.streams.widen(this.peer.takeWindowChange()))
+    const change = this.peer.takeWindowChange();
+    // Each costs us a look at every stream.
+    if (change !== 0 && this.#flood(this.#floods.windowChange(this.nowMs))) return;
+    if (!this.streams.widen(change))
       return this.fail(errorCodes.flowControlError, "SETTINGS_INITIAL_WINDOW_SIZE makes a window too large");
     this.#hasPeerSettings = true;
     if (this.#flood(this.#floods.controlFrames(this.frames.settingsAck()))) return;
     this.#owner.onPeerSettings();
-    this.#flushWaiting();
+    if (change <= 0) return;
+    for (const stream of this.streams.all()) if (stream.isWaiting && !this.isOver) this.windows.flush(stream);
   }
 
   #takePing(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
@@ -299,12 +304,12 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
     if (streamId === 0) {
       if (bytesMore === 0) this.fail(errorCodes.protocolError, "WINDOW_UPDATE of nothing");
       else if (!this.windows.widen(bytesMore)) this.fail(errorCodes.flowControlError, "a window too large");
-      else this.#flushWaiting();
+      else this.windows.takeTurns(this.#isOver);
     } else if (stream !== undefined) {
       stream.sendWindowBytes += bytesMore;
       if (bytesMore === 0) this.streamError(stream, errorCodes.protocolError);
       else if (stream.sendWindowBytes > maxInteger) this.streamError(stream, errorCodes.flowControlError);
-      else this.windows.flush(stream);
+      else if (stream.isWaiting) this.windows.flush(stream);
     }
   }
 
@@ -382,10 +387,6 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
   /** The socket has taken what was written. */
   onDrained(): void {
     this.frames.onDrained();
-    this.#flushWaiting();
-  }
-
-  #flushWaiting(): void {
-    this.windows.flushAll(() => this.isOver);
+    this.windows.onDrained(this.#isOver);
   }
 }

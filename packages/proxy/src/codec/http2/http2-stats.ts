@@ -19,8 +19,9 @@ const counters = {
   inbound_window_update_frames_flood: "inbound_window_update_frames_flood",
   outbound_flood: "outbound_flood",
   outbound_control_flood: "outbound_control_flood",
-  /** These two Envoy counts under its overload manager and as a messaging error. */
+  /** These Envoy counts under its overload manager, not at all, and as a messaging error. */
   inbound_reset_flood: "inbound_reset_flood",
+  inbound_settings_flood: "inbound_settings_flood",
   inbound_continuation_flood: "inbound_continuation_flood",
 } as const;
 

@@ -142,6 +142,11 @@ export abstract class Http2Stream {
     this.endSending();
   }
 
+  /** Something of it waits for a window or the socket. */
+  get isWaiting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
   /** Writes of what waits what the windows allow; false when something waits still. */
   flushWaiting(): boolean {
     const waiting = this.#waiting;
@@ -180,7 +185,7 @@ export abstract class Http2Stream {
     const isAmongMany = this.#waitingBytes > 0 && windows.waitingBytes > bufferLimitBytes;
     const isOver = isAmongMany || windows.isOutputOver();
     if (isOver) this.#wasOver = true;
-    if (isOver && this.#waiting.length === 0) this.session.windows.waitForTurn(this);
+    if (isOver && this.#waiting.length === 0) this.session.windows.waitForSocket(this);
     return isOver;
   }
 

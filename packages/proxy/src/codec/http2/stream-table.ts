@@ -52,9 +52,14 @@ export class StreamTable<Stream extends NumberedStream> {
     return this.#streams.delete(stream.id);
   }
 
+  /** As they stand now: what is done with one may end it. */
+  all(): readonly Stream[] {
+    return Array.from(this.#streams.values());
+  }
+
   /** Ends all streams; those above `lastId` alone where it is given. */
   end(reason: StreamResetReason, lastId = 0): void {
-    for (const stream of Array.from(this.#streams.values())) {
+    for (const stream of this.all()) {
       if (stream.id > lastId) stream.end(reason);
     }
   }
