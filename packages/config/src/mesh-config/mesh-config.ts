@@ -136,7 +136,7 @@ const meshConfigFields = {
   ),
   h2UpgradePolicy: optional(
     enumeration(["DO_NOT_UPGRADE", "UPGRADE"]),
-    "Whether HTTP/1.1 between sidecars becomes HTTP/2, where each workload of a Service has one; it does not when missing.",
+    "Whether HTTP/1.1 between sidecars becomes HTTP/2, where each workload of a Service has one; UPGRADE when missing.",
   ),
   protocolDetectionTimeout: optional(
     string(durationOrZero),

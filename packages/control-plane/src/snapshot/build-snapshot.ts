@@ -125,7 +125,7 @@ function meshService(
   h2UpgradePolicy: MeshConfig["h2UpgradePolicy"],
 ): MeshService {
   const behind = workloads?.get(`${metadata.namespace}/${metadata.name}`);
-  const isUpgraded = h2UpgradePolicy === "UPGRADE" && behind?.haveSidecars === true;
+  const isUpgraded = h2UpgradePolicy !== "DO_NOT_UPGRADE" && behind?.haveSidecars === true;
   const addresses = spec.clusterIPs ?? (spec.clusterIP === undefined ? [] : [spec.clusterIP]);
   return {
     hostname: serviceHost(metadata.name, metadata.namespace),

@@ -49,20 +49,12 @@ const pods: readonly PodRow[] = [
 ];
 const identity = (account: string): string => `spiffe://cluster.local/ns/shop/sa/${account}`;
 
-const upgrade = "h2UpgradePolicy: UPGRADE";
-
 for (const { name, endpoints, mesh = "", identities, isUpgraded } of [
-  {
-    name: "the mesh asks, and all have sidecars",
-    endpoints: ["a", "b"],
-    mesh: upgrade,
-    identities: ["default", "one"],
-    isUpgraded: true,
-  },
-  { name: "nobody asks", endpoints: ["a", "b"], identities: ["default", "one"] },
-  { name: "one has no sidecar", endpoints: ["a", "bare"], mesh: upgrade, identities: ["default", "one"] },
-  { name: "one is no pod of the mesh", endpoints: ["a", "elsewhere"], mesh: upgrade, identities: ["one"] },
-  { name: "nobody", endpoints: [], mesh: upgrade, identities: [] },
+  { name: "all have sidecars", endpoints: ["a", "b"], identities: ["default", "one"], isUpgraded: true },
+  { name: "the mesh asks", endpoints: ["a"], mesh: "h2UpgradePolicy: UPGRADE", identities: ["one"], isUpgraded: true },
+  { name: "one has no sidecar", endpoints: ["a", "bare"], identities: ["default", "one"] },
+  { name: "one is no pod of the mesh", endpoints: ["a", "elsewhere"], identities: ["one"] },
+  { name: "nobody", endpoints: [], identities: [] },
   { name: "the mesh forbids it", endpoints: ["a"], mesh: "h2UpgradePolicy: DO_NOT_UPGRADE", identities: ["one"] },
 ] as const) {
   test(`behind a Service: ${name}`, () => {
