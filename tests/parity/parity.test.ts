@@ -130,10 +130,9 @@ describe("clients on 127.0.0.1 are strangers too", () => {
 
 describe("requests in numbers", () => {
   const perConnection = 100;
-  const connections = 4;
   const client = "127.97.0.1";
 
-  for (const { name, role, path, share } of spreads) {
+  for (const { name, role, path, share, connections } of spreads) {
     for (const [proxy, version] of proxies.flatMap((each) => versions.map((spoken) => [each, spoken] as const))) {
       test(`${name}, ${proxy}, ${version}`, async () => {
         const call = manyRequests(role, path, perConnection, version);

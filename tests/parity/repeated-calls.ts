@@ -26,12 +26,14 @@ export interface Spread {
   readonly path: string;
   /** Of v1, in [0, 1]. */
   readonly share: number;
+  /** At once. The balancer prefers hosts with fewer requests: it draws evenly only while none has any. */
+  readonly connections: number;
 }
 
 export const spreads: readonly Spread[] = (["gateway", "outbound"] as const).flatMap((role) => [
-  { name: `${role}: without a subset, both versions`, role, path: "/spread", share: 0.5 },
-  { name: `${role}: weights 30 and 70`, role, path: "/shares", share: 0.3 },
-  { name: `${role}: one subset`, role, path: "/v1", share: 1 },
+  { name: `${role}: without a subset, both versions`, role, path: "/spread", share: 0.5, connections: 1 },
+  { name: `${role}: weights 30 and 70`, role, path: "/shares", share: 0.3, connections: 4 },
+  { name: `${role}: one subset`, role, path: "/v1", share: 1, connections: 4 },
 ]);
 
 /**
