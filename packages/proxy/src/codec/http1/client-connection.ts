@@ -9,6 +9,7 @@ import type { RequestHead } from "../../http/message.ts";
 import { readyEventOf } from "../../tls/ready-event.ts";
 import type { ClientCodec, ClientCodecOwner } from "../client-codec.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../stream-codec.ts";
+import { acceptField, acceptOfKey } from "../websocket-key.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { HeadFields } from "./head-fields.ts";
 import { HeadReader, mayBeginResponse } from "./head-reader.ts";
@@ -254,6 +255,10 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
         receiver.onResponseHead(head, true);
         return true;
       case bodyTunnel:
+        if (!this.#takeAccept(head.headers)) {
+          this.#breakProtocol();
+          return false;
+        }
         this.#state = "tunnel";
         if (framing.upgrade !== "") head.upgrade = framing.upgrade;
         receiver.onResponseHead(head, false);
@@ -270,6 +275,15 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     this.#state = "body";
     receiver.onResponseHead(head, false);
     return true;
+  }
+
+  /** False where the host has not understood the key that we made; to the client it says nothing. */
+  #takeAccept(headers: HeaderMap): boolean {
+    const { madeKey } = this.#request;
+    if (madeKey === "") return true;
+    const isSound = headers.get(acceptField) === acceptOfKey(madeKey);
+    headers.remove(acceptField);
+    return isSound;
   }
 
   onBodyData(chunk: Buffer, endStream: boolean): void {

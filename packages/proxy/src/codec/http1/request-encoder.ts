@@ -3,6 +3,7 @@
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
 import type { SocketOutput } from "../../worker/socket-output.ts";
+import { keyField, newWebSocketKey } from "../websocket-key.ts";
 import { fieldLines } from "./field-lines.ts";
 
 /** Without a body they need not say so. */
@@ -14,6 +15,8 @@ export class RequestEncoder {
   #isChunked = false;
   /** The request asks for a tunnel: what follows its head has no framing. */
   isUpgrade = false;
+  /** That of a WebSocket whose client has none, since it speaks HTTP/2; empty for others. */
+  madeKey = "";
 
   constructor(output: SocketOutput, enableTrailers: boolean) {
     this.#output = output;
@@ -33,8 +36,13 @@ export class RequestEncoder {
       text += `${name}: ${entries[index + 1]!}\r\n`;
     }
     this.#isChunked = false;
+    this.madeKey = "";
     if (this.isUpgrade) {
       if (method !== "CONNECT") text += `connection: upgrade\r\nupgrade: ${head.upgrade}\r\n`;
+      if (head.upgrade === "websocket" && head.protocol === "HTTP/2" && !head.headers.has(keyField)) {
+        this.madeKey = newWebSocketKey();
+        text += `${keyField}: ${this.madeKey}\r\n`;
+      }
     } else if (!hasLength) {
       if (!endStream) {
         this.#isChunked = true;

@@ -52,6 +52,8 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamN
   #unsentStreams = 0;
   #nextId = 1;
   #hasSettings = false;
+  /** Whose heads wait for the host's SETTINGS. */
+  #held: Http2ClientStream[] = [];
   #error: NodeJS.ErrnoException | undefined = undefined;
   bytesReceived = 0;
 
@@ -114,6 +116,12 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamN
   onUnsentStreamEnd(): void {
     this.#unsentStreams -= 1;
     this.onStreamClosed();
+  }
+
+  holdsUntilSettings(stream: Http2ClientStream): boolean {
+    if (this.#hasSettings) return false;
+    this.#held.push(stream);
+    return true;
   }
 
   destroy(): void {
@@ -188,6 +196,7 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamN
 
   onPeerSettings(): void {
     this.#hasSettings = true;
+    for (const stream of this.#held.splice(0)) stream.sendHeldHead();
     this.#owner.onStreamLimit(this.#streamLimit);
   }
 
@@ -222,6 +231,7 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamN
     this.#session.stop();
     this.#dataPath.turn.run(() => {
       this.#session.streams.end("connection_termination");
+      for (const stream of this.#held.splice(0)) stream.endHeld("connection_termination");
       this.#owner.onClosed(this.#error);
     });
   }

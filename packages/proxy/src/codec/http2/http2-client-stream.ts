@@ -3,10 +3,13 @@
 import { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../../http/message.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../stream-codec.ts";
+import { acceptField, acceptOfKey, keyField } from "../websocket-key.ts";
 import { errorCodes } from "./frame.ts";
 import type { Http2Session } from "./http2-session.ts";
 import { errorCodeOf, Http2Stream } from "./http2-stream.ts";
 import type { ResponseFields } from "./response-fields.ts";
+
+const noBytes: Buffer = Buffer.alloc(0);
 
 /** Of a request, with the method of an extended CONNECT. */
 const pseudoNameBytes = ":method:protocol:scheme:path:authorityCONNECT".length;
@@ -18,6 +21,8 @@ const maxInformationalCount = 100;
 export interface StreamNumbers {
   takeStreamId(): number;
   onUnsentStreamEnd(): void;
+  /** Sends the request's head once the host has said what it takes; true where it has not. */
+  holdsUntilSettings(stream: Http2ClientStream): boolean;
   /** Of the next frame in the connection's output. */
   readonly position: number;
   readonly bytesSent: number;
@@ -29,6 +34,12 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
   readonly #numbers: StreamNumbers;
   #method = "";
   #upgrade: string | undefined = undefined;
+  /** The client's of a WebSocket over HTTP/1.1. */
+  #websocketKey = "";
+  /** A head that waits until the host has said whether it takes such ones. */
+  #heldHead: RequestHead | undefined = undefined;
+  /** The request's end has come behind it. */
+  #isEndHeld = false;
   #hasHead = false;
   #informationalCount = 0;
   /** Of its head in the connection's output. */
@@ -50,6 +61,12 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     this.#upgrade = head.upgrade;
     const isConnect = head.method === "CONNECT";
     const isExtended = head.upgrade !== undefined && !isConnect;
+    if (isExtended && this.#numbers.holdsUntilSettings(this)) {
+      // What comes behind it waits as for a window.
+      this.#heldHead = head;
+      this.sendWindowBytes = 0;
+      return;
+    }
     if (isExtended && !this.session.peer.allowsConnect) {
       // The host has no way to change the protocol of a stream.
       const receiver = this.#receiver;
@@ -75,11 +92,32 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     encoder.field(":authority", authority);
     encoder.fields(headers.entries);
     frames.endFields(this.id, endStream);
+    if (isExtended) this.#websocketKey = head.upgrade === "websocket" ? (headers.get(keyField) ?? "") : "";
     if (endStream) this.endSending();
   }
 
+  /** The host has said what it takes. */
+  sendHeldHead(): void {
+    const head = this.#heldHead;
+    if (head === undefined) return;
+    this.#heldHead = undefined;
+    this.sendRequestHead(head, false);
+    if (this.isWaiting) this.session.windows.flush(this);
+    if (this.#isEndHeld) this.sendData(noBytes, true);
+  }
+
+  /** The connection has gone before that. */
+  endHeld(reason: StreamResetReason): void {
+    if (this.#heldHead === undefined) return;
+    this.#heldHead = undefined;
+    const receiver = this.#receiver;
+    this.resetStream(reason);
+    receiver?.onUpstreamReset(reason, false);
+  }
+
   sendRequestData(chunk: Buffer, endStream: boolean): void {
-    this.sendData(chunk, endStream);
+    if (this.#heldHead !== undefined && chunk.length === 0) this.#isEndHeld ||= endStream;
+    else this.sendData(chunk, endStream);
   }
 
   sendRequestTrailers(trailers: HeaderMap): void {
@@ -95,6 +133,8 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     if (this.isSendOver) return;
     this.isSendOver = true;
     this.isReceiveOver = true;
+    this.#heldHead = undefined;
+    this.forgetWaiting();
     this.#numbers.onUnsentStreamEnd();
   }
 
@@ -138,6 +178,8 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
       if (this.#upgrade !== "connect") {
         head.status = 101;
         head.upgrade = this.#upgrade;
+        if (this.#websocketKey !== "" && !headers.has(acceptField))
+          headers.set(acceptField, acceptOfKey(this.#websocketKey));
       }
     }
     if (endStream) this.isReceiveOver = true;

@@ -6,7 +6,9 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { forwardTo, handBuiltCluster } from "../../testing/hand-built-runtime.ts";
-import { type RunningProxy, runProxy } from "../../testing/running-proxy.ts";
+import { emptySettings, frame, plainFields, runHttp2Host, settingFrame } from "../../testing/http2-peer.ts";
+import { Client, type RunningProxy, runProxy, until } from "../../testing/running-proxy.ts";
+import { frameFlags, frameTypes, settingIds } from "./frame.ts";
 
 type OnStream = (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => void;
 
@@ -140,3 +142,59 @@ test("a host that takes two at a time gets two at a time", async (t) => {
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
   assert.ok(most >= 2);
 });
+
+// The nonce of RFC 6455 §1.3, and its answer.
+const upgrade =
+  "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n" +
+  "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+const accept = "sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+
+for (const { name, settings, expected, seen } of [
+  {
+    name: "that takes them",
+    settings: settingFrame(settingIds.enableConnectProtocol, 1),
+    expected: new RegExp(`^HTTP/1.1 101 [^]*${accept.replaceAll("+", "\\+")}[^]*\r\n\r\nhello$`),
+    seen: ["headers CONNECT", "data early"],
+  },
+  { name: "that does not", settings: emptySettings, expected: /^HTTP\/1.1 502 /, seen: [] },
+  { name: "that goes", settings: undefined, expected: /^HTTP\/1.1 503 /, seen: [] },
+] as const) {
+  test(`an extended CONNECT waits for what a new host says of itself, one ${name}`, async (t) => {
+    const streamId = 1;
+    const answer = [
+      frame(frameTypes.headers, frameFlags.endHeaders, streamId, plainFields([[":status", "200"]])),
+      frame(frameTypes.data, 0, streamId, "hello"),
+    ];
+    const silent = Buffer.alloc(0);
+    const { port, peers } = await runHttp2Host(t, silent, (peer) => peer.send(...answer), silent);
+    const cluster = handBuiltCluster("c", [port], { protocol: "HTTP/2" });
+    const config = { upgradeTypes: new Set(["websocket"]) };
+    const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster) }, config });
+    const client = await Client.connect(t, proxy.port);
+    client.send(`${upgrade}early`);
+    // SETTINGS and WINDOW_UPDATE of the proxy.
+    await until(
+      () => peers[0] !== undefined && peers[0].frames.length >= 2 && cluster.stats.upstreamRequestsTotal.value === 1,
+      () => "the connection",
+    );
+    const peer = peers[0]!;
+    assert.equal(peer.heads.length, 0);
+    if (settings === undefined) {
+      // It was not asked for: another connection is.
+      peer.socket.end();
+      await until(
+        () => peers.length === 2,
+        () => "another connection",
+      );
+      peers[1]!.socket.end();
+    } else {
+      peer.send(settings);
+    }
+    await client.receive(expected);
+    const told = peer.frames.flatMap(({ type, payload }) => {
+      if (type === frameTypes.headers) return `headers ${peer.heads[0]!.fields.get(":method")}`;
+      return type === frameTypes.data ? `data ${payload.toString()}` : [];
+    });
+    assert.deepEqual(told, seen);
+  });
+}
