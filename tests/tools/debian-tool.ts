@@ -19,6 +19,7 @@ const programs = {
   haproxy: { packageName: "haproxy", program: "haproxy" },
   wrk: { packageName: "wrk", program: "wrk" },
   h2load: { packageName: "nghttp2-client", program: "h2load" },
+  nghttpd: { packageName: "nghttp2-server", program: "nghttpd" },
   nghttp: { packageName: "nghttp2-client", program: "nghttp" },
   chromium: { packageName: "chromium", program: "chromium" },
   "chromium-driver": { packageName: "chromium-driver", program: "chromedriver" },

@@ -15,7 +15,8 @@ export type Flood =
 
 /**
  * Streams that a client may reset at once, and how many more each second (CVE-2023-44487); as often a peer may change
- * the windows of all its streams, which clients of gRPC do while they learn how much a network holds.
+ * the windows of all its streams, which clients of gRPC do while they learn how much a network holds, and send empty
+ * frames of bodies that nobody waits for.
  */
 const burst = 1000;
 const perSecond = 33;
@@ -32,6 +33,7 @@ export class FloodGuard {
   #streams = 0;
   #resets: Allowance | undefined = undefined;
   #windowChanges: Allowance | undefined = undefined;
+  #lateEmptyData: Allowance | undefined = undefined;
 
   constructor(options: Http2Options) {
     this.#options = options;
@@ -45,11 +47,26 @@ export class FloodGuard {
     this.#dataFramesSent += count;
   }
 
-  /** A HEADERS, CONTINUATION or DATA frame without a byte in it that does not end its stream or its fields. */
+  /** A frame of fields, or of an unknown type, without a byte in it that does not end anything. */
   emptyFrame(): Flood | undefined {
     this.#emptyFrames += 1;
     const most = this.#options.maxConsecutiveInboundFramesWithEmptyPayload;
     return this.#emptyFrames > most ? "inbound_empty_frames_flood" : undefined;
+  }
+
+  /**
+   * The same of a stream's body, `consecutive` of that stream: clients of nghttp2 write one before their trailers, so
+   * that several stand side by side where several streams end at once.
+   */
+  emptyData(consecutive: number): Flood | undefined {
+    const most = this.#options.maxConsecutiveInboundFramesWithEmptyPayload;
+    return consecutive > most ? "inbound_empty_frames_flood" : undefined;
+  }
+
+  /** The same of a stream that is over: what was under way while we answered early. */
+  lateEmptyData(nowMs: number): Flood | undefined {
+    this.#lateEmptyData ??= new Allowance();
+    return this.#lateEmptyData.take(nowMs) ? undefined : "inbound_empty_frames_flood";
   }
 
   fullFrame(): void {

@@ -86,6 +86,20 @@ const floods: readonly Flood[] = [
     metric: "inbound_empty_frames_flood",
   },
   {
+    name: "empty DATA of two streams in turns",
+    turn: (index) => [
+      index < 2 ? frame(headers, endHeaders, 2 * index + 1, fields("/")) : frame(data, 0, (2 * index + 1) % 4),
+    ],
+    turns: 20,
+    metric: "inbound_empty_frames_flood",
+  },
+  {
+    name: "empty DATA of a stream that is over",
+    turn: (index) => [index === 0 ? frame(headers, endHeaders, 1, fields("/none")) : frame(data, 0, 1)],
+    turns: 3000,
+    metric: "inbound_empty_frames_flood",
+  },
+  {
     name: "PRIORITY (CVE-2019-9513)",
     turn: () => [frame(priority, 0, 3, Buffer.alloc(5))],
     turns: 400,
@@ -154,6 +168,26 @@ for (const { name, turn, turns, metric, readsNothing = false } of floods) {
     t.after(() => other.socket.destroy());
     other.send(frame(headers, endStream | endHeaders, 1, fields("/")));
     await other.until((peer) => peer.summary().includes("HEADERS 1 200"));
+  });
+}
+
+for (const path of ["/silent", "/none"]) {
+  test(`an empty frame before the trailers of each of many bodies is no flood: ${path}`, async (t) => {
+    const backend = await runBackend(t, () => undefined);
+    const routes = { "/silent": forwardTo(handBuiltCluster("c", [backend.port])), "/none": noContent };
+    const proxy = await runProxy(t, { routes });
+    const peer = await Http2Peer.open(proxy.port);
+    t.after(() => peer.socket.destroy());
+    const streams = Array.from({ length: 50 }, (_, index) => 2 * index + 1);
+    peer.send(
+      ...streams.map((id) => frame(headers, endHeaders, id, fields(path))),
+      // nghttp2 writes one, and does so for all streams that end together.
+      ...streams.map((id) => frame(data, 0, id)),
+      ...streams.map((id) => frame(headers, endStream | endHeaders, id, plainFields([["x-sum", "1"]]))),
+      frame(ping, 0, 0, Buffer.alloc(8)),
+    );
+    await peer.until(({ frames }) => frames.some(({ type }) => type === ping));
+    assert.equal(proxy.config.stats.downstreamProtocolErrors.value, 0);
   });
 }
 

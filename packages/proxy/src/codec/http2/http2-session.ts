@@ -182,14 +182,18 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
       this.fail(errorCodes.protocolError, "DATA where none may be");
       return;
     }
-    if (dataBytes > 0 || endStream) this.#floods.fullFrame();
-    else if (this.#flood(this.#floods.emptyFrame())) return;
+    const stream = this.streams.get(streamId);
+    const isEmpty = dataBytes === 0 && !endStream;
+    if (!isEmpty) this.#floods.fullFrame();
+    if (stream !== undefined) {
+      stream.emptyFrames = isEmpty ? stream.emptyFrames + 1 : 0;
+      if (this.#flood(this.#floods.emptyData(stream.emptyFrames))) return;
+    } else if (isEmpty && this.#flood(this.#floods.lateEmptyData(this.nowMs))) return;
     if (!this.windows.take(payloadBytes)) {
       this.fail(errorCodes.flowControlError, "more data than the connection's window");
       return;
     }
     const paddingBytes = payloadBytes - dataBytes;
-    const stream = this.streams.get(streamId);
     this.#dataEndsStream = endStream;
     if (stream === undefined || stream.isReceiveOver) {
       if (paddingBytes > 0) this.windows.credit(paddingBytes);

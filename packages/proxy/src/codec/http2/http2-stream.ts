@@ -17,6 +17,8 @@ export abstract class Http2Stream {
   sendWindowBytes: number;
   /** Bytes that the peer may still send. */
   receiveWindowBytes: number;
+  /** Of the peer, one behind the other, which bring no byte and end nothing. */
+  emptyFrames = 0;
   /** Read, and not told to the peer yet. */
   #readBytes = 0;
   /** Received while whoever reads had enough. */
