@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { plainFields } from "../../../testing/http2-peer.ts";
 import { type FieldKind, fieldKinds } from "../field-syntax.ts";
 import { HpackDecoder } from "./hpack-decoder.ts";
 import { HpackEncoder, maxEncodedBytes } from "./hpack-encoder.ts";
@@ -21,6 +22,29 @@ function encodeAll(encoder: HpackEncoder, fields: readonly Field[]): Buffer {
   encoder.begin(block, 0);
   for (const [name, value] of fields) encoder.field(name, value);
   return block.subarray(0, encoder.at);
+}
+
+for (const { name, hex, limitBytes } of [
+  { name: "C.1.1: 10 in a prefix of 5 bits", hex: "2a", limitBytes: 10 },
+  { name: "C.1.2: 1337 in a prefix of 5 bits", hex: "3f9a0a", limitBytes: 1337 },
+]) {
+  test(`an integer of RFC 7541 ${name}`, () => {
+    const size = Buffer.from(hex, "hex");
+    // An entry is 32 bytes larger than its name and value (§4.1); the last one is the first of the table.
+    for (const [bytes, isKept] of [
+      [limitBytes, limitBytes >= 33],
+      [limitBytes + 33, false],
+    ] as const) {
+      const value = Buffer.alloc(Math.max(0, bytes - 33), 97);
+      const field = plainFields([["x", value.toString()]]);
+      field[0] = 0x40;
+      const block = Buffer.concat([size, field, Buffer.from([0xbe])]);
+      assert.equal(decodeAll(new HpackDecoder(4096), block)?.length, isKept ? 2 : undefined);
+    }
+    const encoder = new HpackEncoder();
+    encoder.setPeerLimit(limitBytes);
+    assert.equal(encodeAll(encoder, []).toString("hex"), hex);
+  });
 }
 
 for (const { name, hex } of [
