@@ -221,6 +221,12 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     this.#isRequestWhole = true;
   }
 
+  // An answer that does not need the rest of the request is the end of both: the host would keep the stream open.
+  override closeIfOver(): void {
+    if (this.isReceiveOver && !this.isSendOver) this.reset(errorCodes.cancel);
+    else super.closeIfOver();
+  }
+
   protected override onClosed(): void {
     this.#receiver = undefined;
   }

@@ -139,18 +139,18 @@ const cases: readonly Case[] = [
     ...answered,
   },
   {
-    name: "5.1 half-closed: DATA behind the end",
+    name: "5.1, 8.1 DATA behind an answer before the request's end, which gives up the stream",
     method: "POST",
     isOpen: true,
     frames: [answer(ok), text("x")],
-    ...streamError("streamClosed", "200 -"),
+    ...streamError("cancel", "200 -"),
   },
   {
-    name: "5.1 half-closed: HEADERS behind the end",
+    name: "5.1, 8.1 HEADERS behind such an answer",
     method: "POST",
     isOpen: true,
     frames: [answer(ok), answer(ok)],
-    ...streamError("streamClosed", "200 -"),
+    ...streamError("cancel", "200 -"),
   },
   { name: "5.1 closed: DATA", frames: [answer(ok), text("x")], ...streamError("streamClosed", "200 -") },
   {
