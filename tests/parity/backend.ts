@@ -1,6 +1,8 @@
 // The back end of the parity table: answers with what it received, and misbehaves on request. Runs as an ordinary
-// workload (HOST, PORT); where node:http is too well-behaved for a row, the row's bytes go straight to the socket.
+// workload: HTTP/1.1 at PORT_HTTP, HTTP/2 at PORT_HTTP2. Where node:http is too well-behaved for a row, the row's bytes
+// go straight to the socket, which HTTP/2 has not.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import http2 from "node:http2";
 
 const version = process.env["VERSION"] ?? "unknown";
 const failuresByKey = new Map<string, number>();
@@ -12,15 +14,24 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("latin1");
 }
 
+/** Each name once; several values of one stay apart. */
+function fieldsOf(raw: readonly string[]): Record<string, string> {
+  const fields: Record<string, string> = {};
+  for (let index = 0; index < raw.length; index += 2) {
+    const name = raw[index]!.toLowerCase();
+    const value = raw[index + 1]!;
+    fields[name] = name in fields ? `${fields[name]} | ${value}` : value;
+  }
+  return fields;
+}
+
 async function echo(request: IncomingMessage, response: ServerResponse, status: number): Promise<void> {
   const body = await readBody(request);
   const answer = JSON.stringify({
     version,
     method: request.method,
     path: request.url,
-    headers: Object.fromEntries(
-      Object.entries(request.headersDistinct).map(([name, values]) => [name, values?.join(" | ")]),
-    ),
+    headers: fieldsOf(request.rawHeaders),
     trailers: request.trailers,
     // Long bodies would be noise; their length and their ends say enough.
     body: body.length <= 100 ? body : `${body.slice(0, 20)}…${body.length} bytes…${body.slice(-20)}`,
@@ -122,21 +133,48 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
   },
 };
 
-const server = createServer({ maxHeaderSize: 128 * 1024 }, async (request, response) => {
+/** What a host of HTTP/2 does in another way; a connection of its own is not one call's to end. */
+const overHttp2: typeof behaviours = {
+  "/reset": (_request, response) => streamOf(response).close(http2.constants.NGHTTP2_INTERNAL_ERROR),
+  "/refuse": (_request, response) => streamOf(response).close(http2.constants.NGHTTP2_REFUSED_STREAM),
+  "/truncate": (_request, response) => {
+    response.writeHead(200, { "content-length": 100 });
+    response.end("half");
+  },
+  "/truncate-chunked": (_request, response) => {
+    response.writeHead(200).write("half", () => streamOf(response).close(http2.constants.NGHTTP2_INTERNAL_ERROR));
+  },
+};
+
+const streamOf = (response: ServerResponse): http2.ServerHttp2Stream =>
+  (response as unknown as http2.Http2ServerResponse).stream;
+
+async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = new URL(request.url ?? "/", "http://backend");
+  const name = url.pathname.replace(/^\/[a-z0-9-]+~/, "/");
   const behaviour =
-    behaviours[url.pathname.replace(/^\/[a-z0-9-]+~/, "/")] ?? ((_a, _b) => echo(request, response, 200));
+    (request.httpVersion === "2.0" ? overHttp2[name] : undefined) ??
+    behaviours[name] ??
+    (() => echo(request, response, 200));
   try {
     await behaviour(request, response, url.searchParams);
   } catch {
     // The proxy gave the request up while its body was being read.
   }
-});
+}
+
+const server = createServer({ maxHeaderSize: 128 * 1024 }, serve);
 // Speaks "websocket" without frames: what comes back is what was sent, once, and then the end.
 server.on("upgrade", (_request, socket) => {
   socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
   socket.once("data", (chunk: Buffer) => socket.end(chunk));
 });
 server.keepAliveTimeout = 60_000;
-server.listen(Number(process.env["PORT"] ?? "3000"), process.env["HOST"] ?? "127.0.0.1");
+const host = process.env["HOST"] ?? "127.0.0.1";
+server.listen(Number(process.env["PORT_HTTP"]), host);
+const serveAnyVersion = serve as unknown as (
+  request: http2.Http2ServerRequest,
+  response: http2.Http2ServerResponse,
+) => void;
+http2.createServer({ maxHeaderListPairs: 200 }, serveAnyVersion).listen(Number(process.env["PORT_HTTP2"]), host);
 process.once("SIGTERM", () => process.exit(0));

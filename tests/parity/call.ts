@@ -44,6 +44,8 @@ export const versions: readonly HttpVersion[] = ["HTTP/1.1", "HTTP/2"];
 interface CallOfAnyVersion {
   readonly name: string;
   readonly role: Role;
+  /** Other than the role's. */
+  readonly port?: number;
   readonly expected: Expected;
 }
 
@@ -123,12 +125,16 @@ export function http2Request(role: Role, path: string, shape: Shape = {}): Http2
   return { headers, body: parts, ...(trailers === undefined ? {} : { trailers }) };
 }
 
-/** Where a row depends on what the client speaks. */
+/** Where a row depends on what client or application speak. */
 export interface Versions {
   /** Of the client; both, where what it says has a form in both. */
   readonly versions?: readonly HttpVersion[];
+  /** Why a client of HTTP/2 cannot say it. */
+  readonly why?: string;
   /** What a client of HTTP/2 gets in another way. */
   readonly http2?: Partial<Expected>;
+  /** What an application of HTTP/2 leads to in another way, or why it has no part in the row. */
+  readonly toHttp2?: Partial<Expected> | string;
 }
 
 /** A row with one well-formed request, for clients of both versions. */
@@ -140,7 +146,7 @@ export type Row = readonly [
   versions?: Versions | undefined,
 ];
 
-export const http1Alone: Versions = { versions: ["HTTP/1.1"] };
+export const http1Alone = (why: string): Versions => ({ versions: ["HTTP/1.1"], why });
 export const http2Alone: Versions = { versions: ["HTTP/2"] };
 
 export function rows(role: Role, table: readonly Row[]): Call[] {
@@ -156,6 +162,34 @@ export function rows(role: Role, table: readonly Row[]): Call[] {
       return { ...row, version, methods: [shape.method ?? "GET"], bytes: requestBytes(role, path, shape), expected };
     }),
   );
+}
+
+/** Where the application speaks HTTP/2. */
+const http2Hosts: Readonly<Partial<Record<Role, Pick<Shape, "host"> & Pick<Call, "port">>>> = {
+  outbound: { host: "echo:82" },
+  inbound: { port: 3001 },
+};
+
+/** The same rows to an application of HTTP/2, but for those that it has no part in. */
+export function rowsToHttp2(role: Role, table: readonly Row[]): Call[] {
+  const { host, port } = http2Hosts[role]!;
+  const there = table.flatMap(([name, path, shape, expected, more = {}]): Row[] => {
+    const { toHttp2 = {} } = more;
+    if (typeof toHttp2 === "string") return [];
+    const placed = host === undefined ? shape : { ...shape, host };
+    return [[`${name}, to HTTP/2`, path, placed, { ...expected, ...toHttp2 }, more]];
+  });
+  return rows(role, there).map((call) => (port === undefined ? call : { ...call, port }));
+}
+
+/** Why rows are left out over HTTP/2, and how many for each reason. */
+export function reasonsForHttp1(table: readonly Row[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const [, , , , { why, toHttp2 } = {}] of table) {
+    const reason = why ?? toHttp2;
+    if (typeof reason === "string") counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  }
+  return counts;
 }
 
 /** A row of HTTP/1.1 alone, whose bytes are written out; `%HOST%` becomes the role's host. */

@@ -1,7 +1,7 @@
 // Calls that are about their connection: what stands in one after the other, tunnels, and heads that are no good.
-import { type Call, type RawRow, rawRows, type Role, type Row, rows } from "./call.ts";
+import { type Call, type RawRow, rawRows, type Role, type Row, rows, rowsToHttp2 } from "./call.ts";
 
-const inbound: readonly Row[] = [
+export const inboundRows: readonly Row[] = [
   ["GET", "/a?b=c", {}, { status: 200, route: "default" }],
   ["POST", "/", { method: "POST", body: "x".repeat(5000) }, { status: 200 }],
   ["PUT chunked", "/", { method: "PUT", body: ["hello"] }, { status: 200 }],
@@ -17,6 +17,7 @@ const inbound: readonly Row[] = [
     "/close",
     { method: "POST", body: "once" },
     { status: 503, flags: "UC", details: "upstream_reset_before_response_started{connection_termination}" },
+    { toHttp2: "a connection of HTTP/2 is not one call's to end" },
   ],
   [
     "a truncated answer",
@@ -241,7 +242,8 @@ function at(role: Role, path: string): Call[] {
 }
 
 export const connectionCalls: readonly Call[] = [
-  ...rows("inbound", inbound),
+  ...rows("inbound", inboundRows),
+  ...rowsToHttp2("inbound", inboundRows),
   ...at("inbound", "/v1"),
   ...rawRows("inbound", malformed),
   ...rawRows("inbound", [["an empty Host", emptyHost, { status: 200 }]]),

@@ -121,7 +121,7 @@ export class ParityMesh {
         .replaceAll("%KEY%", `key-${proxy}-${from}`)
         .replaceAll("%ECHO_V1%", `${this.pod("v1").address}:3000`)
         .replaceAll("%ECHO_V2%", `${this.pod("v2").address}:3000`);
-    const place = { host: this.podOf(call.role, proxy).address, port: ports[call.role] };
+    const place = { host: this.podOf(call.role, proxy).address, port: call.port ?? ports[call.role] };
     if (call.version === "HTTP/2") {
       const socket = connect({ ...place, localAddress: from });
       await once(socket, "connect");

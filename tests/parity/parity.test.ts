@@ -4,15 +4,15 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
-import { type Call, roles, rows, versions } from "./call.ts";
+import { type Call, reasonsForHttp1, roles, rows, versions } from "./call.ts";
 import { comparable } from "./compare.ts";
-import { connectionCalls } from "./connection-calls.ts";
+import { connectionCalls, inboundRows } from "./connection-calls.ts";
 import { checkExpected } from "./expectation.ts";
 import { http2Calls } from "./http2-calls.ts";
 import { loopbackCalls } from "./loopback-calls.ts";
 import { ParityMesh, proxies } from "./parity-mesh.ts";
 import { allowedDeviation, countedCalls, manyRequests, requestsTotal, spreads } from "./repeated-calls.ts";
-import { routingCalls } from "./routing-calls.ts";
+import { routingCalls, routingRows } from "./routing-calls.ts";
 import { stricterCalls } from "./stricter-calls.ts";
 import { traceCalls, type Traces } from "./trace-calls.ts";
 
@@ -47,6 +47,10 @@ test("no call is there twice", () => {
     calls.map(({ name }) => name).filter((name, index, names) => names.indexOf(name) !== index),
     [],
   );
+});
+
+test("rows of HTTP/1.1 alone say why", (t) => {
+  for (const [why, count] of reasonsForHttp1([...routingRows, ...inboundRows])) t.diagnostic(`${count} × ${why}`);
 });
 
 describe("the same answers on both proxies", () => {
