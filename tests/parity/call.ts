@@ -1,5 +1,5 @@
 // What a row of the parity tables says, and how the requests of each version are made of it.
-import type { Http2Request } from "./http2-client.ts";
+import { type Http2Request, type HttpVersion, versions } from "../tools/http2-client.ts";
 
 /** Which listener of which pod takes the call. */
 export type Role = "gateway" | "outbound" | "inbound";
@@ -36,10 +36,6 @@ export interface Expected {
   /** The path that the back end received. */
   readonly receivedPath?: string;
 }
-
-/** What the client speaks. */
-export type HttpVersion = "HTTP/1.1" | "HTTP/2";
-export const versions: readonly HttpVersion[] = ["HTTP/1.1", "HTTP/2"];
 
 interface CallOfAnyVersion {
   readonly name: string;

@@ -14,7 +14,7 @@ import { testCertificate, type TestCertificate, testRevocationList } from "../to
 import { waitFor } from "../tools/processes.ts";
 import { requestBytes } from "./call.ts";
 import { ParityMesh, type Proxy, proxies } from "./parity-mesh.ts";
-import { exchangeBytes } from "./raw-client.ts";
+import { exchangeBytes } from "../tools/raw-client.ts";
 import { type TlsOutcome, type TlsRequest, tlsRequest } from "./tls-client.ts";
 
 const names = ["site.example", "other.example", "*.wild.example", "mutual.example", "replaced.example"] as const;

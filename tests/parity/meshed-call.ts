@@ -3,7 +3,7 @@
 import { connect as connectPlain, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import type { WorkloadPem } from "../tools/workload-secrets.ts";
-import { parseAnswers } from "./raw-client.ts";
+import { parseAnswers } from "../tools/raw-client.ts";
 
 export interface MeshedCall {
   readonly host: string;

@@ -9,8 +9,8 @@ import { envoyPath } from "../tools/envoy-path.ts";
 import { type StartedProcess, startProcess } from "../tools/processes.ts";
 import { type AccessLogLine, parseAccessLogLine } from "./access-log-line.ts";
 import type { Call, Role } from "./call.ts";
-import { exchangeStreams, mapTexts } from "./http2-client.ts";
-import { type RawAnswer, exchangeBytes, parseAnswers } from "./raw-client.ts";
+import { exchangeStreams, mapTexts } from "../tools/http2-client.ts";
+import { type RawAnswer, exchangeBytes, parseAnswers } from "../tools/raw-client.ts";
 
 export const proxies = ["tulle", "envoy"] as const;
 export type Proxy = (typeof proxies)[number];

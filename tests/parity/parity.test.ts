@@ -3,8 +3,9 @@
 // each pod.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { versions } from "../tools/http2-client.ts";
 import { waitFor } from "../tools/processes.ts";
-import { type Call, reasonsForHttp1, roles, rows, versions } from "./call.ts";
+import { type Call, reasonsForHttp1, roles, rows } from "./call.ts";
 import { comparable } from "./compare.ts";
 import { connectionCalls, inboundRows } from "./connection-calls.ts";
 import { checkExpected } from "./expectation.ts";

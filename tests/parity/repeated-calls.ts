@@ -1,5 +1,6 @@
 // Calls that are only of interest in numbers: how they spread over the versions of a service, and how they are counted.
-import { type Call, http2Request, type HttpVersion, requestBytes, type Role } from "./call.ts";
+import type { HttpVersion } from "../tools/http2-client.ts";
+import { type Call, http2Request, requestBytes, type Role } from "./call.ts";
 
 /** Many requests on one connection, pipelined or stream by stream. */
 export function manyRequests(role: Role, path: string, count: number, version: HttpVersion): Call {

@@ -2,7 +2,7 @@
 // an outcome here, since under TLS 1.3 a client learns of it only after it has sent its request.
 import { connect, type SecureVersion } from "node:tls";
 import type { TestCertificate } from "../tools/certificates.ts";
-import { parseAnswers } from "./raw-client.ts";
+import { parseAnswers } from "../tools/raw-client.ts";
 
 export interface TlsRequest {
   readonly host: string;

@@ -211,5 +211,6 @@ for (const [index, [expression, isTaken]] of Object.entries(expressions).entries
   test(`expression ${expression}: ${isTaken}`, () => {
     const at = calls.length + index;
     assert.deepEqual([ours[at]!.status === 418, envoys[at]!.status === 418], [isTaken, isTaken]);
+    assert.deepEqual(ours[at]!.overHttp2, envoys[at]!.overHttp2);
   });
 }

@@ -39,13 +39,19 @@ before(async () => {
 after(() => pair?.stop());
 
 /** The path that the back end got, or what the client was told. */
-function outcome({ status, body, details }: Seen): string {
+function outcome({ status, body, details }: Pick<Seen, "status" | "body" | "details">): string {
   return status === 200 ? (body as { url: string }).url : `${status} ${details}`;
+}
+
+/** The same over HTTP/1.1 and HTTP/2, or both. */
+function inBoth(seen: Seen): string {
+  const [first, second] = [outcome(seen), typeof seen.overHttp2 === "string" ? undefined : outcome(seen.overHttp2)];
+  return second === undefined || second === first ? first : `${first}, over HTTP/2 ${second}`;
 }
 
 async function bothOf(calls: readonly ParityCall[]): Promise<readonly { ours: string; envoys: string }[]> {
   const { ours, envoys } = await pair.run(calls);
-  return calls.map((_call, index) => ({ ours: outcome(ours[index]!), envoys: outcome(envoys[index]!) }));
+  return calls.map((_call, index) => ({ ours: inBoth(ours[index]!), envoys: inBoth(envoys[index]!) }));
 }
 
 /** What is refused before there is a request has no line that could be told by a header. */
@@ -200,7 +206,12 @@ describe("hosts in a field", () => {
 describe("fields that Connection names", () => {
   const headers = { "x-y": "1", "x-forwarded-host": "a", "x-request-id": "r", te: "trailers" };
   const calls = (options: readonly string[]): readonly ParityCall[] =>
-    options.map((connection) => ({ listener: "base", path: "/x", headers: { ...headers, connection } }));
+    options.map((connection) => ({
+      listener: "base",
+      path: "/x",
+      headers: { ...headers, connection },
+      http1Alone: "HTTP/2 has no fields of a connection",
+    }));
   const refused = "400";
 
   test("both take these away", async () => {

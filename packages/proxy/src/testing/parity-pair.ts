@@ -1,12 +1,15 @@
 // This proxy and a stock Envoy side by side with the same listeners: a filter's parity table sends each call to both
-// and compares the answer, what reached the back end, the access log and the statistics.
+// and compares the answer, what reached the back end, the access log and the statistics. Each call goes over HTTP/1.1
+// and over HTTP/2.
+import { once } from "node:events";
 import fs from "node:fs";
 import http from "node:http";
 import type { Http2Server } from "node:http2";
-import type net from "node:net";
+import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { Logging } from "@tulle/telemetry";
+import { exchangeStreams, type HttpVersion } from "../../../../tests/tools/http2-client.ts";
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
 import { startProcess, waitFor } from "../../../../tests/tools/processes.ts";
 import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
@@ -21,9 +24,12 @@ export interface ParityCall {
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   /** Parts of a body that is sent in chunks; one part alone goes with its length. */
   readonly body?: readonly string[];
+  /** Why a client of HTTP/2 cannot say it. */
+  readonly http1Alone?: string;
 }
 
-export interface Seen {
+interface SeenOnce {
+  /** 0 = the stream was reset. */
   readonly status: number;
   readonly responseHeaders: Readonly<Record<string, unknown>>;
   /** What the back end got, or the body of an answer that no back end gave. */
@@ -33,11 +39,16 @@ export interface Seen {
   readonly metadata: unknown;
 }
 
+/** Over HTTP/1.1, with the same over HTTP/2 or the reason why there is none. */
+export interface Seen extends SeenOnce {
+  readonly overHttp2: SeenOnce | string;
+}
+
 export interface ParityPair {
   /** What each of the two made of every call, in the calls' order. */
   run(calls: readonly ParityCall[]): Promise<{ readonly ours: readonly Seen[]; readonly envoys: readonly Seen[] }>;
   /** One call, for tables whose next call depends on the answer. */
-  ask(side: "ours" | "envoys", call: ParityCall): Promise<Answer>;
+  ask(side: "ours" | "envoys", call: ParityCall, version?: HttpVersion): Promise<Answer>;
   /** Values of all counters whose name the expression matches, on each. */
   counters(name: RegExp): Promise<{ readonly ours: Counters; readonly envoys: Counters }>;
   stop(): Promise<void>;
@@ -74,21 +85,30 @@ export async function startParityPair(
   metadataNamespace: string,
   more: ParityResources = {},
 ): Promise<ParityPair> {
-  const { ours, envoy, stop } = await startSides(backEnd(), listeners.length, (port, log) =>
+  const sides = await startSides(backEnd(), listeners.length, (port, log) =>
     parityBootstrap(listeners, port, log, metadataNamespace, more),
   );
+  const { ours, envoy } = sides;
   let sent = 0;
+  const reasons = new Map<string, number>();
   return {
     async run(calls) {
       const first = sent;
       sent += calls.length;
+      for (const { http1Alone } of calls) {
+        if (http1Alone !== undefined) reasons.set(http1Alone, (reasons.get(http1Alone) ?? 0) + 1);
+      }
       return { ours: await runOn(ours, calls, first), envoys: await runOn(envoy, calls, first) };
     },
-    ask: (side, call) => get((side === "ours" ? ours : envoy).ports.get(call.listener)!, call),
+    ask: (side, call, version = "HTTP/1.1") =>
+      clients[version]((side === "ours" ? ours : envoy).ports.get(call.listener)!, call),
     async counters(name) {
       return { ours: await countersOf(ours, name), envoys: await countersOf(envoy, name) };
     },
-    stop,
+    async stop() {
+      for (const [why, count] of reasons) console.log(`${count} calls over HTTP/1.1 alone: ${why}`);
+      await sides.stop();
+    },
   };
 }
 
@@ -191,19 +211,29 @@ const adminCall = { listener: "", host: "127.0.0.1" };
 
 /** Calls one after the other, numbered from `first`, which the access log repeats. */
 async function runOn({ ports, log }: Side, calls: readonly ParityCall[], first: number): Promise<readonly Seen[]> {
-  const answers: Answer[] = [];
+  const made: { readonly id: string; readonly answer: Answer }[] = [];
+  const make = async (id: string, call: ParityCall, ask: typeof get): Promise<void> => {
+    const answer = await ask(ports.get(call.listener)!, { ...call, headers: { ...call.headers, "x-parity": id } });
+    made.push({ id, answer });
+  };
   for (const [index, call] of calls.entries()) {
-    const headers = { ...call.headers, "x-parity": String(first + index) };
-    answers.push(await get(ports.get(call.listener)!, { ...call, headers }));
+    await make(String(first + index), call, get);
+    if (call.http1Alone === undefined) await make(`${first + index} over HTTP/2`, call, getOverHttp2);
   }
-  const lines = await waitFor(
-    () => {
-      const read = logLines(log);
-      return calls.every((_call, index) => read.has(String(first + index))) && read;
-    },
-    { what: `the access log ${path.basename(log)}` },
-  );
-  return answers.map((answer, index) => seen(answer, lines.get(String(first + index))!));
+  const missing = (): readonly string[] => {
+    const read = logLines(log);
+    return made.filter(({ id }) => !read.has(id)).map(({ id, answer }) => `${id}: ${answer.status} ${answer.body}`);
+  };
+  await waitFor(() => missing().length === 0, {
+    what: `the access log ${path.basename(log)}`,
+    details: () => missing().join("\n"),
+  });
+  const lines = logLines(log);
+  const byId = new Map(made.map(({ id, answer }) => [id, seen(answer, lines.get(id)!)]));
+  return calls.map(({ http1Alone }, index) => ({
+    ...byId.get(String(first + index))!,
+    overHttp2: http1Alone ?? byId.get(`${first + index} over HTTP/2`)!,
+  }));
 }
 
 export async function countersOf({ adminPort }: Side, name: RegExp): Promise<Counters> {
@@ -236,6 +266,31 @@ function get(
   });
 }
 
+async function getOverHttp2(
+  port: number,
+  { path: target = "/", host = "main.test", method = "GET", headers = {}, body = [] }: ParityCall,
+): Promise<Answer> {
+  const socket = net.connect(port, "127.0.0.1");
+  await once(socket, "connect");
+  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  const fields = {
+    ":method": method,
+    ":scheme": "http",
+    ":authority": host,
+    ":path": target,
+    ...Object.fromEntries(given),
+    ...(body.length === 1 && { "content-length": String(Buffer.byteLength(body[0]!)) }),
+  };
+  const [answer] = await exchangeStreams(socket, [{ headers: fields, body }]);
+  return {
+    status: answer!.status,
+    headers: Object.fromEntries(answer!.headers),
+    body: Buffer.from(answer!.body, "latin1").toString(),
+  };
+}
+
+const clients: Readonly<Record<HttpVersion, typeof get>> = { "HTTP/1.1": get, "HTTP/2": getOverHttp2 };
+
 function logLines(file: string): ReadonlyMap<string, { readonly details: string; readonly metadata: string }> {
   const text = fs.existsSync(file) ? fs.readFileSync(file, "utf8") : "";
   const whole = text.slice(0, text.lastIndexOf("\n") + 1).split("\n");
@@ -247,7 +302,7 @@ function logLines(file: string): ReadonlyMap<string, { readonly details: string;
   );
 }
 
-function seen(answer: Answer, line: { readonly details: string; readonly metadata: string }): Seen {
+function seen(answer: Answer, line: { readonly details: string; readonly metadata: string }): SeenOnce {
   const fromBackEnd = answer.body.startsWith("{");
   const headers = comparedResponseHeaders.map((name) => [name, answer.headers[name]] as const);
   return {

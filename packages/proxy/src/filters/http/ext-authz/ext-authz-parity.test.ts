@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
+import { versions } from "../../../../../../tests/tools/http2-client.ts";
 import { movedCounters, type ParityCall, type ParityPair, startParityPair } from "../../../testing/parity-pair.ts";
 
 interface Asked {
@@ -247,11 +248,18 @@ after(async () => {
   stage.close();
 });
 
-for (const { name, ...call } of calls) {
-  test(`${call.listener}: ${name}`, async () => {
+/** Whole, and longer than the authorizer is shown: one test below. */
+const isTooLong = ({ listener, body: sent }: ParityCall): boolean =>
+  listener === "whole" && sent?.length === 1 && sent[0]!.length > 8;
+
+const cases = calls.flatMap((call) =>
+  versions.filter((version) => version === "HTTP/1.1" || !isTooLong(call)).map((version) => ({ ...call, version })),
+);
+for (const { name, version, ...call } of cases) {
+  test(`${call.listener}: ${name}, ${version}`, async () => {
     const on = async (side: "ours" | "envoys"): Promise<object> => {
       stage.asked.length = 0;
-      const { status, headers, body: text } = await pair.ask(side, call);
+      const { status, headers, body: text } = await pair.ask(side, call, version);
       const { date: _date, server: _server, connection: _connection, "keep-alive": _alive, ...rest } = headers;
       delete rest["x-envoy-upstream-service-time"];
       return { status, headers: rest, body: text, asked: [...stage.asked] };
@@ -264,14 +272,28 @@ test("code details, metadata and counters are the same", async () => {
   const rows = [
     ...["ok", "deny", "broken"].map((what) => ({ listener: "through", path: `/${what}` })),
     { listener: "disabled", path: "/" },
-    { listener: "whole", path: "/ok", method: "POST", body: ["123456789"] },
+    { listener: "whole", path: "/ok", method: "POST", body: ["12345678", "9"] },
   ];
   const { ours, envoys } = await pair.run(rows);
   const shown = (seen: typeof ours): unknown =>
-    seen.map(({ status, details, metadata }) => ({ status, details, metadata: withoutTime(metadata) }));
+    seen.map(({ status, details, metadata, overHttp2 }) => ({
+      status,
+      details,
+      metadata: withoutTime(metadata),
+      overHttp2: typeof overHttp2 === "string" ? overHttp2 : [overHttp2.status, overHttp2.details],
+    }));
   assert.deepEqual(shown(ours), shown(envoys));
   const counters = await pair.counters(/ext_authz/);
   assert.deepEqual(movedCounters(counters.ours), movedCounters(counters.envoys));
+});
+
+test("this one refuses a body that its last frame makes too long; Envoy asks with its first bytes", async () => {
+  const call: ParityCall = { listener: "whole", path: "/ok", method: "POST", body: ["123456789"] };
+  stage.asked.length = 0;
+  assert.equal((await pair.ask("ours", call, "HTTP/2")).status, 413);
+  assert.equal(stage.asked.length, 0);
+  assert.equal((await pair.ask("envoys", call, "HTTP/2")).status, 200);
+  assert.equal(stage.asked.length, 1);
 });
 
 function withoutTime(metadata: unknown): unknown {

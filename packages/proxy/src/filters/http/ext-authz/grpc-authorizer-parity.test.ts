@@ -198,9 +198,9 @@ test("details, metadata and counters are the same", async () => {
   ];
   const { ours, envoys } = await pair.run(rows);
   const shown = (seen: typeof ours): unknown =>
-    seen.map(({ status, details, metadata }) => {
+    seen.map(({ status, details, metadata, overHttp2 }) => {
       if (typeof metadata === "object") Reflect.deleteProperty(metadata as object, "ext_authz_duration");
-      return { status, details, metadata };
+      return { status, details, metadata, overHttp2: typeof overHttp2 === "object" && overHttp2.details };
     });
   assert.deepEqual(shown(ours), shown(envoys));
   const counters = await pair.counters(/ext_authz/);

@@ -5,6 +5,10 @@ import http2 from "node:http2";
 import type { Socket } from "node:net";
 import type { RawAnswer } from "./raw-client.ts";
 
+/** What the client of a row speaks. */
+export type HttpVersion = "HTTP/1.1" | "HTTP/2";
+export const versions: readonly HttpVersion[] = ["HTTP/1.1", "HTTP/2"];
+
 export interface Http2Request {
   /** Pseudo-headers first; several values are several fields. */
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
