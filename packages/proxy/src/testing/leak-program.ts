@@ -34,7 +34,8 @@ async function start(bootstrap: string): Promise<void> {
       process.send!(holdings(proxy));
     });
   });
-  process.send!({ ports: Object.fromEntries([...proxy.listenerAddresses()].map(([name, [at]]) => [name, at!.port])) });
+  const ports = Object.fromEntries([...proxy.listenerAddresses()].map(([name, [at]]) => [name, at!.port]));
+  process.send!({ ports, adminPort: proxy.adminAddress?.port });
 }
 
 function holdings(proxy: Awaited<ReturnType<typeof runProxy>>): Holdings {
