@@ -63,7 +63,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: "upgrade",
-    summary: "HTTP/1.1 of applications, between two sidecars as it is and as streams of HTTP/2 (h2UpgradePolicy)",
+    summary: "HTTP/1.1 of applications, between two sidecars as it is and as streams of HTTP/2",
     run: measureUpgrade,
     isCompared: true,
   },

@@ -12,12 +12,12 @@ export function allow(name: string, rules: readonly object[]): string {
   return manifest("AuthorizationPolicy", name, { selector: server, action: "ALLOW", rules });
 }
 
-/** HTTP/1.1 of clients crosses to the server's sidecar as streams of HTTP/2. */
-export const upgradeToHttp2 = JSON.stringify({
+/** HTTP/1.1 of clients crosses to the server's sidecar as it is, not as streams of HTTP/2. */
+export const keepHttp1 = JSON.stringify({
   apiVersion: "networking.istio.io/v1",
   kind: "DestinationRule",
   metadata: { name: "server", namespace: client.namespace },
-  spec: { host: "server", trafficPolicy: { connectionPool: { http: { h2UpgradePolicy: "UPGRADE" } } } },
+  spec: { host: "server", trafficPolicy: { connectionPool: { http: { h2UpgradePolicy: "DO_NOT_UPGRADE" } } } },
 });
 
 function manifest(kind: string, name: string, spec: object): string {

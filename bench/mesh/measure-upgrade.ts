@@ -1,9 +1,9 @@
-// What a pair of sidecars saves where the application's HTTP/1.1 crosses between them as streams of HTTP/2
-// (`h2UpgradePolicy: UPGRADE`): the same pair with the default beside it.
+// What a pair of sidecars saves since the application's HTTP/1.1 crosses between them as streams of HTTP/2: the same pair
+// with `h2UpgradePolicy: DO_NOT_UPGRADE` beside it.
 import { markdownTable } from "../measure/markdown-table.ts";
 import { http1Request } from "../one-proxy/work.ts";
 import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
-import { allow, client, strict, upgradeToHttp2 } from "./manifests.ts";
+import { allow, client, keepHttp1, strict } from "./manifests.ts";
 import { cpuOf, cpuOfBoth, type MeasuredPair, measurePairs, pairsCpu } from "./measure-pairs.ts";
 import { sidecarKinds } from "./sidecar-kinds.ts";
 
@@ -18,7 +18,7 @@ export async function measureUpgrade(options: ScenarioOptions): Promise<Scenario
       manifests: [...manifests, ...further].join("\n---\n"),
       headers: [],
     }));
-  const measured = await measurePairs([...pairs("HTTP/1.1", []), ...pairs("HTTP/2", [upgradeToHttp2])], options);
+  const measured = await measurePairs([...pairs("HTTP/1.1", [keepHttp1]), ...pairs("HTTP/2", [])], options);
   const plain = measured.slice(0, kinds.length);
   const upgraded = measured.slice(kinds.length);
   return {

@@ -1,6 +1,6 @@
 // A request from one workload to another: through the client's sidecar, by mutual TLS 1.3 to the server's, which knows
 // the caller by its certificate. Access log on, both sides measured.
-import { allow, client, strict } from "../mesh/manifests.ts";
+import { allow, client, keepHttp1, strict } from "../mesh/manifests.ts";
 import { measurePairs, pairsCpu, pairTable } from "../mesh/measure-pairs.ts";
 import { sidecarKinds } from "../mesh/sidecar-kinds.ts";
 import { signedToken } from "../mesh/token.ts";
@@ -12,7 +12,7 @@ export async function measureMtls(options: ScenarioOptions): Promise<ScenarioRes
   const token = await signedToken();
   // The token is asked for too: who brings none or a wrong one gets 403 or 401, and the load would not go through.
   const rule = { from: [{ source: { principals: [client.principal], requestPrincipals: ["*"] } }] };
-  const manifests = [strict, token.authentication, allow("caller", [rule])];
+  const manifests = [strict, keepHttp1, token.authentication, allow("caller", [rule])];
   return measurePair(http1Request, manifests, [token.header], options);
 }
 

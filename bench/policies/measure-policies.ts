@@ -1,6 +1,6 @@
 // What a thousand rules of AuthorizationPolicy add to a request: the same pair of sidecars with one rule and with a
 // thousand, of which the last that is looked at lets the request through.
-import { allow, client, strict } from "../mesh/manifests.ts";
+import { allow, client, keepHttp1, strict } from "../mesh/manifests.ts";
 import { cpuOf, type MeasuredPair, measurePairs, pairsCpu } from "../mesh/measure-pairs.ts";
 import { sidecarKinds } from "../mesh/sidecar-kinds.ts";
 import { signedToken } from "../mesh/token.ts";
@@ -59,7 +59,7 @@ export async function measurePolicies(options: ScenarioOptions): Promise<Scenari
       ),
     );
   }
-  const one = [strict, token.authentication, allow("zz-own", [own])];
+  const one = [strict, keepHttp1, token.authentication, allow("zz-own", [own])];
   const kinds = sidecarKinds(options);
   const all = [...one, ...foreign].join("\n---\n");
   const headers = [token.header];
