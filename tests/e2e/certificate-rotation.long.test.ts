@@ -1,19 +1,23 @@
 // Certificates of twenty seconds under traffic for two minutes, and a change of the root in between: nothing that a
-// client could notice.
+// client could notice, nor could a stream of gRPC that is open all the while.
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
 import { Agent } from "node:http";
+import path from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { connect } from "node:tls";
 import type { AuthorityStatus } from "@tulle/config/api";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { waitFor } from "../tools/processes.ts";
+import { catalogAtGateway, describeCalls, GrpcLoad } from "./grpc-load.ts";
 import { type Pod, ShopInstance } from "./shop-instance.ts";
 
 const certificateLifeSeconds = 20;
 const trafficMs = 120_000;
 const requestsPerSecond = 500;
 const workers = 8;
+const grpcLoad = { seed: 1, unaryPerSecond: 10, streams: 4, questionsPerSecond: 5, timeoutMs: 60_000 };
 
 interface ShownCertificate {
   readonly serial: string;
@@ -41,6 +45,7 @@ async function changeEverything(context: TestContext, proxy: string): Promise<vo
   await using shop = await ShopInstance.start({
     args: ["--workload-cert-ttl", `${certificateLifeSeconds}s`, "--proxy", proxy],
     env: { TULLE_ENVOY: await envoyPath() },
+    prepare: (folder) => writeFile(path.join(folder, "by-grpc.yaml"), catalogAtGateway),
   });
   const catalog = await shop.pod("catalog-v1");
   const outcomes = new Map<string, number>();
@@ -85,11 +90,17 @@ async function changeEverything(context: TestContext, proxy: string): Promise<vo
     });
     return before;
   };
+  const calls = GrpcLoad.begin(shop, grpcLoad);
   const [before] = await Promise.all([changeRoot(), look(), ...Array.from({ length: workers }, worker)]);
+  const told = await calls.end();
   const after = await status();
   const total = [...outcomes.values()].reduce((sum, count) => sum + count, 0);
   context.diagnostic(`${total} requests, ${shown.length} certificates of one pod`);
   assert.deepEqual([...outcomes.keys()], ["200"], JSON.stringify([...outcomes]));
+  // Connections outlive the certificates that they began with.
+  context.diagnostic(describeCalls(told));
+  assert.deepEqual([told.failed, told.begunAgainAtMs], [[], []], describeCalls(told));
+  assert.ok(told.unary > 0 && told.answersOfStreams > 0);
   assert.ok(shown.length >= 6, `${shown.length} certificates were seen, five changes are expected`);
   assert.notDeepEqual(after.roots, before.roots);
   assert.equal(after.roots.length, 1);
