@@ -36,7 +36,7 @@ export async function waitFor<T>(
   for (;;) {
     try {
       // A condition that asks a broken program may never end.
-      const value = await inTime(condition(), "the condition to end", deadline - performance.now());
+      const value = await inTime(condition(), "the condition to end", Math.max(1, deadline - performance.now()));
       if (value) return value as Exclude<T, Falsy>;
       last = `last value: ${String(value)}`;
     } catch (error) {
