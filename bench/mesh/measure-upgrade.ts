@@ -1,5 +1,5 @@
-// What a pair of sidecars saves since the application's HTTP/1.1 crosses between them as streams of HTTP/2: the same pair
-// with `h2UpgradePolicy: DO_NOT_UPGRADE` beside it.
+// What a pair of sidecars saves since the application's HTTP/1.1 crosses between them as streams of HTTP/2: the same
+// pair with `h2UpgradePolicy: DO_NOT_UPGRADE` beside it.
 import { markdownTable } from "../measure/markdown-table.ts";
 import { http1Request } from "../one-proxy/work.ts";
 import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
