@@ -432,9 +432,8 @@ async function play(index: number, side: Side, hosts: Hosts): Promise<Outcome> {
   const inTurn = async (times: number): Promise<void> => {
     for (let turn = 0; turn < times; turn += 1) {
       await request(port);
-      // Envoy ejects on its main thread, which has done so once it has answered this; a host that soon returns is not
-      // waited for.
-      if (!repeatsAfterReturn) await gaugeOf(side, index, "outlier_detection.ejections_active");
+      // Envoy ejects on its main thread, which has done so once it has answered this.
+      await gaugeOf(side, index, "outlier_detection.ejections_active");
     }
     count += times;
   };
