@@ -600,9 +600,10 @@ async function replaceUnderLoad(proxy: Proxy, folder: string): Promise<void> {
   const clients = Array.from({ length: 4 }, client);
   // One connection stays open through all of it, on the certificate that it began with.
   const kept = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
-  const keptPorts = new Set([await keptRequest(proxy, kept)]);
+  const keptPorts = new Set<number | undefined>();
   const rotations = Array.from({ length: 3 }, (_, index) => `${proxy}-${index}`);
   try {
+    keptPorts.add(await keptRequest(proxy, kept));
     for (const commonName of rotations) {
       const next = await testCertificate({ commonName, names: ["DNS:replaced.example"] });
       const file = path.join(folder, `${commonName}.json`);
